@@ -1,0 +1,70 @@
+# make study   set up what is needed and run the main study on the reference store
+# make test    pass the tests (real stores' tests run where the stores are installed)
+# make help    all targets
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+# The first of these that is recent enough; override with make PYTHON=/path/to/python3
+PYTHON  ?= $(shell tools/prerequisites python 2>/dev/null)
+CRATES  := target/release/.built
+RUST    := $(shell find emulator/wire probes/oneshot systems/quorum -name '*.rs' -o -name Cargo.toml 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help study test test-stores test-kernel lint format build setup bench clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+study: build  ## Set up and run the endpoint-latency study on the reference store
+	@$(BIN)/wanlat run endpoint-latency --systems quorum
+
+build: $(VENV)/.run $(CRATES)  ## Make the environment and build the Rust programs
+
+setup: build $(VENV)/.dev  ## The same, with what the tests need
+
+$(VENV)/.run: requirements.txt pyproject.toml
+	@tools/prerequisites check
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the Python packages (pinned, hashed) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.txt
+	@echo "Installing what the tests need ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(CRATES): Cargo.toml Cargo.lock $(RUST)
+	@tools/prerequisites check
+	@echo "Building the Rust programs (two to three minutes the first time) ..."
+	@cargo build --release --locked
+	@touch $@
+
+test: setup  ## Pass the tests
+	@cargo test --release --locked --quiet
+	@$(BIN)/python -m pytest -m "not stores"
+
+test-stores: setup  ## Pass the tests on real stores (wanlat systems install garage minio)
+	@$(BIN)/python -m pytest -m stores
+
+test-kernel: setup  ## Pass the netem backend's tests inside User-Mode Linux
+	@$(BIN)/python -m tests.kernel.boot
+
+lint: setup  ## Check format, lints and types
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@cargo fmt --check
+	@cargo clippy --release --locked --quiet --all-targets -- -D warnings
+
+format: setup  ## Format everything
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+	@cargo fmt
+
+bench: setup  ## What the probe costs, beside its peers
+	@$(BIN)/python -m benchmarks.probe
+
+clean:  ## Remove what was built here (not the stores in the user's cache)
+	@rm -rf $(VENV) target

@@ -1,0 +1,195 @@
+"""Reading a bundle: the directory that a run leaves.
+
+Everything is checked on the way in, so that the statistics never meet a row they have to guess
+about. A run that was killed leaves `samples.jsonl`, whose last line may be cut short; a run that
+ended has `samples.parquet`. Where both exist the run died while converting, so the lines, which
+are removed last, are the complete ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from analysis.calibration import Calibration, MeasuredRtt, parse_calibration, site_of_name
+from analysis.errors import BundleError, NoSamplesError
+from analysis.samples import read_samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NEWEST_FORMAT = 1
+"""The newest `format` of a manifest that this reader understands."""
+
+MEASURED_PHASE = "measure"
+"""Preparation and warm-up are recorded too, and never counted."""
+
+
+class Series(NamedTuple):
+    """What one colour of a chart stands for: one version of one system."""
+
+    system: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One run, as it lies on disk.
+
+    `samples` holds every request of every phase, one row each, columns as in the design;
+    durations are nullable integers of nanoseconds. `calibration` is None where the run stored
+    none. `truncated` says that the last line of `samples.jsonl` was cut short and left out.
+    """
+
+    directory: Path
+    manifest: Mapping[str, Any]
+    calibration: Calibration | None
+    samples: pd.DataFrame
+    truncated: bool
+
+    @property
+    def study(self) -> str:
+        """Name of the study, as its file gives it."""
+        return _name_of(self.manifest.get("study"), "unnamed study")
+
+    @property
+    def topology(self) -> str:
+        """Name of the topology that the run stood on."""
+        return _name_of(self.manifest.get("topology"), "unnamed topology")
+
+    @property
+    def status(self) -> str:
+        """ "running" (so it was killed), "complete", "interrupted" or "failed"."""
+        return str(self.manifest.get("status", "complete"))
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run; it also seeds the bootstrap."""
+        seed = self.manifest.get("seed")
+        return seed if isinstance(seed, int) else 0
+
+    @property
+    def systems(self) -> tuple[Series, ...]:
+        """The systems that the run meant to measure, in the order it took them."""
+        entries = self.manifest.get("systems")
+        if not isinstance(entries, list):
+            return ()
+        return tuple(
+            Series(str(entry.get("name")), str(entry.get("version")))
+            for entry in entries
+            if isinstance(entry, Mapping)
+        )
+
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """The rows that count: the samples of the measuring phase."""
+        return self.samples[self.samples["phase"] == MEASURED_PHASE]
+
+    @cached_property
+    def measured_rtt(self) -> MeasuredRtt | None:
+        """RTT between sites as calibration found it; None without pairs that cross sites."""
+        if self.calibration is None:
+            return None
+        return self.calibration.between_sites(site_of_name(self.manifest.get("topology")))
+
+    @cached_property
+    def measured_rtt_within(self) -> MeasuredRtt | None:
+        """RTT inside a site as calibration found it; None without such pairs."""
+        if self.calibration is None:
+            return None
+        return self.calibration.within_sites(site_of_name(self.manifest.get("topology")))
+
+
+def read_bundle(directory: Path | str) -> Bundle:
+    """Read and check the bundle in `directory`.
+
+    Raises BundleError if it is not a bundle, is of a newer format or is damaged, and
+    NoSamplesError if not one request was recorded.
+    """
+    directory = Path(directory)
+    manifest = _read_manifest(directory)
+    topology = _name_of(manifest.get("topology"), "")
+    samples, truncated = read_samples(directory, topology)
+    bundle = Bundle(
+        directory=directory,
+        manifest=manifest,
+        calibration=_read_calibration(directory),
+        samples=samples,
+        truncated=truncated,
+    )
+    if bundle.measured.empty:
+        raise NoSamplesError(_why_empty(bundle))
+    return bundle
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`; BundleError if it cannot be read or is something else."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise BundleError(
+            f"{path} is damaged: it is not JSON ({error}). The bundle cannot be trusted; "
+            "run the study again."
+        ) from error
+    if not isinstance(value, dict):
+        raise BundleError(f"{path} is damaged: a JSON object was expected.")
+    return value
+
+
+def _read_manifest(directory: Path) -> dict[str, Any]:
+    if not directory.is_dir():
+        raise BundleError(
+            f"{directory} is not a bundle: there is no such directory. Give the directory that "
+            "`wanlat run` named when it ended."
+        )
+    path = directory / "manifest.json"
+    if not path.is_file():
+        raise BundleError(
+            f"{directory} is not a bundle: it has no manifest.json. Give the directory that "
+            "`wanlat run` named when it ended."
+        )
+    manifest = read_json(path)
+    version = manifest.get("format")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise BundleError(
+            f"{directory} is not a bundle: its manifest.json has no number under `format`, so "
+            "something else wrote it."
+        )
+    if version > NEWEST_FORMAT:
+        writer = manifest.get("wanlat", "a newer one")
+        raise BundleError(
+            f"{directory} has format {version}, and this wanlat reads up to {NEWEST_FORMAT}. It "
+            f"was written by wanlat {writer}; use that version or a newer one."
+        )
+    return manifest
+
+
+def _read_calibration(directory: Path) -> Calibration | None:
+    path = directory / "calibration.json"
+    return parse_calibration(read_json(path), path) if path.is_file() else None
+
+
+def _why_empty(bundle: Bundle) -> str:
+    reason = bundle.manifest.get("reason")
+    how = {
+        "running": "It was killed before it measured anything.",
+        "interrupted": "It was interrupted before it measured anything.",
+        "failed": "It failed before it measured anything.",
+    }.get(bundle.status, "Its study measured nothing.")
+    recorded = len(bundle.samples)
+    before = f" ({recorded} of preparation and warm-up)" if recorded else ""
+    why = f" The reason it gives: {str(reason).rstrip('.')}." if reason else ""
+    return f"{bundle.directory} holds no measured samples{before}. {how}{why} Run the study again."
+
+
+def _name_of(entry: object, otherwise: str) -> str:
+    """The name in a manifest's `study` or `topology`, which is an object with a name."""
+    if isinstance(entry, Mapping) and entry.get("name"):
+        return str(entry["name"])
+    return entry if isinstance(entry, str) and entry else otherwise

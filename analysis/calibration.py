@@ -1,0 +1,190 @@
+"""What calibration found: the RTT that a chart prints, and whether it may be drawn at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from analysis.errors import BundleError
+
+EQUAL_WITHIN = 0.1
+"""Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
+
+
+@dataclass(frozen=True)
+class PairRtt:
+    """Round trips of one pair, milliseconds."""
+
+    min_ms: float
+    median_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One ordered pair as measured in the lab of `system` ("" if not recorded); milliseconds.
+
+    What was not measured is None: `rtt` of a pair from which nothing came back.
+    """
+
+    source: str
+    destination: str
+    system: str
+    requested_rtt_ms: float | None
+    rtt: PairRtt | None
+    error_p50_ms: float | None
+    error_p99_ms: float | None
+    tolerance_p50_ms: float | None
+    tolerance_p99_ms: float | None
+    passed: bool
+
+
+@dataclass(frozen=True)
+class MeasuredRtt:
+    """RTT over a set of ordered pairs of nodes.
+
+    `median_ms` is the median over the pairs of their medians, `low_pair_ms` and `high_pair_ms`
+    the extreme pairs' medians, `min_ms` and `max_ms` the extreme single round trips, `pairs` the
+    number of ordered pairs.
+    """
+
+    median_ms: float
+    low_pair_ms: float
+    high_pair_ms: float
+    min_ms: float
+    max_ms: float
+    pairs: int
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether one figure speaks for every pair, so that multiples of it mean something."""
+        slack = EQUAL_WITHIN * self.median_ms
+        return max(self.high_pair_ms - self.median_ms, self.median_ms - self.low_pair_ms) <= slack
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """calibration.json: every ordered pair of every lab, and the verdict over all of them."""
+
+    passed: bool
+    backend: str
+    pairs: tuple[Pair, ...]
+
+    @property
+    def verdict(self) -> str:
+        """ "pass" or "fail", the words of calibration.json."""
+        return "pass" if self.passed else "fail"
+
+    def trusts(self, system: str) -> bool:
+        """Whether the network was right in the lab of `system`.
+
+        A failure that no pair accounts for is one of every lab.
+        """
+        if self.passed:
+            return True
+        labs = {pair.system for pair in self.pairs if not pair.passed}
+        return bool(labs) and not labs & {system, ""}
+
+    def between_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs that cross from one site to another; None if none does."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) != site_of(p.destination)])
+
+    def within_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs inside a site; None if none was measured."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) == site_of(p.destination)])
+
+
+def parse_calibration(document: Mapping[str, Any], path: Path) -> Calibration:
+    """The calibration in `document`, read from `path`; BundleError if it lacks what is needed."""
+    try:
+        tolerance = document.get("tolerance") or {}
+        return Calibration(
+            passed=_passed(document["verdict"]),
+            backend=str(document.get("backend", "")),
+            pairs=tuple(_pair(entry, tolerance) for entry in document["pairs"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BundleError(
+            f"{path} is damaged: {type(error).__name__} {error}. Without a readable calibration "
+            "the RTT of this run is unknown; run the study again."
+        ) from error
+
+
+def site_of_name(topology: object) -> Callable[[str], str]:
+    """Map the name of a node or a site to its site, by a manifest's `topology`.
+
+    Nodes may be a list (of names, or of objects with a name) or a count, which names them
+    `dc1-1`, `dc1-2`, …. A name that the topology does not know is a site of its own.
+    """
+    sites: dict[str, str] = {}
+    entries = topology.get("sites") if isinstance(topology, Mapping) else None
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, Mapping):
+            continue
+        site = str(entry.get("name"))
+        nodes = entry.get("nodes")
+        if isinstance(nodes, int):
+            nodes = [f"{site}-{number}" for number in range(1, nodes + 1)]
+        for node in nodes if isinstance(nodes, list) else []:
+            sites[str(node.get("name")) if isinstance(node, Mapping) else str(node)] = site
+    return lambda name: sites.get(name, name)
+
+
+def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:
+    rtts = [pair.rtt for pair in pairs if pair.rtt is not None]
+    if not rtts:
+        return None
+    medians_ms = [rtt.median_ms for rtt in rtts]
+    return MeasuredRtt(
+        median_ms=median(medians_ms),
+        low_pair_ms=min(medians_ms),
+        high_pair_ms=max(medians_ms),
+        min_ms=min(rtt.min_ms for rtt in rtts),
+        max_ms=max(rtt.max_ms for rtt in rtts),
+        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt is not None}),
+    )
+
+
+def _pair(entry: Mapping[str, Any], tolerance: Mapping[str, Any]) -> Pair:
+    error = entry.get("error_ms") or {}
+    requested_ms = _number(entry.get("requested_rtt_ms"))
+    return Pair(
+        source=str(entry["from"]),
+        destination=str(entry["to"]),
+        system=str(entry.get("system") or ""),
+        requested_rtt_ms=requested_ms,
+        rtt=_pair_rtt(entry["rtt_ms"]),
+        error_p50_ms=_number(error.get("p50")),
+        error_p99_ms=_number(error.get("p99")),
+        tolerance_p50_ms=_median_tolerance(tolerance, requested_ms),
+        tolerance_p99_ms=_number(tolerance.get("p99_ms")),
+        passed=_passed(entry.get("verdict", "pass")),
+    )
+
+
+def _pair_rtt(rtt: Mapping[str, Any] | None) -> PairRtt | None:
+    if rtt is None:
+        return None
+    median_ms = float(rtt["p50"])
+    return PairRtt(float(rtt.get("min", median_ms)), median_ms, float(rtt.get("max", median_ms)))
+
+
+def _median_tolerance(tolerance: Mapping[str, Any], requested_ms: float | None) -> float | None:
+    """The tolerance of a median error: a pair nearer than `near_ms` has one of its own."""
+    near_ms = _number(tolerance.get("near_ms"))
+    if near_ms is not None and requested_ms is not None and requested_ms < near_ms:
+        return _number(tolerance.get("near_median_ms"))
+    return _number(tolerance.get("median_ms"))
+
+
+def _passed(verdict: object) -> bool:
+    if verdict not in ("pass", "fail"):
+        raise ValueError(f"verdict is {verdict!r}, neither pass nor fail")
+    return verdict == "pass"
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,165 @@
+"""The chart of endpoint latency: how long one request takes, endpoint by endpoint.
+
+A bar is the mean with its interval; every sample lies on it as a dot; the extremes are marked
+and written out. Lines at multiples of the measured RTT let one read round trips off it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.bundle import Bundle, Series
+from analysis.charts import marks
+from analysis.charts.legend import LegendEntry
+from analysis.charts.rows import Cell, Row, Words, frame, mark_round_trips
+from analysis.charts.style import SeriesStyle, applied, styles
+from analysis.charts.wording import (
+    EXTREMES_HEADER,
+    extremes_cell,
+    legend_label,
+    outcome_cell,
+    places_for,
+    rtt_sentence,
+    subtitle,
+)
+from analysis.names import (
+    EN_DASH,
+    count,
+    display_system,
+    format_ms,
+    row_labels,
+    series_labels,
+    shortened,
+)
+from analysis.notes import run_note
+from analysis.summary import EndpointSummary, Summary, ok_ms
+
+if TYPE_CHECKING:
+    from analysis.statistics import Values
+
+    Samples = Mapping[tuple[Series, str], Values]
+
+_CUT_BEYOND = 10
+"""Lone samples may stretch the axis this many times past the bulk; farther off, they are cut."""
+_CUT_AT = 1.25
+
+
+def draw(bundle: Bundle, summary: Summary) -> Figure:
+    """The chart of `summary`, with the samples of `bundle` on it."""
+    samples_ms = _samples_ms(bundle)
+    limit = axis_limit(summary, samples_ms)
+    looks = styles(summary.series)
+    with applied():
+        chart = frame(_words(bundle, summary, samples_ms, limit), _rows(summary), limit)
+        if bundle.measured_rtt and bundle.measured_rtt.is_uniform:
+            mark_round_trips(chart, bundle.measured_rtt.median_ms)
+        for entry, centre in zip(summary.endpoints, chart.centres, strict=True):
+            values_ms = samples_ms[entry.series, entry.endpoint]
+            _draw_entry(chart.axes, entry, values_ms, looks[entry.series], centre)
+    return chart.figure
+
+
+def axis_limit(summary: Summary, samples_ms: Samples) -> float:
+    """Where the axis ends, milliseconds.
+
+    Past the greatest sample, unless a few samples lie so far off that they would crush all the
+    rest; then past everything that is not a lone sample: means, intervals, 95th percentiles.
+    """
+    greatest = max((float(v.max()) for v in samples_ms.values() if v.size), default=0.0)
+    bulk = 0.0
+    for latency in (entry.latency for entry in summary.endpoints):
+        if latency is not None:
+            interval = latency.mean_ci95_ms or (latency.mean_ms, latency.mean_ms)
+            bulk = max(bulk, latency.p95_ms, interval[1])
+    if greatest <= 0:
+        return 1.0
+    return greatest * 1.04 if greatest <= _CUT_BEYOND * bulk else bulk * _CUT_AT
+
+
+def _draw_entry(
+    axes: Axes, entry: EndpointSummary, values_ms: Values, look: SeriesStyle, centre: float
+) -> None:
+    latency = entry.latency
+    if latency is None:
+        marks.write_on_row(axes, centre, "no request succeeded")
+        return
+    marks.draw_bar(axes, latency.mean_ms, centre, look)
+    marks.draw_strip(axes, values_ms, centre, look)
+    below = centre + marks.STATISTICS_BELOW_IN
+    marks.draw_extremes(axes, (latency.min_ms, latency.mean_ms, latency.max_ms), below, look)
+    if latency.mean_ci95_ms is not None:
+        marks.draw_interval(axes, latency.mean_ci95_ms, below)
+
+
+def _samples_ms(bundle: Bundle) -> Samples:
+    grouped = bundle.measured.groupby(["system", "version", "endpoint"])
+    return {
+        (Series(str(system), str(version)), str(endpoint)): ok_ms(rows)
+        for (system, version, endpoint), rows in grouped
+    }
+
+
+def _rows(summary: Summary) -> list[Row]:
+    labels = row_labels(summary.series)
+    return [Row(e.endpoint, labels[e.series], _cells(e)) for e in summary.endpoints]
+
+
+def _cells(entry: EndpointSummary) -> tuple[Cell, ...]:
+    latency = entry.latency
+    if latency is None:
+        return Cell(EN_DASH), Cell(EN_DASH), outcome_cell(entry)
+    places = places_for(latency.mean_ms)
+    interval = latency.mean_ci95_ms
+    bounds = f" [{', '.join(format_ms(b, places) for b in interval)}]" if interval else ""
+    return (
+        Cell(format_ms(latency.mean_ms, places) + bounds),
+        extremes_cell(latency.min_ms, latency.max_ms, places),
+        outcome_cell(entry),
+    )
+
+
+def _words(bundle: Bundle, summary: Summary, samples_ms: Samples, limit: float) -> Words:
+    labels = series_labels(summary.series)
+    looks = styles(summary.series)
+    return Words(
+        title=f"Endpoint latency on {bundle.topology}",
+        subtitle=subtitle(bundle),
+        headers=("mean [95 %] ms", EXTREMES_HEADER, "requests"),
+        x_label="latency of one request, ms",
+        caption=_caption(bundle, summary, samples_ms, limit),
+        legend=tuple(LegendEntry(looks[one], legend_label(one, labels)) for one in summary.series),
+    )
+
+
+def _caption(
+    bundle: Bundle, summary: Summary, samples_ms: Samples, limit: float
+) -> tuple[str, ...]:
+    counts = [entry.n for entry in summary.endpoints]
+    each = str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    noun = "sample" if max(counts) == 1 else "samples"
+    intervals = any(e.latency and e.latency.mean_ci95_ms for e in summary.endpoints)
+    black = ", with its 95 % interval in black" if intervals else " (too few for an interval)"
+    lines = [
+        f"{each} {noun} a bar, one request in flight. Bar: mean{black}. Dots: every sample. "
+        "Thin line: smallest to greatest. Failures are in no bar and no figure.",
+        rtt_sentence(bundle),
+    ]
+    beyond = sum(int((values_ms > limit).sum()) for values_ms in samples_ms.values())
+    if beyond:
+        verb = "lies" if beyond == 1 else "lie"
+        lines.append(
+            f"{count(beyond, 'sample')} {verb} beyond the axis, at the arrows; the greatest is "
+            "written beside the bar, and all are in every figure."
+        )
+    if full := shortened(summary.series):
+        lines.append(f"In full: {'; '.join(full)}.")
+    if note := run_note(bundle):
+        lines.append(note)
+    absent = [display_system(o.system) for o in bundle.systems if o not in summary.series]
+    if absent:
+        lines.append(f"Not one measured sample of {', '.join(absent)}.")
+    return tuple(lines)

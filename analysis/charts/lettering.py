@@ -1,0 +1,99 @@
+"""Text on a figure: measured before it is set, so that it can be given the room it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from matplotlib.backends import backend_agg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+
+from analysis.charts.style import ALARM, BODY_PT, FONT, INK, QUIET, SMALL_PT, TINY_PT, TITLE_PT
+
+_RULER_DPI = 288.0
+
+
+@dataclass(frozen=True)
+class Lettering:
+    """How a text is set."""
+
+    size_pt: float
+    colour: str = INK
+    bold: bool = False
+
+
+TITLE = Lettering(TITLE_PT, bold=True)
+GROUP = Lettering(BODY_PT, bold=True)
+LABEL = Lettering(SMALL_PT)
+ALARMING = Lettering(SMALL_PT, ALARM, bold=True)
+SUBTITLE = Lettering(SMALL_PT, QUIET)
+ASIDE = Lettering(TINY_PT, QUIET)
+
+
+def text_width(text: str, lettering: Lettering) -> float:
+    """Width of `text` in inches."""
+    weight = "bold" if lettering.bold else "normal"
+    font = FontProperties(family=FONT, size=lettering.size_pt, weight=weight)
+    width, _, _ = _ruler().get_text_width_height_descent(text, font, False)
+    return float(width) / _RULER_DPI
+
+
+def wrapped(text: str, width_in: float, lettering: Lettering) -> list[str]:
+    """`text` in lines of at most `width_in`, broken at spaces, and inside a word if it must be."""
+    lines: list[str] = []
+    line = ""
+    for word in _fitting_words(text, width_in, lettering):
+        longer = f"{line} {word}" if line else word
+        if line and text_width(longer, lettering) > width_in:
+            lines.append(line)
+            line = word
+        else:
+            line = longer
+    return [*lines, line] if line else lines
+
+
+def write(
+    figure: Figure,
+    at: tuple[float, float],
+    text: str,
+    lettering: Lettering,
+    alignment: tuple[str, str] = ("left", "baseline"),
+) -> None:
+    """Set `text` `at` a place in inches from the lower left corner of `figure`.
+
+    `alignment` says which point of the text is put there, horizontally and vertically.
+    """
+    figure.text(
+        *at,
+        text,
+        transform=figure.dpi_scale_trans,
+        fontsize=lettering.size_pt,
+        color=lettering.colour,
+        fontweight="bold" if lettering.bold else "normal",
+        ha=alignment[0],
+        va=alignment[1],
+    )
+
+
+def _fitting_words(text: str, width_in: float, lettering: Lettering) -> list[str]:
+    """The words of `text`, those that are wider than a line cut to pieces."""
+    words: list[str] = []
+    for word in text.split():
+        rest = word
+        while text_width(rest, lettering) > width_in:
+            kept = len(rest) - 1
+            while kept > 1 and text_width(rest[:kept], lettering) > width_in:
+                kept -= 1
+            words.append(rest[:kept])
+            rest = rest[kept:]
+        words.append(rest)
+    return words
+
+
+@cache
+def _ruler() -> Any:
+    """A renderer to measure with. Fine grained, because Agg rounds to whole pixels."""
+    renderer: Any = backend_agg.RendererAgg  # untyped in matplotlib
+    return renderer(16, 16, _RULER_DPI)

@@ -1,0 +1,156 @@
+"""One style for all charts: colours, marks, type, and how a figure becomes files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import seaborn as sns
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+
+from analysis.bundle import Series
+from analysis.errors import BundleError
+
+DPI = 160
+
+INK = "#1a1a1a"
+QUIET = "#5c5c5c"
+FAINT = "#d9d9d9"
+ALARM = "#a3001b"
+
+FONT = "DejaVu Sans"
+TITLE_PT = 13.0
+BODY_PT = 9.0
+SMALL_PT = 8.0
+TINY_PT = 7.0
+
+# The first three are Paul Tol's "high-contrast" scheme (https://personal.sron.nl/~pault/), made
+# to survive colour blindness and greyscale; the others extend it to lightnesses it leaves free.
+_COLOURS = {
+    "quorum": "#004488",
+    "minio": "#bb5566",
+    "garage": "#ddaa33",
+    "bob": "#a5e0d8",
+}
+_SPARE_COLOURS = ("#117755", "#7a5fb0", "#5b8fd6", "#8a8a8a")
+_HATCHES = {"quorum": "", "minio": "////", "garage": "....", "bob": "xxxx"}
+_SPARE_HATCHES = ("----", "||||", "\\\\\\\\", "++++")
+_MARKERS = {"quorum": "o", "minio": "s", "garage": "^", "bob": "D"}
+_SPARE_MARKERS = ("v", "P", "X", "h")
+
+_SETTINGS: dict[str, Any] = {
+    "font.family": [FONT],  # matplotlib brings it, so charts look alike everywhere
+    "font.size": BODY_PT,
+    "text.color": INK,
+    "text.parse_math": False,  # a "$" in somebody's topology is a "$"
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": True,
+    "xtick.color": QUIET,
+    "xtick.labelsize": SMALL_PT,
+    "hatch.linewidth": 0.6,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    # Without a salt of its own every SVG would get random ids and differ from the one before.
+    "svg.hashsalt": "wanlat",
+}
+
+
+@dataclass(frozen=True)
+class SeriesStyle:
+    """How one series looks. Colour, lightness, hatch and marker each tell series apart alone."""
+
+    colour: str
+    hatch: str
+    marker: str
+
+    @property
+    def dark(self) -> str:
+        """For dots and outlines, to be seen on `colour` and on white."""
+        return mixed(self.colour, "#000000", 0.5)
+
+    @property
+    def fill(self) -> str:
+        """For bars, light enough for dots to be seen on it."""
+        return mixed(self.colour, "#ffffff", 0.35)
+
+
+def styles(series: Sequence[Series]) -> dict[Series, SeriesStyle]:
+    """A style for each of `series`: a known system always has the same, whoever stands beside it.
+
+    A second version of a system, and systems unknown here, get the spare ones in order.
+    """
+    chosen: dict[Series, SeriesStyle] = {}
+    taken: set[str] = set()
+    spare = 0
+    for one in series:
+        if one.system in _COLOURS and one.system not in taken:
+            taken.add(one.system)
+            chosen[one] = SeriesStyle(
+                _COLOURS[one.system], _HATCHES[one.system], _MARKERS[one.system]
+            )
+        else:
+            chosen[one] = SeriesStyle(
+                _SPARE_COLOURS[spare % len(_SPARE_COLOURS)],
+                _SPARE_HATCHES[spare % len(_SPARE_HATCHES)],
+                _SPARE_MARKERS[spare % len(_SPARE_MARKERS)],
+            )
+            spare += 1
+    return chosen
+
+
+def mixed(colour: str, other: str, share: float) -> str:
+    """`colour` with a `share` (0..1) of `other` mixed in."""
+    pairs = zip(to_rgb(colour), to_rgb(other), strict=True)
+    red, green, blue = (a * (1 - share) + b * share for a, b in pairs)
+    return to_hex((red, green, blue))
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """Within this context figures are made in our style, whatever the user's matplotlibrc says."""
+    defaults = {
+        name: value
+        for name, value in mpl.rcParamsDefault.items()
+        # Settings of a running program and not of the looks; figures here touch no backend.
+        if not name.startswith(("backend", "interactive", "toolbar", "webagg", "tk.", "date."))
+    }
+    # seaborn's "ticks" is the ground; what we set on top of it is what it leaves to the reader.
+    settings: Any = {**defaults, **sns.axes_style("ticks"), **_SETTINGS}
+    with mpl.rc_context(settings):
+        yield
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write `figure` to `stem`.png and `stem`.svg and return both paths.
+
+    The same figure gives the same bytes. Each file is replaced in one step, so that nobody
+    sees half a picture. Raises BundleError if they cannot be written.
+    """
+    written = []
+    for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
+        path = stem.with_name(stem.name + suffix)
+        partial = stem.with_name(f".{path.name}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with applied():  # some settings count only now, the salt of ids among them
+                figure.savefig(partial, format=suffix[1:], dpi=DPI, metadata=metadata)
+            os.replace(partial, path)
+        except OSError as error:
+            with suppress(OSError):
+                partial.unlink()
+            raise BundleError(
+                f"{path} cannot be written: {error.strerror or error}. Make the bundle writable "
+                "or copy it to where you may write."
+            ) from error
+        written.append(path)
+    return written

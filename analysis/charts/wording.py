@@ -1,0 +1,88 @@
+"""What charts say in words: captions, legends, and the figures beside a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analysis.bundle import Bundle, Series
+from analysis.calibration import MeasuredRtt
+from analysis.charts.rows import Cell
+from analysis.names import EN_DASH, count, format_ms, series_note
+from analysis.summary import EndpointSummary
+
+EXTREMES_HEADER = f"min {EN_DASH} max ms"
+
+_DECIMALS = ((10, 2), (100, 1))
+
+
+def subtitle(bundle: Bundle) -> str:
+    """What the network is and where the client stands, as far as the manifest says."""
+    topology, client = bundle.manifest.get("topology"), bundle.manifest.get("client")
+    parts = []
+    if isinstance(topology, Mapping):
+        if topology.get("description"):
+            parts.append(str(topology["description"]).strip().rstrip("."))
+        elif isinstance(topology.get("sites"), list):
+            parts.append(count(len(topology["sites"]), "site"))
+    if isinstance(client, Mapping) and client.get("site"):
+        node = f", node {client['node']}" if client.get("node") else ""
+        parts.append(f"client in {client['site']}{node}")
+    return " · ".join(parts)
+
+
+def rtt_sentence(bundle: Bundle, *, lines: bool = True) -> str:
+    """The RTT that was measured; with `lines`, why a chart has none at its multiples."""
+    if bundle.calibration is None:
+        return "RTT: not calibrated, so not known."
+    between, within = bundle.measured_rtt, bundle.measured_rtt_within
+    parts = []
+    if between is not None:
+        parts.append(
+            f"between sites: median {format_ms(between.median_ms)} ms{_over(between)}, single "
+            f"round trips {range_ms(between.min_ms, between.max_ms)}"
+        )
+    if within is not None:
+        parts.append(f"inside a site: median {format_ms(within.median_ms)} ms{_over(within)}")
+    if not parts:
+        return "RTT: no pair was calibrated, so not known."
+    no_lines = (
+        " No lines at its multiples, because the pairs are not equally far apart."
+        if lines and between is not None and not between.is_uniform
+        else ""
+    )
+    return f"Measured RTT {'; '.join(parts)}.{no_lines}"
+
+
+def _over(rtt: MeasuredRtt) -> str:
+    """Over how many pairs, and how far their medians are apart."""
+    low, high = format_ms(rtt.low_pair_ms), format_ms(rtt.high_pair_ms)
+    spread = f" ({low}{EN_DASH}{high} ms)" if low != high else ""
+    return f" over {count(rtt.pairs, 'ordered pair')}{spread}"
+
+
+def legend_label(series: Series, labels: Mapping[Series, str]) -> str:
+    """The label of `series` with what must be said beside it."""
+    note = series_note(series)
+    return f"{labels[series]} ({note})" if note else labels[series]
+
+
+def outcome_cell(entry: EndpointSummary) -> Cell:
+    """How many succeeded; where some did not, how many of which kind, alarmingly."""
+    bad = [f"{n} {kind}" for n, kind in ((entry.fail, "fail"), (entry.unknown, "unknown")) if n]
+    return Cell(" · ".join([f"{entry.ok} ok", *bad]), alarming=bool(bad))
+
+
+def places_for(mean_ms: float) -> int:
+    """Decimals with which a row is written whose mean is `mean_ms`."""
+    return next((places for below, places in _DECIMALS if mean_ms < below), 0)
+
+
+def range_ms(low_ms: float, high_ms: float) -> str:
+    """A range with its unit."""
+    return f"{format_ms(low_ms)}{EN_DASH}{format_ms(high_ms)} ms"
+
+
+def extremes_cell(low_ms: float | None, high_ms: float | None, places: int) -> Cell:
+    """The smallest and the greatest of a row; a question mark for one that is not known."""
+    low, high = ("?" if v is None else format_ms(v, places) for v in (low_ms, high_ms))
+    return Cell(f"{low} {EN_DASH} {high}")

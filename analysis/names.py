@@ -1,0 +1,126 @@
+"""How systems, versions, endpoints and figures are written for people, and in which order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from analysis.bundle import Series
+
+_DISPLAY = {"garage": "Garage", "minio": "MinIO", "bob": "Bob", "quorum": "quorum"}
+_NOTES = {"quorum": "reference store"}
+
+_ENDPOINTS = ("ListBuckets", "ListObjects", "GetObject", "HeadObject", "PutObject", "RemoveObject")
+"""The order of Garage's page, the other endpoints put where they belong."""
+
+_LONGEST_VERSION = 16
+
+EN_DASH = "\N{EN DASH}"
+"""For ranges, and for a figure that does not exist."""
+
+# Below the first, three decimals are written; below the second two; below the third one.
+_DECIMALS = ((0.1, 3), (10, 2), (1000, 1))
+
+# A MinIO release is named by its instant; a Go pseudo-version is v<base>-<instant>-<commit>, see
+# https://go.dev/ref/mod#pseudo-versions (the base may carry a pre-release that ends in ".0").
+_MINIO_RELEASE = re.compile(r"RELEASE\.(\d{4}-\d{2}-\d{2})T[\d-]+Z")
+_PSEUDO = re.compile(r"v?\d+\.\d+\.\d+-(?:[\w.]*\.)?(\d{4})(\d{2})(\d{2})\d{6}-([0-9a-f]{12})")
+
+
+def display_system(system: str) -> str:
+    """The name of `system` as its makers write it."""
+    return _DISPLAY.get(system, system)
+
+
+def short_version(version: str) -> str:
+    """`version` made short enough for a legend: dates for MinIO's, an ellipsis for other long ones.
+
+    `RELEASE.2026-02-12T20-18-48Z` and `v0.0.0-20260212201848-7aac2a2c5b7c` both give 2026-02-12.
+    """
+    if match := _MINIO_RELEASE.fullmatch(version):
+        return match[1]
+    if match := _PSEUDO.fullmatch(version):
+        return f"{match[1]}-{match[2]}-{match[3]}"
+    short = re.sub(r"^v(?=\d)", "", version)
+    if len(short) > _LONGEST_VERSION:
+        kept = _LONGEST_VERSION - 1
+        short = f"{short[: kept - kept // 2]}…{short[len(short) - kept // 2 :]}"
+    return short
+
+
+def series_labels(series: Sequence[Series]) -> dict[Series, str]:
+    """A label for each of `series`, "MinIO 2026-02-12"; no two are the same.
+
+    Two versions that shorten to the same text are written out in full.
+    """
+    short = {one: f"{display_system(one.system)} {short_version(one.version)}" for one in series}
+    taken = list(short.values())
+    return {
+        one: label if taken.count(label) == 1 else f"{display_system(one.system)} {one.version}"
+        for one, label in short.items()
+    }
+
+
+def row_labels(series: Sequence[Series]) -> dict[Series, str]:
+    """The name of the system alone where that tells `series` apart, else the full label."""
+    labels = series_labels(series)
+    systems = [one.system for one in series]
+    return {
+        one: display_system(one.system) if systems.count(one.system) == 1 else labels[one]
+        for one in series
+    }
+
+
+def series_note(series: Series) -> str:
+    """What a legend must add to a system's name, or ""."""
+    return _NOTES.get(series.system, "")
+
+
+def shortened(series: Iterable[Series]) -> list[str]:
+    """System and version in full, for those of `series` whose label does not hold the version."""
+    ordered = list(series)
+    labels = series_labels(ordered)
+    return [
+        f"{display_system(one.system)} {one.version}"
+        for one in ordered
+        if one.version.removeprefix("v") not in labels[one]
+    ]
+
+
+def endpoint_order(present: Iterable[str], study: object = None) -> list[str]:
+    """The endpoints that are `present`, in the order of `study`, of Garage's page, of the alphabet.
+
+    `study` is a manifest's, whose "endpoints" are names.
+    """
+    listed = study.get("endpoints") if isinstance(study, Mapping) else None
+    asked = [str(entry) for entry in (listed if isinstance(listed, list) else ())]
+    ranks: dict[str, int] = {}
+    for name in (*asked, *_ENDPOINTS):
+        ranks.setdefault(name, len(ranks))
+    return sorted(set(present), key=lambda name: (ranks.get(name, len(ranks)), name))
+
+
+def series_order(present: Iterable[Series], listed: Sequence[Series]) -> list[Series]:
+    """The series that are `present`, in the order of `listed`, then of the alphabet."""
+    ranks = {one: rank for rank, one in enumerate(listed)}
+    return sorted(set(present), key=lambda one: (ranks.get(one, len(ranks)), one))
+
+
+def format_ms(value: float | None, places: int | None = None) -> str:
+    """`value` in milliseconds, written with about three digits; EN_DASH for None."""
+    if value is None:
+        return EN_DASH
+    if places is None:
+        places = next((decimals for below, decimals in _DECIMALS if abs(value) < below), 0)
+    return f"{value:.{places}f}"
+
+
+def count(number: int, noun: str) -> str:
+    """`number` and `noun`, in the plural unless it is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listing(parts: Sequence[str], at_most: int) -> str:
+    """`parts` joined by semicolons, the first `at_most` of them and how many there are more."""
+    rest = len(parts) - at_most
+    return "; ".join(parts[:at_most]) + (f"; and {rest} more" if rest > 0 else "")

@@ -1,0 +1,78 @@
+"""A bundle's report: summary.json and the charts, made from the bundle alone."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.errors import BundleError
+
+# pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
+# really asked for, so that importing this module costs a command line nothing.
+if TYPE_CHECKING:
+    from analysis.bundle import Bundle
+    from analysis.summary import Summary
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report consists of, and where it was written."""
+
+    bundle: Bundle
+    summary: Summary
+    summary_path: Path
+    charts: tuple[Path, ...]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every file written."""
+        return (self.summary_path, *self.charts)
+
+
+def report(bundle_dir: Path | str) -> Report:
+    """Write summary.json and charts/ into the bundle at `bundle_dir`, and say what was written.
+
+    The same bundle gives the same bytes. No chart of latencies is drawn where calibration failed
+    in a lab that samples come from. Raises BundleError (NoSamplesError where nothing was measured).
+    """
+    from analysis.bundle import read_bundle
+    from analysis.summary import summarize
+
+    bundle = read_bundle(bundle_dir)
+    summary = summarize(bundle)
+    summary_path = bundle.directory / "summary.json"
+    _write(summary_path, summary.to_text())
+    return Report(bundle, summary, summary_path, tuple(_draw_charts(bundle, summary)))
+
+
+def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
+    from analysis.charts import calibration, endpoint_latency, published, style
+    from analysis.notes import is_trusted
+
+    charts = bundle.directory / "charts"
+    paths: list[Path] = []
+    if is_trusted(bundle):
+        paths += style.save(endpoint_latency.draw(bundle, summary), charts / "endpoint-latency")
+        if published.has_counterpart(bundle, summary):
+            paths += style.save(published.draw(bundle, summary), charts / "published")
+    if bundle.calibration is not None and bundle.calibration.pairs:
+        paths += style.save(calibration.draw(bundle), charts / "calibration")
+    return paths
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace `path` by `text` in one step, so that nobody reads half of it."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise BundleError(
+            f"{path} cannot be written: {error.strerror or error}. Make the bundle writable or "
+            "copy it to where you may write."
+        ) from error

@@ -1,0 +1,145 @@
+"""Samples from disk, in one shape whichever of the two files they come from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import BundleError, NoSamplesError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTCOMES = ("ok", "fail", "unknown")
+
+_REQUIRED = ("system", "version", "topology", "endpoint", "outcome", "phase", "total_ns")
+_TYPES = {
+    "system": "string",
+    "version": "string",
+    "topology": "string",
+    "client": "string",
+    "endpoint": "string",
+    "seq": "Int64",
+    "start_ns": "Int64",
+    "connect_ns": "Int64",
+    "first_byte_ns": "Int64",
+    "total_ns": "Int64",
+    "outcome": "string",
+    "error": "string",
+    "object_bytes": "Int64",
+    "rtt_ms": "Float64",
+    "phase": "string",
+    "retransmits": "Int64",
+    "status": "Int64",
+    "new_connection": "boolean",
+}
+
+
+def read_samples(directory: Path, topology: str) -> tuple[pd.DataFrame, bool]:
+    """Every request that a run recorded, and whether a cut last line had to be left out.
+
+    `topology` is the one the manifest names; "" skips that check. Columns that a writer may
+    leave out are there and empty. Raises BundleError where a row cannot be counted one way only.
+    """
+    lines, table = directory / "samples.jsonl", directory / "samples.parquet"
+    truncated = False
+    if lines.is_file():
+        frame, truncated = _read_lines(lines)
+        path = lines
+    elif table.is_file():
+        frame, path = _read_table(table), table
+    else:
+        raise NoSamplesError(
+            f"{directory} has no samples: neither samples.parquet nor samples.jsonl is there. "
+            "The run ended before its first request; run the study again."
+        )
+    return _checked(frame, path, topology), truncated
+
+
+def _read_lines(path: Path) -> tuple[pd.DataFrame, bool]:
+    import pandas as pd
+
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+    rows: list[dict[str, Any]] = []
+    truncated = False
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError("a JSON object was expected")
+        except ValueError as error:
+            # Only the line that the writer was in the middle of may be broken: the one that no
+            # newline ends. Anything else is damage, and a report must not paper over it.
+            if number == len(lines):
+                truncated = True
+                break
+            raise BundleError(
+                f"{path}, line {number}, is damaged ({error}). Only the last line of a killed "
+                "run may be cut short; run the study again."
+            ) from error
+        rows.append(row)
+    columns = None if rows else list(_TYPES)
+    return pd.DataFrame.from_records(rows, columns=columns), truncated
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        return pd.read_parquet(path, engine="pyarrow")
+    except (OSError, pa.ArrowException) as error:
+        raise BundleError(
+            f"{path} is damaged: it cannot be read as Parquet ({error}). Run the study again."
+        ) from error
+
+
+def _checked(frame: pd.DataFrame, path: Path, topology: str) -> pd.DataFrame:
+    absent = [name for name in _REQUIRED if name not in frame.columns]
+    if absent:
+        raise BundleError(
+            f"{path} lacks the column {', '.join(absent)}: something else than wanlat wrote it, "
+            "or it is damaged."
+        )
+    frame = frame.copy()
+    kind: Any  # the stubs know every dtype by name
+    for name, kind in _TYPES.items():
+        if name not in frame.columns:
+            frame[name] = None
+        try:
+            frame[name] = frame[name].astype(kind)
+        except (TypeError, ValueError) as error:
+            raise BundleError(
+                f"{path}, column {name}, is damaged: {error} (expected {kind.lower()})."
+            ) from error
+    for name in ("system", "version", "endpoint", "outcome", "phase"):
+        _refuse(frame[name].isna(), path, f"has no {name}")
+    outcomes = ", ".join(OUTCOMES)
+    _refuse(~frame["outcome"].isin(OUTCOMES), path, f"has an outcome that is not {outcomes}")
+    succeeded = frame["outcome"] == "ok"
+    _refuse(succeeded & frame["total_ns"].isna(), path, "succeeded but has no total_ns")
+    negative = (frame["total_ns"] < 0).fillna(False)
+    _refuse(negative, path, "has a negative total_ns")
+    if topology:
+        elsewhere = frame["topology"].isna() | (frame["topology"] != topology).fillna(True)
+        _refuse(elsewhere, path, f"is not of the manifest's topology, {topology}")
+    return frame
+
+
+def _refuse(wrong: pd.Series[bool], path: Path, what: str) -> None:
+    """Raise BundleError naming the first of the `wrong` rows."""
+    if not wrong.any():
+        return
+    position = int(wrong.to_numpy(dtype=bool).argmax())
+    others = int(wrong.sum()) - 1
+    more = f" (and {others} more)" if others else ""
+    raise BundleError(
+        f"{path}: the sample in row {position + 1}{more} {what}. It cannot be counted, so no "
+        "figure made from this file could be trusted; run the study again."
+    )

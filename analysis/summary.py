@@ -1,0 +1,198 @@
+"""summary.json: every figure of a bundle, one entry an endpoint of a system."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis import statistics
+from analysis.bundle import Bundle, Series
+from analysis.names import endpoint_order, series_order
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NS_PER_MS = 1e6
+_FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
+_INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
+
+
+@dataclass(frozen=True)
+class EndpointSummary:
+    """One endpoint of one version of one system.
+
+    `n` requests were measured: `ok` succeeded, `fail` were certainly not executed, of `unknown`
+    nobody knows. `latency` is over the `ok` ones, None if there are none.
+    """
+
+    series: Series
+    topology: str
+    endpoint: str
+    ok: int
+    fail: int
+    unknown: int
+    latency: statistics.Latency | None
+    first_byte_median_ms: float | None
+    retransmits: int
+    new_connections: int
+
+    @property
+    def n(self) -> int:
+        """Requests measured, whatever came of them."""
+        return self.ok + self.fail + self.unknown
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of summary.json; milliseconds, rounded to the nanosecond."""
+        figures = asdict(self.latency) if self.latency else {}
+        return {
+            "system": self.series.system,
+            "version": self.series.version,
+            "topology": self.topology,
+            "endpoint": self.endpoint,
+            "n": self.n,
+            "ok": self.ok,
+            "fail": self.fail,
+            "unknown": self.unknown,
+            **{name: _rounded(figures.get(name)) for name in _FIGURES},
+            **{name: _interval(figures.get(name)) for name in _INTERVALS},
+            "outliers": figures.get("outliers", 0),
+            "first_byte_median_ms": _rounded(self.first_byte_median_ms),
+            "retransmits": self.retransmits,
+            "new_connections": self.new_connections,
+        }
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All endpoints of a bundle, in the order in which tables and charts show them.
+
+    `facts` is what they need to know of the run; `notes` are sentences that a reader of any
+    figure must see with it.
+    """
+
+    facts: Mapping[str, Any]
+    endpoints: tuple[EndpointSummary, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def series(self) -> list[Series]:
+        """The series present, in order."""
+        return list(dict.fromkeys(entry.series for entry in self.endpoints))
+
+    @property
+    def endpoint_names(self) -> list[str]:
+        """The endpoints present, in order."""
+        return list(dict.fromkeys(entry.endpoint for entry in self.endpoints))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of summary.json."""
+        return {
+            "bundle": dict(self.facts),
+            "definitions": {
+                "n": "requests measured; statistics are over those that succeeded (ok)",
+                "percentiles": statistics.PERCENTILE_DEFINITION,
+                "mean_ci95_ms": statistics.MEAN_INTERVAL_DEFINITION,
+                "median_ci95_ms": statistics.MEDIAN_INTERVAL_DEFINITION,
+                "outliers": "beyond Tukey's fences, 1.5 IQR; counted, kept in every figure",
+            },
+            "endpoints": [entry.to_json() for entry in self.endpoints],
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """summary.json as it lies on disk: the same bytes for the same bundle."""
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def summarize(bundle: Bundle) -> Summary:
+    """Every figure of `bundle`, from its measured samples alone."""
+    from analysis.notes import notes_on
+
+    groups = {
+        (Series(str(system), str(version)), str(endpoint)): rows
+        for (system, version, endpoint), rows in bundle.measured.groupby(
+            ["system", "version", "endpoint"]
+        )
+    }
+    series = series_order((one for one, _ in groups), bundle.systems)
+    names = endpoint_order((name for _, name in groups), bundle.manifest.get("study"))
+    endpoints = tuple(
+        _endpoint(groups[one, name], one, bundle.topology, name, bundle.seed)
+        for name in names
+        for one in series
+        if (one, name) in groups
+    )
+    return Summary(_facts(bundle), endpoints, notes_on(bundle, endpoints))
+
+
+def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> statistics.Values:
+    """Durations in `column` of the requests that succeeded, milliseconds, shape (ok,).
+
+    In the order of the rows; a duration that was not recorded is left out.
+    """
+    durations = rows.loc[rows["outcome"] == "ok", column].dropna()
+    return durations.to_numpy(dtype="float64") / _NS_PER_MS
+
+
+def _endpoint(
+    rows: pd.DataFrame, series: Series, topology: str, endpoint: str, seed: int
+) -> EndpointSummary:
+    import numpy as np
+
+    outcomes = rows["outcome"]
+    first_bytes_ms = ok_ms(rows, "first_byte_ns")
+    return EndpointSummary(
+        series=series,
+        topology=topology,
+        endpoint=endpoint,
+        ok=int((outcomes == "ok").sum()),
+        fail=int((outcomes == "fail").sum()),
+        unknown=int((outcomes == "unknown").sum()),
+        latency=statistics.describe(ok_ms(rows), _seed_of(seed, series, endpoint)),
+        first_byte_median_ms=float(np.median(first_bytes_ms)) if first_bytes_ms.size else None,
+        retransmits=int(rows["retransmits"].fillna(0).sum()),
+        new_connections=int(rows["new_connection"].fillna(False).sum()),
+    )
+
+
+def _seed_of(seed: int, series: Series, endpoint: str) -> list[int]:
+    """A seed of the endpoint's own, so that its interval does not depend on what else was run."""
+    name = "\0".join((*series, endpoint)).encode()
+    return [abs(seed), zlib.crc32(name)]
+
+
+def _facts(bundle: Bundle) -> dict[str, Any]:
+    manifest, rtt = bundle.manifest, bundle.measured_rtt
+    return {
+        "study": bundle.study,
+        "topology": bundle.topology,
+        "status": bundle.status,
+        "reason": manifest.get("reason"),
+        "seed": manifest.get("seed"),
+        "backend": manifest.get("backend"),
+        "wanlat": manifest.get("wanlat"),
+        "calibration": bundle.calibration.verdict if bundle.calibration else None,
+        "measured_rtt_ms": None
+        if rtt is None
+        else {
+            "median": _rounded(rtt.median_ms),
+            "pair_medians": [_rounded(rtt.low_pair_ms), _rounded(rtt.high_pair_ms)],
+            "single": [_rounded(rtt.min_ms), _rounded(rtt.max_ms)],
+            "pairs": rtt.pairs,
+        },
+    }
+
+
+def _rounded(value_ms: float | None) -> float | None:
+    """`value_ms` to the nanosecond, which is all that was measured; None for what is no number."""
+    if value_ms is None or not math.isfinite(value_ms):
+        return None
+    return round(value_ms, 6)
+
+
+def _interval(interval: statistics.Interval | None) -> list[float | None] | None:
+    return [_rounded(bound) for bound in interval] if interval else None

@@ -1,0 +1,121 @@
+"""What a comparison found: numbers, the table, and the README's section."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.probe.contenders import OBJECT_BYTES, Contender
+
+TARGET_RATIO = 1.5
+JUDGED = "oneshot, plan from a file"
+_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One client's latencies, and how many times those of the client it is compared with."""
+
+    client: str
+    n: int
+    median_us: float
+    p5_us: float
+    p95_us: float
+    against: str
+    ratio: float
+    """Of the medians over all rounds."""
+    ratio_of_rounds: tuple[float, float]
+    """The same ratio within a round: 5th and 95th percentile over the rounds."""
+
+
+def rows(contenders: Sequence[Contender], times: Mapping[str, Sequence[list[int]]]) -> list[Row]:
+    """Return a row for each contender. ``times``: by name, a list of ns for each round."""
+    medians = {name: np.array([np.median(one) for one in rounds]) for name, rounds in times.items()}
+    pooled = {name: np.concatenate([*rounds]) / 1000 for name, rounds in times.items()}
+    made = []
+    for each in contenders:
+        low, high = np.percentile(medians[each.name] / medians[each.against], [5, 95])
+        mine = pooled[each.name]
+        made.append(
+            Row(
+                client=each.name,
+                n=len(mine),
+                median_us=round(float(np.median(mine)), 1),
+                p5_us=round(float(np.percentile(mine, 5)), 1),
+                p95_us=round(float(np.percentile(mine, 95)), 1),
+                against=each.against,
+                ratio=round(float(np.median(mine) / np.median(pooled[each.against])), 2),
+                ratio_of_rounds=(round(float(low), 2), round(float(high), 2)),
+            )
+        )
+    return made
+
+
+def document(found: Sequence[Row], rounds: int) -> dict[str, Any]:
+    """Return the JSON document of a comparison."""
+    judged = next(row for row in found if row.client == JUDGED)
+    return {
+        "format": 1,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "kernel": platform.release(),
+        "cpu": _cpu(),
+        "object_bytes": OBJECT_BYTES,
+        "rounds": rounds,
+        "clients": [asdict(row) for row in found],
+        "target_ratio": TARGET_RATIO,
+        "ratio": judged.ratio,
+        "verdict": "pass" if judged.ratio <= TARGET_RATIO else "fail",
+    }
+
+
+def table(found: Sequence[Row]) -> str:
+    """Return the comparison as a Markdown table, which is also readable in a terminal."""
+    head = ("client", "n", "median", "p5–p95", "ratio", "ratio, by round")
+    body = [
+        (
+            row.client,
+            str(row.n),
+            f"{row.median_us:.1f} µs",
+            f"{row.p5_us:.1f}–{row.p95_us:.1f} µs",
+            f"{row.ratio:.2f}" if row.client != row.against else "1",
+            f"{row.ratio_of_rounds[0]:.2f}–{row.ratio_of_rounds[1]:.2f}"
+            if row.client != row.against
+            else "",
+        )
+        for row in found
+    ]
+    widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
+    rule = tuple("-" * width for width in widths)
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join(line(cells) for cells in (head, rule, *body))
+
+
+def write_section(readme: Path, report: Mapping[str, Any], found: Sequence[Row]) -> None:
+    """Put the table between the marks in a README. Raises ValueError when they are not there."""
+    text = readme.read_text("utf-8")
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"{readme} has no section between {_BEGIN} and {_END}")
+    section = (
+        f"{table(found)}\n\n"
+        f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}, "
+        f"{report['rounds']} rounds."
+    )
+    readme.write_text(f"{before}{begin}\n\n{section}\n\n{end}{after}", "utf-8")
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(models)} cores, {models[0]}" if models else platform.machine()

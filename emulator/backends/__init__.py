@@ -1,0 +1,45 @@
+"""What applies impairments: ``wire`` (ours, in user space) or ``netem`` (the kernel's)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from emulator.links import Direction
+from emulator.network import Network
+from topologies.resolve import Impairment
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What happened to packets of one direction since the lab was built.
+
+    ``lost`` counts packets dropped on request, ``queue_drops`` those dropped because a queue
+    was full: the queue of a requested rate, or one that the backend needs and that overflowed.
+    ``overflows`` are drops nobody asked for; a run that has any cannot be trusted.
+    ``late_p99_us`` is how late packets left, as the backend itself saw it (None: not known).
+    """
+
+    packets: int
+    bytes: int
+    lost: int
+    queue_drops: int
+    overflows: int
+    late_p99_us: float | None = None
+
+
+class Backend(Protocol):
+    """Impairs the links of a built network; one instance a lab."""
+
+    name: str
+
+    def start(self, network: Network) -> None:
+        """Apply the plan's impairments. Raises MachineError where the machine cannot."""
+
+    def change(self, changes: dict[Direction, Impairment]) -> int:
+        """Apply impairments in place; return the CLOCK_MONOTONIC instant (ns) of effect."""
+        ...
+
+    def counters(self) -> dict[Direction, Counters]:
+        """Return counters of every impaired direction."""
+        ...

@@ -1,0 +1,125 @@
+"""The ``wire`` backend: drives the Rust program that moves frames between splices."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+from emulator import addressing
+from emulator.backends import Counters
+from emulator.links import Direction, Link
+from emulator.network import Network
+from topologies.errors import MachineError
+from topologies.resolve import Impairment
+
+
+def _as_json(impairment: Impairment) -> dict[str, Any]:
+    fields = asdict(impairment)
+    if fields.pop("distribution") != "uniform":
+        raise MachineError("The wire backend applies uniform jitter only.")
+    return fields
+
+
+_UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
+
+
+class WireBackend:
+    """Every spliced link of the lab in one process of one thread."""
+
+    name = "wire"
+
+    def __init__(self, program: Path, seed: int) -> None:
+        self._program = program
+        self._seed = seed
+        self._process: subprocess.Popen[bytes] | None = None
+        self._links: list[Link] = []
+        self._place: dict[Direction, tuple[int, str]] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id in the lab, for whoever reaps it; None when no link is spliced."""
+        return self._process.pid if self._process else None
+
+    def start(self, network: Network) -> None:
+        """Start the program on every spliced link. Raises MachineError."""
+        self._links = [link for link in network.links if network.is_spliced(link)]
+        if not self._links:
+            return
+        for place, link in enumerate(self._links):
+            ab, ba = link.directions
+            self._place[ab], self._place[ba] = (place, "ab"), (place, "ba")
+        # Its messages go to the supervisor's stderr, which the lab's owner keeps. No session of
+        # its own: where the kernel groups processes by session (sched_autogroup), a session is
+        # a group that waits for its turn, and packets would be late whenever others compute.
+        self._process = subprocess.Popen(
+            [str(self._program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        names = [addressing.splice_interfaces(link.kind, link.index) for link in self._links]
+        self._ask(
+            {
+                "op": "start",
+                "seed": self._seed,
+                "links": [
+                    {"a": a, "b": b, "ab": _as_json(link.ab), "ba": _as_json(link.ba)}
+                    for (a, b), link in zip(names, self._links, strict=True)
+                ],
+            }
+        )
+
+    def change(self, changes: dict[Direction, Impairment]) -> int:
+        """Apply impairments to running links. Raises MachineError for a link that is cabled."""
+        requests = []
+        for direction, impairment in changes.items():
+            if direction not in self._place:
+                raise MachineError(
+                    f"The link {direction} is a plain cable in this lab and cannot be impaired "
+                    'while it runs: make the lab with Lab(..., splice="all").'
+                )
+            place, side = self._place[direction]
+            requests.append({"link": place, "direction": side, "impairment": _as_json(impairment)})
+        instant: int = self._ask({"op": "set", "changes": requests})["t_ns"]
+        return instant
+
+    def counters(self) -> dict[Direction, Counters]:
+        """Return what the program counted."""
+        if self._process is None:
+            return {}
+        answer = self._ask({"op": "stats"})
+        result: dict[Direction, Counters] = {}
+        for link, sides in zip(self._links, answer["links"], strict=True):
+            for direction, side in zip(link.directions, ("ab", "ba"), strict=True):
+                raw = sides[side]
+                result[direction] = Counters(
+                    packets=raw["packets"],
+                    bytes=raw["bytes"],
+                    lost=raw["lost"],
+                    queue_drops=raw["queue_drops"],
+                    overflows=sum(raw[kind] for kind in _UNASKED_DROPS),
+                    late_p99_us=raw["late_ns_p99"] / 1000,
+                )
+        return result
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self._process is not None
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        answer = _exchange(stdin, stdout, request)
+        if not answer.get("ok"):
+            raise MachineError(f"wire refused {request['op']!r}: {answer.get('error')}")
+        return answer
+
+
+def _exchange(stdin: IO[bytes], stdout: IO[bytes], request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        stdin.write(json.dumps(request).encode() + b"\n")
+        stdin.flush()
+        line = stdout.readline()
+    except OSError as error:
+        raise MachineError(f"The wire process is gone: {error}") from error
+    if not line:
+        raise MachineError("The wire process ended without an answer; its last words are above.")
+    answer: dict[str, Any] = json.loads(line)
+    return answer

@@ -1,0 +1,123 @@
+"""Checks of the machine, each done and not guessed: what works, what does not, what mends it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from emulator.binaries import binary
+from emulator.lab import Lab
+from emulator.machine import cores, cpu_model
+from topologies.errors import WanlatError
+from topologies.resolve import Impairment, LanLink, Node, Plan, Site
+
+_PROGRAMS = ("wire", "oneshot", "quorum")
+_RECEIVE_BUFFER_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question to the machine. ``required``: nothing can be measured without it."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+    required: bool = True
+
+
+def examine() -> Iterator[Check]:
+    """Yield the checks one by one, as they are done."""
+    yield _python()
+    yield Check("machine", True, f"Linux {platform.release()}, {cores()} × {cpu_model()}")
+    for name in _PROGRAMS:
+        yield _program(name)
+    yield from _sandbox()
+
+
+def _python() -> Check:
+    version = platform.python_version()
+    return Check(
+        "python",
+        sys.version_info >= (3, 11),
+        version,
+        "wanlat needs Python 3.11 or later (Debian, Ubuntu: apt-get install python3.11-venv)",
+    )
+
+
+def _program(name: str) -> Check:
+    try:
+        return Check(f"program {name}", True, str(binary(name)))
+    except WanlatError as error:
+        return Check(f"program {name}", False, "not built", str(error))
+
+
+def _one_node() -> Plan:
+    node = Node("n1", "here", "10.1.0.1")
+    lan = LanLink("n1", "here", Impairment(), Impairment())
+    site = Site("here", 1, "10.1.0.0/16", "10.1.255.254", (node,))
+    return Plan("doctor", (site,), (node,), (lan,), ())
+
+
+def _sandbox() -> Iterator[Check]:
+    try:
+        with Lab(_one_node()) as lab:
+            yield Check("sandbox", True, "user, mount, PID, network, UTS and IPC namespaces")
+            yield _backend(lab)
+            yield _direct_io(lab)
+    except WanlatError as error:
+        yield Check("sandbox", False, "a lab cannot be made", str(error))
+    yield _receive_buffer()
+
+
+def _receive_buffer() -> Check:
+    """Wire's sockets hold what arrives while it is not running; the limit is the host's."""
+    path = Path("/proc/sys/net/core/rmem_max")
+    size = int(path.read_text()) if path.exists() else 0
+    enough = size >= _RECEIVE_BUFFER_BYTES
+    return Check(
+        "receive buffer",
+        enough,
+        f"net.core.rmem_max is {size} bytes",
+        ""
+        if enough
+        else "bursts through the backend `wire` may be dropped (the bundle then says so); "
+        f"to allow more: sudo sysctl -w net.core.rmem_max={_RECEIVE_BUFFER_BYTES}",
+        required=False,
+    )
+
+
+def _backend(lab: Lab) -> Check:
+    if lab.backend == "netem":
+        return Check("netem", True, "the kernel has sch_netem; it is the default backend")
+    return Check(
+        "netem",
+        False,
+        "the kernel has no sch_netem: the backend `wire` is used instead, in user space; "
+        "delay, jitter, loss and rate work the same",
+        "to have netem: Fedora, RHEL: kernel-modules-extra; Debian, Ubuntu: the distribution's "
+        "own kernel; WSL2 and minimal virtual machines often have none",
+        required=False,
+    )
+
+
+def _direct_io(lab: Lab) -> Check:
+    path = lab.nodes[0].host_directory / "direct"
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_DIRECT))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return Check(
+            "direct I/O in memory",
+            False,
+            "tmpfs has no O_DIRECT before Linux 6.6",
+            "MinIO needs it: run it with --storage disk",
+            required=False,
+        )
+    return Check("direct I/O in memory", True, "tmpfs has O_DIRECT, which MinIO needs")

@@ -1,0 +1,147 @@
+"""The sandbox: namespaces around a lab, and the process that guards them.
+
+Three processes stand between a user's command and a lab:
+
+    caller ── guard ── supervisor (PID 1 of the lab) ── everything in the lab
+
+The guard is this module run as a program. It makes the namespaces, forks the supervisor into
+them and waits. Whichever of the three dies, however it dies, the lab is gone:
+
+- the supervisor: the kernel kills every process of a PID namespace with its first;
+- the guard: the supervisor has asked the kernel to be killed with it (PR_SET_PDEATHSIG);
+- the caller: the guard sees its pidfd become ready, or the lifeline close, and ends.
+
+Interfaces, namespaces and mounts are the kernel's to free once nobody is left in them. Data
+kept on disk (``storage="disk"``) is removed by the guard, or by the caller when the guard died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+from emulator import syscalls
+from emulator.channel import Channel, Closed
+from emulator.machine import explain_sandbox_failure
+
+LAB_DIRECTORY = "/run/wanlat"
+NAMESPACE_DIRECTORY = "/run/netns"  # where iproute2 looks, so that `ip netns exec` works inside
+
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _enter_namespaces() -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    syscalls.unshare(
+        syscalls.CLONE_NEWUSER
+        | syscalls.CLONE_NEWNS
+        | syscalls.CLONE_NEWPID
+        | syscalls.CLONE_NEWNET
+        | syscalls.CLONE_NEWUTS
+        | syscalls.CLONE_NEWIPC
+    )
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"0 {uid} 1")
+    _write("/proc/self/gid_map", f"0 {gid} 1")
+
+
+def _mount_private_directories() -> None:
+    """Give PID 1 its own /proc and an empty /run; hide nothing else of the host's files."""
+    syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+    hardened = syscalls.MS_NOSUID | syscalls.MS_NODEV
+    syscalls.mount("proc", "/proc", "proc", hardened | syscalls.MS_NOEXEC)
+    syscalls.mount("tmpfs", "/run", "tmpfs", hardened, "mode=755")
+    for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
+        Path(directory).mkdir()
+
+
+def _supervise(channel: Channel, go_read: int, go_write: int) -> None:
+    os.close(go_write)
+    syscalls.die_with_parent(signal.SIGKILL)
+    # The guard may have died before the line above took effect; then no byte comes.
+    if os.read(go_read, 1) != b"g":
+        return
+    os.close(go_read)
+    syscalls.set_process_name("wanlat-lab")
+    for interrupt in _INTERRUPTS:
+        # An ignored signal stays ignored over exec(), and the lab's processes need theirs.
+        signal.signal(interrupt, signal.SIG_DFL)
+    try:
+        _mount_private_directories()
+        socket.sethostname("wanlat")
+    except OSError as error:
+        channel.send(("refused", explain_sandbox_failure(error)))
+        return
+    # Imported here: the guard itself needs none of it.
+    from emulator.supervisor import Supervisor
+
+    Supervisor(channel).run()
+
+
+def _guard(child: int, caller: int, lifeline: int, disk: Path | None) -> None:
+    """Wait until the supervisor or the caller ends, then see that nothing is left."""
+    child_fd = os.pidfd_open(child)
+    with contextlib.suppress(OSError):
+        select.select([child_fd, caller, lifeline], [], [])
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    # Returns once the kernel has ended every process of the lab's PID namespace.
+    os.waitpid(child, 0)
+    if disk is not None:
+        shutil.rmtree(disk, ignore_errors=True)
+
+
+def main() -> None:
+    """Run the guard: ``python -m emulator.sandbox CHANNEL_FD LIFELINE_FD CALLER_PID [DISK]``."""
+    channel_fd, lifeline, caller_pid = (int(text) for text in sys.argv[1:4])
+    disk = Path(sys.argv[4]) if len(sys.argv) > 4 else None
+    channel = Channel(socket.socket(fileno=channel_fd))
+    for interrupt in _INTERRUPTS:
+        signal.signal(interrupt, signal.SIG_IGN)
+    syscalls.set_process_name("wanlat-guard")
+    try:
+        caller = os.pidfd_open(caller_pid)
+    except OSError:
+        return  # The caller is gone already.
+    try:
+        _enter_namespaces()
+    except OSError as error:
+        with contextlib.suppress(Closed):
+            channel.send(("refused", explain_sandbox_failure(error)))
+        return
+    go_read, go_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(lifeline)
+        os.close(caller)
+        try:
+            _supervise(channel, go_read, go_write)
+        except Exception:
+            # os._exit() skips the interpreter's own report; the owner's stderr is ours too.
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    with contextlib.suppress(Closed):
+        channel.send(("supervisor", child))
+    channel.abandon()
+    os.close(go_read)
+    with contextlib.suppress(BrokenPipeError):
+        os.write(go_write, b"g")
+    os.close(go_write)
+    _guard(child, caller, lifeline, disk)
+
+
+if __name__ == "__main__":
+    main()

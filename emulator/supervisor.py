@@ -1,0 +1,198 @@
+"""PID 1 of a lab: builds the network, starts processes in it, answers its owner.
+
+One thread and one loop. Requests come over the channel as ``(number, operation, arguments)``
+with descriptors beside them; answers go back as ``("reply", number, value)`` or
+``("error", number, exception)``. Ended processes are told unasked, as ``("exit", pid, code,
+instant)``. When the channel closes, this process ends and the kernel ends the lab with it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from emulator.backends import Backend
+from emulator.backends.netem import NetemBackend
+from emulator.backends.netem import available as netem_available
+from emulator.backends.wire import WireBackend
+from emulator.channel import Channel, Closed
+from emulator.links import Direction
+from emulator.namespaces import Namespaces
+from emulator.network import Network, wants_single_segments
+from topologies.errors import MachineError, WanlatError
+from topologies.resolve import Impairment, Plan
+
+Answer = tuple[Any, tuple[int, ...]]  # a value, and descriptors that go with it
+
+
+class Supervisor:
+    """Serves the owner of the lab until it goes away."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._namespaces: Namespaces | None = None
+        self._network: Network | None = None
+        self._backend: Backend | None = None
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._operations: dict[str, Callable[..., Answer]] = {
+            "build": self._build,
+            "spawn": self._spawn,
+            "signal": self._signal,
+            "socket": self._socket,
+            "change": self._change,
+            "counters": self._counters,
+        }
+
+    def run(self) -> None:
+        """Serve until the channel closes."""
+        wake_read, wake_write = os.pipe()
+        os.set_blocking(wake_read, False)
+        os.set_blocking(wake_write, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        poll.register(wake_read, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            try:
+                if wake_read in ready:
+                    os.read(wake_read, 4096)
+                    self._reap()
+                if self._channel.fileno() in ready:
+                    self._serve()
+            except Closed:
+                return
+
+    def _serve(self) -> None:
+        (number, operation, arguments), fds = self._channel.receive()
+        passed: tuple[int, ...] = ()
+        try:
+            value, passed = self._operations[operation](*arguments, fds)
+            self._channel.send(("reply", number, value), passed)
+        except WanlatError as error:
+            self._channel.send(("error", number, error))
+        except Exception as error:
+            # What the kernel refuses (netlink, files, processes) reaches the owner in words.
+            text = f"The lab could not {operation}: {type(error).__name__}: {error}"
+            self._channel.send(("error", number, MachineError(text)))
+        finally:
+            for fd in (*fds, *passed):
+                os.close(fd)
+
+    def _reap(self) -> None:
+        instant = time.monotonic_ns()
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            code = os.waitstatus_to_exitcode(status)
+            child = self._children.pop(pid, None)
+            if child is not None:
+                child.returncode = code  # it is reaped; Popen must not try again
+                self._channel.send(("exit", pid, code, instant))
+            elif isinstance(self._backend, WireBackend) and pid == self._backend.pid:
+                self._channel.send(("broken", f"the wire process ended with code {code}"))
+
+    def _build(
+        self,
+        plan: Plan,
+        backend: str | None,
+        wire_program: Path | None,
+        seed: int,
+        splice_every_lan: bool,
+        _fds: list[int],
+    ) -> Answer:
+        self._namespaces = Namespaces()
+        chosen = backend or ("netem" if netem_available() else "wire")
+        if chosen == "wire":
+            if wire_program is None:
+                raise MachineError(
+                    "The wire backend is needed, since this kernel has no netem, but the program "
+                    "`wire` is not built. Build it with `make build`."
+                )
+            self._backend = WireBackend(wire_program, seed)
+        else:
+            self._backend = NetemBackend()
+        self._network = Network(
+            self._namespaces,
+            plan,
+            splice_wan=chosen == "wire",
+            splice_every_lan=splice_every_lan,
+        )
+        self._network.build()
+        for link in self._network.links:
+            if wants_single_segments(link.ab) or wants_single_segments(link.ba):
+                self._network.send_single_segments(link)
+        self._backend.start(self._network)
+        return chosen, ()
+
+    def _spawn(
+        self,
+        namespace: str,
+        argv: list[str],
+        environment: dict[str, str],
+        directory: str,
+        streams: tuple[bool, bool, bool],
+        fds: list[int],
+    ) -> Answer:
+        given = iter(fds)
+        stdin, stdout, stderr = (
+            next(given) if is_given else subprocess.DEVNULL for is_given in streams
+        )
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        assert self._namespaces is not None
+        with self._namespaces.entered(namespace):
+            try:
+                child = subprocess.Popen(
+                    argv,
+                    env=environment,
+                    cwd=directory,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise MachineError(
+                    f"{argv[0]} could not be started on {namespace}: {error.strerror}."
+                ) from error
+        self._children[child.pid] = child
+        return child.pid, ()
+
+    def _signal(self, pid: int, number: int, _fds: list[int]) -> Answer:
+        if pid in self._children:  # else it has ended, and its number may be another's
+            os.kill(pid, number)
+        return time.monotonic_ns(), ()
+
+    def _socket(
+        self, namespace: str, family: int, kind: int, protocol: int, _fds: list[int]
+    ) -> Answer:
+        assert self._namespaces is not None
+        with self._namespaces.entered(namespace):
+            made = socket.socket(family, kind, protocol)
+        return None, (made.detach(),)
+
+    def _change(self, changes: dict[Direction, Impairment], _fds: list[int]) -> Answer:
+        assert self._backend is not None and self._network is not None
+        for link in self._network.links:
+            if any(
+                direction in changes and wants_single_segments(changes[direction])
+                for direction in link.directions
+            ):
+                self._network.send_single_segments(link)
+        return self._backend.change(changes), ()
+
+    def _counters(self, _fds: list[int]) -> Answer:
+        assert self._backend is not None
+        return self._backend.counters(), ()

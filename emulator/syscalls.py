@@ -1,0 +1,74 @@
+"""The few Linux calls that Python 3.11 does not offer: namespaces, mounts, parent-death signal.
+
+Sources: man pages unshare(2), setns(2), mount(2), prctl(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    """Move the calling process into new namespaces. Raises OSError."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(fd: int, kind: int) -> None:
+    """Enter the namespace that ``fd`` refers to. Raises OSError."""
+    _check(_libc.setns(fd, kind), "setns")
+
+
+def mount(source: str, target: str, fstype: str = "", flags: int = 0, data: str = "") -> None:
+    """Mount ``source`` on ``target``. Raises OSError naming the target."""
+    result = _libc.mount(
+        source.encode(), target.encode(), fstype.encode(), flags, data.encode() or None
+    )
+    _check(result, f"mount {fstype or 'bind'} on {target}")
+
+
+def die_with_parent(signal: int) -> None:
+    """Have the kernel send ``signal`` to this process when its parent ends."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "prctl PR_SET_PDEATHSIG")
+
+
+def set_process_name(name: str) -> None:
+    """Name this process in ``ps`` (15 characters at most)."""
+    _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+@contextmanager
+def network_namespace(fd: int, home_fd: int) -> Iterator[None]:
+    """Be in the network namespace ``fd`` for a while, then in ``home_fd`` again."""
+    setns(fd, CLONE_NEWNET)
+    try:
+        yield
+    finally:
+        setns(home_fd, CLONE_NEWNET)

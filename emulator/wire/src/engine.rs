@@ -1,0 +1,307 @@
+//! The links of a lab: frames in, frames held, frames out.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::arrival::ClockPair;
+use crate::buffers::{self, BufferPool};
+use crate::control::{Change, LinkRequest, LinkStats, Way};
+use crate::direction::{Direction, Fate};
+use crate::due_queue::{DueQueue, HeldFrame};
+use crate::frame::OFFLOAD_HEADER_BYTES;
+use crate::impairment::Draws;
+use crate::sys::{self, BATCH, PacketSocket, ReceiveBatch};
+
+/// A frame that the kernel does not take at once is tried again this often, and waited for this
+/// long each time. All links wait meanwhile, so it is little.
+const SEND_RETRIES: u32 = 4;
+const SEND_RETRY_NS: u64 = 50_000;
+
+/// After this many frames the sockets are looked at again, or their buffers would overflow while
+/// we do nothing but send.
+const MOST_SENT_IN_A_ROW: usize = 2 * BATCH;
+
+/// However long sending takes, frames leave no earlier than this before they are due.
+const LONGEST_LEAD_NS: u64 = 5_000;
+
+/// The running links.
+///
+/// Direction `2 × link` goes from `a` to `b`, direction `2 × link + 1` back. Socket `d` is the
+/// one that direction `d` receives from; it sends to socket `d ^ 1`.
+pub struct Engine {
+    directions: Vec<Direction>,
+    sockets: Vec<Socket>,
+    held: DueQueue,
+    pool: BufferPool,
+    received: ReceiveBatch,
+    /// How long sending a single frame takes: a moving average.
+    send_call_ns: u64,
+    /// Frames of one direction on their way out; kept for its memory only.
+    outgoing: Vec<HeldFrame>,
+}
+
+struct Socket {
+    socket: PacketSocket,
+    /// When it was last known to have nothing to receive.
+    empty_ns: u64,
+}
+
+impl Engine {
+    /// Checks the links, opens their interfaces, and receives from then on. At most
+    /// `memory_bytes` are held at a time. The error says which link is wrong and why.
+    pub fn start(seed: u64, links: &[LinkRequest], memory_bytes: u64) -> Result<Engine, String> {
+        check_links(links)?;
+        let mut sockets = Vec::with_capacity(2 * links.len());
+        for (index, link) in links.iter().enumerate() {
+            for interface in [&link.a, &link.b] {
+                let socket = PacketSocket::open(interface)
+                    .map_err(|error| format!("link {index}: interface {interface:?}: {error}"))?;
+                let empty_ns = sys::monotonic_ns();
+                sockets.push(Socket { socket, empty_ns });
+            }
+        }
+        let draws = Draws::for_directions(seed, sockets.len());
+        let impairments = links.iter().flat_map(|link| [link.ab, link.ba]);
+        let directions = impairments
+            .zip(draws)
+            .map(|(impairment, draws)| Direction::new(impairment, draws))
+            .collect();
+        Ok(Engine {
+            directions,
+            sockets,
+            held: DueQueue::default(),
+            pool: BufferPool::new(memory_bytes),
+            received: ReceiveBatch::new(buffers::LARGEST_BYTES),
+            send_call_ns: 0,
+            outgoing: Vec::with_capacity(BATCH),
+        })
+    }
+
+    /// The sockets to watch; [`Engine::receive`] takes their position.
+    pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().map(|socket| socket.socket.as_fd())
+    }
+
+    /// The smallest receive buffer of all sockets.
+    pub fn smallest_receive_buffer_bytes(&self) -> Option<usize> {
+        self.sockets
+            .iter()
+            .filter_map(|socket| socket.socket.receive_buffer_bytes().ok())
+            .min()
+    }
+
+    /// Makes all changes, or none if one of them is wrong. Frames that are held stay due when
+    /// they were. Returns the instant from which arriving frames meet the new impairments.
+    pub fn change(&mut self, changes: &[Change]) -> Result<u64, String> {
+        for change in changes {
+            let way = way_name(change.direction);
+            if change.link >= self.directions.len() / 2 {
+                return Err(format!(
+                    "there is no link {}; there are {}",
+                    change.link,
+                    self.directions.len() / 2
+                ));
+            }
+            let checked = change.impairment.check();
+            checked.map_err(|error| format!("link {} {way}: {error}", change.link))?;
+        }
+        let now_ns = sys::monotonic_ns();
+        for change in changes {
+            let direction = 2 * change.link + usize::from(change.direction == Way::Ba);
+            self.directions[direction].change(change.impairment, now_ns);
+        }
+        Ok(now_ns)
+    }
+
+    /// The counters of all links.
+    pub fn stats(&mut self) -> Vec<LinkStats> {
+        for (direction, socket) in self.directions.iter_mut().zip(&self.sockets) {
+            // An interface that is gone has no more drops to tell.
+            direction.counters.rx_drops += socket.socket.take_receive_drops().unwrap_or(0);
+        }
+        self.directions
+            .chunks_exact(2)
+            .map(|link| LinkStats {
+                ab: (&link[0].counters).into(),
+                ba: (&link[1].counters).into(),
+            })
+            .collect()
+    }
+
+    /// When the next held frame is to be sent.
+    pub fn next_send_ns(&self) -> Option<u64> {
+        let due_ns = self.held.peek()?.due_ns;
+        Some(due_ns.saturating_sub(self.lead_ns()))
+    }
+
+    /// How long before its due instant a frame is handed to the kernel. It appears on the other
+    /// side about halfway through the call that sends it; the rest is what the receiver does.
+    fn lead_ns(&self) -> u64 {
+        (self.send_call_ns / 2).min(LONGEST_LEAD_NS)
+    }
+
+    /// Receives one batch from the socket at position `index` and decides over its frames.
+    pub fn receive(&mut self, index: usize) {
+        let Socket { socket, empty_ns } = &mut self.sockets[index];
+        let empty_before_ns = *empty_ns;
+        let asked_ns = sys::monotonic_ns();
+        let count = match socket.receive(&mut self.received) {
+            Ok(count) => count,
+            Err(error) => {
+                if error.kind() == io::ErrorKind::WouldBlock {
+                    *empty_ns = asked_ns;
+                } else if error.raw_os_error() == Some(libc::EINVAL) {
+                    // The frame is of a kind of offload that the offload header cannot say
+                    // (a tunnel, say); the kernel has thrown it away.
+                    self.directions[index].counters.received += 1;
+                    self.directions[index].counters.receive_errors += 1;
+                }
+                // Anything else (the interface went down or away) concerns no frame, and having
+                // been told clears it.
+                return;
+            }
+        };
+        if count < BATCH {
+            *empty_ns = asked_ns;
+        }
+        let clocks = ClockPair::now();
+        for message in 0..count {
+            let stamp_ns = self.received.stamp_realtime_ns(message);
+            self.admit(index, message, clocks.arrival_ns(stamp_ns, empty_before_ns));
+        }
+    }
+
+    /// Decides over one received message, and holds it if it is to leave.
+    fn admit(&mut self, index: usize, message: usize, arrival_ns: u64) {
+        let direction = &mut self.directions[index];
+        direction.counters.received += 1;
+        if self.received.is_truncated(message) {
+            direction.counters.receive_errors += 1;
+            return;
+        }
+        let due_ns = match direction.decide(self.received.bytes(message), arrival_ns) {
+            Fate::Due(due_ns) => due_ns,
+            Fate::Lost => {
+                direction.counters.lost += 1;
+                return;
+            }
+            Fate::QueueFull => {
+                direction.counters.queue_drops += 1;
+                return;
+            }
+        };
+        let length = self.received.length(message);
+        let Some(mut buffer) = self.pool.take(length) else {
+            direction.counters.memory_drops += 1;
+            return;
+        };
+        if BufferPool::is_large(length) {
+            buffer = self.received.swap_buffer(message, buffer);
+        } else {
+            buffer[..length].copy_from_slice(self.received.bytes(message));
+        }
+        direction.counters.held += 1;
+        self.held.push(due_ns, index, buffer, length);
+    }
+
+    /// Sends what is due, up to a bound. What is left is still [`Engine::next_due_ns`].
+    pub fn send_due(&mut self) {
+        let mut sent = 0;
+        while sent < MOST_SENT_IN_A_ROW {
+            let now_ns = sys::monotonic_ns();
+            let until_ns = now_ns + self.lead_ns();
+            let Some(first) = self.held.pop_due(until_ns) else {
+                return;
+            };
+            let direction = first.direction;
+            self.outgoing.push(first);
+            // Frames of one direction leave together, with one system call.
+            while self.outgoing.len() < BATCH
+                && self
+                    .held
+                    .peek()
+                    .is_some_and(|next| next.direction == direction)
+                && let Some(next) = self.held.pop_due(until_ns)
+            {
+                self.outgoing.push(next);
+            }
+            sent += self.outgoing.len();
+            self.transmit(direction, now_ns);
+        }
+    }
+
+    /// Sends the outgoing frames, all of one direction, and gives their buffers back. Sending
+    /// began at `started_ns`.
+    fn transmit(&mut self, direction: usize, mut started_ns: u64) {
+        let socket = &self.sockets[direction ^ 1].socket;
+        let counters = &mut self.directions[direction].counters;
+        let mut done = 0;
+        let mut retries = 0;
+        while done < self.outgoing.len() {
+            let waiting = &self.outgoing[done..];
+            match socket.send(waiting.iter().map(HeldFrame::message)) {
+                Ok(sent) => {
+                    let left_ns = sys::monotonic_ns();
+                    if sent == 1 {
+                        let took_ns = left_ns.saturating_sub(started_ns);
+                        self.send_call_ns = (self.send_call_ns * 15 + took_ns) / 16;
+                    }
+                    started_ns = left_ns;
+                    for frame in &waiting[..sent] {
+                        counters.packets += 1;
+                        counters.bytes += (frame.length - OFFLOAD_HEADER_BYTES) as u64;
+                        counters.late.record(left_ns.saturating_sub(frame.due_ns));
+                    }
+                    done += sent;
+                    retries = 0;
+                }
+                Err(error) if is_passing(&error) && retries < SEND_RETRIES => {
+                    retries += 1;
+                    sys::wait_writable(socket.as_fd(), SEND_RETRY_NS);
+                }
+                Err(_) => {
+                    counters.send_errors += 1;
+                    done += 1;
+                    retries = 0;
+                }
+            }
+        }
+        counters.held -= self.outgoing.len() as u64;
+        for frame in self.outgoing.drain(..) {
+            self.pool.give_back(frame.buffer);
+        }
+    }
+}
+
+/// Whether a send error says "not now" instead of "never".
+fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR)
+    )
+}
+
+fn check_links(links: &[LinkRequest]) -> Result<(), String> {
+    let mut seen = std::collections::HashMap::new();
+    for (index, link) in links.iter().enumerate() {
+        for interface in [&link.a, &link.b] {
+            if let Some(other) = seen.insert(interface, index) {
+                return Err(format!(
+                    "link {index}: interface {interface:?} is an end of link {other} already"
+                ));
+            }
+        }
+        for (way, impairment) in [(Way::Ab, &link.ab), (Way::Ba, &link.ba)] {
+            let checked = impairment.check();
+            checked.map_err(|error| format!("link {index} {}: {error}", way_name(way)))?;
+        }
+    }
+    Ok(())
+}
+
+fn way_name(way: Way) -> &'static str {
+    match way {
+        Way::Ab => "ab",
+        Way::Ba => "ba",
+    }
+}

@@ -1,0 +1,208 @@
+//! What happened in one direction, counted.
+
+use serde::Serialize;
+
+/// Buckets for each power of two: the upper bound of a bucket is at most 1/16 above its values.
+const BUCKETS_PER_OCTAVE: usize = 16;
+const SUB_BITS: u32 = BUCKETS_PER_OCTAVE.trailing_zeros();
+/// Up to 2³⁶ ns, more than a minute; what is later still counts as that late.
+const OCTAVES: usize = 33;
+
+/// Lateness of frames, in buckets whose width grows with the value.
+#[derive(Debug, Clone)]
+pub struct LatenessHistogram {
+    counts: Box<[u32; OCTAVES * BUCKETS_PER_OCTAVE]>,
+    total: u64,
+    largest_ns: u64,
+}
+
+impl LatenessHistogram {
+    /// A histogram of nothing.
+    pub fn new() -> LatenessHistogram {
+        LatenessHistogram {
+            counts: Box::new([0; OCTAVES * BUCKETS_PER_OCTAVE]),
+            total: 0,
+            largest_ns: 0,
+        }
+    }
+
+    /// Counts one value.
+    pub fn record(&mut self, late_ns: u64) {
+        let count = &mut self.counts[bucket_of(late_ns)];
+        *count = count.saturating_add(1);
+        self.total += 1;
+        self.largest_ns = self.largest_ns.max(late_ns);
+    }
+
+    /// The value that a part `quantile` of all values does not exceed, rounded up to the end of
+    /// its bucket (1/16) and never above the largest. 0 while nothing was recorded.
+    pub fn quantile_ns(&self, quantile: f64) -> u64 {
+        let rank = ((quantile * self.total as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            seen += u64::from(count);
+            if seen >= rank {
+                return bucket_end_ns(bucket).min(self.largest_ns);
+            }
+        }
+        self.largest_ns
+    }
+
+    /// The largest value, exactly.
+    pub fn largest_ns(&self) -> u64 {
+        self.largest_ns
+    }
+}
+
+impl Default for LatenessHistogram {
+    fn default() -> LatenessHistogram {
+        LatenessHistogram::new()
+    }
+}
+
+/// Below 16 every value has its own bucket; above, the bits after the leading one choose.
+fn bucket_of(value: u64) -> usize {
+    if value < BUCKETS_PER_OCTAVE as u64 {
+        return value as usize;
+    }
+    let shift = value.ilog2() - SUB_BITS;
+    let within = (value >> shift) as usize - BUCKETS_PER_OCTAVE;
+    let bucket = (shift as usize + 1) * BUCKETS_PER_OCTAVE + within;
+    bucket.min(OCTAVES * BUCKETS_PER_OCTAVE - 1)
+}
+
+/// The largest value of a bucket.
+fn bucket_end_ns(bucket: usize) -> u64 {
+    if bucket < BUCKETS_PER_OCTAVE {
+        return bucket as u64;
+    }
+    let shift = bucket / BUCKETS_PER_OCTAVE - 1;
+    let within = (bucket % BUCKETS_PER_OCTAVE + BUCKETS_PER_OCTAVE) as u64;
+    ((within + 1) << shift) - 1
+}
+
+/// Counters of one direction. At any instant, every frame that was received is in exactly one
+/// of `packets`, `lost`, `queue_drops`, `memory_drops`, `receive_errors`, `send_errors` and
+/// `held`; `rx_drops` were never received.
+#[derive(Debug, Clone, Default)]
+pub struct Counters {
+    /// Frames read from the interface.
+    pub received: u64,
+    /// Frames sent.
+    pub packets: u64,
+    /// Bytes of the frames sent, Ethernet header included.
+    pub bytes: u64,
+    /// Lost as asked.
+    pub lost: u64,
+    /// Found the transmission queue full.
+    pub queue_drops: u64,
+    /// Found the memory for held frames used up.
+    pub memory_drops: u64,
+    /// Could not be read whole: longer than a frame can be, or of an unknown kind of offload.
+    pub receive_errors: u64,
+    /// The kernel did not take them: the interface was down or its queue full for too long.
+    pub send_errors: u64,
+    /// Dropped by the kernel because our receive buffer was full.
+    pub rx_drops: u64,
+    /// On their way.
+    pub held: u64,
+    /// Departure minus due instant of every frame sent.
+    pub late: LatenessHistogram,
+}
+
+/// The counters of one direction as `stats` answers them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)] // Documented where they are counted.
+pub struct DirectionStats {
+    pub received: u64,
+    pub packets: u64,
+    pub bytes: u64,
+    pub lost: u64,
+    pub queue_drops: u64,
+    pub memory_drops: u64,
+    pub rx_drops: u64,
+    pub receive_errors: u64,
+    pub send_errors: u64,
+    pub late_ns_p50: u64,
+    pub late_ns_p99: u64,
+    pub late_ns_max: u64,
+    pub held: u64,
+}
+
+impl From<&Counters> for DirectionStats {
+    fn from(counters: &Counters) -> DirectionStats {
+        DirectionStats {
+            received: counters.received,
+            packets: counters.packets,
+            bytes: counters.bytes,
+            lost: counters.lost,
+            queue_drops: counters.queue_drops,
+            memory_drops: counters.memory_drops,
+            rx_drops: counters.rx_drops,
+            receive_errors: counters.receive_errors,
+            send_errors: counters.send_errors,
+            late_ns_p50: counters.late.quantile_ns(0.50),
+            late_ns_p99: counters.late.quantile_ns(0.99),
+            late_ns_max: counters.late.largest_ns(),
+            held: counters.held,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_lies_in_its_bucket_and_the_bucket_ends_at_most_a_sixteenth_above_it() {
+        for exponent in 0..36 {
+            for value in [
+                1u64 << exponent,
+                (1 << exponent) + 1,
+                (1 << exponent) * 3 / 2,
+            ] {
+                let end = bucket_end_ns(bucket_of(value));
+                assert!(end >= value, "{value} {end}");
+                assert!(end - value <= value / 16, "{value} {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_gap() {
+        for bucket in 0..OCTAVES * BUCKETS_PER_OCTAVE {
+            let end = bucket_end_ns(bucket);
+            assert_eq!(bucket_of(end), bucket);
+            if bucket + 1 < OCTAVES * BUCKETS_PER_OCTAVE {
+                assert_eq!(bucket_of(end + 1), bucket + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_values() {
+        let mut histogram = LatenessHistogram::new();
+        for value in 1..=10_000 {
+            histogram.record(value);
+        }
+        for (quantile, exact) in [(0.5, 5_000), (0.99, 9_900)] {
+            let found = histogram.quantile_ns(quantile);
+            assert!(
+                (exact..=exact + exact / 16).contains(&found),
+                "{quantile} {found}"
+            );
+        }
+        assert_eq!(histogram.largest_ns(), 10_000);
+        assert_eq!(histogram.quantile_ns(1.0), 10_000);
+    }
+
+    #[test]
+    fn the_extremes_are_counted_too() {
+        let mut histogram = LatenessHistogram::new();
+        assert_eq!(histogram.quantile_ns(0.5), 0);
+        histogram.record(0);
+        assert_eq!(histogram.quantile_ns(0.5), 0);
+        histogram.record(u64::MAX);
+        assert_eq!(histogram.largest_ns(), u64::MAX);
+    }
+}

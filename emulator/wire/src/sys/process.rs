@@ -1,0 +1,77 @@
+//! What the process asks of the scheduler and of its limits. All of it is optional: where the
+//! machine refuses, `wire` works with what it has.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// The shortest slice that EEVDF takes. A thread with a short slice gets the CPU sooner after a
+/// wake-up when others compete for it (Linux 6.12 and later; older kernels ignore it). It buys
+/// latency, not a larger share of the CPU.
+const SLICE_NS: u64 = 100_000;
+
+/// `struct sched_attr` of linux/sched/types.h, first version.
+#[repr(C)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Asks for exact timers, a short scheduler slice and as many descriptors as are allowed.
+pub fn prepare_process() {
+    // SAFETY: PR_SET_TIMERSLACK takes plain integers. The default slack of 50 µs would be
+    // added to every sleep.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
+    shorten_slice();
+    raise_descriptor_limit();
+}
+
+fn shorten_slice() {
+    // SAFETY: getpriority takes plain integers; the caller's own nice value is kept.
+    let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
+    let attributes = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice,
+        priority: 0,
+        runtime: SLICE_NS,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: `attributes` has the layout of the kernel's struct and states its own size. A
+    // refusal changes nothing and is no error to us.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) };
+}
+
+/// A lab of n sites in a full mesh needs n × (n − 1) sockets.
+fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid rlimit for both calls; raising the soft limit to the hard one
+    // is always allowed.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// Waits until `fd` can be written, but no longer than `timeout_ns`. Returns whether it can.
+pub fn wait_writable(fd: BorrowedFd<'_>, timeout_ns: u64) -> bool {
+    let timeout = super::clock::to_timespec(timeout_ns);
+    let mut poll = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: one valid pollfd, a timeout that outlives the call, no signal mask.
+    unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) == 1 }
+}

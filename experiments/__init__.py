@@ -1,0 +1,1 @@
+"""Studies: what to measure, as data; and the runner that measures it and writes a bundle."""

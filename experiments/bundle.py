@@ -1,0 +1,158 @@
+"""The directory that a run leaves: written as things happen, readable however the run ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from topologies.errors import UserError
+
+FORMAT = 1
+
+_SAMPLE_SCHEMA = pa.schema(
+    [
+        ("system", pa.string()),
+        ("version", pa.string()),
+        ("topology", pa.string()),
+        ("client", pa.string()),
+        ("endpoint", pa.string()),
+        ("seq", pa.int64()),
+        ("start_ns", pa.int64()),
+        ("connect_ns", pa.int64()),
+        ("first_byte_ns", pa.int64()),
+        ("total_ns", pa.int64()),
+        ("outcome", pa.string()),
+        ("error", pa.string()),
+        ("object_bytes", pa.int64()),
+        ("rtt_ms", pa.float64()),
+        ("phase", pa.string()),
+        ("retransmits", pa.int64()),
+        ("status", pa.int64()),
+        ("new_connection", pa.bool_()),
+        ("sent_ns", pa.int64()),
+        ("elapsed_ns", pa.int64()),
+        ("longest_gap_ns", pa.int64()),
+        ("reads", pa.int64()),
+        ("acks_sent", pa.int64()),
+        ("out_of_order", pa.int64()),
+        ("rtt_us", pa.int64()),
+    ]
+)
+_EVENT_SCHEMA = pa.schema(
+    [("t_ns", pa.int64()), ("kind", pa.string()), ("subject", pa.string()), ("detail", pa.string())]
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened during a run, on the samples' clock (CLOCK_MONOTONIC, ns)."""
+
+    t_ns: int
+    kind: str
+    subject: str
+    detail: str = ""
+
+
+def now_iso() -> str:
+    """Return the present time, UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def default_directory(study: str) -> Path:
+    """Return a fresh name for a bundle of ``study`` under ``results/``."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    base = Path("results", f"{study}-{stamp}")
+    candidate, number = base, 1
+    while candidate.exists():
+        number += 1
+        candidate = base.with_name(f"{base.name}-{number}")
+    return candidate
+
+
+@dataclass
+class BundleWriter:
+    """Writes one bundle. ``close`` turns the raw rows into Parquet; a crash leaves them raw."""
+
+    directory: Path
+    manifest: dict[str, Any]
+    _samples: IO[str] = field(init=False)
+    _events: list[Event] = field(init=False, default_factory=list)
+
+    @classmethod
+    def create(cls, directory: Path, manifest: Mapping[str, Any]) -> BundleWriter:
+        """Make the directory and write what is known at the start.
+
+        Raises UserError when it cannot be written or already holds something: a run of an hour
+        must not find that out at its end.
+        """
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            if any(directory.iterdir()):
+                raise UserError(
+                    f"The output directory {directory} is not empty, and a bundle never "
+                    "overwrites another. Name a new one with --out."
+                )
+            writer = cls(directory, {"format": FORMAT, **manifest})
+            writer.write_manifest()
+            (directory / "logs").mkdir()
+        except OSError as error:
+            raise UserError(
+                f"The bundle cannot be written to {directory}: {error.strerror}. "
+                "Name another directory with --out."
+            ) from error
+        return writer
+
+    def __post_init__(self) -> None:
+        """Open the raw file, so that the first sample is on disk when it happens."""
+        self._samples = (self.directory / "samples.jsonl").open("w", encoding="utf-8")
+
+    @property
+    def logs(self) -> Path:
+        """Return the directory of the stores' logs."""
+        return self.directory / "logs"
+
+    def write_manifest(self, **changes: Any) -> None:
+        """Write ``manifest.json`` anew, with changes; a reader sees the old or the new one."""
+        self.manifest.update(changes)
+        self.write_json("manifest.json", self.manifest)
+
+    def write_json(self, name: str, document: Any) -> None:
+        """Write a JSON file of the bundle in one step."""
+        target = self.directory / name
+        partial = target.with_name(f".{name}.partial")
+        partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        os.replace(partial, target)
+
+    def sample(self, row: Mapping[str, Any]) -> None:
+        """Append one sample."""
+        self._samples.write(json.dumps(row) + "\n")
+        self._samples.flush()
+
+    def event(self, kind: str, subject: str, detail: str = "", t_ns: int | None = None) -> None:
+        """Note something that happened now, or at ``t_ns``."""
+        self._events.append(Event(t_ns or time.monotonic_ns(), kind, subject, detail))
+
+    def close(self, status: str, reason: str | None) -> None:
+        """Turn rows into Parquet and write how the run ended."""
+        self._samples.close()
+        raw = self.directory / "samples.jsonl"
+        with raw.open(encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        columns = [{name: row.get(name) for name in _SAMPLE_SCHEMA.names} for row in rows]
+        table = pa.Table.from_pylist(columns, schema=_SAMPLE_SCHEMA)
+        partial = self.directory / ".samples.parquet.partial"
+        pq.write_table(table, partial)
+        os.replace(partial, self.directory / "samples.parquet")
+        raw.unlink()
+        events = pa.Table.from_pylist([asdict(event) for event in self._events], _EVENT_SCHEMA)
+        pq.write_table(events, self.directory / "events.parquet")
+        self.write_manifest(status=status, reason=reason, ended=now_iso())

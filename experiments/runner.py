@@ -1,0 +1,365 @@
+"""Runs a study: a fresh lab and cluster for each system, one request after another, a bundle."""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emulator.binaries import binary
+from emulator.calibration import calibrate, pairs_of
+from emulator.lab import BackendName, Lab
+from experiments import machine_facts
+from experiments.bundle import BundleWriter, default_directory, now_iso
+from experiments.study import Study, place
+from probes.oneshot import run_plan
+from probes.plan import Plan as RequestPlan
+from probes.plan import PlanHeader, endpoint_plan
+from probes.records import Sample
+from systems import registry
+from systems.base import Binary, Cluster, System
+from systems.options import Options
+from topologies.errors import RunFailed, UserError, WanlatError
+from topologies.load import load as load_topology
+from topologies.model import Topology
+from topologies.resolve import Plan, resolve
+
+BUCKET = "wanlat"
+_QUICK_CALIBRATION_PAIRS = 30
+_CALIBRATION_SAMPLES = 200
+_JITTER_SAMPLES = 120
+
+Report = Callable[[str, float, float | None], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A system that is to be measured, checked before anything slow starts."""
+
+    system: System[Any]
+    options: Options
+    binary: Binary
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study with everything that could be wrong about it looked at."""
+
+    study: Study
+    topology: Topology
+    plan: Plan
+    subjects: tuple[Subject, ...]
+    client: str
+    target: str
+    seed: int
+    backend: BackendName | None
+    directory: Path
+
+
+@dataclass
+class Outcome:
+    """How a run ended, and where its bundle is."""
+
+    directory: Path
+    status: str = "running"  # complete | interrupted | failed
+    reason: str | None = None
+    measured: int = 0
+    planned: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+def prepare(
+    study: Study, *, directory: Path | None = None, backend: BackendName | None = None
+) -> Prepared:
+    """Check everything that the user could have got wrong, and that the machine must have.
+
+    Raises UserError or MachineError; nothing has been started or written then.
+    """
+    topology = load_topology(study.topology)
+    plan = resolve(topology)
+    systems = [registry.get(name) for name in study.systems]
+    for name in study.options:
+        if name not in study.systems:
+            registry.get(name)  # an unknown name is the likelier mistake: say which exist
+    sites = {node.name: node.site for node in plan.nodes}
+    client = place(sites, study.client, "client")
+    target = place(sites, study.target, "target") if study.target else client
+    chosen = [(each, each.parse_options(study.options.get(each.name))) for each in systems]
+    for system, options in chosen:
+        system.check_topology(plan, options)
+        system.check_machine(plan, study.storage)
+    subjects = [Subject(system, options, system.find()) for system, options in chosen]
+    binary("oneshot")
+    return Prepared(
+        study=study,
+        topology=topology,
+        plan=plan,
+        subjects=tuple(subjects),
+        client=client,
+        target=target,
+        seed=secrets.randbits(32) if study.seed is None else study.seed,
+        backend=backend,
+        directory=directory or default_directory(study.name),
+    )
+
+
+def run(prepared: Prepared, report: Report) -> Outcome:
+    """Measure every system of a study and write the bundle.
+
+    However it ends, the bundle holds the samples taken so far and says how it ended. Raises
+    UserError when the bundle's directory cannot be written (before anything slow starts).
+    """
+    bundle = BundleWriter.create(prepared.directory, _manifest(prepared))
+    study = prepared.study
+    planned = len(prepared.subjects) * len(study.endpoints) * study.samples
+    outcome = Outcome(prepared.directory, planned=planned)
+    calibrations: list[dict[str, Any]] = []
+    try:
+        for subject in prepared.subjects:
+            _Run(prepared, subject, bundle, outcome, calibrations, report).measure()
+        outcome.status = "complete"
+    except KeyboardInterrupt:
+        outcome.status, outcome.reason = "interrupted", "interrupted by the user"
+    except WanlatError as error:
+        outcome.status, outcome.reason = "failed", str(error)
+    except BaseException as error:
+        bundle.close("failed", f"{type(error).__name__}: {error}")
+        raise
+    bundle.write_manifest(warnings=outcome.warnings)
+    bundle.close(outcome.status, outcome.reason)
+    return outcome
+
+
+def _manifest(prepared: Prepared) -> dict[str, Any]:
+    site = {node.name: node.site for node in prepared.plan.nodes}
+    return {
+        "kind": "study",
+        "status": "running",
+        "reason": None,
+        "warnings": [],
+        "study": prepared.study.to_dict(),
+        "topology": prepared.topology.to_dict(),
+        "seed": prepared.seed,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "started": now_iso(),
+        "ended": None,
+        **machine_facts.collect(),
+        "backend": None,
+        "storage": prepared.study.storage,
+        "client": {"node": prepared.client, "site": site[prepared.client]},
+        "target": {"node": prepared.target, "site": site[prepared.target]},
+        "systems": [
+            {
+                "name": subject.system.name,
+                "version": subject.binary.version,
+                "label": subject.binary.label,
+                "sha256": subject.binary.sha256,
+                "options": subject.system.effective(prepared.plan, subject.options),
+            }
+            for subject in prepared.subjects
+        ],
+        "tcp": None,
+    }
+
+
+def requested_rtt_ms(plan: Plan, target: str) -> float:
+    """Return the RTT that a sample was requested to see: the median from the node that is asked
+    to the nodes of other sites, or to its neighbours where there is one site only; 0 for one node.
+    """
+    here = plan.node(target).site
+    distant = [node.name for node in plan.nodes if node.site != here]
+    others = distant or [node.name for node in plan.nodes if node.name != target]
+    return statistics.median(plan.rtt_ms(target, other) for other in others) if others else 0.0
+
+
+@dataclass
+class _Run:
+    """One system's part of a study."""
+
+    prepared: Prepared
+    subject: Subject
+    bundle: BundleWriter
+    outcome: Outcome
+    calibrations: list[dict[str, Any]]
+    report: Report
+
+    @property
+    def _name(self) -> str:
+        return self.subject.system.name
+
+    def _tell(self, stage: str, done: float = 0, total: float | None = None) -> None:
+        self.report(f"{self._name}: {stage}", done, total)
+
+    def measure(self) -> None:
+        """Build the lab, prove it right, start the cluster, take the samples."""
+        study = self.prepared.study
+        self._tell("building the lab")
+        with Lab(
+            self.prepared.plan,
+            backend=self.prepared.backend,
+            seed=self.prepared.seed,
+            storage=study.storage,
+        ) as lab:
+            self.bundle.event("lab up", self._name, lab.backend)
+            self.bundle.write_manifest(
+                backend=lab.backend, tcp=machine_facts.tcp(lab, self.prepared.client)
+            )
+            self._calibrate(lab)
+            cluster = self._start(lab)
+            self.bundle.event("ready", self._name)
+            self._probe(lab, cluster)
+            self._check_emulation(lab)
+        self.bundle.event("lab down", self._name)
+
+    def _calibrate(self, lab: Lab) -> None:
+        pairs = pairs_of(lab.plan, _QUICK_CALIBRATION_PAIRS)
+        if not pairs:
+            return
+        document = calibrate(
+            lab,
+            pairs=pairs,
+            samples=_CALIBRATION_SAMPLES,
+            jitter_samples=_JITTER_SAMPLES,
+            on_progress=lambda stage, part: self._tell(
+                f"calibrating ({stage})", round(part * 100), 100
+            ),
+        )
+        for pair in document["pairs"]:
+            pair["system"] = self._name
+        self.calibrations.append(document)
+        self.bundle.write_json("calibration.json", _pooled(self.calibrations))
+        self.bundle.event("calibrated", self._name, document["verdict"])
+        if document["verdict"] != "pass":
+            raise RunFailed(_explain(document, self.prepared.plan.name))
+
+    def _start(self, lab: Lab) -> Cluster:
+        study = self.prepared.study
+        cluster = self.subject.system.start(
+            lab,
+            self.subject.options,
+            self.bundle.logs.absolute(),
+            study.ready_timeout.ns / 1e9,
+            self._tell,
+            binary=self.subject.binary,
+        )
+        for process in cluster.processes.values():
+            # A study measures whole clusters: with a node gone there is nothing left to measure.
+            process.when_ended(lambda gone: lab.abort(f"{gone.name} ended."))
+        return cluster
+
+    def _probe(self, lab: Lab, cluster: Cluster) -> None:
+        study = self.prepared.study
+        target = cluster.s3(self.prepared.target)
+        header = PlanHeader(
+            host=target.host,
+            port=target.port,
+            region=target.region,
+            access_key=target.access_key,
+            secret_key=target.secret_key,
+            connection=study.connection,
+            deadline_ms=study.deadline.ns // 1_000_000,
+        )
+        requests = endpoint_plan(
+            endpoints=list(study.endpoints),
+            samples=study.samples,
+            warmup=study.warmup,
+            object_bytes=study.object_size.bytes,
+            seed=self.prepared.seed,
+            bucket=BUCKET,
+        )
+        cluster.create_bucket(BUCKET)
+
+        def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Any:
+            return lab.spawn(self.prepared.client, argv, stdin=stdin, stdout=stdout, stderr=stderr)
+
+        self._send(spawn, header, requests, cluster)
+
+    def _send(
+        self,
+        spawn: Callable[[list[str], int, int, int], Any],
+        header: PlanHeader,
+        requests: RequestPlan,
+        cluster: Cluster,
+    ) -> None:
+        constant: Mapping[str, Any] = {
+            "system": self._name,
+            "version": self.subject.binary.version,
+            "topology": self.prepared.plan.name,
+            "client": self.prepared.client,
+            "rtt_ms": requested_rtt_ms(self.prepared.plan, self.prepared.target),
+        }
+        stages = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
+        totals = {
+            "prepare": len(requests.prepare),
+            "warmup": len(requests.warmup),
+            "measure": len(requests.measure),
+        }
+        done = dict.fromkeys(totals, 0)
+
+        def on_sample(sample: Sample) -> None:
+            done[sample.phase] += 1
+            self._tell(stages[sample.phase], done[sample.phase], totals[sample.phase])
+            if sample.phase != "prepare":
+                self.bundle.sample({**asdict(sample), **constant})
+            if sample.phase == "measure":
+                self.outcome.measured += 1
+            if sample.outcome != "ok":
+                cluster.check()
+
+        self._tell(stages["prepare"], 0, totals["prepare"])
+        run_plan(spawn, header, requests, on_sample)
+        cluster.check()
+
+    def _check_emulation(self, lab: Lab) -> None:
+        """Tell of packets that the emulation dropped though nobody asked for it."""
+        for direction, counters in lab.counters().items():
+            if counters.overflows:
+                text = (
+                    f"{self._name}: {counters.overflows} packets were dropped on {direction} "
+                    "because a queue of the emulation was full; samples of this run may be slower "
+                    "than the network that was asked for."
+                )
+                self.outcome.warnings.append(text)
+                self.bundle.event("overflow", str(direction), str(counters.overflows))
+
+
+def _pooled(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one calibration document of all labs of a run; pairs say which system's lab."""
+    first = documents[0]
+    passed = all(document["verdict"] == "pass" for document in documents)
+    return {
+        **first,
+        "pairs": [pair for document in documents for pair in document["pairs"]],
+        "overflows": sum(document["overflows"] for document in documents),
+        "verdict": "pass" if passed else "fail",
+    }
+
+
+def _explain(document: Mapping[str, Any], topology: str) -> str:
+    failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
+    first = [f"{pair['from']} → {pair['to']}: {'; '.join(pair['reasons'])}" for pair in failed[:3]]
+    more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
+    dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
+    return (
+        f"The emulated network is not what {topology} asks for, so nothing was measured on it: "
+        f"{len(failed)} of {len(document['pairs'])} pairs are off ({' | '.join(first)}{more})."
+        f"{dropped} A busy machine does that: end what else runs on it and try again; "
+        f"`wanlat calibrate {topology}` shows every pair."
+    )
+
+
+def check_study_options(study: Study, changes: Mapping[str, Any]) -> Study:
+    """Return the study with the command line's changes. Raises UserError."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    try:
+        return Study.model_validate(study.model_dump() | given)
+    except ValueError as error:
+        text = "; ".join(
+            f"{'.'.join(map(str, one['loc'])) or 'study'}: {one['msg']}"
+            for one in getattr(error, "errors", list)()
+        )
+        raise UserError(f"study {study.name} with these options: {text or error}") from None

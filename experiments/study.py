@@ -1,0 +1,142 @@
+"""A study: the YAML file that says what to measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from topologies.errors import UserError
+from topologies.findings import Finding
+from topologies.units import Duration, Size
+from topologies.wording import did_you_mean, listing, show
+from topologies.yaml_lines import YamlError, load_yaml_model
+from topologies.yaml_model import YamlModel
+
+_SHIPPED = Path(__file__).parent
+
+Endpoint = Literal[
+    "ListBuckets", "ListObjects", "GetObject", "PutObject", "RemoveObject", "HeadObject"
+]
+
+
+class StudyError(YamlError):
+    """A study that cannot be used. The message lists every mistake, with file and line."""
+
+
+class Study(YamlModel):
+    """Single-request latency of endpoints on clusters on an emulated topology."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
+    description: str = ""
+    topology: str = Field(description="A shipped topology, or a path relative to this file")
+    systems: list[str] = Field(
+        default=["quorum"], min_length=1, description="Stores under test, one after another"
+    )
+    options: dict[str, dict[str, Any]] = Field(
+        default={}, description="Options of each system, by its name"
+    )
+    endpoints: list[Endpoint] = Field(min_length=1, description="API operations to measure")
+    client: str | None = Field(
+        default=None,
+        description="Where the client stands: a node, or a site (its first node). "
+        "Default: the first node of the topology",
+    )
+    target: str | None = Field(
+        default=None, description="The node that is asked. Default: the one the client stands at"
+    )
+    samples: int = Field(default=100, ge=1, le=1_000_000, description="Measured per endpoint")
+    warmup: int = Field(default=5, ge=0, le=100_000, description="Unmeasured before, per endpoint")
+    object_size: Size = Field(default=Size(1024), description="Size of the objects")
+    connection: Literal["keep-alive", "new"] = Field(
+        default="keep-alive", description="One connection for all requests, or one for each"
+    )
+    deadline: Duration = Field(
+        default=Duration(30 * 10**9), description="How long a request may take"
+    )
+    ready_timeout: Duration = Field(
+        default=Duration(120 * 10**9), description="How long a cluster may take to be ready"
+    )
+    storage: Literal["memory", "disk"] = Field(
+        default="memory", description="Where the stores' data lies"
+    )
+    seed: int | None = Field(
+        default=None, ge=0, lt=2**63, description="Of every random choice. Default: drawn"
+    )
+
+    key_hints: ClassVar[dict[str, str]] = {
+        "rtt": "delays are the topology's",
+        "system": "`systems` takes a list",
+    }
+
+    @classmethod
+    def cross_checks(cls, raw: Any) -> list[Finding]:
+        """Tell of endpoints and systems that are given twice, and of options for no system."""
+        if not isinstance(raw, dict):
+            return []
+        findings = []
+        for key in ("endpoints", "systems"):
+            values = raw.get(key)
+            if not isinstance(values, list):
+                continue
+            for index, value in enumerate(values):
+                if value in values[:index]:
+                    text = f"{show(value)} is given twice; each is measured once"
+                    findings.append(Finding((key, index), text))
+        return findings
+
+
+def shipped() -> list[str]:
+    """Return the names of the studies that come with wanlat, sorted."""
+    return sorted(path.stem for path in _SHIPPED.glob("*.yaml"))
+
+
+def find(name_or_path: str) -> Path:
+    """Return the file of a shipped study, or the path itself. Raises StudyError."""
+    if name_or_path in shipped():
+        return _SHIPPED / f"{name_or_path}.yaml"
+    path = Path(name_or_path)
+    try:
+        if name_or_path and path.exists():
+            return path
+    except OSError:
+        pass
+    raise StudyError(
+        f"there is no study named {show(name_or_path)}, and no file at that path"
+        f"{did_you_mean(path.stem, shipped())}; shipped are {listing(shipped())}, "
+        "any other is given as the path of its YAML file"
+    )
+
+
+def load(name_or_path: str) -> Study:
+    """Return the study of that name, or in the file at that path.
+
+    A topology that the study names by a path is taken from where the study is. Raises
+    StudyError, whose message lists every mistake.
+    """
+    path = find(name_or_path)
+    study = load_yaml_model(path, Study, error=StudyError)
+    beside = path.parent / study.topology
+    if study.topology.endswith((".yaml", ".yml")) and beside.exists():
+        return study.model_copy(update={"topology": str(beside)})
+    return study
+
+
+def place(plan_nodes: dict[str, str], wanted: str | None, what: str) -> str:
+    """Return the node that ``wanted`` means: a node's name, a site's, or None (the first node).
+
+    ``plan_nodes`` maps node names to site names, in order. Raises UserError.
+    """
+    if wanted is None:
+        return next(iter(plan_nodes))
+    if wanted in plan_nodes:
+        return wanted
+    for node, site in plan_nodes.items():
+        if site == wanted:
+            return node
+    names = [*plan_nodes, *dict.fromkeys(plan_nodes.values())]
+    raise UserError(
+        f"{what}: {show(wanted)} is neither a node nor a site of the topology"
+        f"{did_you_mean(wanted, names)}; it has {listing(names)}"
+    )

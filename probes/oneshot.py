@@ -1,0 +1,294 @@
+"""Drives ``oneshot``, the program that sends the requests and keeps the time.
+
+``run_plan`` carries out a whole plan; ``Oneshot`` is one process, asked request by request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from emulator.binaries import binary
+from probes.errors import ProbeFailed
+from probes.plan import Plan, PlanHeader, Request
+from probes.process import Process, Spawn
+from probes.records import Sample
+from topologies.errors import WanlatError
+
+__all__ = ["Oneshot", "ProbeFailed", "prepare", "run_plan", "run_requests"]
+
+OnSample = Callable[[Sample], object]
+
+PREPARING_PROCESSES = 8
+_ATTEMPTS = 3
+_PAUSE_S = 0.5
+_GRACE_S = 10.0
+"""On top of a request's own deadline, until a silent oneshot counts as hung."""
+_POLL_S = 0.2
+_STDERR_LINES = 5
+_BUCKET_IS_THERE = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
+
+
+def run_plan(
+    spawn: Spawn,
+    header: PlanHeader,
+    plan: Plan,
+    on_sample: OnSample,
+    *,
+    executable: Path | None = None,
+) -> None:
+    """Prepare, warm up and measure; ``on_sample`` gets every sample as it comes.
+
+    Preparing runs several processes in parallel and tries again what fails; a sample is
+    delivered for each prepared object once. Warming up and measuring are one process with one
+    request in flight. Whatever ``on_sample`` raises ends the plan at once and is passed on.
+    Raises ProbeFailed, and MachineError when oneshot is not built.
+    """
+    prepare(spawn, header, plan.prepare, on_sample, executable=executable)
+    requests = chain(plan.warmup, plan.measure)
+    run_requests(spawn, header, requests, on_sample, executable=executable)
+
+
+def run_requests(
+    spawn: Spawn,
+    header: PlanHeader,
+    requests: Iterable[Request],
+    on_sample: OnSample,
+    *,
+    executable: Path | None = None,
+) -> None:
+    """Send the requests one after another; ``on_sample`` gets each sample as it comes.
+
+    ``requests`` may be endless or be made as it goes. A request is handed over when the sample
+    before it has been dealt with, so that nothing here runs, and competes for a core, while a
+    request is in flight. Raises as ``run_plan``.
+    """
+    with Oneshot(spawn, header, executable=executable) as oneshot:
+        for request in requests:
+            oneshot.send(request)
+            on_sample(oneshot.receive())
+        oneshot.finish()
+
+
+def prepare(
+    spawn: Spawn,
+    header: PlanHeader,
+    requests: Sequence[Request],
+    on_sample: OnSample,
+    *,
+    executable: Path | None = None,
+    processes: int = PREPARING_PROCESSES,
+) -> None:
+    """Send requests that are not measured: buckets first, then the rest in parallel.
+
+    What is not ok is sent again, three times in all: a store that has just come up may need
+    it, and writing the same object again changes nothing. A bucket that is there already is
+    fine. Raises ProbeFailed when something cannot be prepared, and as ``run_plan``.
+    """
+    kept = replace(header, connection="keep-alive")
+    buckets = [request for request in requests if request.endpoint == "CreateBucket"]
+    others = [request for request in requests if request.endpoint != "CreateBucket"]
+    for batch in (buckets, others):
+        waiting = deque((request, 1) for request in batch)
+        with contextlib.ExitStack() as stack:
+            workers = [
+                stack.enter_context(Oneshot(spawn, kept, executable=executable))
+                for _ in range(min(processes, len(batch)))
+            ]
+            _share(workers, waiting, on_sample)
+            for worker in workers:
+                worker.finish()
+
+
+def _share(
+    workers: Sequence[Oneshot], waiting: deque[tuple[Request, int]], on_sample: OnSample
+) -> None:
+    """Give each worker a request whenever it has none, until all are done."""
+    busy: dict[Oneshot, tuple[Request, int]] = {}
+    while waiting or busy:
+        for worker in workers:
+            if worker not in busy and waiting:
+                busy[worker] = waiting.popleft()
+                worker.send(busy[worker][0])
+        for worker in _with_news(list(busy)):
+            request, attempt = busy.pop(worker)
+            sample = worker.receive()
+            if _is_prepared(sample):
+                on_sample(sample)
+            elif attempt < _ATTEMPTS:
+                time.sleep(_PAUSE_S * attempt)
+                waiting.appendleft((request, attempt + 1))
+            else:
+                raise ProbeFailed(
+                    f"The store could not be prepared: {_describe(request)} failed "
+                    f"{attempt} times, at last with {sample.error} ({sample.outcome}). "
+                    "Its log may say why."
+                )
+
+
+def _with_news(busy: list[Oneshot]) -> list[Oneshot]:
+    readable, _, _ = select.select(busy, [], [], _POLL_S)
+    # `receive` of a dead or hung process raises; of a working one it would wait, so ask first.
+    return [worker for worker in busy if worker in readable or worker.is_lost()]
+
+
+def _is_prepared(sample: Sample) -> bool:
+    if sample.outcome == "ok":
+        return True
+    error = sample.error or ""
+    return sample.endpoint == "CreateBucket" and error.endswith(_BUCKET_IS_THERE)
+
+
+def _describe(request: Request) -> str:
+    return f"{request.endpoint} {'/'.join(filter(None, (request.bucket, request.key)))}"
+
+
+class Oneshot:
+    """One running ``oneshot s3``. A context manager: the process is gone when it is left."""
+
+    def __init__(self, spawn: Spawn, header: PlanHeader, *, executable: Path | None = None) -> None:
+        """Start it. ``executable`` overrides the one built from this checkout."""
+        self._silence_s = header.deadline_ms / 1000 + _GRACE_S
+        self._expected: deque[int] = deque()
+        self._read = bytearray()
+        self._last_news = time.monotonic()
+        self._process: Process | None = None
+        self._open: set[int] = set()
+        try:
+            path = executable or binary("oneshot")
+            their_stdin, self._stdin = self._own(*os.pipe())
+            self._stdout, their_stdout = self._own(*os.pipe())
+            # A file without a name: it leaves nothing behind and never blocks who writes to it.
+            (self._stderr,) = self._own(os.memfd_create("oneshot-stderr"))
+            fds = (their_stdin, their_stdout, self._stderr)
+            self._process = spawn([str(path), "s3"], *fds)
+            self._disown(their_stdin)  # the process holds its own copies
+            self._disown(their_stdout)
+            self._write(header.line())
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def pending(self) -> int:
+        """How many requests were sent whose samples have not been received."""
+        return len(self._expected)
+
+    def fileno(self) -> int:
+        """Return the descriptor on which a sample arrives, for ``select``."""
+        return self._stdout
+
+    def send(self, request: Request) -> None:
+        """Hand over a request; it is sent when those before it are done. Raises ProbeFailed."""
+        if not self._expected:
+            self._last_news = time.monotonic()
+        self._expected.append(request.seq)
+        self._write(request.line())
+
+    def receive(self) -> Sample:
+        """Wait for the next sample. Raises ProbeFailed when the process ends or hangs."""
+        while b"\n" not in self._read:
+            readable, _, _ = select.select([self._stdout], [], [], _POLL_S)
+            if readable:
+                piece = os.read(self._stdout, 65536)
+                if not piece:
+                    raise self._failure()
+                self._read += piece
+            elif self.is_lost():
+                raise self._failure()
+        line, _, self._read = self._read.partition(b"\n")
+        self._last_news = time.monotonic()
+        sample = Sample.parse(bytes(line))
+        expected = self._expected.popleft()
+        if sample.seq != expected:
+            raise ProbeFailed(f"oneshot answered request {sample.seq} when {expected} was due.")
+        return sample
+
+    def is_lost(self) -> bool:
+        """Has the process ended, or been silent for longer than a request can take?"""
+        if self._running.poll() is not None:
+            return True
+        return time.monotonic() - self._last_news > self._silence_s
+
+    def finish(self) -> None:
+        """End the plan. Raises ProbeFailed unless the process ends well."""
+        self._disown(self._stdin)
+        try:
+            code = self._running.wait(_GRACE_S)
+        except TimeoutError:
+            raise self._failure() from None
+        if code != 0:
+            raise self._failure()
+
+    def close(self) -> None:
+        """End the process, whatever it is doing, and let go of it. May be called again."""
+        process, self._process = self._process, None
+        try:
+            if process is not None and process.poll() is None:
+                # A lab that is gone, and says so, has taken the process with it.
+                with contextlib.suppress(WanlatError, TimeoutError):
+                    process.kill()
+                    process.wait(_GRACE_S)
+        finally:
+            for fd in tuple(self._open):
+                self._disown(fd)
+
+    @property
+    def _running(self) -> Process:
+        if self._process is None:
+            raise ValueError("this Oneshot is closed")
+        return self._process
+
+    def _own(self, *fds: int) -> tuple[int, ...]:
+        self._open.update(fds)
+        return fds
+
+    def _disown(self, fd: int) -> None:
+        if fd in self._open:
+            self._open.remove(fd)
+            os.close(fd)
+
+    def _write(self, line: bytes) -> None:
+        try:
+            while line:
+                line = line[os.write(self._stdin, line) :]
+        except BrokenPipeError:
+            raise self._failure() from None
+
+    def _failure(self) -> ProbeFailed:
+        """Say how the process ended, or that it hangs, with its own last words."""
+        silent_s = time.monotonic() - self._last_news
+        with contextlib.suppress(TimeoutError):
+            # Its pipes may close a moment before it is known to have ended.
+            self._running.wait(1.0 if silent_s < self._silence_s else 0)
+        code = self._running.poll()
+        if code is None:
+            end = f"was silent for {silent_s:.0f} s"
+        elif code < 0:
+            end = f"was ended by signal {-code}"
+        else:
+            end = f"ended with exit code {code}"
+        said = os.pread(self._stderr, 65536, 0).decode(errors="replace").strip().splitlines()
+        words = "\n".join(said[-_STDERR_LINES:]) or "nothing"
+        unanswered = f", {self.pending} requests unanswered" if self.pending else ""
+        return ProbeFailed(f"The probe oneshot {end}{unanswered}. It said: {words}")

@@ -1,0 +1,5 @@
+//! One HTTP/1.1 request and its response, timed.
+
+pub mod connection;
+pub mod exchange;
+pub mod response;

@@ -1,0 +1,22 @@
+//! `oneshot` sends the requests of a plan one at a time and says where the time of each went.
+//!
+//! What is here, from the plan to the record of a request:
+//!
+//! - [`plan`] reads a plan line by line; [`body`] makes the bytes of an object from a seed.
+//! - [`s3`] knows S3: what its endpoints are on the wire, how a request is signed, what a right
+//!   answer holds. It builds the very bytes to send before any clock runs.
+//! - [`http`] is the timed part: one socket, one request, one response, with the instants on
+//!   [`clock`].
+//! - [`tcp_info`] and [`outcome`] judge it once the clock has stopped; [`record`] is the line that
+//!   comes out.
+//!
+//! Another protocol becomes a sibling of [`s3`], with plan lines of its own, and shares the rest.
+
+pub mod body;
+pub mod clock;
+pub mod http;
+pub mod outcome;
+pub mod plan;
+pub mod record;
+pub mod s3;
+pub mod tcp_info;

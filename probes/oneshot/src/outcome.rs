@@ -1,0 +1,259 @@
+//! ok, fail or unknown: what a request's end says about whether it was executed.
+//!
+//! `fail` is a promise: certainly not executed. Whoever checks a store's durability builds on it,
+//! so everything that leaves a doubt is `unknown`. What leaves none:
+//!
+//! | end | outcome | why |
+//! | --- | --- | --- |
+//! | 2xx, complete, body checks | ok | |
+//! | 2xx, complete, body does not check | fail | a read whose answer is wrong |
+//! | 2xx before the request was sent whole | unknown | what did the server act on? |
+//! | not connected; or no byte of the request taken by the kernel | fail | it never left |
+//! | timed out, reset, closed, truncated, malformed after that | unknown | |
+//! | 3xx | fail | never followed; the answer says to ask elsewhere |
+//! | 4xx | fail | refused, or answered in the negative |
+//! | 408, 499 | unknown | a timeout or a cancelled context inside the server; MinIO has 499 for a request cut off anywhere on its way |
+//! | 501 | fail | not implemented |
+//! | 503 XMinioServerNotInitialized, XMinioIAMNotInitialized | fail | refused at the door |
+//! | 503 SlowDown, SlowDownRead to a read | fail | a read not served has no effect to doubt |
+//! | 503 SlowDown, SlowDownRead, SlowDownWrite to a write | unknown | MinIO's words for "no quorum": a minority of drives may hold the write |
+//! | 503 ServiceUnavailable | unknown | Garage's word for "no quorum" and for its internal timeouts |
+//! | 503 RequestTimeout, 503 without a code, any other 5xx | unknown | |
+//!
+//! 429 is a 4xx like any other: a limiter stands before the work it limits.
+
+use serde::Serialize;
+
+use crate::http::exchange::{Cause, Failure, Stage};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Ok,
+    Fail,
+    Unknown,
+}
+
+/// An outcome and, unless it is ok, why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    pub outcome: Outcome,
+    pub error: Option<String>,
+}
+
+impl Verdict {
+    pub fn ok() -> Self {
+        Verdict {
+            outcome: Outcome::Ok,
+            error: None,
+        }
+    }
+
+    pub fn fail(error: impl Into<String>) -> Self {
+        Verdict {
+            outcome: Outcome::Fail,
+            error: Some(error.into()),
+        }
+    }
+
+    pub fn unknown(error: impl Into<String>) -> Self {
+        Verdict {
+            outcome: Outcome::Unknown,
+            error: Some(error.into()),
+        }
+    }
+}
+
+/// The verdict on a request that got no complete response, of which the kernel had taken
+/// `sent_bytes`.
+pub fn of_failure(failure: &Failure, sent_bytes: usize) -> Verdict {
+    let Failure { stage, cause } = failure;
+    let error = match cause {
+        Cause::Timeout => format!("timeout ({stage})"),
+        Cause::Refused => "refused".to_owned(),
+        Cause::Reset => format!("reset ({stage})"),
+        Cause::Closed if *stage == Stage::Body => "truncated response".to_owned(),
+        Cause::Closed => format!("closed ({stage})"),
+        Cause::Malformed(what) => format!("malformed response: {what}"),
+        Cause::Os(errno) => format!("{} ({stage})", message_of(*errno)),
+    };
+    if *stage == Stage::Connect || sent_bytes == 0 {
+        Verdict::fail(error)
+    } else {
+        Verdict::unknown(error)
+    }
+}
+
+fn message_of(errno: rustix::io::Errno) -> String {
+    // std adds " (os error 113)", which tells a reader nothing.
+    let text = std::io::Error::from(errno).to_string();
+    text.rsplit_once(" (os error")
+        .map_or(text.clone(), |(message, _)| message.to_lowercase())
+}
+
+/// The answer of a server, complete, whose status is not 2xx.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusal<'a> {
+    pub status: u16,
+    /// S3's error code, where the body has one.
+    pub code: Option<&'a str>,
+    pub location: Option<&'a str>,
+}
+
+/// The verdict on a request that was answered with anything but 2xx; `writes`: executing it would
+/// have changed the store.
+pub fn of_refusal(refusal: Refusal<'_>, writes: bool) -> Verdict {
+    let Refusal {
+        status,
+        code,
+        location,
+    } = refusal;
+    let error = match (status, location, code) {
+        (300..400, Some(location), _) => format!("http {status} to {location}"),
+        (_, _, Some(code)) => format!("http {status} {code}"),
+        _ => format!("http {status}"),
+    };
+    let not_executed = match status {
+        408 | 499 => false,
+        300..=499 | 501 => true,
+        503 => match code {
+            Some("XMinioServerNotInitialized" | "XMinioIAMNotInitialized") => true,
+            Some("SlowDown" | "SlowDownRead") => !writes,
+            _ => false,
+        },
+        _ => false,
+    };
+    if not_executed {
+        Verdict::fail(error)
+    } else {
+        Verdict::unknown(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    fn refused(status: u16, code: Option<&str>, writes: bool) -> (Outcome, String) {
+        let verdict = of_refusal(
+            Refusal {
+                status,
+                code,
+                location: None,
+            },
+            writes,
+        );
+        (verdict.outcome, verdict.error.unwrap())
+    }
+
+    #[test]
+    fn the_table_of_answers_holds() {
+        use Outcome::{Fail, Unknown};
+        for (status, code, on_read, on_write) in [
+            (302, None, Fail, Fail),
+            (400, Some("BadDigest"), Fail, Fail),
+            (403, Some("AccessDenied"), Fail, Fail),
+            (404, Some("NoSuchKey"), Fail, Fail),
+            (408, None, Unknown, Unknown),
+            (409, Some("BucketAlreadyOwnedByYou"), Fail, Fail),
+            (429, Some("TooManyRequests"), Fail, Fail),
+            (499, Some("ClientDisconnected"), Unknown, Unknown),
+            (500, Some("InternalError"), Unknown, Unknown),
+            (501, Some("NotImplemented"), Fail, Fail),
+            (502, None, Unknown, Unknown),
+            (503, None, Unknown, Unknown),
+            (503, Some("XMinioServerNotInitialized"), Fail, Fail),
+            (503, Some("XMinioIAMNotInitialized"), Fail, Fail),
+            (503, Some("SlowDown"), Fail, Unknown),
+            (503, Some("SlowDownRead"), Fail, Unknown),
+            (503, Some("SlowDownWrite"), Unknown, Unknown),
+            (503, Some("ServiceUnavailable"), Unknown, Unknown),
+            (503, Some("RequestTimeout"), Unknown, Unknown),
+            (504, None, Unknown, Unknown),
+            (507, Some("XMinioStorageFull"), Unknown, Unknown),
+            (600, None, Unknown, Unknown),
+        ] {
+            let label = format!("{status} {code:?}");
+            assert_eq!(refused(status, code, false).0, on_read, "read: {label}");
+            assert_eq!(refused(status, code, true).0, on_write, "write: {label}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_status_and_code() {
+        assert_eq!(refused(503, Some("SlowDown"), true).1, "http 503 SlowDown");
+        assert_eq!(refused(500, None, true).1, "http 500");
+    }
+
+    #[test]
+    fn a_redirect_names_where_it_leads() {
+        let refusal = Refusal {
+            status: 307,
+            code: Some("TemporaryRedirect"),
+            location: Some("http://x/"),
+        };
+        let verdict = of_refusal(refusal, false);
+        assert_eq!(verdict, Verdict::fail("http 307 to http://x/"));
+    }
+
+    #[test]
+    fn what_never_left_failed_and_what_may_have_arrived_is_unknown() {
+        let failure = |stage, cause| Failure { stage, cause };
+        for (failure, sent_bytes, expected) in [
+            (
+                failure(Stage::Connect, Cause::Refused),
+                0,
+                Verdict::fail("refused"),
+            ),
+            (
+                failure(Stage::Connect, Cause::Timeout),
+                0,
+                Verdict::fail("timeout (connect)"),
+            ),
+            (
+                failure(Stage::Connect, Cause::Os(Errno::HOSTUNREACH)),
+                0,
+                Verdict::fail("no route to host (connect)"),
+            ),
+            (
+                failure(Stage::Send, Cause::Reset),
+                0,
+                Verdict::fail("reset (send)"),
+            ),
+            (
+                failure(Stage::Send, Cause::Reset),
+                1,
+                Verdict::unknown("reset (send)"),
+            ),
+            (
+                failure(Stage::Send, Cause::Timeout),
+                9,
+                Verdict::unknown("timeout (send)"),
+            ),
+            (
+                failure(Stage::FirstByte, Cause::Timeout),
+                9,
+                Verdict::unknown("timeout (first byte)"),
+            ),
+            (
+                failure(Stage::FirstByte, Cause::Closed),
+                9,
+                Verdict::unknown("closed (first byte)"),
+            ),
+            (
+                failure(Stage::Body, Cause::Timeout),
+                9,
+                Verdict::unknown("timeout (body)"),
+            ),
+            (
+                failure(Stage::Body, Cause::Closed),
+                9,
+                Verdict::unknown("truncated response"),
+            ),
+        ] {
+            assert_eq!(of_failure(&failure, sent_bytes), expected);
+        }
+    }
+}

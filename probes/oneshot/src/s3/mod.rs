@@ -1,0 +1,279 @@
+//! `oneshot s3`: a plan of S3 requests, one in flight at a time.
+//!
+//! Memory: two buffers, the body that is sent and the response that is read, each as large as the
+//! largest object of the plan so far; both are reused, and neither grows while the clock runs.
+
+use std::io::{BufRead, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::SystemTime;
+
+use crate::http::connection::Connection;
+use crate::http::exchange::{self, Cause, Exchange, Failure, Message, Stage, Timing};
+use crate::http::response::Response;
+use crate::outcome::{self, Refusal, Verdict};
+use crate::plan::{ConnectionMode, Plan, PlanError};
+use crate::record::Record;
+use crate::s3::lines::{Header, Request};
+use crate::s3::sign::Signer;
+use crate::{body, clock, tcp_info};
+
+pub mod check;
+pub mod endpoint;
+pub mod lines;
+pub mod sign;
+
+const ERROR_DOCUMENT_BYTES: usize = 64 * 1024;
+
+/// Why a plan was not carried out to its end.
+#[derive(Debug)]
+pub enum Stopped {
+    Plan(PlanError),
+    /// Nobody takes the records any more.
+    Output(std::io::Error),
+}
+
+/// Carries out the plan read from `input`; a record for each request goes to `output`.
+pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
+    let mut plan = Plan::new(input);
+    let header = plan.header::<Header>().map_err(Stopped::Plan)?;
+    let mut client = Client::new(&header).map_err(Stopped::Plan)?;
+    while let Some(request) = plan.next_line::<Request>().map_err(Stopped::Plan)? {
+        client
+            .perform(&request)
+            .write(&mut output)
+            .map_err(Stopped::Output)?;
+    }
+    Ok(())
+}
+
+struct Client {
+    address: SocketAddr,
+    authority: String,
+    connection_mode: ConnectionMode,
+    allowed_ns: u64,
+    signer: Signer,
+    kept: Option<Connection>,
+    message: Message,
+    response: Response,
+}
+
+impl Client {
+    fn new(header: &Header) -> Result<Self, PlanError> {
+        let unusable = |what: String| PlanError { line: 1, what };
+        let address = (header.host.as_str(), header.port)
+            .to_socket_addrs()
+            .map_err(|error| unusable(format!("host {:?}: {error}", header.host)))?
+            .next()
+            .ok_or_else(|| unusable(format!("host {:?} has no address", header.host)))?;
+        let authority = if header.host.contains(':') {
+            format!("[{}]:{}", header.host, header.port)
+        } else {
+            format!("{}:{}", header.host, header.port)
+        };
+        Ok(Client {
+            address,
+            authority,
+            connection_mode: header.connection,
+            allowed_ns: header.deadline_ms.saturating_mul(1_000_000),
+            signer: Signer::new(&header.access_key, &header.secret_key, &header.region),
+            kept: None,
+            message: Message::default(),
+            response: Response::default(),
+        })
+    }
+
+    fn perform(&mut self, request: &Request) -> Record {
+        let object_sha256 = self.build(request);
+        let expected = if request.endpoint.sends_object {
+            0
+        } else {
+            request.object_bytes.unwrap_or(0)
+        };
+        self.response
+            .prepare(expected, request.endpoint.method == "HEAD");
+
+        let kept = self.kept.take().filter(|connection| !connection.is_stale());
+        let address = kept.is_none().then_some(self.address);
+        let connection = match kept.map_or_else(|| Connection::new(self.address), Ok) {
+            Ok(connection) => connection,
+            Err(error) => return without_socket(request, error),
+        };
+        // What happened on a kept connection between two requests belongs to neither.
+        let before = address.is_none().then(|| tcp_info::read(&connection));
+
+        let done = exchange::run(
+            &connection,
+            address,
+            &self.message,
+            &mut self.response,
+            self.allowed_ns,
+        );
+
+        let after = tcp_info::read(&connection);
+        let mut record = self.judge(request, &done);
+        let tcp = after.since(before);
+        record.retransmits = tcp.retransmits;
+        record.out_of_order = tcp.out_of_order;
+        record.acks_sent = tcp.acks_sent;
+        record.rtt_us = after.rtt_us;
+        record.new_connection = address.is_some();
+        if request.endpoint.sends_object {
+            record.sha256 = Some(object_sha256);
+        }
+        if self.reusable(&done) {
+            self.kept = Some(connection);
+        }
+        record
+    }
+
+    /// Builds and signs the request's bytes; returns the SHA-256 of its body.
+    fn build(&mut self, request: &Request) -> String {
+        let endpoint = request.endpoint;
+        self.message.body.clear();
+        if endpoint.sends_object {
+            let bytes = request.object_bytes.unwrap_or_default() as usize;
+            self.message.body.resize(bytes, 0);
+            body::fill(
+                request.body_seed.unwrap_or_default(),
+                0,
+                &mut self.message.body,
+            );
+        }
+        let sha256 = body::sha256_of([self.message.body.as_slice()]);
+
+        let target = endpoint.target_of(request);
+        let content_type: &[(&str, &str)] = if endpoint.sends_object {
+            &[("content-type", "application/octet-stream")]
+        } else {
+            &[]
+        };
+        let url = format!("http://{}{target}", self.authority);
+        let signed = self
+            .signer
+            .headers(
+                endpoint.method,
+                &url,
+                content_type,
+                &sha256,
+                SystemTime::now(),
+            )
+            .expect("the target is percent-encoded, so the URL is one");
+
+        let head = &mut self.message.head;
+        head.clear();
+        let _ = write!(
+            head,
+            "{} {target} HTTP/1.1\r\nhost: {}\r\n",
+            endpoint.method, self.authority
+        );
+        let _ = write!(
+            head,
+            "user-agent: wanlat-oneshot/{}\r\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        for (name, value) in content_type {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        for (name, value) in &signed {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if endpoint.method == "PUT" {
+            let _ = write!(head, "content-length: {}\r\n", self.message.body.len());
+        }
+        if self.connection_mode == ConnectionMode::New {
+            head.extend_from_slice(b"connection: close\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+        sha256
+    }
+
+    fn judge(&self, request: &Request, done: &Exchange) -> Record {
+        let mut record = empty_record(request, &done.timing);
+        let head = self.response.head();
+        record.status = head.map(|head| head.status);
+        record.object_bytes = if request.endpoint.sends_object {
+            done.sent_bytes.saturating_sub(self.message.head.len()) as u64
+        } else {
+            self.response.body_bytes() as u64
+        };
+        let verdict = match (&done.result, head) {
+            (Err(failure), _) => outcome::of_failure(failure, done.sent_bytes),
+            (Ok(()), Some(head)) if (200..300).contains(&head.status) => {
+                if done.sent_bytes < self.message.bytes() {
+                    Verdict::unknown(format!("http {} before the request was sent", head.status))
+                } else {
+                    let finding = check::check(request, &self.response);
+                    record.sha256 = finding.sha256;
+                    record.listed = finding.listed;
+                    finding.verdict
+                }
+            }
+            (Ok(()), Some(head)) => {
+                let document = self.response.body_text(ERROR_DOCUMENT_BYTES);
+                let refusal = Refusal {
+                    status: head.status,
+                    code: check::error_code(&document),
+                    location: head.location.as_deref(),
+                };
+                outcome::of_refusal(refusal, request.endpoint.writes)
+            }
+            (Ok(()), None) => unreachable!("a complete response has a head"),
+        };
+        record.outcome = verdict.outcome;
+        record.error = verdict.error;
+        record
+    }
+
+    fn reusable(&self, done: &Exchange) -> bool {
+        self.connection_mode == ConnectionMode::KeepAlive
+            && done.result.is_ok()
+            && done.sent_bytes == self.message.bytes()
+            && self.response.head().is_some_and(|head| head.keep_alive)
+            && !self.response.is_ended_by_close()
+            && !self.response.has_leftover()
+    }
+}
+
+/// The machine gave no socket: nothing was sent.
+fn without_socket(request: &Request, error: rustix::io::Errno) -> Record {
+    let timing = Timing {
+        start_ns: clock::now_ns(),
+        ..Timing::default()
+    };
+    let mut record = empty_record(request, &timing);
+    let failure = Failure {
+        stage: Stage::Connect,
+        cause: Cause::Os(error),
+    };
+    let verdict = outcome::of_failure(&failure, 0);
+    record.outcome = verdict.outcome;
+    record.error = verdict.error;
+    record
+}
+
+fn empty_record(request: &Request, timing: &Timing) -> Record {
+    Record {
+        seq: request.seq,
+        phase: request.phase,
+        endpoint: request.endpoint.name,
+        start_ns: timing.start_ns,
+        connect_ns: timing.connect_ns,
+        sent_ns: timing.sent_ns,
+        first_byte_ns: timing.first_byte_ns,
+        total_ns: timing.total_ns,
+        elapsed_ns: timing.elapsed_ns,
+        outcome: outcome::Outcome::Unknown,
+        status: None,
+        error: None,
+        object_bytes: 0,
+        sha256: None,
+        listed: None,
+        new_connection: true,
+        retransmits: 0,
+        out_of_order: 0,
+        acks_sent: 0,
+        rtt_us: 0,
+        longest_gap_ns: timing.longest_gap_ns,
+        reads: timing.reads,
+    }
+}

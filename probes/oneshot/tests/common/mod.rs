@@ -1,0 +1,176 @@
+//! A null server and a `oneshot`, both real processes, and lines between them.
+
+#![allow(dead_code)] // every test file uses a part of it
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+
+use serde_json::{Map, Value, json};
+
+pub const OBJECT_BYTES: u64 = 1024;
+
+/// A null server on loopback; gone with this value.
+pub struct Server {
+    child: Child,
+    journal: Option<JoinHandle<Vec<String>>>,
+    pub port: u16,
+}
+
+impl Server {
+    /// Answers the first request as `answers[0]` says, and so on; the last one stays.
+    pub fn answering(answers: &[&str]) -> Self {
+        Self::with(&[], answers)
+    }
+
+    pub fn with(arguments: &[&str], answers: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_null-server"));
+        command.arg("--journal").args(arguments);
+        for answer in answers {
+            command.args(["--answer", answer]);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("null-server runs");
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let listening: Value = serde_json::from_str(&line).expect("it says where it listens");
+        let address = listening["listening"].as_str().unwrap();
+        let port = address.rsplit_once(':').unwrap().1.parse().unwrap();
+        // Read all along: a server that cannot write its journal does not answer either.
+        let journal = std::thread::spawn(move || output.lines().map_while(Result::ok).collect());
+        Server {
+            child,
+            journal: Some(journal),
+            port,
+        }
+    }
+
+    /// Stops the server; every request that had arrived, in order.
+    pub fn journal(mut self) -> Vec<Value> {
+        drop(self.child.stdin.take());
+        let lines = self.journal.take().unwrap().join().unwrap();
+        lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A running `oneshot s3`; gone with this value.
+pub struct Probe {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    seq: u64,
+}
+
+impl Probe {
+    pub fn of(server: &Server) -> Self {
+        Self::with(server.port, json!({}))
+    }
+
+    /// `changes` to the usual header.
+    pub fn with(port: u16, changes: Value) -> Self {
+        let mut header = json!({
+            "host": "127.0.0.1", "port": port, "region": "garage", "access_key": "ACCESS",
+            "secret_key": "SECRET", "connection": "keep-alive", "deadline_ms": 10_000,
+        });
+        merge(&mut header, changes);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
+            .arg("s3")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("oneshot runs");
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "{header}").unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Probe {
+            child,
+            input: Some(input),
+            output,
+            seq: 0,
+        }
+    }
+
+    /// One request, with `fields` beside the usual ones; its record.
+    pub fn ask(&mut self, endpoint: &str, fields: Value) -> Value {
+        let mut request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
+        if endpoint != "ListBuckets" {
+            merge(&mut request, json!({"bucket": "bucket"}));
+        }
+        if endpoint.ends_with("Object") {
+            merge(&mut request, json!({"key": "key"}));
+        }
+        merge(&mut request, fields);
+        writeln!(self.input.as_mut().unwrap(), "{request}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let record: Value = serde_json::from_str(&line).expect("a record");
+        assert_eq!(record["seq"], self.seq);
+        self.seq += 1;
+        record
+    }
+
+    /// GetObject of the null server's canned object, its body checked.
+    pub fn get(&mut self) -> Value {
+        self.ask(
+            "GetObject",
+            json!({"object_bytes": OBJECT_BYTES, "body_seed": 0}),
+        )
+    }
+
+    pub fn put(&mut self, bytes: u64) -> Value {
+        self.ask("PutObject", json!({"object_bytes": bytes, "body_seed": 5}))
+    }
+
+    /// Ends the plan; the process's exit code.
+    pub fn finish(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn merge(into: &mut Value, from: Value) {
+    let Value::Object(from) = from else {
+        panic!("fields are an object")
+    };
+    let into: &mut Map<String, Value> = into.as_object_mut().unwrap();
+    into.extend(from);
+}
+
+/// A duration of a record in milliseconds.
+pub fn ms(record: &Value, field: &str) -> f64 {
+    let ns = record[field].as_u64();
+    ns.unwrap_or_else(|| panic!("{field} is not a duration in {record}")) as f64 / 1e6
+}
+
+#[track_caller]
+pub fn assert_outcome(record: &Value, outcome: &str, error: &str) {
+    assert_eq!(record["outcome"], outcome, "{record}");
+    assert_eq!(record["error"], error, "{record}");
+}
+
+#[track_caller]
+pub fn assert_ok(record: &Value) {
+    assert_eq!(record["outcome"], "ok", "{record}");
+    assert_eq!(record["error"], Value::Null, "{record}");
+}

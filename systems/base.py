@@ -1,0 +1,205 @@
+"""What a store under test is to the rest of wanlat: a system, and a running cluster of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from systems import options as checked
+from systems.ask import Answer, ask
+from systems.binary import Binary
+from systems.errors import SystemFailed, SystemMissing
+from systems.nodes import NodeProcess
+from systems.options import O, Options
+from systems.recipe import Recipe
+from systems.sigv4 import sign
+from systems.wait import Wait
+from topologies.errors import MachineError, UserError
+
+if TYPE_CHECKING:
+    from emulator.lab import Lab, LabNode
+    from emulator.process import Process
+    from topologies.resolve import Plan
+
+__all__ = [
+    "Binary",
+    "Cluster",
+    "NodeProcess",
+    "Options",
+    "S3Target",
+    "System",
+    "SystemFailed",
+    "SystemMissing",
+]
+
+
+@dataclass(frozen=True)
+class S3Target:
+    """The S3 interface of one node, as seen from inside the lab."""
+
+    host: str
+    port: int
+    region: str
+    access_key: str
+    secret_key: str
+
+
+class Cluster(ABC):
+    """A cluster on a lab's nodes. It ends with its lab; nothing has to be closed."""
+
+    def __init__(
+        self,
+        system: str,
+        lab: Lab,
+        binary: Binary,
+        options: Mapping[str, Any],
+        nodes: Iterable[NodeProcess],
+    ) -> None:
+        self.system = system
+        self.lab = lab
+        self.version = binary.version
+        self.label = binary.label
+        self.sha256 = binary.sha256
+        self.options = dict(options)
+        """As they are in effect: defaults filled in."""
+        self.nodes = {node.node: node for node in nodes}
+
+    @property
+    def processes(self) -> dict[str, Process]:
+        """The process that was last started on each node, by node name."""
+        return {name: node.process for name, node in self.nodes.items() if node.process}
+
+    @abstractmethod
+    def s3(self, node: str) -> S3Target:
+        """Return where and with which credentials a node answers S3."""
+
+    @abstractmethod
+    def make_ready(self, wait: Wait) -> None:
+        """Join the started processes to one cluster; return when every node serves requests."""
+
+    def create_bucket(self, name: str) -> None:  # noqa: B027 - most stores leave it to S3
+        """Make a bucket where its administrator has to; elsewhere S3's CreateBucket does."""
+
+    def check(self) -> None:
+        """Raise SystemFailed when a node's process ended that nobody stopped."""
+        for node in self.nodes.values():
+            node.check()
+
+    def stop(self) -> None:
+        """End every process now."""
+        with suppress(MachineError):  # the lab has ended, and they with it
+            for node in self.nodes.values():
+                node.stop()
+
+    def ask_s3(self, node: str, path: str = "/", timeout_s: float = 10.0) -> Answer:
+        """Send a signed GET to a node's S3 port, from the node itself. Raises NoAnswer."""
+        at = self.s3(node)
+        headers = sign(
+            "GET",
+            f"{at.host}:{at.port}",
+            path,
+            region=at.region,
+            access_key=at.access_key,
+            secret_key=at.secret_key,
+        )
+        return ask(self.lab, node, at.port, path, headers=headers, timeout_s=timeout_s)
+
+    def lists_buckets(self, node: str) -> str | None:
+        """Return why a node does not serve ListBuckets, None when it does. Raises NoAnswer."""
+        answer = self.ask_s3(node)
+        return None if answer.ok else f"ListBuckets: {answer.brief()}"
+
+
+class System(ABC, Generic[O]):
+    """A store: how its cluster is configured, started and made ready.
+
+    To add one: a module with a subclass and its cluster, and its line in `systems.registry`.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    origin: ClassVar[str]
+    """One line: who makes it and where it comes from."""
+    min_nodes: ClassVar[int] = 1
+    max_nodes: ClassVar[int]
+    recipe: ClassVar[Recipe | None] = None
+    """How `wanlat systems install` builds it; None when it does not."""
+    options_model: type[O]
+
+    @abstractmethod
+    def find(self) -> Binary:
+        """Return the binary on this machine. SystemMissing tells how to get it."""
+
+    @property
+    def how_to_get(self) -> str:
+        """The command, or what else to do, that brings the binary to this machine."""
+        return f"wanlat systems install {self.name}"
+
+    @abstractmethod
+    def configure(self, lab: Lab, options: O, binary: Binary, log_dir: Path) -> Cluster:
+        """Write what the processes need into the nodes' directories; start nothing."""
+
+    def parse_options(self, given: Mapping[str, object] | None = None) -> O:
+        """Check options as a study gives them. UserError lists every mistake."""
+        return checked.parse(self.name, self.options_model, given or {})
+
+    def effective(self, plan: Plan, options: O) -> dict[str, Any]:  # noqa: ARG002
+        """Return the options as they are in effect on a topology, defaults filled in."""
+        return options.model_dump(mode="json")
+
+    def check_machine(self, plan: Plan, storage: str) -> None:
+        """Raise MachineError when this machine cannot run the store on a lab of that storage."""
+
+    def check_topology(self, plan: Plan, options: O) -> None:  # noqa: ARG002 - for subclasses
+        """Raise UserError when the store cannot run on these nodes with these options."""
+        count = len(plan.nodes)
+        if not self.min_nodes <= count <= self.max_nodes:
+            raise UserError(
+                f"{self.title} runs on {self.min_nodes} to {self.max_nodes} nodes here, and "
+                f"topology {plan.name} has {count}. Choose another topology or another system."
+            )
+
+    def start(
+        self,
+        lab: Lab,
+        options: O,
+        log_dir: Path,
+        ready_timeout_s: float,
+        on_progress: Callable[[str], None],
+        binary: Binary | None = None,
+    ) -> Cluster:
+        """Start one process a node and return once every node serves requests.
+
+        ``binary`` is what to start; None looks for it.
+
+        What node NAME prints goes to ``log_dir/<system>-NAME.log``. Raises SystemMissing,
+        UserError (topology), MachineError (what the store needs of the machine), and SystemFailed
+        with the end of a log when a process dies or ``ready_timeout_s`` is over.
+        """
+        binary = binary or self.find()
+        self.check_topology(lab.plan, options)
+        log_dir.mkdir(parents=True, exist_ok=True)
+        cluster = self.configure(lab, options, binary, log_dir)
+        try:
+            wait = Wait(cluster.nodes, ready_timeout_s, on_progress)
+            for node in cluster.nodes.values():
+                node.start(lab)
+            cluster.make_ready(wait)
+        except BaseException:
+            cluster.stop()
+            raise
+        return cluster
+
+    def log(self, log_dir: Path, node: str) -> Path:
+        """Return the log file of a node."""
+        return log_dir / f"{self.name}-{node}.log"
+
+    def home(self, node: LabNode, directory: str = "") -> tuple[PurePosixPath, Path]:
+        """Make a directory of this system on a node: as the lab names it, and as we do here."""
+        outside = node.host_directory / self.name / directory
+        outside.mkdir(parents=True, exist_ok=True)
+        return node.directory / self.name / directory, outside

@@ -1,0 +1,91 @@
+"""The program of a store on this machine: where it is, which version, which hash."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from systems.cache import Cache
+from systems.errors import SystemMissing
+from systems.install import find_installed
+from systems.receipt import sha256_of
+from systems.recipe import Recipe
+
+_ANSWER_S = 20
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What will run, and what goes into the bundle.
+
+    ``version`` names it without doubt; ``label`` is the short form for a chart.
+    """
+
+    path: Path
+    version: str
+    sha256: str
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.version)
+
+
+def setting(name: str) -> str:
+    """Return the environment variable that names another binary of a system."""
+    return f"WANLAT_{name.upper()}_BINARY"
+
+
+def from_setting(name: str, read_version: Callable[[Path], str]) -> Binary | None:
+    """Return the binary that the environment names, None when it names none.
+
+    Raises SystemMissing when the variable names something that is not a program.
+    """
+    variable = setting(name)
+    named = os.environ.get(variable)
+    if not named:
+        return None
+    path = Path(named).expanduser().absolute()
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise SystemMissing(
+            f"{variable} names {path}, which is not a program. "
+            f"Correct it, or remove it from the environment to use the installed {name}."
+        )
+    return Binary(path, read_version(path), sha256_of(path))
+
+
+def from_cache(recipe: Recipe) -> Binary:
+    """Return the binary that `wanlat systems install` built, its hash verified.
+
+    Raises SystemMissing when it is not there, MachineError when it is not what was built.
+    """
+    found = find_installed(recipe, Cache.from_environment())
+    if found is None:
+        raise SystemMissing(
+            f"{recipe.title} is not on this machine. Build it (about {recipe.minutes} minutes on "
+            f"two cores): wanlat systems install {recipe.name}"
+        )
+    return Binary(found.path, found.receipt.version, found.receipt.sha256)
+
+
+def first_line(path: Path, *arguments: str) -> str:
+    """Run a program that tells its version; return the first line it prints.
+
+    Raises SystemMissing when it cannot be run.
+    """
+    try:
+        done = subprocess.run(
+            [path, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SystemMissing(f"{path} does not tell its version: {error}") from error
+    return next(iter(done.stdout.splitlines()), "")

@@ -1,0 +1,71 @@
+"""One store process on one node: how it is started, so that it can be started again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from systems.errors import SystemFailed
+from systems.logs import last_lines
+
+if TYPE_CHECKING:
+    from emulator.lab import Lab
+    from emulator.process import Process
+
+
+@dataclass
+class NodeProcess:
+    """A store's process on one node, with all that is needed to start it a second time."""
+
+    title: str  # of the system, for messages
+    node: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    log: Path
+    process: Process | None = field(default=None, init=False)
+    stopped: bool = field(default=True, init=False)  # on purpose, or not started yet
+
+    def start(self, lab: Lab) -> None:
+        """Start the process; what it prints is appended to the log."""
+        with self.log.open("ab") as log:
+            self.process = lab.spawn(
+                self.node, list(self.argv), env=dict(self.env), stdout=log, stderr=log
+            )
+        self.stopped = False
+
+    def stop(self, how: int = signal.SIGKILL) -> None:
+        """Send a signal that ends the process, on purpose: `died` does not report it."""
+        self.stopped = True
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(how)
+
+    def died(self) -> int | None:
+        """Return the exit code (negative: the signal) when it ended and nobody stopped it."""
+        if self.stopped or self.process is None:
+            return None
+        return self.process.poll()
+
+    def failure(self, what: str) -> SystemFailed:
+        """Return the error that says what went wrong, with the end of the log."""
+        return SystemFailed(
+            f"{self.title}: node {self.node}: {what}. The last lines of its log:\n"
+            f"{last_lines(self.log)}\nThe whole log: {self.log}"
+        )
+
+    def check(self) -> None:
+        """Raise SystemFailed when the process ended and nobody stopped it."""
+        code = self.died()
+        if code is not None:
+            raise self.failure(f"its process {_ended(code)}")
+
+
+def _ended(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

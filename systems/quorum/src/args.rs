@@ -1,0 +1,194 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::clock::NodeId;
+use crate::protocol::Choice;
+
+/// A small replicated object store whose round trips are known by construction: the phantom that
+/// wanlat calibrates itself with, not a product.
+#[derive(Parser)]
+#[command(name = "quorum", version)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Runs one node until it is killed; prints `ready` once it listens and reaches all peers
+    Serve(Serve),
+}
+
+#[derive(clap::Args, Clone, Debug)]
+pub struct Serve {
+    /// This node's name, one of those given with --peer
+    #[arg(long)]
+    pub name: String,
+    /// Directory of this node's replica; made if it does not exist
+    #[arg(long)]
+    pub data: PathBuf,
+    /// Address of the S3 API; GET /healthz is served two ports above
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub s3: SocketAddr,
+    /// Address on which other nodes are heard
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub peer_listen: SocketAddr,
+    /// Every node of the cluster, this one too, in the same order everywhere
+    #[arg(long = "peer", value_name = "NAME=ADDRESS:PORT", required = true)]
+    pub peers: Vec<Peer>,
+    /// leaderless, leader, or rounds:K
+    #[arg(long)]
+    pub protocol: Choice,
+    /// The leader's name; without it, the first --peer (protocol leader only)
+    #[arg(long)]
+    pub leader: Option<String>,
+    /// The one access key that requests may be signed with
+    #[arg(long)]
+    pub access_key: String,
+    /// Its secret
+    #[arg(long)]
+    pub secret_key: String,
+    /// What GetBucketLocation says; requests signed for other regions are served too
+    #[arg(long, default_value = "wanlat")]
+    pub region: String,
+    /// How long a node waits for another before it counts as failed
+    #[arg(long, value_name = "MS", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub peer_timeout_ms: u64,
+    /// The largest object accepted
+    #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
+    pub max_object_bytes: u32,
+}
+
+/// `NAME=ADDRESS:PORT`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peer {
+    pub name: String,
+    pub address: SocketAddr,
+}
+
+impl std::str::FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = || "the form is NAME=ADDRESS:PORT, as in n1=10.1.0.1:9001".to_owned();
+        let (name, address) = text.split_once('=').ok_or_else(form)?;
+        let address = address.parse().map_err(|_| form())?;
+        if name.is_empty() {
+            return Err(form());
+        }
+        let name = name.to_owned();
+        Ok(Self { name, address })
+    }
+}
+
+impl Serve {
+    /// Places in the list of peers: this node's and the leader's.
+    pub fn places(&self) -> Result<(NodeId, NodeId), String> {
+        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.as_str()).collect();
+        for (place, name) in names.iter().enumerate() {
+            if names[..place].contains(name) {
+                return Err(format!("--peer names {name} twice"));
+            }
+        }
+        let place = |option: &str, name: &str| {
+            let place = names.iter().position(|known| *known == name);
+            let known = || format!("{option} {name} is none of the peers {}", names.join(", "));
+            place.map(|place| place as NodeId).ok_or_else(known)
+        };
+        let own = place("--name", &self.name)?;
+        let leader = match &self.leader {
+            Some(_) if self.protocol != Choice::Leader => {
+                return Err(format!(
+                    "--leader has no meaning with --protocol {}",
+                    self.protocol
+                ));
+            }
+            Some(leader) => place("--leader", leader)?,
+            None => 0,
+        };
+        Ok((own, leader))
+    }
+
+    /// What all nodes of a cluster must have been told alike.
+    pub fn cluster(&self, leader: NodeId) -> String {
+        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.as_str()).collect();
+        let leader = match self.protocol {
+            Choice::Leader => format!(" by {}", names[leader as usize]),
+            _ => String::new(),
+        };
+        let (protocol, names, max) = (self.protocol, names.join(","), self.max_object_bytes);
+        format!("{protocol}{leader} of {names}, objects of {max} bytes")
+    }
+
+    /// Where /healthz is served.
+    pub fn health(&self) -> Result<SocketAddr, String> {
+        let port = self.s3.port().checked_add(2);
+        let port = port.ok_or("--s3 leaves no port two above for /healthz")?;
+        Ok(SocketAddr::new(self.s3.ip(), port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serve(extra: &[&str]) -> Result<Serve, clap::Error> {
+        let fixed = "quorum serve --name n1 --data d --s3 10.1.0.1:9000 --peer-listen 10.1.0.1:9001 \
+                     --access-key a --secret-key s";
+        let line = fixed.split_whitespace().chain(extra.iter().copied());
+        let Command::Serve(serve) = Cli::try_parse_from(line)?.command;
+        Ok(serve)
+    }
+
+    const PEERS: [&str; 4] = ["--peer", "n1=10.1.0.1:9001", "--peer", "n2=10.2.0.1:9001"];
+
+    fn with_peers(extra: &[&str]) -> Serve {
+        serve(&[&PEERS, extra].concat()).unwrap()
+    }
+
+    #[test]
+    fn the_first_peer_leads_unless_another_is_named() {
+        assert_eq!(with_peers(&["--protocol", "leader"]).places(), Ok((0, 0)));
+        let named = with_peers(&["--protocol", "leader", "--leader", "n2"]);
+        assert_eq!(named.places(), Ok((0, 1)));
+    }
+
+    #[test]
+    fn names_that_fit_nothing_are_errors() {
+        let unknown = with_peers(&["--protocol", "leader", "--leader", "n3"]);
+        assert!(
+            unknown
+                .places()
+                .unwrap_err()
+                .contains("none of the peers n1, n2")
+        );
+        let needless = with_peers(&["--protocol", "leaderless", "--leader", "n2"]);
+        assert!(needless.places().unwrap_err().contains("no meaning"));
+        let twice = with_peers(&["--protocol", "leaderless", "--peer", "n2=10.3.0.1:9001"]);
+        assert!(twice.places().unwrap_err().contains("n2 twice"));
+    }
+
+    #[test]
+    fn a_peer_without_a_port_is_told_the_form() {
+        let wrong = serve(&["--protocol", "leaderless", "--peer", "n1=10.1.0.1"]);
+        assert!(wrong.unwrap_err().to_string().contains("NAME=ADDRESS:PORT"));
+    }
+
+    #[test]
+    fn health_is_two_ports_above() {
+        let health = with_peers(&["--protocol", "leaderless"]).health().unwrap();
+        assert_eq!(health, "10.1.0.1:9002".parse().unwrap());
+    }
+
+    #[test]
+    fn nodes_that_disagree_on_protocol_leader_or_members_are_of_different_clusters() {
+        let one = with_peers(&["--protocol", "leader"]);
+        let other = with_peers(&["--protocol", "rounds:2"]);
+        assert_ne!(one.cluster(0), one.cluster(1));
+        assert_ne!(one.cluster(0), other.cluster(0));
+    }
+}

@@ -1,0 +1,69 @@
+//! `GET /healthz`: whether the node runs and whom it reaches, for those who start it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode, header};
+use serde::Serialize;
+
+use crate::peers::Peers;
+use crate::store::Store;
+
+pub struct Health {
+    pub node: String,
+    pub protocol: String,
+    pub leader: Option<String>,
+    pub peers: Arc<Peers>,
+    pub store: Arc<Store>,
+}
+
+#[derive(Serialize)]
+struct Status<'a> {
+    node: &'a str,
+    version: &'static str,
+    protocol: &'a str,
+    leader: Option<&'a str>,
+    peers: std::collections::BTreeMap<&'a str, bool>,
+    peers_connected: usize,
+    peers_total: usize,
+    objects: usize,
+}
+
+impl Health {
+    pub async fn answer(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        let known = request.method() == Method::GET && request.uri().path() == "/healthz";
+        let (status, body) = match known {
+            true => (StatusCode::OK, self.status()),
+            false => (
+                StatusCode::NOT_FOUND,
+                "{\"error\":\"only GET /healthz is here\"}".into(),
+            ),
+        };
+        let mut response = Response::new(Full::new(body.into()));
+        *response.status_mut() = status;
+        let json = header::HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        Ok(response)
+    }
+
+    fn status(&self) -> String {
+        let peers = self.peers.status();
+        let status = Status {
+            node: &self.node,
+            version: env!("CARGO_PKG_VERSION"),
+            protocol: &self.protocol,
+            leader: self.leader.as_deref(),
+            peers_connected: peers.values().filter(|&&connected| connected).count(),
+            peers_total: peers.len(),
+            peers,
+            objects: self.store.object_count(),
+        };
+        serde_json::to_string(&status).expect("a status always encodes")
+    }
+}

@@ -1,0 +1,139 @@
+use std::io;
+use std::time::Instant;
+
+use tokio::time::sleep;
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_millis(200);
+
+/// Answers with the request; a head of "wait" is never answered in time.
+struct Echo;
+
+#[async_trait::async_trait]
+impl Handler for Echo {
+    async fn handle(&self, request: Message) -> Message {
+        if request.head == "wait" {
+            sleep(LIMIT * 10).await;
+        }
+        request
+    }
+}
+
+fn message(head: &'static str) -> Message {
+    Message {
+        head: head.into(),
+        body: Bytes::new(),
+    }
+}
+
+async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+/// A node that knows one peer.
+async fn start(name: &str, cluster: &str, peer: SocketAddr, listener: TcpListener) -> Arc<Peers> {
+    let hello = Hello::new(name, cluster.into());
+    let other = if name == "a" { "b" } else { "a" };
+    let peers = Arc::new(Peers::new([(0, other.into(), peer)], hello, 1 << 20));
+    peers.start(listener, Arc::new(Echo));
+    peers
+}
+
+async fn pair(clusters: [&str; 2]) -> [Arc<Peers>; 2] {
+    let (listener_a, address_a) = listen().await;
+    let (listener_b, address_b) = listen().await;
+    [
+        start("a", clusters[0], address_b, listener_a).await,
+        start("b", clusters[1], address_a, listener_b).await,
+    ]
+}
+
+#[tokio::test]
+async fn a_request_is_answered() {
+    let [a, _b] = pair(["c", "c"]).await;
+    a.until_all_connected().await;
+    let answer = a.request(0, message("hello"), LIMIT).await;
+    assert_eq!(answer, Ok(message("hello")));
+}
+
+#[tokio::test]
+async fn a_slow_answer_does_not_hold_up_another() {
+    let [a, _b] = pair(["c", "c"]).await;
+    a.until_all_connected().await;
+    let (slow, quick) = tokio::join!(
+        a.request(0, message("wait"), LIMIT),
+        a.request(0, message("quick"), LIMIT)
+    );
+    assert_eq!(slow, Err(PeerError::TimedOut(LIMIT)));
+    assert_eq!(quick, Ok(message("quick")));
+}
+
+#[tokio::test]
+async fn a_peer_that_is_not_there_fails_the_request_at_once() {
+    let (gone, address) = listen().await;
+    drop(gone);
+    let (listener, _) = listen().await;
+    let lonely = start("a", "c", address, listener).await;
+    let began = Instant::now();
+    let answer = lonely.request(0, message("hello"), LIMIT).await;
+    assert_eq!(answer, Err(PeerError::NotConnected));
+    assert!(began.elapsed() < LIMIT);
+}
+
+#[tokio::test]
+async fn a_peer_that_comes_late_is_connected_to() {
+    let (reserved, address_b) = listen().await;
+    drop(reserved);
+    let (listener, address_a) = listen().await;
+    let a = start("a", "c", address_b, listener).await;
+    sleep(Duration::from_millis(50)).await;
+    assert!(!a.status()["b"]);
+    let late = TcpListener::bind(address_b).await.unwrap();
+    let _b = start("b", "c", address_a, late).await;
+    tokio::time::timeout(Duration::from_secs(3), a.until_all_connected())
+        .await
+        .expect("connected within the greatest backoff");
+}
+
+#[tokio::test]
+async fn a_node_of_another_cluster_is_refused() {
+    let [a, b] = pair(["one", "another"]).await;
+    sleep(Duration::from_millis(200)).await;
+    assert_eq!((a.connected_count(), b.connected_count()), (0, 0));
+    let theirs = Hello::new("b", "another".into()).encode();
+    let refusal = Hello::new("a", "one".into()).check(&theirs).unwrap_err();
+    assert!(refusal.contains("another cluster"));
+}
+
+/// Forwards to `address` until dropped.
+async fn cuttable(address: SocketAddr) -> (tokio::task::JoinHandle<io::Result<()>>, SocketAddr) {
+    let (listener, own) = listen().await;
+    let forwarding = tokio::spawn(async move {
+        loop {
+            let (mut near, _) = listener.accept().await?;
+            let mut far = tokio::net::TcpStream::connect(address).await?;
+            tokio::io::copy_bidirectional(&mut near, &mut far).await?;
+        }
+    });
+    (forwarding, own)
+}
+
+#[tokio::test]
+async fn a_broken_connection_fails_those_who_wait() {
+    let (listener_b, address_b) = listen().await;
+    let (forwarding, through) = cuttable(address_b).await;
+    let (listener_a, address_a) = listen().await;
+    let a = start("a", "c", through, listener_a).await;
+    let _b = start("b", "c", address_a, listener_b).await;
+    a.until_all_connected().await;
+    let waiting = a.request(0, message("wait"), LIMIT * 5);
+    let cutting = async {
+        sleep(LIMIT / 4).await;
+        forwarding.abort();
+    };
+    let (answer, ()) = tokio::join!(waiting, cutting);
+    assert_eq!(answer, Err(PeerError::Broken));
+}

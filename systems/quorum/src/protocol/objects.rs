@@ -1,0 +1,137 @@
+//! Reading, writing and removing one object.
+
+use bytes::Bytes;
+
+use super::operate::{Operation, bucket_of};
+use super::round::{Answered, Round, unavailable};
+use crate::clock::Version;
+use crate::op::{Effect, Failure, Reply, Response};
+use crate::replica::{Answer, Command};
+use crate::store::{Meta, ObjectName, Record};
+
+impl Operation<'_> {
+    /// Every node is asked; those that hold nothing newer than this node send no body, so that the
+    /// answer fits into one round trip and the body comes from this node's disk.
+    pub(super) async fn get(&self, name: ObjectName, body: bool) -> Result<Response, Failure> {
+        let known = self.members.replica.store().record(&name);
+        let known = known.map_or(Version::ZERO, |record| record.version);
+        let get = |known| Command::Get {
+            name: name.clone(),
+            body,
+            known,
+        };
+        let mut round = self.read_round(get(Version::ZERO), &get(known))?;
+        round.quorum().await?;
+        let Some((newest, meta)) = visible(&round.answers)? else {
+            self.members.repairs.watch_get(round, name);
+            return Err(Failure::NoSuchKey);
+        };
+        // What the client writes after this must be newer, whatever the wall clocks say.
+        self.members.clock.observe(newest);
+        let found = if body {
+            self.body_of(newest, known, &mut round).await
+        } else {
+            Some(Bytes::new())
+        };
+        self.members.repairs.watch_get(round, name.clone());
+        let found = match found {
+            Some(found) => found,
+            None => self.fetch(newest, get(Version::ZERO)).await?,
+        };
+        let version = newest;
+        Ok((Reply::Object { version, meta }, found))
+    }
+
+    /// The body from the answers. Where only this node has it, and its disk was slower than a
+    /// majority of the others, this waits for the disk.
+    async fn body_of(&self, newest: Version, known: Version, round: &mut Round) -> Option<Bytes> {
+        loop {
+            let own = self.members.own;
+            let carries = |answered: &&Answered| {
+                let sent_body = answered.node == own || newest > known;
+                sent_body && version_of(answered) == Some(newest)
+            };
+            if let Some(answered) = round.answers.iter().find(carries) {
+                return Some(answered.body.clone());
+            }
+            if !round.one_more().await {
+                return None;
+            }
+        }
+    }
+
+    /// This node's own copy is damaged: one more round, in which all send theirs.
+    async fn fetch(&self, version: Version, get: Command) -> Result<Bytes, Failure> {
+        let mut round = self.read_round(get.clone(), &get)?;
+        loop {
+            let held = |answered: &&Answered| version_of(answered) == Some(version);
+            if let Some(answered) = round.answers.iter().find(held) {
+                return Ok(answered.body.clone());
+            }
+            if !round.one_more().await {
+                let why = "no node that answered has the body undamaged".into();
+                return Err(unavailable(why, Effect::None));
+            }
+        }
+    }
+
+    /// Puts an object or, with None, a tombstone.
+    pub(super) async fn write(
+        &self,
+        name: ObjectName,
+        object: Option<Meta>,
+        body: Bytes,
+    ) -> Result<Reply, Failure> {
+        let record = Record {
+            version: self.members.clock.tick(),
+            incarnation: Version::ZERO,
+            object,
+        };
+        let mut bucket = self.members.replica.store().bucket(&name.bucket);
+        // A second time only if a replica of the majority had missed the bucket's creation: then it
+        // is told of it.
+        for _ in 0..2 {
+            let write = Command::Write {
+                name: name.clone(),
+                bucket,
+                record: record.clone(),
+            };
+            let mut round = self.write_round(&write, body.clone())?;
+            round.quorum().await?;
+            bucket = bucket.merge(bucket_of(&round.answers));
+            if !bucket.alive() {
+                return Err(Failure::NoSuchBucket);
+            }
+            let refused = |answered: &Answered| matches!(answered.answer, Answer::Refused(_));
+            if !round.answers.iter().any(refused) {
+                return Ok(Reply::Done);
+            }
+        }
+        let why = "the bucket was created and deleted meanwhile".into();
+        Err(unavailable(why, Effect::Unknown))
+    }
+}
+
+/// The newest version among the answers with what is known about it; None if it is a tombstone, or
+/// there is none.
+fn visible(answers: &[Answered]) -> Result<Option<(Version, Meta)>, Failure> {
+    let bucket = bucket_of(answers);
+    if !bucket.alive() {
+        return Err(Failure::NoSuchBucket);
+    }
+    let records = answers.iter().filter_map(record_of);
+    let newest = records.max_by_key(|record| record.version);
+    let shown = newest.filter(|record| bucket.shows(record.incarnation));
+    Ok(shown.and_then(|record| Some((record.version, record.object.clone()?))))
+}
+
+pub fn record_of(answered: &Answered) -> Option<&Record> {
+    match &answered.answer {
+        Answer::Get { record, .. } => record.as_ref(),
+        _ => None,
+    }
+}
+
+fn version_of(answered: &Answered) -> Option<Version> {
+    record_of(answered).map(|record| record.version)
+}

@@ -1,0 +1,221 @@
+//! One round: a command to every node at once, and the wait for the majority-th answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::clock::{Clock, NodeId};
+use crate::op::{Effect, Failure, Op, Rounds, Unavailable};
+use crate::peers::{Message, Peers};
+use crate::repair::Repairs;
+use crate::replica::{Answer, Command, Replica};
+
+/// Whose answers a round waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quorum {
+    /// This node's own; nobody else is asked.
+    Own,
+    /// Those of the fastest majority, this node's own among them if it is fast.
+    Majority,
+    /// Those of the fastest majority that this node's own belongs to.
+    MajorityWithOwn,
+}
+
+/// A request from node to node.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum PeerRequest {
+    Command(Command),
+    /// A client's operation, passed on to the leader.
+    Forward(Op),
+}
+
+/// This node's replica and the way to the others.
+#[derive(Clone)]
+pub struct Members {
+    pub own: NodeId,
+    pub clock: Arc<Clock>,
+    pub replica: Arc<Replica>,
+    pub peers: Arc<Peers>,
+    pub repairs: Repairs,
+    pub patience: Patience,
+}
+
+/// How long a node waits for another: a fixed time, and more while a body is on its way there.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience(pub Duration);
+
+impl Patience {
+    /// 1 Mbit/s, the slowest link on which large bodies are of use.
+    const SLOWEST_BYTES_PER_SECOND: u64 = 125_000;
+
+    pub fn with_body(self, body: &Bytes) -> Duration {
+        let millis = body.len() as u64 * 1000 / Self::SLOWEST_BYTES_PER_SECOND;
+        self.0 + Duration::from_millis(millis)
+    }
+}
+
+pub struct Answered {
+    pub node: NodeId,
+    pub answer: Answer,
+    /// What came beside the answer.
+    pub body: Bytes,
+}
+
+type Report = (NodeId, Result<(Answer, Bytes), String>);
+
+pub struct Round {
+    pub answers: Vec<Answered>,
+    failed: Vec<(NodeId, String)>,
+    quorum: Quorum,
+    own: NodeId,
+    asked: usize,
+    needed: usize,
+    effect: Effect,
+    reports: UnboundedReceiver<Report>,
+}
+
+impl Members {
+    pub fn count(&self) -> usize {
+        self.peers.ids().len() + 1
+    }
+
+    pub fn majority(&self) -> usize {
+        self.count() / 2 + 1
+    }
+
+    /// Starts a round in which this node's own replica is told `own` and the others `others`.
+    ///
+    /// # Errors
+    /// `Unavailable` at once, before anything was sent, if a write cannot reach a majority.
+    pub fn round(
+        &self,
+        quorum: Quorum,
+        own: Command,
+        others: &Command,
+        body: Bytes,
+        rounds: &Rounds,
+    ) -> Result<Round, Failure> {
+        let effect = if own.writes() {
+            Effect::Unknown
+        } else {
+            Effect::None
+        };
+        let reachable = self.peers.connected_count() + 1;
+        if own.writes() && reachable < self.majority() {
+            let (count, needed) = (self.count(), self.majority());
+            let why = format!("{reachable} of {count} nodes can be reached, {needed} are needed");
+            return Err(unavailable(why, Effect::None));
+        }
+        let (sender, reports) = unbounded_channel();
+        let alone = quorum == Quorum::Own;
+        if !alone {
+            rounds.add(1);
+            let head = encode(&PeerRequest::Command(others.clone()));
+            for id in self.peers.ids() {
+                let (members, sender) = (self.clone(), sender.clone());
+                let (head, body) = (head.clone(), body.clone());
+                tokio::spawn(async move {
+                    let report = members.ask(id, Message { head, body }).await;
+                    let _ = sender.send((id, report));
+                });
+            }
+        }
+        let (replica, id) = (self.replica.clone(), self.own);
+        tokio::spawn(async move {
+            let report = judge(replica.carry_out(own, body).await);
+            let report = report.map_err(|error| format!("this node: {error}"));
+            let _ = sender.send((id, report));
+        });
+        Ok(Round {
+            answers: vec![],
+            failed: vec![],
+            quorum,
+            own: self.own,
+            asked: if alone { 1 } else { self.count() },
+            needed: if alone { 1 } else { self.majority() },
+            effect,
+            reports,
+        })
+    }
+
+    async fn ask(&self, id: NodeId, message: Message) -> Result<(Answer, Bytes), String> {
+        let limit = self.patience.with_body(&message.body);
+        let answered = self.peers.request(id, message, limit).await;
+        let Message { head, body } = answered.map_err(|error| self.blame(id, &error))?;
+        let answer = postcard::from_bytes(&head).map_err(|error| self.blame(id, &error))?;
+        judge((answer, body)).map_err(|error| self.blame(id, &error))
+    }
+
+    fn blame(&self, id: NodeId, error: &dyn std::fmt::Display) -> String {
+        format!("{}: {error}", self.peers.name(id))
+    }
+}
+
+fn judge((answer, body): (Answer, Bytes)) -> Result<(Answer, Bytes), String> {
+    match answer {
+        Answer::Failed(error) => Err(error),
+        answer => Ok((answer, body)),
+    }
+}
+
+impl Round {
+    /// Waits for the quorum; `answers` then holds it.
+    ///
+    /// # Errors
+    /// `Unavailable` as soon as the quorum cannot be had any more.
+    pub async fn quorum(&mut self) -> Result<(), Failure> {
+        while !self.reached() {
+            if self.impossible() || !self.one_more().await {
+                let (had, asked, needed) = (self.answers.len(), self.asked, self.needed);
+                let errors = self.failed.iter().map(|(_, error)| error.as_str());
+                let errors = errors.collect::<Vec<_>>().join("; ");
+                let why =
+                    format!("{had} of {asked} nodes answered, {needed} are needed ({errors})");
+                return Err(unavailable(why, self.effect));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for all that answer at all.
+    pub async fn all(&mut self) {
+        while self.one_more().await {}
+    }
+
+    fn reached(&self) -> bool {
+        let own = || {
+            self.answers
+                .iter()
+                .any(|answered| answered.node == self.own)
+        };
+        self.answers.len() >= self.needed && (self.quorum != Quorum::MajorityWithOwn || own())
+    }
+
+    fn impossible(&self) -> bool {
+        let own = || self.failed.iter().any(|(node, _)| *node == self.own);
+        let too_many = self.failed.len() > self.asked - self.needed;
+        too_many || (self.quorum == Quorum::MajorityWithOwn && own())
+    }
+
+    /// Takes in one more report; false if there is none to come.
+    pub async fn one_more(&mut self) -> bool {
+        match self.reports.recv().await {
+            Some((node, Ok((answer, body)))) => self.answers.push(Answered { node, answer, body }),
+            Some((node, Err(error))) => self.failed.push((node, error)),
+            None => return false,
+        }
+        true
+    }
+}
+
+pub fn unavailable(why: String, effect: Effect) -> Failure {
+    Failure::Unavailable(Unavailable { why, effect })
+}
+
+pub fn encode(value: &impl Serialize) -> Bytes {
+    let encoded = postcard::to_stdvec(value).expect("messages always encode");
+    encoded.into()
+}

@@ -1,0 +1,31 @@
+//! A fixed number of majority rounds, one after the other: all but the last carry no work, the last
+//! is that of the leaderless protocol. A ruler for the instrument, and a stand-in for stores that
+//! lock, read or vote before they write.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::leaderless::REACH;
+use super::operate::Operation;
+use super::{Members, Protocol};
+use crate::op::{Failure, Op, Response, Rounds};
+
+pub struct Sequential {
+    pub members: Members,
+    pub count: u32,
+}
+
+#[async_trait]
+impl Protocol for Sequential {
+    async fn run(&self, op: Op, body: Bytes, rounds: &Rounds) -> Result<Response, Failure> {
+        let operation = Operation {
+            members: &self.members,
+            reach: REACH,
+            rounds,
+        };
+        for _ in 1..self.count {
+            operation.nothing().await?;
+        }
+        operation.carry_out(op, body).await
+    }
+}

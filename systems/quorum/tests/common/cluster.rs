@@ -1,0 +1,217 @@
+//! Clusters of real processes on 127.0.0.1 to 127.0.0.5, gone with the test.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::client::{ACCESS_KEY, Client, SECRET_KEY};
+use super::network::{Traffic, delaying_proxy};
+
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+pub struct Cluster {
+    protocol: String,
+    options: Vec<String>,
+    directory: PathBuf,
+    port: u16,
+    /// By node and peer: the address at which the one knows the other.
+    peers: Vec<Vec<SocketAddr>>,
+    children: Vec<Option<Child>>,
+    /// Bytes between nodes that are far apart.
+    pub traffic: Traffic,
+}
+
+impl Cluster {
+    /// Nodes with nothing between them.
+    pub fn start(nodes: usize, protocol: &str, options: &[&str]) -> Self {
+        let mut cluster = Self::unstarted(nodes, protocol, options);
+        cluster.start_all();
+        cluster
+    }
+
+    /// Nodes with this delay in each direction between any two of them.
+    pub fn start_far_apart(nodes: usize, protocol: &str, delay: Duration) -> Self {
+        let mut cluster = Self::unstarted(nodes, protocol, &[]);
+        for from in 0..nodes {
+            for to in (0..nodes).filter(|&to| to != from) {
+                let target = cluster.peers[from][to];
+                cluster.peers[from][to] = delaying_proxy(target, delay, cluster.traffic.clone());
+            }
+        }
+        cluster.start_all();
+        cluster
+    }
+
+    pub fn unstarted(nodes: usize, protocol: &str, options: &[&str]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("quorum-test-{}-{number}", std::process::id());
+        let directory = root().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let port = free_ports(nodes);
+        let peers = (0..nodes)
+            .map(|node| SocketAddr::new(ip(node).into(), port + 1))
+            .collect();
+        Self {
+            protocol: protocol.to_owned(),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            directory,
+            port,
+            peers: vec![peers; nodes],
+            children: (0..nodes).map(|_| None).collect(),
+            traffic: Traffic::default(),
+        }
+    }
+
+    fn start_all(&mut self) {
+        let ready: Vec<_> = (0..self.children.len())
+            .map(|node| self.spawn(node))
+            .collect();
+        for ready in ready {
+            self.wait(&ready);
+        }
+    }
+
+    /// Starts a node, and waits until it reaches all others.
+    pub fn start_node(&mut self, node: usize) {
+        let ready = self.spawn(node);
+        self.wait(&ready);
+    }
+
+    /// Starts a node; what it prints first comes through the channel.
+    pub fn spawn(&mut self, node: usize) -> mpsc::Receiver<String> {
+        assert!(self.children[node].is_none(), "node {node} runs already");
+        let mut child = self.command(node).spawn().unwrap();
+        let output = child.stdout.take().unwrap();
+        self.children[node] = Some(child);
+        let (sender, ready) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let _ = BufReader::new(output).read_line(&mut line);
+            let _ = sender.send(line);
+        });
+        ready
+    }
+
+    fn wait(&self, ready: &mpsc::Receiver<String>) {
+        let line = ready.recv_timeout(READY_WITHIN);
+        assert_eq!(line.as_deref(), Ok("ready\n"), "{}", self.logs());
+    }
+
+    pub fn command(&self, node: usize) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quorum"));
+        let (own, log) = (ip(node), self.directory.join(format!("n{node}.log")));
+        let log = File::options().append(true).create(true).open(log).unwrap();
+        command
+            .args([
+                "serve",
+                "--name",
+                &format!("n{node}"),
+                "--protocol",
+                &self.protocol,
+            ])
+            .args(["--data".as_ref(), self.data(node).as_os_str()])
+            .args(["--s3", &format!("{own}:{}", self.port)])
+            .args(["--peer-listen", &format!("{own}:{}", self.port + 1)])
+            .args(["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY])
+            .args(&self.options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log);
+        for (peer, address) in self.peers[node].iter().enumerate() {
+            command.args(["--peer", &format!("n{peer}={address}")]);
+        }
+        command
+    }
+
+    pub fn data(&self, node: usize) -> PathBuf {
+        self.directory.join(format!("data-n{node}"))
+    }
+
+    pub fn client(&self, node: usize) -> Client {
+        Client::new(self.s3(node))
+    }
+
+    pub fn s3(&self, node: usize) -> SocketAddr {
+        SocketAddr::new(ip(node).into(), self.port)
+    }
+
+    pub fn health(&self, node: usize) -> SocketAddr {
+        SocketAddr::new(ip(node).into(), self.port + 2)
+    }
+
+    /// kill -9
+    pub fn kill(&mut self, node: usize) {
+        let mut child = self.children[node].take().expect("the node runs");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Makes a node stop where it is: its connections stay, nothing answers.
+    pub fn stop(&self, node: usize) {
+        let pid = self.children[node]
+            .as_ref()
+            .expect("the node runs")
+            .id()
+            .to_string();
+        let stopped = Command::new("kill").args(["-STOP", &pid]).status().unwrap();
+        assert!(stopped.success());
+    }
+
+    fn logs(&self) -> String {
+        let logs = (0..self.children.len()).map(|node| {
+            let log = std::fs::read_to_string(self.directory.join(format!("n{node}.log")));
+            format!("--- n{node}\n{}", log.unwrap_or_default())
+        });
+        logs.collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for child in self.children.iter_mut().flatten() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if thread::panicking() {
+            eprintln!("{}", self.logs());
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// In memory where that is possible: these tests claim something about rounds and survival of
+/// processes, and a busy disk would only make them slow and their timing coarse.
+fn root() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    match std::env::var_os("QUORUM_TEST_DIR") {
+        Some(named) => named.into(),
+        None if memory.is_dir() => memory,
+        None => env!("CARGO_TARGET_TMPDIR").into(),
+    }
+}
+
+fn ip(node: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, 1 + node as u8)
+}
+
+/// The first of three ports that are free on the addresses of all nodes. They lie below those that
+/// the kernel gives to clients, and start at a place that depends on the process.
+fn free_ports(nodes: usize) -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = (std::process::id() % 3000) as u16 * 3;
+    loop {
+        let offset = start.wrapping_add(NEXT.fetch_add(3, Ordering::Relaxed)) % 18_000;
+        let port = 12_000 + offset;
+        let free = |port| (0..nodes).all(|node| TcpListener::bind((ip(node), port)).is_ok());
+        if (port..port + 3).all(free) {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,32 @@
+"""The stores that wanlat knows. A new one is a module, and a line here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from systems.base import System
+from systems.garage import Garage
+from systems.minio import Minio
+from systems.quorum import Quorum
+from topologies.errors import UserError
+from topologies.wording import did_you_mean, listing, show
+
+_KNOWN: tuple[System[Any], ...] = (Quorum(), Garage(), Minio())
+
+SYSTEMS: dict[str, System[Any]] = {system.name: system for system in _KNOWN}
+
+
+def names() -> list[str]:
+    """Return the names of all systems."""
+    return list(SYSTEMS)
+
+
+def get(name: str) -> System[Any]:
+    """Return a system by name. UserError names those that exist."""
+    try:
+        return SYSTEMS[name]
+    except KeyError:
+        raise UserError(
+            f"There is no system {show(name)}{did_you_mean(name, names())}. "
+            f"wanlat knows {listing(names())}."
+        ) from None

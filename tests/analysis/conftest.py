@@ -1,0 +1,22 @@
+"""The fixture that makes synthetic bundles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_bundles import MakeBundle, write_bundle
+
+
+@pytest.fixture
+def make_bundle(tmp_path: Path) -> MakeBundle:
+    """Make a bundle below tmp_path and return its directory; see `write_bundle`."""
+
+    def make(*, name: str = "bundle", **settings: Any) -> Path:
+        directory = tmp_path / name
+        directory.mkdir()
+        write_bundle(directory, **settings)
+        return directory
+
+    return make

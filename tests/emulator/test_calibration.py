@@ -1,0 +1,142 @@
+"""Calibration passes a right network, fails a wrong one, and leaves both as they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from emulator.calibration import Tolerance, calibrate, pairs_of
+from emulator.lab import Lab
+from emulator.links import requested, wan
+from emulator.prober import Echoes, Prober
+from tests.emulator.plans import mesh, ms
+from topologies.errors import UserError
+
+# A test machine is rarely idle: medians are held to the real tolerance, single stragglers not.
+BUSY = Tolerance(p99_ms=25, edge_ms=15)
+
+
+def test_a_right_network_passes_and_the_document_has_the_published_keys():
+    plan = mesh(3, wan=ms(10))
+    with Lab(plan) as lab:
+        document = calibrate(lab, samples=60, tolerance=BUSY)
+    assert document["verdict"] == "pass"
+    assert (document["topology"], document["backend"]) == ("mesh", lab.backend)
+    assert len(document["pairs"]) == 6
+    pair = document["pairs"][0]
+    assert {"from", "to", "requested_rtt_ms", "requested_jitter_ms", "lost"} <= pair.keys()
+    assert {"reordered", "verdict"} <= pair.keys()
+    assert list(pair["rtt_ms"]) == ["n", "mean", "stdev", "min", "p50", "p99", "max"]
+    assert list(pair["error_ms"]) == ["p50", "p99"]
+    assert pair["rtt_ms"]["min"] > 19.98  # nothing is early, but for the clocks' own error
+    assert pair["rtt_ms"]["p50"] < 20.5
+
+
+def test_a_wrong_delay_fails():
+    with Lab(mesh(2, wan=ms(11))) as lab:
+        document = calibrate(lab, against=mesh(2, wan=ms(10)), samples=40, attempts=1)
+    assert document["verdict"] == "fail"
+    assert all("median error 2." in pair["reasons"][0] for pair in document["pairs"])
+
+
+def test_one_wrong_direction_of_one_link_fails_its_pairs_and_no_other():
+    plan = mesh(3, wan=ms(10))
+    with Lab(plan) as lab:
+        lab.change({wan("dc2", "dc3"): ms(12)})
+        document = calibrate(lab, against=plan, samples=40, tolerance=BUSY, attempts=1)
+    failed = {(pair["from"], pair["to"]) for pair in document["pairs"] if pair["reasons"]}
+    assert failed == {("n2", "n3"), ("n3", "n2")}
+
+
+def test_half_a_millisecond_inside_a_site_is_right_to_a_fraction_of_it():
+    plan = mesh(1, 2, lan=ms(0.125))
+    with Lab(plan) as lab:
+        document = calibrate(lab, samples=200, tolerance=BUSY)
+    pair = document["pairs"][0]
+    assert pair["requested_rtt_ms"] == 0.5
+    assert pair["error_ms"]["p50"] < 0.15
+
+
+def test_jitter_fills_its_range_evenly_and_is_back_in_force_afterwards():
+    plan = mesh(2, wan=ms(20, jitter=4))
+    with Lab(plan) as lab:
+        before = lab.impairments
+        document = calibrate(lab, samples=60, jitter_samples=300, tolerance=BUSY)
+        assert lab.impairments == before == requested(plan)
+    assert document["verdict"] == "pass", document["pairs"]
+    rtt = document["pairs"][0]["rtt_ms"]
+    assert rtt["min"] < 35.5
+    assert rtt["max"] > 44.5
+    # The sum of two uniform draws of ± 4 has a deviation of 4 × sqrt(2 / 3) = 3.27.
+    assert rtt["stdev"] == pytest.approx(3.27, abs=0.6)
+
+
+def test_jitter_that_was_asked_for_but_is_not_there_fails():
+    with Lab(mesh(2, wan=ms(20))) as lab:
+        document = calibrate(
+            lab, against=mesh(2, wan=ms(20, jitter=4)), samples=40, jitter_samples=60, attempts=1
+        )
+    assert document["verdict"] == "fail"
+    assert any("not uniform" in reason for reason in document["pairs"][0]["reasons"])
+
+
+def test_jitter_that_nobody_asked_for_fails():
+    with Lab(mesh(2, wan=ms(20, jitter=10))) as lab:
+        document = calibrate(lab, against=mesh(2, wan=ms(20)), samples=60, attempts=1)
+    assert document["verdict"] == "fail"
+
+
+def test_loss_is_held_against_what_was_asked_for():
+    lossy = mesh(2, wan=ms(2, loss=0.2))
+    with Lab(lossy) as lab:
+        right = calibrate(lab, samples=300, tolerance=BUSY, attempts=1)
+        wrong = calibrate(lab, against=mesh(2, wan=ms(2)), samples=100, attempts=1)
+    assert right["verdict"] == "pass", right["pairs"]
+    assert "none asked for" in " ".join(wrong["pairs"][0]["reasons"])
+
+
+def test_a_cut_link_is_told_as_such():
+    with Lab(mesh(2, wan=ms(1))) as lab:
+        lab.change({wan("dc1", "dc2"): ms(1, loss=1.0)})
+        document = calibrate(lab, against=mesh(2, wan=ms(1)), samples=20, attempts=1)
+    assert document["pairs"][0]["reasons"] == ["no probe came back"]
+
+
+def test_both_directions_may_differ():
+    plan = mesh(2, wan=ms(20), back=ms(5))
+    with Lab(plan) as lab, Prober(lab, ["n1", "n2"]) as prober:
+        echoes = prober.measure([("n1", "n2")], 40, 0.005, 0.5)["n1", "n2"]
+    assert sorted(echoes.forward_ns)[20] / 1e6 == pytest.approx(20, abs=0.5)
+    assert sorted(echoes.backward_ns)[20] / 1e6 == pytest.approx(5, abs=0.5)
+
+
+def test_one_node_has_nothing_to_calibrate():
+    with Lab(mesh(1)) as lab, pytest.raises(UserError, match="one node"):
+        calibrate(lab)
+
+
+def test_every_ordered_pair_is_measured_in_small_labs():
+    assert len(pairs_of(mesh(3, 2))) == 30
+
+
+def test_in_large_labs_every_pair_of_sites_and_every_node_is():
+    plan = mesh(10, 20)
+    pairs = pairs_of(plan)
+    site = {node.name: node.site for node in plan.nodes}
+    assert {(site[a], site[b]) for a, b in pairs} >= {
+        (a.name, b.name) for a in plan.sites for b in plan.sites if a is not b
+    }
+    assert {name for pair in pairs for name in pair} == set(site)
+    assert len(pairs) == 90 + 200
+
+
+def test_overtaking_is_counted_by_what_arrives_late():
+    assert Echoes(sent=5, numbers=[0, 2, 1, 3]).reordered == 1
+    assert Echoes(sent=5, numbers=[0, 2, 1, 3]).lost == 1
+
+
+def test_tolerance_is_tighter_for_near_pairs():
+    tolerance = replace(Tolerance(), near_median_ms=0.1)
+    assert tolerance.median_for(0.5) == 0.1
+    assert tolerance.median_for(100) == 0.5

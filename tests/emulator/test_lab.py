@@ -1,0 +1,198 @@
+"""A lab runs programs on nodes, lets its owner in, and keeps everything else out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from emulator.lab import Lab
+from emulator.links import wan
+from tests.emulator.plans import mesh, ms
+from topologies.errors import MachineError, UserError
+
+PYTHON = sys.executable
+
+
+def host_interfaces() -> str:
+    return "\n".join(
+        (path / "address").read_text()
+        for path in Path("/sys/class/net").iterdir()
+        if (path / "address").exists()
+    )
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with Lab(mesh(2, 2, wan=ms(5))) as made:
+        yield made
+
+
+def test_a_program_runs_on_its_node_and_sees_only_the_lab(lab):
+    lines = lab.run("n2", ["ip", "-br", "addr"]).stdout
+    assert "10.1.0.2/32" in lines.split()
+    interfaces = [line.split()[0].partition("@")[0] for line in lines.splitlines()]
+    assert interfaces == ["lo", "eth0"]
+
+
+def test_exit_codes_and_signals_come_back(lab):
+    assert lab.spawn("n1", ["sh", "-c", "exit 7"]).wait(5) == 7
+    sleeper = lab.spawn("n1", ["sleep", "60"])
+    assert sleeper.poll() is None
+    sleeper.terminate()
+    assert sleeper.wait(5) == -signal.SIGTERM
+    assert sleeper.ended_ns is not None
+
+
+def test_an_interrupt_is_not_ignored_inside(lab):
+    # The guard ignores SIGINT; what is started in the lab must not inherit that.
+    sleeper = lab.spawn("n1", ["sleep", "60"])
+    sleeper.send_signal(signal.SIGINT)
+    assert sleeper.wait(5) == -signal.SIGINT
+
+
+def test_a_program_that_does_not_exist_is_named(lab):
+    with pytest.raises(MachineError, match="no-such-program could not be started on n1"):
+        lab.spawn("n1", ["/no-such-program"])
+
+
+def test_an_unknown_node_is_answered_with_the_known_ones(lab):
+    with pytest.raises(UserError, match="n1, n2, n3, n4"):
+        lab.spawn("n9", ["true"])
+
+
+def test_run_kills_what_takes_too_long(lab):
+    with pytest.raises(TimeoutError):
+        lab.run("n1", ["sleep", "60"], timeout_s=0.2)
+    assert "sleep 60" not in lab.run("n1", ["ps", "ax"]).stdout
+
+
+def test_the_environment_is_the_labs_own(lab, monkeypatch):
+    monkeypatch.setenv("SECRET_OF_THE_CALLER", "1")
+    words = lab.run("n1", ["env"], env={"MINE": "2"}).stdout.splitlines()
+    assert "MINE=2" in words
+    assert f"HOME={lab.node('n1').directory}" in words
+    assert not any(word.startswith("SECRET") for word in words)
+
+
+def test_a_nodes_directory_is_shared_with_the_owner(lab):
+    node = lab.node("n3")
+    (node.host_directory / "note").write_text("from outside")
+    assert lab.run("n3", ["cat", f"{node.directory}/note"]).stdout == "from outside"
+    assert not Path(node.directory).exists()
+
+
+def test_connections_are_made_from_inside_and_used_outside(lab):
+    server = lab.socket("n3", socket.AF_INET, socket.SOCK_STREAM)
+    server.bind((lab.node("n3").address, 4000))
+    server.listen()
+    begun = time.monotonic()
+    with lab.connect("n1", (lab.node("n3").address, 4000)) as client:
+        took_ms = (time.monotonic() - begun) * 1000
+        accepted, peer = server.accept()
+        assert peer[0] == lab.node("n1").address
+        client.sendall(b"hello")
+        assert accepted.recv(5) == b"hello"
+        accepted.close()
+    server.close()
+    assert took_ms >= 10  # the handshake crossed the emulated link
+
+
+def test_nothing_inside_is_reachable_from_the_host(lab):
+    # Only loopback is tried: the lab's own addresses may be somebody else's outside.
+    server = lab.socket("n1", socket.AF_INET, socket.SOCK_STREAM)
+    server.bind(("0.0.0.0", 41_000))
+    server.listen()
+    assert "A028" in lab.run("n1", ["cat", "/proc/net/tcp"]).stdout  # 41000, listening inside
+    assert ":A028 00000000:0000 0A" not in Path("/proc/net/tcp").read_text()
+    with socket.socket() as outsider:
+        assert outsider.connect_ex(("127.0.0.1", 41_000)) != 0
+    assert "02:01:00:00" not in host_interfaces()
+    server.close()
+
+
+def test_nothing_outside_is_reachable_from_inside(lab):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(OSError):
+            lab.connect("n1", ("127.0.0.1", port), timeout_s=0.5)
+    with pytest.raises(OSError):
+        lab.connect("n1", ("192.0.2.1", 80), timeout_s=0.5)
+
+
+def test_an_unknown_link_cannot_be_changed(lab):
+    with pytest.raises(UserError, match="no link dc1->dc7"):
+        lab.change({wan("dc1", "dc7"): ms(1)})
+
+
+def test_callbacks_are_called_once_a_process_ends(lab):
+    called = threading.Event()
+    process = lab.spawn("n1", ["sleep", "0.1"])
+    process.when_ended(lambda _gone: called.set())
+    assert called.wait(5)
+    late = []
+    process.when_ended(late.append)
+    assert late == [process]
+
+
+def test_the_end_of_the_supervisor_is_told_to_everyone_who_waits():
+    with Lab(mesh(1, 1)) as lab:
+        sleeper = lab.spawn("n1", ["sleep", "60"])
+        os.kill(lab.supervisor_pid, signal.SIGKILL)
+        with pytest.raises(MachineError, match="supervisor is gone"):
+            sleeper.wait(5)
+        with pytest.raises(MachineError, match="supervisor is gone"):
+            lab.run("n1", ["true"])
+
+
+def test_a_lab_that_loses_its_wire_ends_and_says_so():
+    with Lab(mesh(2, wan=ms(1)), backend="wire") as lab:
+        sleeper = lab.spawn("n1", ["sleep", "60"])
+        look = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = wire ] && echo ${p#/proc/}; done'
+        (pid,) = lab.run("n1", ["sh", "-c", look]).stdout.split()
+        lab.run("n1", ["kill", "-KILL", pid])
+        with pytest.raises(MachineError, match="wire process ended with code -9"):
+            sleeper.wait(5)
+
+
+def test_two_labs_at_once_are_two_networks():
+    plan = mesh(2, wan=ms(1))
+    with Lab(plan) as one, Lab(plan) as two:
+        server = one.socket("n2", socket.AF_INET, socket.SOCK_STREAM)
+        server.bind((one.node("n2").address, 4000))
+        server.listen()
+        one.connect("n1", (one.node("n2").address, 4000)).close()
+        with pytest.raises(ConnectionRefusedError):
+            two.connect("n1", (two.node("n2").address, 4000))
+        assert one.supervisor_pid != two.supervisor_pid
+        server.close()
+
+
+def test_data_on_disk_is_gone_with_the_lab(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANLAT_LABS", str(tmp_path / "labs"))
+    with Lab(mesh(1, 1), storage="disk") as lab:
+        node = lab.node("n1")
+        lab.run("n1", ["sh", "-c", "echo kept > file"])
+        assert (node.host_directory / "file").read_text() == "kept\n"
+        assert node.host_directory.is_relative_to(tmp_path)
+    assert list((tmp_path / "labs").iterdir()) == []
+
+
+def test_what_a_dead_lab_left_on_disk_is_removed_by_the_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANLAT_LABS", str(tmp_path / "labs"))
+    (tmp_path / "labs" / "lab-stale" / "nodes").mkdir(parents=True)
+    with Lab(mesh(1, 1), storage="disk"):
+        left = [path.name for path in (tmp_path / "labs").iterdir()]
+    assert "lab-stale" not in left
+
+
+def test_an_unwritable_store_on_disk_is_the_users_to_mend(monkeypatch):
+    monkeypatch.setenv("WANLAT_LABS", "/proc/nowhere")
+    with pytest.raises(UserError, match="WANLAT_LABS"), Lab(mesh(1, 1), storage="disk"):
+        pass

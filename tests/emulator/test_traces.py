@@ -1,0 +1,161 @@
+"""However a lab's processes die, one second later nothing of it is left on the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+MOMENTS = 20
+_STUDY = """
+name: kill-me
+topology: {topology}
+systems: [quorum]
+endpoints: [GetObject, PutObject, RemoveObject]
+samples: 200
+warmup: 2
+seed: 1
+storage: {storage}
+"""
+_TOPOLOGY = """
+name: three
+sites:
+  - {name: dc1, nodes: [n1], lan: {rtt: 0.2ms}}
+  - {name: dc2, nodes: [n2]}
+  - {name: dc3, nodes: [n3]}
+links:
+  default: {rtt: 4ms, jitter: 1ms}
+"""
+
+
+def host_state(labs: Path) -> dict[str, object]:
+    """Return what a lab might leave behind or change on the host."""
+    sysctls = {}
+    for path in Path("/proc/sys/net").rglob("*"):
+        try:
+            sysctls[str(path)] = path.read_text() if path.is_file() else None
+        except OSError:
+            continue
+    for changing in ("/proc/sys/net/netfilter/nf_conntrack_count",):
+        sysctls.pop(changing, None)
+    return {
+        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
+        "routes": Path("/proc/net/route").read_text(),
+        "neighbours": sorted(
+            line.split()[0] for line in Path("/proc/net/arp").read_text().splitlines()
+        ),
+        "sysctls": sysctls,
+        "mounts": Path("/proc/self/mountinfo").read_text(),
+        "files": sorted(
+            str(path)
+            for place in ("/tmp", "/var/tmp", "/dev/shm", "/run")
+            for path in Path(place).glob("*")
+            if "wanlat" in path.name or path.name.startswith("lab-")
+        ),
+        "data": sorted(map(str, labs.iterdir())) if labs.exists() else [],
+    }
+
+
+def namespaces(pids: list[int] | None = None) -> set[str]:
+    """Return the network namespaces of processes (None: of all), without this process's own."""
+    found = set()
+    for pid in ["[0-9]*"] if pids is None else pids:
+        for path in Path("/proc").glob(f"{pid}/ns/net"):
+            try:
+                found.add(str(path.readlink()))
+            except OSError:
+                continue
+    return found - {str(Path("/proc/self/ns/net").readlink())}
+
+
+def descendants(root: int) -> list[int]:
+    """Return the processes below ``root``, itself included, as the host numbers them."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(stat.parent.name)] = int(fields[1])
+    family = [root]
+    for pid in family:
+        family += [child for child, parent in parents.items() if parent == pid]
+    return family
+
+
+def alive(pids: list[int]) -> list[str]:
+    """Return what is left of ``pids``, zombies whose parent is this test not counted."""
+    left = []
+    for pid in pids:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue
+        if fields.rpartition(")")[2].split()[0] != "Z":
+            left.append(fields)
+    return left
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "three.yaml").write_text(_TOPOLOGY)
+    yield tmp_path
+
+
+def start_run(directory: Path, number: int, storage: str) -> subprocess.Popen[bytes]:
+    file = directory / f"study-{number}.yaml"
+    file.write_text(_STUDY.format(topology=directory / "three.yaml", storage=storage))
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "wanlat.cli", "run", str(file)),
+            *("--out", str(directory / f"bundle-{number}")),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"WANLAT_LABS": str(directory / "labs")},
+    )
+
+
+@pytest.mark.slow
+def test_kill_at_twenty_random_moments_leaves_nothing(study: Path) -> None:
+    chance = random.Random(20)
+    before = host_state(study / "labs")
+    killed = []
+    for number in range(MOMENTS):
+        command = start_run(study, number, "disk" if number % 2 else "memory")
+        # A run takes about twelve seconds: set-up, calibration, start and hundreds of samples.
+        time.sleep(chance.uniform(0.1, 9))
+        family = descendants(command.pid)
+        # The command and its guard are few among many, and the ones that matter most.
+        victim = family[number % 3] if number < 9 and len(family) > 2 else chance.choice(family)
+        inside = namespaces(family)
+        with contextlib.suppress(OSError):  # it may have ended by itself in this instant
+            killed.append(Path(f"/proc/{victim}/comm").read_text().strip())
+            os.kill(victim, signal.SIGKILL)
+        time.sleep(1.0)
+        left = alive(family)
+        command.kill()
+        command.wait()
+        assert left == [], f"kill {number} hit {killed[-1]}"
+        assert not inside & namespaces(), f"kill {number} hit {killed[-1]}"
+        assert host_state(study / "labs") == before, f"kill {number} hit {killed[-1]}"
+    assert {"wanlat-guard", "wanlat-lab"} <= set(killed)
+
+
+def test_the_host_is_the_same_while_a_lab_is_up_and_after(tmp_path: Path) -> None:
+    from emulator.lab import Lab
+    from tests.emulator.plans import mesh, ms
+
+    before = host_state(tmp_path)
+    with Lab(mesh(3, 2, wan=ms(1))) as lab:
+        assert namespaces([lab.supervisor_pid])
+        assert host_state(tmp_path) == before
+    assert host_state(tmp_path) == before

@@ -1,0 +1,279 @@
+"""The driver streams samples as they come, and never outlives or outwaits its process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes import oneshot
+from probes.errors import ProbeFailed
+from probes.oneshot import Oneshot, prepare, run_plan, run_requests
+from probes.plan import EndpointName, PlanHeader, Request, endpoint_plan
+from probes.process import Process, spawn_here
+from probes.records import Sample
+from topologies.errors import MachineError, RunFailed
+
+S3: list[EndpointName] = [
+    "ListBuckets",
+    "ListObjects",
+    "GetObject",
+    "PutObject",
+    "RemoveObject",
+    "HeadObject",
+]
+NOWHERE = PlanHeader("127.0.0.1", 1, "r", "a", "s", deadline_ms=1000)
+
+StartServer = Callable[..., Any]
+
+
+class Spawned:
+    """``spawn_here``, and what it started."""
+
+    def __init__(self) -> None:
+        self.processes: list[Process] = []
+        self.pids: list[int] = []
+
+    def __call__(self, argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
+        process = subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr)
+        self.pids.append(process.pid)
+        self.processes.append(_Waiting(process))
+        return self.processes[-1]
+
+    def all_gone(self) -> bool:
+        return all(process.poll() is not None for process in self.processes)
+
+
+class _Waiting:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.poll, self.kill = process.poll, process.kill
+        self._process = process
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+
+
+@pytest.fixture
+def spawn() -> Iterator[Spawned]:
+    """Leave no process and no open descriptor behind, whatever the test was about."""
+    spawned = Spawned()
+    yield spawned
+    assert spawned.all_gone()
+    assert not any("oneshot-stderr" in name for name in open_files())
+
+
+def open_files() -> list[str]:
+    names = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists the directory
+            names.append(str(descriptor.readlink()))
+    return sorted(names)
+
+
+def ignore(_: Sample) -> None:
+    """Take a sample and forget it."""
+
+
+def lists(count: int) -> list[Request]:
+    return [Request(seq, "measure", "ListBuckets") for seq in range(count)]
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "stand-in"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_a_whole_plan_succeeds_in_order(null_server: StartServer, spawn: Spawned) -> None:
+    server = null_server("--memory")
+    plan = endpoint_plan(S3, samples=10, warmup=2, object_bytes=3000, seed=1, bucket="b")
+    samples: list[Sample] = []
+    run_plan(spawn, server.header, plan, samples.append)
+    assert [sample.error for sample in samples if sample.outcome != "ok"] == []
+    measured = [sample for sample in samples if sample.phase != "prepare"]
+    assert [s.seq for s in measured] == [r.seq for r in (*plan.warmup, *plan.measure)]
+    assert sorted(s.seq for s in samples) == list(range(len(samples)))
+    starts = [sample.start_ns for sample in measured]
+    assert starts == sorted(starts)
+
+
+def test_preparing_is_parallel_and_measuring_is_not(
+    null_server: StartServer, spawn: Spawned
+) -> None:
+    server = null_server("--memory")
+    plan = endpoint_plan(["GetObject"], samples=40, warmup=1, object_bytes=10, seed=1, bucket="b")
+    run_plan(spawn, server.header, plan, ignore)
+    journal = server.journal()
+    prepared = {r["connection"] for r in journal if r["method"] == "PUT" and "get/" in r["target"]}
+    measured = {r["connection"] for r in journal if r["method"] == "GET"}
+    assert len(prepared) == oneshot.PREPARING_PROCESSES
+    assert len(measured) == 1
+    assert measured.isdisjoint(prepared)
+
+
+def test_a_sample_arrives_while_the_plan_still_runs(
+    null_server: StartServer, spawn: Spawned
+) -> None:
+    """A request is not even made before the sample of the one before it was taken."""
+    server = null_server()
+    made = 0
+    seen: list[int] = []
+
+    def requests() -> Iterator[Request]:
+        nonlocal made
+        for request in lists(20):
+            made += 1
+            yield request
+
+    run_requests(spawn, server.header, requests(), lambda sample: seen.append(made - sample.seq))
+    assert len(seen) == 20
+    assert set(seen) == {1}
+
+
+def test_an_outcome_that_is_not_ok_is_a_sample_and_not_an_error(spawn: Spawned) -> None:
+    samples: list[Sample] = []
+    run_requests(spawn, NOWHERE, lists(2), samples.append)
+    assert [(sample.outcome, sample.error) for sample in samples] == [("fail", "refused")] * 2
+
+
+def test_an_interrupt_ends_the_process_at_once(null_server: StartServer, spawn: Spawned) -> None:
+    server = null_server("--answer", "ok", "--answer", "never")
+
+    def interrupt(sample: Sample) -> None:
+        raise KeyboardInterrupt
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_requests(spawn, server.header, lists(10), interrupt)
+    assert spawn.all_gone()
+    assert time.monotonic() - started < 5, "it waited for the request in flight"
+
+
+def test_a_killed_process_fails_the_run_and_says_by_what(
+    null_server: StartServer, spawn: Spawned
+) -> None:
+    server = null_server()
+
+    def kill(sample: Sample) -> None:
+        os.kill(spawn.pids[-1], signal.SIGKILL)
+
+    with pytest.raises(ProbeFailed, match="was ended by signal 9"):
+        run_requests(spawn, server.header, lists(10), kill)
+
+
+def test_the_last_words_of_a_process_are_passed_on(spawn: Spawned) -> None:
+    wrong = Request(0, "measure", "GetObject", "b")
+    with pytest.raises(ProbeFailed) as caught:
+        run_requests(spawn, NOWHERE, [wrong], ignore)
+    assert "exit code 2" in str(caught.value)
+    assert "plan line 2: GetObject needs `key`" in str(caught.value)
+    assert isinstance(caught.value, RunFailed)
+
+
+def test_only_the_end_of_long_last_words_is_quoted(spawn: Spawned, tmp_path: Path) -> None:
+    chatty = script(tmp_path, "for i in 1 2 3 4 5 6 7 8 9; do echo line $i >&2; done; exit 3")
+    with pytest.raises(ProbeFailed, match="exit code 3") as caught:
+        run_requests(spawn, NOWHERE, lists(1), ignore, executable=chatty)
+    assert "line 9" in str(caught.value)
+    assert "line 4" not in str(caught.value)
+
+
+def test_a_silent_process_is_not_waited_for_forever(
+    spawn: Spawned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oneshot, "_GRACE_S", 0.2)
+    hung = script(tmp_path, "exec sleep 60")
+    header = PlanHeader("127.0.0.1", 1, "r", "a", "s", deadline_ms=100)
+    started = time.monotonic()
+    with pytest.raises(ProbeFailed, match="was silent"):
+        run_requests(spawn, header, lists(1), ignore, executable=hung)
+    assert time.monotonic() - started < 10
+
+
+def test_a_process_that_answers_out_of_turn_is_not_believed(
+    null_server: StartServer, spawn: Spawned
+) -> None:
+    server = null_server()
+    with Oneshot(spawn, server.header) as probe:
+        probe.send(Request(5, "measure", "ListBuckets"))
+        probe._expected[0] = 4
+        with pytest.raises(ProbeFailed, match="answered request 5 when 4 was due"):
+            probe.receive()
+
+
+@pytest.mark.parametrize("plan", [lists(3), [Request(0, "measure", "GetObject")]])
+def test_all_descriptors_are_closed_when_a_plan_ends_well_or_badly(
+    plan: list[Request], spawn: Spawned
+) -> None:
+    before = open_files()
+    with contextlib.suppress(ProbeFailed):
+        run_requests(spawn, NOWHERE, plan, ignore)
+    assert open_files() == before
+
+
+def test_a_probe_that_is_not_built_says_how_to_build_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spawn: Spawned
+) -> None:
+    monkeypatch.setenv("WANLAT_BIN_DIR", str(tmp_path))
+    with pytest.raises(MachineError, match="make build"):
+        run_requests(spawn, NOWHERE, lists(1), ignore)
+
+
+def test_a_spawn_that_fails_leaves_nothing_open(spawn: Spawned) -> None:
+    def refuse(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
+        raise MachineError("the lab is gone")
+
+    with pytest.raises(MachineError, match="the lab is gone"):
+        run_requests(refuse, NOWHERE, lists(1), ignore)
+    assert spawn.all_gone()
+
+
+def test_preparing_tries_again_what_a_store_refuses_at_first(
+    null_server: StartServer, spawn: Spawned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oneshot, "_PAUSE_S", 0.01)
+    refusal = ["--answer", "status:503:XMinioServerNotInitialized"]
+    server = null_server(*refusal, *refusal, "--answer", "ok")
+    samples: list[Sample] = []
+    bucket = [Request(0, "prepare", "CreateBucket", "b")]
+    prepare(spawn, server.header, bucket, samples.append)
+    assert [sample.outcome for sample in samples] == ["ok"], "delivered once"
+    assert len(server.journal()) == 3
+
+
+def test_what_cannot_be_prepared_is_named(
+    null_server: StartServer, spawn: Spawned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oneshot, "_PAUSE_S", 0.01)
+    server = null_server("--answer", "status:507:XMinioStorageFull")
+    put = Request(0, "prepare", "PutObject", "b", "get/1", object_bytes=1, body_seed=1)
+    expected = r"PutObject b/get/1 failed 3 times, at last with http 507 XMinioStorageFull"
+    with pytest.raises(ProbeFailed, match=expected):
+        prepare(spawn, server.header, [put], ignore)
+
+
+def test_a_bucket_that_is_there_already_is_fine(null_server: StartServer, spawn: Spawned) -> None:
+    server = null_server("--memory")
+    samples: list[Sample] = []
+    for _ in range(2):
+        bucket = [Request(0, "prepare", "CreateBucket", "b")]
+        prepare(spawn, server.header, bucket, samples.append)
+    assert [sample.error for sample in samples] == [None, "http 409 BucketAlreadyOwnedByYou"]
+
+
+def test_here_means_without_a_lab() -> None:
+    with Oneshot(spawn_here, NOWHERE) as probe:
+        probe.send(lists(1)[0])
+        assert probe.receive().error == "refused"
+        probe.finish()

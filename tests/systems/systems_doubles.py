@@ -1,0 +1,269 @@
+# ruff: noqa: ARG002 - stand-ins take what the real ones take
+"""Stand-ins for what the systems' tests cannot have everywhere: a lab, a store, a build.
+
+Run as a program, it installs the made-up recipe: ``systems_doubles.py CACHE [CRATES]``.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from rich.console import Console
+
+from systems.ask import ask
+from systems.base import Binary, Cluster, NodeProcess, S3Target, System
+from systems.cache import Cache
+from systems.install import install
+from systems.options import Options
+from systems.progress import PlainReporter
+from systems.recipe import Place, Recipe, Step
+from systems.tools import Tool
+from systems.wait import Wait
+from topologies.resolve import Node, Plan, Site
+
+# -- a lab without namespaces ---------------------------------------------------------------
+
+
+def plan_of(*sites: int, name: str = "stand-in") -> Plan:
+    """A plan with so many nodes in each site, on loopback addresses."""
+    made: list[Site] = []
+    count = 0
+    for index, size in enumerate(sites, start=1):
+        site = f"dc{index}"
+        first = count
+        count += size
+        nodes = tuple(Node(f"n{k}", site, f"127.0.1.{k}") for k in range(first + 1, count + 1))
+        made.append(Site(site, index, "127.0.0.0/8", "127.0.0.1", nodes))
+    return Plan(name, tuple(made), tuple(n for s in made for n in s.nodes), (), ())
+
+
+@dataclass(frozen=True)
+class StandInNode:
+    name: str
+    site: str
+    address: str
+    directory: PurePosixPath
+    host_directory: Path
+
+
+class StandInProcess:
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self.child = child
+        self.pid = child.pid
+
+    def poll(self) -> int | None:
+        return self.child.poll()
+
+    def send_signal(self, number: int) -> int:
+        self.child.send_signal(number)
+        return 0
+
+
+class StandInLab:
+    """What a system needs of a lab, with ordinary processes on loopback addresses."""
+
+    def __init__(self, plan: Plan, directory: Path) -> None:
+        self.plan = plan
+        self.spawned: list[StandInProcess] = []
+        self.nodes = tuple(
+            StandInNode(n.name, n.site, n.address, PurePosixPath(home), home)
+            for n in plan.nodes
+            for home in [directory / n.name]
+        )
+        for node in self.nodes:
+            node.host_directory.mkdir(parents=True)
+
+    def node(self, name: str) -> StandInNode:
+        return next(node for node in self.nodes if node.name == name)
+
+    def spawn(
+        self,
+        node: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdout: IO[Any] | None = None,
+        stderr: IO[Any] | None = None,
+    ) -> StandInProcess:
+        home = self.node(node).host_directory
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), **(env or {})}
+        child = subprocess.Popen(argv, cwd=home, env=environment, stdout=stdout, stderr=stderr)
+        process = StandInProcess(child)
+        self.spawned.append(process)
+        return process
+
+    def http(
+        self, node: str, host: str, port: int, timeout_s: float = 10.0
+    ) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+        connection.connect()
+        return connection
+
+    def close(self) -> None:
+        for process in self.spawned:
+            process.child.kill()
+            process.child.wait()
+
+
+# -- a store that does what its options say -------------------------------------------------
+
+with socket.socket() as _free:
+    _free.bind(("127.0.1.1", 0))
+    TOY_PORT: int = _free.getsockname()[1]
+
+TOY_PROGRAM = """
+import http.server, sys, time
+address, port, behaviour = sys.argv[1:4]
+print("toy store starting on", address, flush=True)
+if behaviour == "dies":
+    time.sleep(0.3)
+    print("toy store: drive on fire", flush=True)
+    sys.exit(7)
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if behaviour == "serves" else 503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+    def log_message(self, *_):
+        pass
+http.server.HTTPServer((address, int(port)), Handler).serve_forever()
+"""
+
+
+class ToyOptions(Options):
+    bad_node: str = ""
+    bad_behaviour: str = "dies"
+
+
+class Toy(System[ToyOptions]):
+    name = "toy"
+    title = "Toy"
+    origin = "the tests' own"
+    min_nodes = 2
+    max_nodes = 4
+    options_model = ToyOptions
+
+    def find(self) -> Binary:
+        return Binary(Path(sys.executable), "1.0", "0" * 64)
+
+    def configure(self, lab: Any, options: ToyOptions, binary: Binary, log_dir: Path) -> Cluster:
+        def behaviour(name: str) -> str:
+            return options.bad_behaviour if name == options.bad_node else "serves"
+
+        program = [str(binary.path), "-c", TOY_PROGRAM]
+        processes = [
+            NodeProcess(
+                self.title,
+                node.name,
+                [*program, node.address, str(TOY_PORT), behaviour(node.name)],
+                {},
+                self.log(log_dir, node.name),
+            )
+            for node in lab.nodes
+        ]
+        return ToyCluster(self.name, lab, binary, {}, processes)
+
+
+class ToyCluster(Cluster):
+    def s3(self, node: str) -> S3Target:
+        return S3Target(self.lab.node(node).address, TOY_PORT, "toy", "key", "secret")
+
+    def make_ready(self, wait: Wait) -> None:
+        wait.each("serves", self._serves)
+
+    def _serves(self, name: str) -> str | None:
+        answer = ask(self.lab, name, TOY_PORT, "/")
+        return None if answer.ok else answer.brief()
+
+
+# -- a recipe that builds in no time --------------------------------------------------------
+
+FAKE_BUILD = """
+import os, pathlib, sys, time
+out, work, crates, seconds, fails = sys.argv[1:6]
+work = pathlib.Path(work)
+for crate in range(int(crates)):
+    done = work / f"crate-{crate}"
+    if not done.exists():
+        time.sleep(float(seconds))
+        done.touch()
+        print(f"compiled crate {crate}", flush=True)
+    print(f"{crate + 1}/{crates}", end="\\r", flush=True)
+print("fake warning: unused variable", flush=True)
+if fails == "fails":
+    sys.exit("fake error: linker not happy")
+binary = pathlib.Path(out, "bin", "fake")
+binary.write_text("#!/bin/sh\\necho fake 1.0\\n")
+binary.chmod(0o755)
+"""
+
+
+def fake_version(binary: Path) -> str:
+    said = subprocess.run([binary], capture_output=True, text=True, check=True).stdout
+    return said.removeprefix("fake ").strip()
+
+
+@dataclass(frozen=True)
+class FakeRecipe(Recipe):
+    crates: int = field(default=4, kw_only=True)
+    seconds_a_crate: float = field(default=0.02, kw_only=True)
+    fails: bool = field(default=False, kw_only=True)
+
+    @property
+    def source(self) -> str:
+        return f"fake crate {self.version}"
+
+    def command(self, place: Place) -> list[str]:
+        numbers = [str(self.crates), str(self.seconds_a_crate)]
+        fate = "fails" if self.fails else "succeeds"
+        return [sys.executable, "-c", FAKE_BUILD, str(place.out), str(place.work), *numbers, fate]
+
+    def environment(self, place: Place) -> dict[str, str]:
+        return {}
+
+    def progress(self, line: str, before: Step) -> Step | None:
+        bar = re.fullmatch(r"(\d+)/(\d+)", line)
+        return Step(int(bar[1]), int(bar[2]), "compiling") if bar else None
+
+
+def fake_recipe(
+    *,
+    crates: int = 4,
+    seconds_a_crate: float = 0.02,
+    fails: bool = False,
+    version: str = "1.0",
+    tools: tuple[Tool, ...] = (),
+    disk_bytes: int = 1,
+) -> FakeRecipe:
+    return FakeRecipe(
+        "fake",
+        version,
+        "fake",
+        fake_version,
+        1,
+        disk_bytes,
+        tools=tools,
+        crates=crates,
+        seconds_a_crate=seconds_a_crate,
+        fails=fails,
+    )
+
+
+def plain_reporter() -> PlainReporter:
+    return PlainReporter(Console(file=sys.stdout, width=1000), every_s=0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+    slow = fake_recipe(crates=int(sys.argv[2]) if len(sys.argv) > 2 else 10, seconds_a_crate=0.1)
+    install([slow], Cache(Path(sys.argv[1])), plain_reporter())

@@ -1,0 +1,161 @@
+"""The SDKs that people use, with their default settings, against a real cluster of three nodes.
+
+The Rust tests sign and send by themselves; these claim that boto3 and minio-py, with the chunked
+bodies and checksums they choose, are understood.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.binaries import binary
+
+boto3 = pytest.importorskip("boto3")
+minio = pytest.importorskip("minio")
+
+ADDRESSES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+PROTOCOLS = ("leaderless", "leader", "rounds:2")
+
+
+def free_port() -> int:
+    """The first of three ports that are free on all addresses."""
+    for port in range(31_000, 31_900, 3):
+        sockets = [socket.socket() for _ in range(3 * len(ADDRESSES))]
+        pairs = [(address, port + offset) for address in ADDRESSES for offset in range(3)]
+        try:
+            for sock, pair in zip(sockets, pairs, strict=True):
+                sock.bind(pair)
+        except OSError:
+            continue
+        finally:
+            for sock in sockets:
+                sock.close()
+        return port
+    raise RuntimeError("no free ports between 31000 and 31900")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    port: int
+
+    def boto3(self, node: int) -> Any:
+        return boto3.client(
+            "s3",
+            endpoint_url=f"http://{ADDRESSES[node]}:{self.port}",
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+            region_name="wanlat",
+        )
+
+    def minio(self, node: int) -> Any:
+        return minio.Minio(f"{ADDRESSES[node]}:{self.port}", "key", "secret", secure=False)
+
+
+@pytest.fixture(params=PROTOCOLS)
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    program, port = binary("quorum"), free_port()
+    peers = [f"--peer=n{i}={address}:{port + 1}" for i, address in enumerate(ADDRESSES)]
+    nodes = []
+    try:
+        for i, address in enumerate(ADDRESSES):
+            options = {
+                "name": f"n{i}",
+                "data": str(tmp_path / f"n{i}"),
+                "s3": f"{address}:{port}",
+                "peer-listen": f"{address}:{port + 1}",
+                "protocol": request.param,
+                "access-key": "key",
+                "secret-key": "secret",
+            }
+            line = [
+                str(program),
+                "serve",
+                *(f"--{name}={value}" for name, value in options.items()),
+            ]
+            nodes.append(subprocess.Popen([*line, *peers], stdout=subprocess.PIPE))
+        for node in nodes:
+            assert node.stdout is not None
+            assert node.stdout.readline() == b"ready\n"
+        yield Cluster(port)
+    finally:
+        for node in nodes:
+            node.kill()
+            node.wait()
+            if node.stdout is not None:
+                node.stdout.close()
+
+
+def test_boto3_puts_gets_lists_and_deletes(cluster: Cluster) -> None:
+    here, there = cluster.boto3(0), cluster.boto3(1)
+    here.create_bucket(Bucket="bucket")
+    here.put_object(Bucket="bucket", Key="a/ü +&.txt", Body=b"hello", Metadata={"colour": "green"})
+    here.put_object(Bucket="bucket", Key="streamed", Body=io.BytesIO(b"x" * 300_000))
+
+    got = there.get_object(Bucket="bucket", Key="a/ü +&.txt")
+    assert got["Body"].read() == b"hello"
+    assert got["Metadata"] == {"colour": "green"}
+    assert got["ChecksumCRC32"] == "NhCmhg=="
+    part = there.get_object(Bucket="bucket", Key="streamed", Range="bytes=1-2")
+    assert part["Body"].read() == b"xx"
+    assert [b["Name"] for b in there.list_buckets()["Buckets"]] == ["bucket"]
+    assert there.head_object(Bucket="bucket", Key="streamed")["ContentLength"] == 300_000
+
+    for key in ("a/ü +&.txt", "streamed"):
+        there.delete_object(Bucket="bucket", Key=key)
+    assert here.list_objects_v2(Bucket="bucket")["KeyCount"] == 0
+    here.delete_bucket(Bucket="bucket")
+
+
+@pytest.mark.parametrize("algorithm", ["CRC32", "SHA1", "SHA256"])
+def test_boto3_may_choose_its_checksum(cluster: Cluster, algorithm: str) -> None:
+    client = cluster.boto3(0)
+    client.create_bucket(Bucket="bucket")
+    client.put_object(Bucket="bucket", Key="k", Body=b"x" * 100_000, ChecksumAlgorithm=algorithm)
+    assert client.get_object(Bucket="bucket", Key="k")["Body"].read() == b"x" * 100_000
+
+
+@pytest.mark.parametrize("api", ["list_objects_v2", "list_objects"])
+def test_boto3_pages_through_keys_and_common_prefixes(cluster: Cluster, api: str) -> None:
+    client = cluster.boto3(2)
+    client.create_bucket(Bucket="bucket")
+    keys = sorted([f"p{i % 4}/{i}" for i in range(12)] + ["top"])
+    for key in keys:
+        client.put_object(Bucket="bucket", Key=key, Body=b"")
+
+    def pages(**arguments: str) -> list[dict[str, Any]]:
+        pager = client.get_paginator(api)
+        return list(pager.paginate(Bucket="bucket", PaginationConfig={"PageSize": 3}, **arguments))
+
+    assert [item["Key"] for page in pages() for item in page.get("Contents", [])] == keys
+    grouped = pages(Delimiter="/")
+    prefixes = [item["Prefix"] for page in grouped for item in page.get("CommonPrefixes", [])]
+    assert prefixes == ["p0/", "p1/", "p2/", "p3/"]
+    assert [item["Key"] for page in grouped for item in page.get("Contents", [])] == ["top"]
+
+
+def test_minio_py_puts_gets_lists_and_removes(cluster: Cluster) -> None:
+    here, there = cluster.minio(0), cluster.minio(1)
+    here.make_bucket("bucket")
+    assert there.bucket_exists("bucket")
+    for key, size in (("a/small one", 10), ("large", 4_000_000)):
+        here.put_object("bucket", key, io.BytesIO(b"z" * size), size)
+        response = there.get_object("bucket", key)
+        assert response.data == b"z" * size
+        response.release_conn()
+        assert there.stat_object("bucket", key).size == size
+    listed = there.list_objects("bucket", recursive=True)
+    assert [item.object_name for item in listed] == ["a/small one", "large"]
+    assert {item.object_name for item in there.list_objects("bucket")} == {"a/", "large"}
+    assert [bucket.name for bucket in there.list_buckets()] == ["bucket"]
+    for key in ("a/small one", "large"):
+        there.remove_object("bucket", key)
+    here.remove_bucket("bucket")
+    assert not there.bucket_exists("bucket")

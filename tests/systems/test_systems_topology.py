@@ -1,0 +1,89 @@
+"""Which numbers of nodes each system takes; the rest is refused before anything starts."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+from systems_doubles import plan_of
+
+from systems import registry
+from systems.minio import default_parity, set_size
+from topologies.errors import MachineError, UserError
+
+
+def check(system: str, nodes: int, **options: object) -> None:
+    known = registry.get(system)
+    known.check_topology(plan_of(nodes), known.parse_options(options))
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 5, 6, 256])
+def test_garage_runs_on_any_number_of_nodes_up_to_256(nodes: int) -> None:
+    check("garage", nodes)
+
+
+def test_garage_refuses_more_nodes_than_a_layout_holds() -> None:
+    with pytest.raises(UserError, match=r"1 to 256 nodes.*stand-in has 257") as caught:
+        check("garage", 257)
+    assert caught.value.exit_code == 2
+
+
+def test_garage_needs_a_node_for_each_copy() -> None:
+    check("garage", 3, replication_factor=3)
+    with pytest.raises(UserError, match=r"replication_factor 4 needs at least 4 nodes.*has 3"):
+        check("garage", 3, replication_factor=4)
+
+
+# The table in MinIO's own tests (cmd/endpoint-ellipses_test.go) for arguments without ellipses.
+@pytest.mark.parametrize(
+    ("nodes", "size"),
+    [(1, 1), (2, 2), (3, 3), (5, 5), (6, 6), (16, 16), (18, 9), (20, 10), (32, 16), (34, 2)],
+)
+def test_minio_splits_nodes_into_the_largest_equal_sets(nodes: int, size: int) -> None:
+    assert set_size(nodes) == size
+    check("minio", nodes)
+
+
+@pytest.mark.parametrize("nodes", [17, 19, 23, 31])
+def test_minio_refuses_more_than_16_nodes_that_do_not_split(nodes: int) -> None:
+    with pytest.raises(UserError, match=rf"{nodes} nodes .*divisible by a number from 2 to 16"):
+        check("minio", nodes)
+
+
+@pytest.mark.parametrize(
+    ("drives", "parity"),
+    [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3), (7, 3), (8, 4), (16, 4)],
+)
+def test_minio_default_parity(drives: int, parity: int) -> None:
+    assert default_parity(drives) == parity
+
+
+def test_minio_takes_at_most_half_of_a_set_as_parity() -> None:
+    check("minio", 4, parity=2)
+    check("minio", 5, parity=0)
+    with pytest.raises(UserError, match=r"parity 3 .* 4 drives .* at most half of them, 2"):
+        check("minio", 4, parity=3)
+    with pytest.raises(UserError, match=r"parity 1 .* 1 drives"):
+        check("minio", 1, parity=1)
+
+
+def test_quorum_leader_must_be_a_node_and_of_use() -> None:
+    check("quorum", 3, protocol="leader")
+    check("quorum", 3, protocol="leader", leader="n3")
+    with pytest.raises(UserError, match=r"`n9` is not a node of topology stand-in"):
+        check("quorum", 3, protocol="leader", leader="n9")
+    with pytest.raises(UserError, match=r"leave out the option leader"):
+        check("quorum", 3, leader="n1")
+
+
+def test_several_minio_nodes_in_memory_need_a_tmpfs_with_direct_io(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    minio = registry.get("minio")
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0-18-amd64")
+    with pytest.raises(MachineError, match=r"Linux 6\.6 on; this is 6\.1\.0.*--storage disk"):
+        minio.check_machine(plan_of(3), "memory")
+    minio.check_machine(plan_of(3), "disk")
+    minio.check_machine(plan_of(1), "memory")
+    monkeypatch.setattr(platform, "release", lambda: "6.10.3")
+    minio.check_machine(plan_of(3), "memory")

@@ -1,0 +1,178 @@
+"""Finding and reading a topology file: every way it can fail is one clear paragraph."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from topologies.load import TopologyError, load, shipped
+from topologies.model import Topology
+
+
+def error_of(content: bytes | str, tmp_path: Path) -> str:
+    """The only mistake in a file with this content, without the directory it is in."""
+    file = tmp_path / "t.yaml"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(TopologyError) as caught:
+        load(file)
+    assert len(caught.value.mistakes) == 1
+    return str(caught.value).removeprefix(f"{tmp_path}/")
+
+
+def test_the_shipped_topologies_load_by_name() -> None:
+    assert {"one-site", "five-sites", "three-datacenters"} <= set(shipped())
+    for name in shipped():
+        topology = load(name)
+        assert topology.name == name
+        assert topology.description
+
+
+def test_a_topology_survives_being_written_down(tmp_path: Path) -> None:
+    for name in shipped():
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(yaml.safe_dump(load(name).to_dict()), encoding="utf-8")
+        assert load(file) == load(name)
+        assert load(str(file)) == load(name)
+        assert Topology.model_validate(load(name).model_dump()) == load(name)
+
+
+def test_anchors_aliases_and_merges_mean_what_yaml_says(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(
+        """\
+name: t
+sites:
+  - &site {name: a, nodes: 1, lan: &lan {rtt: 1ms, loss: 1%}}
+  - {<<: *site, name: b}
+  - {name: c, nodes: 1, lan: *lan}
+links:
+  default: &default {rtt: 10ms, jitter: 2ms}
+  pairs:
+    - {<<: [*default, *lan], between: [a, b], jitter: 1ms}
+""",
+        encoding="utf-8",
+    )
+    assert load(file) == Topology.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    assert load(file).links.pairs[0].to_dict() == {
+        "between": ["a", "b"],
+        "rtt": "10ms",
+        "jitter": "1ms",
+        "loss": "1%",
+        "reorder": False,
+    }
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_bytes("\ufeffname: t\r\nsites: [{name: a, nodes: 1}]\r\n".encode())
+    assert load(file).name == "t"
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"), [("five-site", "five-sites"), ("three-datacentres", "three-datacenters")]
+)
+def test_an_unknown_name_says_what_is_shipped_and_what_is_near(asked: str, near: str) -> None:
+    with pytest.raises(TopologyError) as caught:
+        load(asked)
+    assert f"there is no topology named `{asked}`" in str(caught.value)
+    assert f"did you mean `{near}`?" in str(caught.value)
+    assert "shipped are five-sites, one-site and three-datacenters" in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("asked", ["", "nowhere/t.yaml", "a\0b", "x" * 5000, "one-site.yaml"])
+def test_a_missing_file_is_told_too(asked: str) -> None:
+    with pytest.raises(TopologyError, match=r"no file at that path.*shipped are five-sites"):
+        load(asked)
+
+
+def test_a_shipped_name_wins_over_a_file_and_a_path_over_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one-site").write_text("name: mine\nsites: [{name: a, nodes: 1}]")
+    assert load("one-site").name == "one-site"
+    assert load("./one-site").name == load(Path("one-site")).name == "mine"
+
+
+def test_a_directory_is_no_topology(tmp_path: Path) -> None:
+    with pytest.raises(TopologyError, match="this is a directory; give a YAML file"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text("name: t")
+    file.chmod(0)
+    with pytest.raises(TopologyError, match="the file cannot be read: Permission denied"):
+        load(file)
+
+
+def test_a_file_that_fails_while_being_read() -> None:
+    with pytest.raises(TopologyError, match="the file cannot be read: Input/output error"):
+        load("/proc/self/mem")
+
+
+def test_an_endless_file_is_not_read_to_its_end() -> None:
+    with pytest.raises(TopologyError, match="larger than 4 MiB"):
+        load("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "t.yaml: the file is empty"),
+        ("# only\n# comments\n", "t.yaml: the file is empty"),
+        (b"name: t\nsites: \xff\n", "t.yaml:2: byte 0xff is not UTF-8"),
+        ("name: t".encode("utf-16"), "t.yaml:1: byte 0xff is not UTF-8"),
+        ("name: t\nsites: [\n", "t.yaml:3:1: not valid YAML: expected the node content"),
+        ("name: t\n\tsites: 1\n", "t.yaml:2:1: not valid YAML: found character '\\t'"),
+        ("name: a: b\n", "t.yaml:1:8: not valid YAML: mapping values are not allowed"),
+        ("name: *a\n", "t.yaml:1:7: not valid YAML: found undefined alias 'a'"),
+        ("a: 1\n---\nb: 1\n", "t.yaml:2:1: not valid YAML: more than one document"),
+        ("name: \x07\n", "t.yaml:1:7: not valid YAML: a control character (U+0007)"),
+        ('name: "\\UFFFFFFFF"\n', "t.yaml:1:10: not valid YAML: an escape that stands for no"),
+        ("a:\n  b: &x [*x]\n", "t.yaml:2: an alias stands inside the value that it stands for"),
+        ("a: &x {<<: *x}\n", "t.yaml:1: an alias stands inside the value that it stands for"),
+        ("[" * 5000, "t.yaml:1: nested too deeply; at most 50 levels"),
+        ("[" * 60 + "]" * 60, "t.yaml:1: nested too deeply; at most 50 levels"),
+    ],
+)
+def test_what_is_no_yaml_is_told_with_line_and_column(
+    content: bytes | str, expected: str, tmp_path: Path
+) -> None:
+    assert error_of(content, tmp_path).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("seed", "row"),
+    [
+        ("a0: &a0 [x, x]\n", "a{i}: &a{i} [{tens}]\n"),
+        ("a0: &a0 {x: 1}\n", "a{i}: &a{i} {{<<: [{tens}]}}\n"),
+    ],
+    ids=["lists", "merges"],
+)  # fmt: skip
+def test_aliases_that_multiply_are_stopped_in_time(seed: str, row: str, tmp_path: Path) -> None:
+    bomb = seed + "".join(
+        row.format(i=i, tens=", ".join([f"*a{i - 1}"] * 10)) for i in range(1, 15)
+    )
+    start = time.monotonic()
+    assert "with its aliases this is more than 500000 values" in error_of(bomb, tmp_path)
+    # 10^14 values would take years; a generous bound tells only that they were not made.
+    assert time.monotonic() - start < 60
+
+
+def test_an_error_prints_on_any_terminal(tmp_path: Path) -> None:
+    content = (
+        'name: t\nsites: [{name: "\\e[31m", nodes: 1}, {name: "\\ud800", nodes: 1}]\n"\\a": 1\n'
+    )
+    file = tmp_path / "t.yaml"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(TopologyError) as caught:
+        load(file)
+    assert len(caught.value.mistakes) == 4  # two names, a key, and no link between the two
+    assert r"between \x1b[31m and \ud800" in str(caught.value)
+    assert all(str(mistake).isprintable() for mistake in caught.value.mistakes)

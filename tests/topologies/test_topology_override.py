@@ -1,0 +1,64 @@
+"""Overriding: every link between sites, and nothing else."""
+
+import pytest
+
+from topologies.load import TopologyError, load
+from topologies.model import Topology
+from topologies.override import override
+from topologies.resolve import resolve
+from topologies.units import Duration
+
+MIXED = Topology.model_validate(
+    {
+        "name": "mixed",
+        "sites": [
+            {"name": "a", "nodes": ["n1", "n4"], "lan": {"rtt": "2ms", "jitter": "1ms"}},
+            {"name": "b", "nodes": ["n2"]},
+            {"name": "c", "nodes": ["n3"]},
+        ],
+        "links": {
+            "default": {"rtt": "100ms", "jitter": "20ms", "loss": "1%"},
+            "pairs": [
+                {"between": ["a", "b"], "rtt": "8ms", "jitter": "1ms"},
+                {"from": "a", "to": "c", "delay": "60ms", "jitter": "10ms"},
+            ],
+        },
+    }
+)
+
+
+def test_jitter_0_leaves_every_delay() -> None:
+    plan = resolve(override(MIXED, jitter=Duration(0)))
+    assert plan.jitter_ms("n2", "n3") == plan.jitter_ms("n1", "n2") - 0.5 == 0
+    before = resolve(MIXED)
+    for a, b in [("n1", "n2"), ("n1", "n3"), ("n2", "n3")]:
+        assert plan.rtt_ms(a, b) == before.rtt_ms(a, b)
+
+
+def test_rtt_and_jitter_reach_every_pair_and_direction() -> None:
+    plan = resolve(override(MIXED, rtt=Duration.parse("40ms"), jitter=Duration.parse("4ms")))
+    for link in plan.wan_links:
+        for way in (link.forward, link.backward):
+            assert (way.delay_ns, way.jitter_ns) == (20_000_000, 2_000_000)
+
+
+def test_lans_and_everything_but_delays_stay() -> None:
+    changed = override(MIXED, rtt=Duration.parse("40ms"), jitter=Duration(0))
+    assert changed.sites == MIXED.sites
+    assert changed.links.default is not None and MIXED.links.default is not None
+    assert changed.links.default.loss == MIXED.links.default.loss
+
+
+def test_nothing_asked_changes_nothing() -> None:
+    assert override(MIXED) == MIXED
+    assert override(load("one-site"), rtt=Duration.parse("1s")) == load("one-site")
+
+
+def test_an_rtt_below_the_jitter_of_the_file_is_refused_with_every_link() -> None:
+    with pytest.raises(TopologyError) as caught:
+        override(MIXED, rtt=Duration.parse("10ms"))
+    assert [mistake.where for mistake in caught.value.mistakes] == [
+        "links.default.jitter",
+        "links.pairs[1].jitter",
+    ]
+    assert "topology mixed with rtt 10ms" in str(caught.value)

@@ -1,0 +1,219 @@
+"""Resolving: the numbers of a plan are those one computes by hand from the file."""
+
+import dataclasses
+import ipaddress
+from typing import Any
+
+import pytest
+
+from topologies.errors import UserError
+from topologies.load import load
+from topologies.model import Topology
+from topologies.resolve import Impairment, Plan, WanLink, resolve
+
+MS = 10**6
+
+
+def plan_of(**fields: Any) -> Plan:
+    return resolve(Topology.model_validate({"name": "t", **fields}))
+
+
+def two_sites(**links: Any) -> Plan:
+    sites = [{"name": "a", "nodes": ["n1"]}, {"name": "b", "nodes": ["n2"]}]
+    return plan_of(sites=sites, links=links)
+
+
+def test_one_site_is_three_nodes_without_any_impairment() -> None:
+    plan = resolve(load("one-site"))
+    assert [node.name for node in plan.nodes] == ["n1", "n2", "n3"]
+    assert {node.site for node in plan.nodes} == {"dc1"}
+    assert all(link.up.is_noop and link.down.is_noop for link in plan.lan_links)
+    assert plan.wan_links == ()
+    assert (plan.rtt_ms("n1", "n3"), plan.jitter_ms("n1", "n3")) == (0, 0)
+
+
+def test_five_sites_are_100_ms_give_or_take_20_apart_every_two() -> None:
+    plan = resolve(load("five-sites"))
+    assert [(site.name, [node.name for node in site.nodes]) for site in plan.sites] == [
+        (f"dc{i}", [f"n{i}"]) for i in range(1, 6)
+    ]
+    half = Impairment(delay_ns=50 * MS, jitter_ns=10 * MS)
+    assert len(plan.wan_links) == 10
+    assert all(link.forward == link.backward == half for link in plan.wan_links)
+    for a in plan.nodes:
+        for b in plan.nodes:
+            expected = (0.0, 0.0) if a == b else (100.0, 20.0)
+            assert (plan.rtt_ms(a.name, b.name), plan.jitter_ms(a.name, b.name)) == expected
+
+
+def test_three_datacenters_are_half_a_millisecond_inside_and_add_it_outside() -> None:
+    plan = resolve(load("three-datacenters"))
+    assert [[node.name for node in site.nodes] for site in plan.sites] == [
+        ["n1", "n2"],
+        ["n3", "n4"],
+        ["n5", "n6"],
+    ]
+    leg = Impairment(delay_ns=125_000)
+    assert {(link.up, link.down) for link in plan.lan_links} == {(leg, leg)}
+    assert (plan.rtt_ms("n1", "n2"), plan.jitter_ms("n1", "n2")) == (0.5, 0.0)
+    # 100 ms of the link, and once half of each site's 0.5 ms.
+    assert (plan.rtt_ms("n1", "n3"), plan.jitter_ms("n1", "n3")) == (100.5, 20.0)
+    assert (plan.rtt_ms("n6", "n3"), plan.jitter_ms("n6", "n3")) == (100.5, 20.0)
+
+
+def test_a_path_is_up_across_and_down() -> None:
+    plan = plan_of(
+        sites=[
+            {"name": "a", "nodes": ["n1", "n2"], "lan": {"rtt": "4ms", "jitter": "2ms"}},
+            {"name": "b", "nodes": ["n3"], "lan": {"rtt": "8ms"}},
+        ],
+        links={"default": {"rtt": "20ms", "jitter": "6ms"}},
+    )
+    up = Impairment(delay_ns=1 * MS, jitter_ns=MS // 2)
+    wan = Impairment(delay_ns=10 * MS, jitter_ns=3 * MS)
+    down = Impairment(delay_ns=2 * MS)
+    assert plan.path("n1", "n3") == (up, wan, down)
+    assert plan.path("n3", "n1") == (down, wan, up)
+    assert plan.path("n1", "n2") == (up, up)
+    assert plan.path("n1", "n1") == ()
+    assert plan.rtt_ms("n1", "n3") == 20 + 4 / 2 + 8 / 2
+    assert plan.jitter_ms("n1", "n3") == 6 + 2 / 2
+
+
+def test_every_field_of_a_link_reaches_both_its_directions() -> None:
+    pair = {
+        "between": ["b", "a"],
+        "rtt": "8ms",
+        "jitter": "1ms",
+        "loss": "0.1%",
+        "rate": "1gbit",
+        "queue": "1MiB",
+        "reorder": True,
+    }
+    plan = two_sites(pairs=[pair])
+    expected = Impairment(
+        delay_ns=4 * MS,
+        jitter_ns=MS // 2,
+        reorder=True,
+        loss=0.001,
+        rate_bps=10**9,
+        queue_bytes=2**20,
+    )
+    assert plan.wan_links == (WanLink("a", "b", expected, expected),)
+
+
+def test_the_two_directions_may_differ() -> None:
+    plan = two_sites(
+        pairs=[
+            {"from": "b", "to": "a", "delay": "60ms", "jitter": "10ms"},
+            {"from": "a", "to": "b", "delay": "30ms"},
+        ]
+    )
+    (link,) = plan.wan_links
+    assert link.forward == Impairment(delay_ns=30 * MS)
+    assert link.backward == Impairment(delay_ns=60 * MS, jitter_ns=10 * MS)
+    assert (plan.rtt_ms("n1", "n2"), plan.rtt_ms("n2", "n1")) == (90, 90)
+    assert plan.jitter_ms("n1", "n2") == 10
+
+
+def test_a_direction_that_is_not_given_takes_the_default() -> None:
+    plan = two_sites(
+        default={"rtt": "100ms", "jitter": "20ms"},
+        pairs=[{"from": "a", "to": "b", "delay": "60ms"}],
+    )
+    (link,) = plan.wan_links
+    assert link.forward == Impairment(delay_ns=60 * MS)
+    assert link.backward == Impairment(delay_ns=50 * MS, jitter_ns=10 * MS)
+    assert plan.rtt_ms("n1", "n2") == 110
+
+
+def test_a_pair_inherits_nothing_from_the_default() -> None:
+    plan = two_sites(
+        default={"rtt": "100ms", "jitter": "20ms", "loss": "1%"},
+        pairs=[{"between": ["a", "b"], "rtt": "10ms"}],
+    )
+    assert plan.wan_links[0].forward == Impairment(delay_ns=5 * MS)
+
+
+def test_the_loss_of_a_lan_is_between_two_of_its_nodes() -> None:
+    plan = plan_of(sites=[{"name": "a", "nodes": 2, "lan": {"rtt": 0, "loss": "19%"}}])
+    up, down = plan.path("a-1", "a-2")
+    assert (up.loss, down.loss) == pytest.approx((0.1, 0.1))  # 0.9² = 1 - 0.19
+    assert 1 - (1 - up.loss) * (1 - down.loss) == pytest.approx(0.19)
+
+
+@pytest.mark.parametrize("loss", [0, 1e-12, 1])
+def test_the_loss_of_a_lan_leg_is_right_at_the_ends(loss: float) -> None:
+    plan = plan_of(sites=[{"name": "a", "nodes": 1, "lan": {"rtt": 0, "loss": loss}}])
+    expected = 1 if loss == 1 else loss / 2
+    assert plan.lan_links[0].up.loss == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_count_makes_names() -> None:
+    plan = plan_of(sites=[{"name": "dc2", "nodes": 3}])
+    assert [node.name for node in plan.nodes] == ["dc2-1", "dc2-2", "dc2-3"]
+
+
+def test_addresses_tell_the_site_and_the_position() -> None:
+    plan = resolve(load("three-datacenters"))
+    assert [node.address for node in plan.nodes] == [
+        "10.1.0.1",
+        "10.1.0.2",
+        "10.2.0.1",
+        "10.2.0.2",
+        "10.3.0.1",
+        "10.3.0.2",
+    ]
+    site = plan.site("dc2")
+    assert (site.index, site.subnet, site.router_address) == (2, "10.2.0.0/16", "10.2.255.254")
+
+
+def test_addresses_stay_unique_and_usable_in_the_largest_site() -> None:
+    plan = plan_of(
+        sites=[{"name": "a", "nodes": 1}, {"name": "big", "nodes": 60_000}],
+        links={"default": {"rtt": 0}},
+    )
+    site = plan.sites[1]
+    network = ipaddress.ip_network(site.subnet)
+    addresses = {ipaddress.ip_address(node.address) for node in site.nodes}
+    assert len(addresses) == 60_000
+    assert all(address in network for address in addresses)
+    assert ipaddress.ip_address(site.router_address) not in addresses
+    assert not {address.packed[3] for address in addresses} & {0, 255}
+    assert (site.nodes[253].address, site.nodes[254].address) == ("10.2.0.254", "10.2.1.1")
+
+
+@pytest.mark.parametrize(
+    ("impairment", "noop"),
+    [
+        (Impairment(), True),
+        (Impairment(reorder=True), True),
+        (Impairment(delay_ns=1), False),
+        (Impairment(loss=0.1), False),
+        (Impairment(rate_bps=10**9), False),
+    ],
+)
+def test_an_impairment_knows_when_it_does_nothing(impairment: Impairment, noop: bool) -> None:
+    assert impairment.is_noop is noop
+
+
+def test_an_odd_nanosecond_is_rounded_and_never_added() -> None:
+    plan = two_sites(default={"rtt": "101ns", "jitter": "3ns"})
+    assert plan.wan_links[0].forward == Impairment(delay_ns=50, jitter_ns=1)
+
+
+def test_an_unknown_node_or_site_names_the_nearest() -> None:
+    plan = resolve(load("five-sites"))
+    with pytest.raises(UserError, match=r"no node `n11` \(did you mean `n1`\?\); its nodes are n1"):
+        plan.path("n11", "n2")
+    with pytest.raises(UserError, match="no site `paris`; its sites are dc1, dc2"):
+        plan.site("paris")
+    assert plan.node("n2").address == "10.2.0.1"
+
+
+def test_a_plan_is_plain_data() -> None:
+    plan = resolve(load("five-sites"))
+    assert plan.rtt_ms("n1", "n2") == 100
+    assert set(dataclasses.asdict(plan)) == {"name", "sites", "nodes", "lan_links", "wan_links"}
+    assert plan == resolve(load("five-sites"))
+    assert hash(plan) == hash(resolve(load("five-sites")))

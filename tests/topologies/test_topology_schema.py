@@ -1,0 +1,121 @@
+"""The published schema: current, valid, and of the loader's opinion about types."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from topologies import load as load_module
+from topologies.load import TopologyError, load, shipped
+from topologies.schema import SCHEMA_FILE, schema, schema_text
+
+VALIDATOR = jsonschema.Draft202012Validator(schema())
+
+GOOD: dict[str, Any] = {
+    "name": "t",
+    "sites": [
+        {"name": "a", "nodes": ["n1"], "lan": {"rtt": "0.5ms"}},
+        {"name": "b", "nodes": 2},
+        {"name": "c", "nodes": ["n9"]},
+    ],
+    "links": {
+        "default": {"rtt": "100ms", "jitter": "20ms"},
+        "pairs": [
+            {
+                "between": ["a", "b"],
+                "rtt": "8 ms",
+                "jitter": 0,
+                "loss": 0.01,
+                "rate": "1gbit",
+                "queue": 9000,
+                "reorder": True,
+            },
+            {"from": "a", "to": "c", "delay": "60ms", "loss": "1%"},
+        ],
+    },
+}
+
+
+def test_the_published_file_is_current() -> None:
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), (
+        "run `python -m topologies.schema`"
+    )
+
+
+def test_the_schema_is_itself_valid() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_it_accepts_what_is_shipped(name: str) -> None:
+    path = Path(load_module.__file__).parent / f"{name}.yaml"
+    VALIDATOR.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    VALIDATOR.validate(load(name).to_dict())
+
+
+def _put(value: Any, *path: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        here: Any = document
+        for step in path[:-1]:
+            here = here[step]
+        if value is None:
+            del here[path[-1]]
+        else:
+            here[path[-1]] = value
+
+    return change
+
+
+def test_it_accepts_every_field() -> None:
+    VALIDATOR.validate(GOOD)
+
+
+@pytest.mark.parametrize(
+    "breaking",
+    [
+        _put(None, "name"),
+        _put(None, "sites"),
+        _put([], "sites"),
+        _put("Upper", "name"),
+        _put("-a", "sites", 0, "name"),
+        _put("a" * 33, "sites", 0, "name"),
+        _put(5, "description"),
+        _put("x", "nmae"),
+        _put([1, 2], "sites", 0, "nodes"),
+        _put([], "sites", 0, "nodes"),
+        _put(["n1", "n1"], "sites", 0, "nodes"),
+        _put(0, "sites", 0, "nodes"),
+        _put(60001, "sites", 0, "nodes"),
+        _put("two", "sites", 0, "nodes"),
+        _put("10mbit", "sites", 0, "lan", "rtt"),
+        _put(100, "links", "default", "rtt"),
+        _put("100", "links", "default", "rtt"),
+        _put("-5ms", "links", "default", "rtt"),
+        _put("5 sec", "links", "default", "jitter"),
+        _put(None, "links", "default", "rtt"),
+        _put(["a"], "links", "pairs", 0, "between"),
+        _put(["a", "a"], "links", "pairs", 0, "between"),
+        _put(["a", "b", "c"], "links", "pairs", 0, "between"),
+        _put(1.5, "links", "pairs", 0, "loss"),
+        _put("10mbps", "links", "pairs", 0, "rate"),
+        _put(-1, "links", "pairs", 0, "queue"),
+        _put("yes", "links", "pairs", 0, "reorder"),
+        _put("a", "links", "pairs", 0, "from"),
+        _put("5ms", "links", "pairs", 1, "rtt"),
+        _put(None, "links", "pairs", 1, "to"),
+    ],
+)
+def test_it_rejects_what_the_loader_rejects(
+    breaking: Callable[[dict[str, Any]], None], tmp_path: Path
+) -> None:
+    document = copy.deepcopy(GOOD)
+    breaking(document)
+    assert not VALIDATOR.is_valid(document)
+    file = tmp_path / "broken.yaml"
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    with pytest.raises(TopologyError):
+        load(file)

@@ -1,0 +1,176 @@
+"""The command line: exit codes, one JSON document, and errors a person can act on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "wanlat.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | environment,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["topology", "show", "fife-sites"], "five-sites"),
+        (["calibrate", "nowhere"], "no topology named"),
+        (["calibrate", "five-sites", "--backend", "magic"], "netem"),
+        (["calibrate", "five-sites", "--jitter", "20"], "unit"),
+        (["calibrate", "five-sites", "--rtt", "10ms", "--jitter", "50ms"], "jitter"),
+        (["lab", "exec", "one-site", "n99", "--", "true"], "n99"),
+        (["run", "endpoint-latensy"], "endpoint-latency"),
+        (["run", "endpoint-latency", "--systems", "quorun"], "quorum"),
+        (["run", "endpoint-latency", "--topology", "mars"], "mars"),
+        (["run", "endpoint-latency", "--client", "mars"], "dc1"),
+        (["run", "endpoint-latency", "--storage", "tape"], "memory"),
+        (["run", "endpoint-latency", "--out", "/proc/nowhere/bundle"], "/proc/nowhere/bundle"),
+        (["report", "/nonexistent"], "/nonexistent"),
+        (["systems", "install", "ceph"], "garage"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_a_users_mistake_ends_with_code_2_and_a_paragraph(arguments, says):
+    done = wanlat(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_is_not_built_ends_with_code_3_and_the_command_that_builds_it(tmp_path):
+    done = wanlat("run", "endpoint-latency", WANLAT_BIN_DIR=str(tmp_path))
+    assert done.returncode == 3
+    assert "make build" in done.stderr
+
+
+def test_a_store_that_is_not_installed_ends_with_code_3_and_how_to_get_it(tmp_path):
+    done = wanlat(
+        *("run", "endpoint-latency", "--systems", "garage", "--out", str(tmp_path / "b")),
+        WANLAT_CACHE=str(tmp_path / "empty"),
+        PATH="/usr/bin:/bin",
+    )
+    assert done.returncode == 3, done.stderr
+    assert "wanlat systems install garage" in done.stderr
+    assert not (tmp_path / "b").exists()
+
+
+def test_too_few_nodes_is_said_before_anything_starts(tmp_path):
+    file = tmp_path / "crowd.yaml"
+    file.write_text("name: crowd\nsites: [{name: dc1, nodes: 65}]\nlinks: {}\n")
+    done = wanlat("run", "endpoint-latency", "--topology", str(file))
+    assert done.returncode == 2, done.stderr
+    assert "65" in done.stderr
+
+
+def test_a_directory_that_holds_something_is_never_overwritten(tmp_path):
+    (tmp_path / "precious").write_text("data")
+    done = wanlat("run", "endpoint-latency", "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_every_mistake_of_a_study_is_told_with_its_line(tmp_path):
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        "name: mine\ntopology: five-sites\nendpoints: [GetObject, GetObjekt]\nsamples: -1\n"
+        "smaples: 3\n"
+    )
+    done = wanlat("run", str(file))
+    assert done.returncode == 2
+    for line in (f"{file}:3:", f"{file}:4:", f"{file}:5:"):
+        assert line in done.stderr
+
+
+def test_a_topology_named_by_path_is_taken_from_where_the_study_is(tmp_path):
+    (tmp_path / "bad.yaml").write_text("name: bad\nsites: []\n")
+    study = tmp_path / "study.yaml"
+    study.write_text("name: mine\ntopology: bad.yaml\nendpoints: [GetObject]\n")
+    done = wanlat("run", str(study))
+    assert done.returncode == 2
+    assert f"{tmp_path / 'bad.yaml'}:2" in done.stderr
+
+
+def test_topologies_are_listed_as_json():
+    done = wanlat("topology", "list", "--json")
+    assert {"five-sites", "one-site", "three-datacenters"} <= {
+        entry["name"] for entry in json.loads(done.stdout)
+    }
+
+
+def test_systems_are_listed_with_version_and_hash():
+    entries = {
+        entry["name"]: entry for entry in json.loads(wanlat("systems", "list", "--json").stdout)
+    }
+    assert entries["quorum"]["installed"]
+    assert len(entries["quorum"]["sha256"]) == 64
+    assert {"garage", "minio"} <= entries.keys()
+
+
+def test_calibrate_prints_exactly_one_json_document(tmp_path):
+    file = tmp_path / "near.yaml"
+    file.write_text(
+        "name: near\nsites: [{name: a, nodes: [n1]}, {name: b, nodes: [n2]}]\n"
+        "links: {default: {rtt: 4ms}}\n"
+    )
+    done = wanlat("calibrate", str(file), "--samples", "30", "--json")
+    document = json.loads(done.stdout)
+    assert document["topology"] == "near"
+    assert {pair["verdict"] for pair in document["pairs"]} | {document["verdict"]} <= {
+        "pass",
+        "fail",
+    }
+    assert done.returncode == (0 if document["verdict"] == "pass" else 1)
+
+
+def test_calibrate_finds_a_network_that_is_not_the_one_asked_for(tmp_path):
+    for name, rtt in (("asked", "4ms"), ("built", "6ms")):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"name: {name}\nsites: [{{name: a, nodes: [n1]}}, {{name: b, nodes: [n2]}}]\n"
+            f"links: {{default: {{rtt: {rtt}}}}}\n"
+        )
+    done = wanlat(
+        *("calibrate", str(tmp_path / "asked.yaml"), "--applied", str(tmp_path / "built.yaml")),
+        *("--samples", "30", "--json"),
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["verdict"] == "fail"
+
+
+def test_lab_exec_passes_output_and_exit_code_through():
+    done = wanlat("lab", "exec", "one-site", "n2", "--", "sh", "-c", "echo here; exit 7")
+    assert (done.returncode, done.stdout) == (7, "here\n")
+
+
+def test_lab_exec_keeps_the_commands_own_options_and_directory():
+    done = wanlat("lab", "exec", "one-site", "n1", "--", "ls", "-d", str(Path.cwd()))
+    assert done.stdout.strip() == str(Path.cwd())
+    assert wanlat("lab", "exec", "one-site", "n1", "--", "pwd").stdout.strip() == str(Path.cwd())
+
+
+def test_doctor_says_what_works():
+    done = wanlat("doctor", "--json")
+    document = json.loads(done.stdout)
+    checks = {check["name"]: check for check in document["checks"]}
+    assert document["verdict"] == "pass", done.stderr
+    assert checks["sandbox"]["ok"]
+    assert not checks["netem"]["required"]
+
+
+def test_doctor_finds_what_is_not_built(tmp_path):
+    done = wanlat("doctor", "--json", WANLAT_BIN_DIR=str(tmp_path))
+    assert done.returncode == 3
+    assert "make build" in done.stderr

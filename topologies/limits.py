@@ -1,0 +1,14 @@
+"""How much a topology may hold, and why."""
+
+from typing import Final
+
+# Site i is 10.i.0.0/16: the second byte of an address, with room left for the lab's own networks.
+MAX_SITES: Final = 200
+# 254 nodes fill one third byte; 237 of those are used, and the router sits far above at .255.254.
+MAX_NODES_PER_SITE: Final = 60_000
+# Names become host names, parts of file names and labels of charts.
+NAME_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,31}$"
+# More than from Earth to Mars and back; a longer one is a wrong unit.
+MAX_LINK_RTT_NS: Final = 3600 * 10**9
+# One full Ethernet frame: a queue that holds less lets nothing of that size through.
+MIN_QUEUE_BYTES: Final = 1514

@@ -1,0 +1,51 @@
+"""Topologies by the name of a shipped file, or by path."""
+
+from pathlib import Path
+
+from topologies.model import Topology
+from topologies.wording import did_you_mean, listing, show
+from topologies.yaml_lines import YamlError, load_yaml_model
+
+_SHIPPED = Path(__file__).parent
+
+
+class TopologyError(YamlError):
+    """A topology that cannot be used. The message lists every mistake, with file and line."""
+
+
+def shipped() -> list[str]:
+    """The names of the topologies that come with wanlat, sorted."""
+    return sorted(path.stem for path in _SHIPPED.glob("*.yaml"))
+
+
+def load(name_or_path: str | Path) -> Topology:
+    """The topology of that name, or in the file at that path.
+
+    A shipped name wins over a file of the same name; `./NAME` is always a path. Raises
+    TopologyError, whose message lists every mistake.
+    """
+    return load_yaml_model(_find(name_or_path), Topology, error=TopologyError)
+
+
+def _find(name_or_path: str | Path) -> Path:
+    if isinstance(name_or_path, str) and name_or_path in shipped():
+        return _SHIPPED / f"{name_or_path}.yaml"
+    path = Path(name_or_path)
+    if name_or_path != "" and _exists(path):
+        return path
+    asked = str(name_or_path)
+    names = shipped()
+    near = did_you_mean(path.stem, names)
+    raise TopologyError(
+        f"there is no topology named {show(asked)}, and no file at that path"
+        f"{near}; shipped are {listing(names)}, any other is given as the path of its YAML file"
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return True  # perhaps; opening it says what is wrong
+    except (OSError, ValueError):
+        return False  # too long, or with a NUL character: no file has such a name

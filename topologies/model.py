@@ -1,0 +1,222 @@
+"""The topology file as typed, frozen models: what one may write, before anything is resolved.
+
+`docs/topologies.md` shows the format by example. The models check the types of their fields;
+what must hold between fields is in `checks.py`.
+"""
+
+import re
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    Tag,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from topologies import checks
+from topologies.findings import Finding
+from topologies.limits import MAX_NODES_PER_SITE, MAX_SITES, NAME_PATTERN
+from topologies.units import Duration, Fraction, Rate, Size
+from topologies.wording import show
+from topologies.yaml_model import YamlModel
+
+_NAME_RULE = "1 to 32 of a-z, 0-9 and -, not starting with -"
+
+
+def _name(text: str) -> str:
+    # fullmatch: `$` alone would let a line break at the end pass.
+    if re.fullmatch(NAME_PATTERN, text) is None:
+        sentence = f"{show(text)} cannot be a host name here; allowed: {_NAME_RULE}"
+        raise PydanticCustomError("name", "{text}", {"text": sentence})
+    return text
+
+
+# Names of sites and nodes become host names.
+Name = Annotated[
+    StrictStr,
+    AfterValidator(_name),
+    WithJsonSchema({"type": "string", "pattern": NAME_PATTERN, "description": _NAME_RULE}),
+]
+
+# In a link, where a name that no site has is told as that.
+SiteName = Annotated[StrictStr, WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]
+
+
+class _RoundTrip(YamlModel):
+    rtt: Duration = Field(description="round-trip time that the link adds, such as `100ms`")
+    jitter: Duration = Field(
+        default=Duration(0),
+        description="how far the round trip may lie from rtt, either way;"
+        " each direction draws evenly within half of it",
+        json_schema_extra={"default": "0ms"},
+    )
+
+
+class _Quality(YamlModel):
+    loss: Fraction | None = Field(
+        default=None, description="part of the packets that is lost, each by its own draw"
+    )
+    rate: Rate | None = Field(default=None, description="bits a second; default: unlimited")
+    queue: Size | None = Field(
+        default=None,
+        description="bytes that may wait for the rate, before what comes is dropped;"
+        " needs `rate`; default: the backend's choice",
+    )
+    reorder: StrictBool = Field(
+        default=False, description="whether a packet may overtake an earlier one of its flow"
+    )
+
+    @classmethod
+    def cross_checks(cls, raw: Any) -> list[Finding]:
+        """Jitter against rtt or delay, queue against rate."""
+        return checks.link(raw)
+
+
+# Bases are named last to first: pydantic collects fields from the end of the list.
+class Link(_Quality, _RoundTrip):
+    """Both directions of a link: each is delayed by half of rtt, give or take half of jitter."""
+
+    key_hints: ClassVar[dict[str, str]] = {
+        "delay": "both directions together have an `rtt`; `delay` goes with `from` and `to`",
+    }
+
+
+def _two(raw: Any) -> Any:
+    if not isinstance(raw, list | tuple) or len(raw) != 2:
+        sentence = "two sites are wanted here, such as `[dc1, dc2]`"
+        raise PydanticCustomError("between", "{text}", {"text": sentence})
+    return raw
+
+
+class _Between(YamlModel):
+    between: Annotated[tuple[SiteName, SiteName], BeforeValidator(_two)] = Field(
+        description="two different sites", json_schema_extra={"uniqueItems": True}
+    )
+
+
+class Both(Link, _Between):
+    """A pair of sites whose two directions are alike."""
+
+    key_hints: ClassVar[dict[str, str]] = {
+        **Link.key_hints,
+        "from": "a pair has either `between`, or `from` and `to` for one direction",
+        "to": "a pair has either `between`, or `from` and `to` for one direction",
+    }
+
+
+class _Direction(YamlModel):
+    from_: SiteName = Field(alias="from", description="the site that sends")
+    to: SiteName = Field(description="the site that receives")
+    delay: Duration = Field(description="one-way delay that the direction adds, such as `50ms`")
+    jitter: Duration = Field(
+        default=Duration(0),
+        description="how far a packet's delay may lie from `delay`, either way, drawn evenly",
+        json_schema_extra={"default": "0ms"},
+    )
+
+
+class OneWay(_Quality, _Direction):
+    """One direction of a pair of sites: delayed by `delay`, give or take `jitter`."""
+
+    key_hints: ClassVar[dict[str, str]] = {
+        "rtt": "one direction has a `delay` (one way); `rtt` goes with `between`",
+    }
+
+
+def _pair_kind(raw: Any) -> str | None:
+    if isinstance(raw, BaseModel):
+        return "(between)" if isinstance(raw, Both) else "(one way)"
+    keys = raw if isinstance(raw, dict) else {}
+    if "between" in keys:
+        return "(between)"
+    return "(one way)" if "from" in keys or "to" in keys else None
+
+
+Pair = Annotated[
+    Annotated[Both, Tag("(between)")] | Annotated[OneWay, Tag("(one way)")],
+    Discriminator(
+        _pair_kind,
+        custom_error_type="pair",
+        custom_error_message="a pair is `between: [a, b]`, or `from: a` and `to: b`",
+    ),
+]
+
+
+def _count_or_names(raw: Any) -> Any:
+    if isinstance(raw, bool) or not isinstance(raw, int | list | tuple):
+        sentence = (
+            f"{show(raw)} is neither a count nor a list; write a count such as `2`,"
+            " or names such as `[n1, n2]`"
+        )
+        raise PydanticCustomError("nodes", "{text}", {"text": sentence})
+    return raw
+
+
+Nodes = Annotated[
+    Annotated[StrictInt, Field(ge=1, le=MAX_NODES_PER_SITE), Tag("(count)")]
+    | Annotated[
+        tuple[Name, ...],
+        Field(min_length=1, max_length=MAX_NODES_PER_SITE, json_schema_extra={"uniqueItems": True}),
+        Tag("(names)"),
+    ],
+    Discriminator(lambda raw: "(count)" if isinstance(raw, int) else "(names)"),
+    BeforeValidator(_count_or_names),
+]
+
+
+class Site(YamlModel):
+    """One datacenter: its nodes and the network between them."""
+
+    name: Name = Field(description="the name of the site, unique")
+    nodes: Nodes = Field(
+        description="names of the nodes, unique across all sites; or a count, which makes names:"
+        " `2` in site `dc1` makes `dc1-1` and `dc1-2`"
+    )
+    lan: Link | None = Field(
+        default=None, description="what lies between two nodes of the site; default: no impairment"
+    )
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The names of the nodes in order, given or made from the count."""
+        if isinstance(self.nodes, int):
+            return tuple(f"{self.name}-{number}" for number in range(1, self.nodes + 1))
+        return self.nodes
+
+
+class Links(YamlModel):
+    """The network between the sites."""
+
+    default: Link | None = Field(
+        default=None,
+        description="every direction between two sites that `pairs` does not give;"
+        " may be absent when `pairs` gives all",
+    )
+    pairs: tuple[Pair, ...] = Field(default=(), description="what differs from the default")
+
+
+class Topology(YamlModel):
+    """Sites, their nodes and the links between them, as the YAML file says it."""
+
+    name: Name = Field(description="the name of the topology")
+    description: StrictStr = Field(default="", description="one line for people")
+    sites: Annotated[tuple[Site, ...], Field(min_length=1, max_length=MAX_SITES)] = Field(
+        description="the datacenters"
+    )
+    links: Links = Field(
+        default=Links(),
+        description="what lies between the sites; may be absent when there is one site",
+    )
+
+    @classmethod
+    def cross_checks(cls, raw: Any) -> list[Finding]:
+        """Everything that must hold across the file."""
+        return checks.topology(raw)

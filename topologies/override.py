@@ -1,0 +1,40 @@
+"""A topology with the delays between its sites replaced: the same study, nearer or steadier."""
+
+from typing import Any
+
+from topologies.findings import path_text
+from topologies.load import TopologyError
+from topologies.model import Topology
+from topologies.units import Duration
+from topologies.yaml_lines import Mistake
+
+
+def override(
+    topology: Topology, rtt: Duration | None = None, jitter: Duration | None = None
+) -> Topology:
+    """The topology with every link between sites set to this rtt and this jitter.
+
+    None leaves what the file says. A direction that is given alone gets half of each. Links inside
+    a site are left alone. TopologyError if a jitter would be larger than its rtt.
+    """
+    values = topology.to_dict()
+    links = values["links"]
+    for link in [*links["pairs"], *([links["default"]] if "default" in links else [])]:
+        _set(link, rtt, jitter)
+    findings = Topology.cross_checks(values)
+    if findings:
+        asked = {"rtt": rtt, "jitter": jitter}
+        what = " and ".join(f"{key} {value}" for key, value in asked.items() if value is not None)
+        source = f"topology {topology.name} with {what}"
+        raise TopologyError.of(
+            Mistake(source, None, None, path_text(found.path), found.text) for found in findings
+        )
+    return Topology.model_validate(values)
+
+
+def _set(link: dict[str, Any], rtt: Duration | None, jitter: Duration | None) -> None:
+    one_way = "from" in link
+    if rtt is not None:
+        link["delay" if one_way else "rtt"] = Duration(rtt.ns // 2) if one_way else rtt
+    if jitter is not None:
+        link["jitter"] = Duration(jitter.ns // 2) if one_way else jitter

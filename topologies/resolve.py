@@ -1,0 +1,224 @@
+"""A topology made explicit: every node with its address, every link with its impairments.
+
+This is what an emulator builds. Rounding is to whole nanoseconds, so a path's delays sum to the
+requested round trip within 4 ns.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Literal
+
+from topologies.errors import UserError
+from topologies.model import Both, Link, OneWay, Topology
+from topologies.wording import did_you_mean, listing, show
+
+
+@dataclass(frozen=True, slots=True)
+class Impairment:
+    """What one direction of a link does to packets.
+
+    A packet is delayed by `delay_ns` ± `jitter_ns`; `loss` is a probability; None is unlimited
+    (rate) or the backend's choice (queue).
+    """
+
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    distribution: Literal["uniform"] = "uniform"
+    reorder: bool = False
+    loss: float = 0.0
+    rate_bps: int | None = None
+    queue_bytes: int | None = None
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether packets pass untouched. (Without jitter there is nothing to reorder.)"""
+        return not (self.delay_ns or self.jitter_ns or self.loss or self.rate_bps)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One host: its name, its site's name, its IPv4 address."""
+
+    name: str
+    site: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One datacenter. `index` counts from 1 and is the second byte of its addresses."""
+
+    name: str
+    index: int
+    subnet: str
+    router_address: str
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LanLink:
+    """The link of a node to its site's router: `up` to the router, `down` to the node."""
+
+    node: str
+    site: str
+    up: Impairment
+    down: Impairment
+
+
+@dataclass(frozen=True, slots=True)
+class WanLink:
+    """The link between two sites, `a` the earlier in the file: `forward` a→b, `backward` b→a."""
+
+    a: str
+    b: str
+    forward: Impairment
+    backward: Impairment
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A resolved topology. Sites, nodes, links in file order; WAN links for every two sites."""
+
+    name: str
+    sites: tuple[Site, ...]
+    nodes: tuple[Node, ...]
+    lan_links: tuple[LanLink, ...]
+    wan_links: tuple[WanLink, ...]
+
+    def node(self, name: str) -> Node:
+        """The node of that name. UserError when there is none."""
+        return self._node(name)[0]
+
+    def site(self, name: str) -> Site:
+        """The site of that name. UserError when there is none."""
+        if name not in self._sites:
+            raise self._unknown("site", name, list(self._sites))
+        return self._sites[name]
+
+    def path(self, src: str, dst: str) -> tuple[Impairment, ...]:
+        """What a packet from node to node passes, in order: up, WAN (if sites differ), down.
+
+        Empty from a node to itself. UserError for an unknown node.
+        """
+        (start, up), (end, down) = self._node(src), self._node(dst)
+        if start.name == end.name:
+            return ()
+        if start.site == end.site:
+            return (up.up, down.down)
+        return (up.up, self._ways[start.site, end.site], down.down)
+
+    def rtt_ms(self, a: str, b: str) -> float:
+        """The requested round-trip time between two nodes: the delays of both ways, summed."""
+        return sum(step.delay_ns for step in self.path(a, b) + self.path(b, a)) / 10**6
+
+    def jitter_ms(self, a: str, b: str) -> float:
+        """The round-trip time lies in `rtt_ms` ± this: the jitters of both ways, summed."""
+        return sum(step.jitter_ns for step in self.path(a, b) + self.path(b, a)) / 10**6
+
+    @cached_property
+    def _nodes(self) -> dict[str, tuple[Node, LanLink]]:
+        links = {link.node: link for link in self.lan_links}
+        return {node.name: (node, links[node.name]) for node in self.nodes}
+
+    @cached_property
+    def _sites(self) -> dict[str, Site]:
+        return {site.name: site for site in self.sites}
+
+    @cached_property
+    def _ways(self) -> dict[tuple[str, str], Impairment]:
+        ways = {(link.a, link.b): link.forward for link in self.wan_links}
+        return ways | {(link.b, link.a): link.backward for link in self.wan_links}
+
+    def _node(self, name: str) -> tuple[Node, LanLink]:
+        if name not in self._nodes:
+            raise self._unknown("node", name, list(self._nodes))
+        return self._nodes[name]
+
+    def _unknown(self, what: str, name: str, known: list[str]) -> UserError:
+        return UserError(
+            f"topology {self.name} has no {what} {show(name)}{did_you_mean(name, known)};"
+            f" its {what}s are {listing(known, at_most=20)}"
+        )
+
+
+def resolve(topology: Topology) -> Plan:
+    """Every node with its address, every link with its impairments, in file order."""
+    sites = tuple(_sites(topology))
+    return Plan(
+        name=topology.name,
+        sites=sites,
+        nodes=tuple(node for site in sites for node in site.nodes),
+        lan_links=tuple(_lan_links(topology)),
+        wan_links=tuple(_wan_links(topology)),
+    )
+
+
+def _sites(topology: Topology) -> Iterator[Site]:
+    for index, site in enumerate(topology.sites, start=1):
+        nodes = tuple(
+            # 254 to a third byte: no address ends in 0 or 255.
+            Node(name, site.name, f"10.{index}.{position // 254}.{position % 254 + 1}")
+            for position, name in enumerate(site.node_names)
+        )
+        yield Site(site.name, index, f"10.{index}.0.0/16", f"10.{index}.255.254", nodes)
+
+
+def _lan_links(topology: Topology) -> Iterator[LanLink]:
+    for site in topology.sites:
+        leg = Impairment() if site.lan is None else _leg(site.lan)
+        for name in site.node_names:
+            yield LanLink(name, site.name, up=leg, down=leg)
+
+
+def _leg(lan: Link) -> Impairment:
+    """One direction of one node's LAN link: a round trip between two nodes passes four."""
+    loss = lan.loss.value if lan.loss is not None else 0.0
+    return Impairment(
+        delay_ns=lan.rtt.ns // 4,
+        jitter_ns=lan.jitter.ns // 4,
+        reorder=lan.reorder,
+        # Two legs lose together what is asked for: 1 - (1 - leg)² = loss, without cancellation.
+        loss=-math.expm1(math.log1p(-loss) / 2) if loss < 1 else 1.0,
+        rate_bps=lan.rate.bps if lan.rate is not None else None,
+        queue_bytes=lan.queue.bytes if lan.queue is not None else None,
+    )
+
+
+def _wan_links(topology: Topology) -> Iterator[WanLink]:
+    given: dict[tuple[str, str], Impairment] = {}
+    for pair in topology.links.pairs:
+        if isinstance(pair, Both):
+            a, b = pair.between
+            given[a, b] = given[b, a] = _half(pair)
+        else:
+            given[pair.from_, pair.to] = _one_way(pair)
+    default = topology.links.default
+    otherwise = None if default is None else _half(default)
+    for first, second in combinations(topology.sites, 2):
+        a, b = first.name, second.name
+        forward, backward = given.get((a, b), otherwise), given.get((b, a), otherwise)
+        # The model refuses a topology with a direction that nothing gives.
+        assert forward is not None and backward is not None
+        yield WanLink(a, b, forward, backward)
+
+
+def _half(link: Link) -> Impairment:
+    return _impairment(link, link.rtt.ns // 2, link.jitter.ns // 2)
+
+
+def _one_way(link: OneWay) -> Impairment:
+    return _impairment(link, link.delay.ns, link.jitter.ns)
+
+
+def _impairment(link: Link | OneWay, delay_ns: int, jitter_ns: int) -> Impairment:
+    return Impairment(
+        delay_ns=delay_ns,
+        jitter_ns=jitter_ns,
+        reorder=link.reorder,
+        loss=link.loss.value if link.loss is not None else 0.0,
+        rate_bps=link.rate.bps if link.rate is not None else None,
+        queue_bytes=link.queue.bytes if link.queue is not None else None,
+    )

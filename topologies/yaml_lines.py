@@ -1,0 +1,157 @@
+"""A YAML file as a typed model, or every mistake in it with its line."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from topologies import yaml_tree
+from topologies.describe import describe
+from topologies.errors import UserError
+from topologies.findings import Finding, path_text
+from topologies.wording import printable
+from topologies.yaml_model import YamlModel
+from topologies.yaml_tree import Document, NotYamlError
+
+# A model of thousands of nodes gives a count; what is larger than this is another file.
+MAX_FILE_BYTES = 4 * 2**20
+# A terminal holds no more; `YamlError.mistakes` has them all.
+MAX_PRINTED = 200
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake in a file. `line` and `column` count from 1; `where` is as `sites[1].name`."""
+
+    file: str
+    line: int | None
+    column: int | None
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        """`FILE:LINE: where: what is wrong; what is allowed`."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        return ": ".join(part for part in (place, self.where, self.text) if part)
+
+
+class YamlError(UserError):
+    """A YAML file that cannot be used. `mistakes` has every one; the message lists them."""
+
+    def __init__(self, message: str, mistakes: Iterable[Mistake] = ()) -> None:
+        """Without mistakes when there is no file to have them."""
+        super().__init__(message)
+        self.mistakes = tuple(mistakes)
+
+    @classmethod
+    def of(cls, mistakes: Iterable[Mistake]) -> "YamlError":
+        """The error that lists these mistakes, one a line, in the order of the file."""
+        every = tuple(mistakes)
+        lines = [str(mistake) for mistake in every[:MAX_PRINTED]]
+        if len(every) > MAX_PRINTED:
+            lines.append(f"and {len(every) - MAX_PRINTED} more mistakes")
+        if len(every) > 1:
+            lines.insert(0, f"{every[0].file} has {len(every)} mistakes:")
+        return cls("\n".join(lines), every)
+
+
+def load_yaml_model(
+    path: Path,
+    model: type[M],
+    cross_checks: Callable[[Any], Iterable[Finding]] | None = None,
+    *,
+    error: type[YamlError] = YamlError,
+) -> M:
+    """The model in a YAML file, or `error` with every mistake in it; nothing else is raised.
+
+    `cross_checks` gets the raw values of the file, of which any part may have the wrong type, and
+    returns what does not fit together, besides what the `cross_checks` of a `YamlModel` find.
+    """
+    file = printable(str(path))
+    document = _document(path, file, error)
+    loaded, findings = _validate(document, model, cross_checks)
+    if loaded is not None and not findings:
+        return loaded
+    mistakes = {_mistake(found, document, file): None for found in findings}
+    raise error.of(sorted(mistakes, key=lambda mistake: mistake.line or 0))
+
+
+def _document(path: Path, file: str, error: type[YamlError]) -> Document:
+    """The parsed file. What stops the reading is the only mistake that can be told."""
+
+    def stop(text: str, line: int | None = None, column: int | None = None) -> YamlError:
+        return error.of([Mistake(file, line, column, "", text)])
+
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_FILE_BYTES + 1)
+    except IsADirectoryError:
+        raise stop("this is a directory; give a YAML file") from None
+    except FileNotFoundError:
+        raise stop("there is no such file") from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise stop(f"the file cannot be read: {reason}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise stop(f"the file is larger than {MAX_FILE_BYTES // 2**20} MiB; this is another file")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        bad = f"0x{data[problem.start]:02x}"
+        raise stop(f"byte {bad} is not UTF-8; save the file as UTF-8", line) from None
+    try:
+        document = yaml_tree.parse(text)
+    except NotYamlError as problem:
+        raise stop(problem.text, problem.line, problem.column) from None
+    if document.raw is None:
+        raise stop("the file is empty")
+    return document
+
+
+def _validate(
+    document: Document,
+    model: type[M],
+    cross_checks: Callable[[Any], Iterable[Finding]] | None,
+) -> tuple[M | None, list[Finding]]:
+    loaded = None
+    told: list[Finding] = []
+    try:
+        loaded = model.model_validate(document.raw)
+    except ValidationError as problem:
+        for each in problem.errors(include_url=False):
+            told += describe(each, model, document)
+    # The checks run whether or not the types are right, so that all mistakes are told at once.
+    wrong = {found.path for found in told if document.text(found.path) is not None}
+    checked: list[Finding] = []
+    if issubclass(model, YamlModel):
+        checked += model.cross_checks(document.raw)
+    if cross_checks is not None:
+        checked += cross_checks(document.raw)
+    told += [found for found in checked if found.path not in wrong]
+    return loaded, list(dict.fromkeys(_joined(document.findings, told)))
+
+
+def _joined(odd: list[Finding], told: list[Finding]) -> Iterator[Finding]:
+    """Both lists, where what is odd to YAML and wrong to the model at one place is one mistake."""
+    about = {found.path: found for found in told if not found.at_key}
+    for found in odd:
+        if not found.at_key and found.path in about:
+            reason, _, _ = found.text.partition("; ")
+            text = f"{reason}, and {about.pop(found.path).text}"
+            yield replace(found, text=text)
+        else:
+            yield found
+    yield from (found for found in told if found.at_key or found.path in about)
+
+
+def _mistake(found: Finding, document: Document, file: str) -> Mistake:
+    line = found.line or document.line(found.path, found.at_key)
+    text = found.text
+    if found.see is not None:
+        text += f" (first in line {document.line(found.see)})"
+    return Mistake(file, line, None, path_text(found.path), text)

@@ -1,0 +1,39 @@
+"""``wanlat doctor``: what this machine lets wanlat do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from emulator.doctor import Check, examine
+from wanlat.output import emit, people
+
+
+def _show(check: Check) -> None:
+    bad = "[red]FAIL[/]" if check.required else "[yellow]note[/]"
+    mark = "[green]ok  [/]" if check.ok else bad
+    people.print(f"{mark} {escape(check.name)}: {escape(check.detail)}", soft_wrap=True)
+    if not check.ok and check.remedy:
+        people.print(f"     {escape(check.remedy)}", soft_wrap=True)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+) -> None:
+    """Check this machine: what works, what does not, and how to mend it."""
+    checks = []
+    for check in examine():
+        checks.append(check)
+        _show(check)
+    passed = all(check.ok for check in checks if check.required)
+    if as_json:
+        emit(
+            {
+                "checks": [asdict(check) for check in checks],
+                "verdict": "pass" if passed else "fail",
+            }
+        )
+    raise typer.Exit(0 if passed else 3)

@@ -1,0 +1,19 @@
+"""``wanlat report``: summary and charts from a bundle alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wanlat.options import Json
+from wanlat.results import show_report
+
+
+def report(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory a run left.")],
+    as_json: Json = False,
+) -> None:
+    """Make the summary, the table and the charts of a bundle again."""
+    show_report(bundle, as_json=as_json)

@@ -1,0 +1,105 @@
+"""``wanlat run``: measure what a study asks for, and show it."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from topologies.errors import UserError
+from wanlat.options import Backend, Json, Seed, backend_name
+from wanlat.output import emit, reporter, say
+from wanlat.results import show_report
+
+if TYPE_CHECKING:
+    from experiments.runner import Outcome
+
+_INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def run(
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="A shipped study or the path of a YAML file.")
+    ],
+    systems: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Systems, one after another.")
+    ] = None,
+    topology: Annotated[
+        str | None, typer.Option(help="A shipped topology or the path of a YAML file.")
+    ] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="Samples an endpoint.")] = None,
+    seed: Seed = None,
+    client: Annotated[
+        str | None, typer.Option(help="The node or site where the client stands.")
+    ] = None,
+    storage: Annotated[
+        str | None, typer.Option(metavar="memory|disk", help="Where the stores' data lies.")
+    ] = None,
+    backend: Backend = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The bundle's directory. Default: results/STUDY-TIME."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a study: calibrate, start each system, take the samples, draw the chart."""
+    from experiments import runner
+    from experiments.study import load
+
+    if storage not in (None, "memory", "disk"):
+        raise UserError(f"--storage {storage!r}: there are `memory` and `disk`.")
+    changed = runner.check_study_options(
+        load(study),
+        {
+            "systems": None if systems is None else [name.strip() for name in systems.split(",")],
+            "topology": topology,
+            "samples": samples,
+            "seed": seed,
+            "client": client,
+            "storage": storage,
+        },
+    )
+    prepared = runner.prepare(changed, directory=out, backend=backend_name(backend))
+    # SIGINT too: a shell script starts its background jobs with it ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    with reporter() as report:
+        outcome = runner.run(prepared, report)
+    _show(outcome, as_json)
+
+
+def _show(outcome: Outcome, as_json: bool) -> None:
+    for warning in outcome.warnings:
+        say(f"warning: {warning}", style="yellow")
+    if outcome.status == "complete":
+        show_report(outcome.directory, as_json=as_json)
+        say(f"bundle: {outcome.directory}")
+        return
+    if outcome.status == "interrupted":
+        say("Interrupted.", style="bold yellow")
+    else:
+        say(f"The run failed: {outcome.reason}", style="bold red")
+    # No charts now: who interrupts a run wants it to end, and half a study is no result.
+    say(
+        f"{outcome.measured} of {outcome.planned} samples were taken and are kept in "
+        f"{outcome.directory}; `wanlat report {outcome.directory}` shows them."
+    )
+    if as_json:
+        emit(
+            {
+                "bundle": {
+                    "directory": str(outcome.directory),
+                    "status": outcome.status,
+                    "reason": outcome.reason,
+                },
+                "endpoints": [],
+            }
+        )
+    raise typer.Exit(_INTERRUPTED if outcome.status == "interrupted" else 1)

@@ -1,0 +1,38 @@
+"""``wanlat systems``: the stores that can be measured."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from systems.catalogue import install_systems, list_systems
+from wanlat.options import Json
+from wanlat.output import emit
+
+app = typer.Typer(no_args_is_help=True, help="The stores that can be measured.")
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """List the systems: what is on this machine, in which version, and how to get the rest."""
+    entries = list_systems()
+    if as_json:
+        emit([entry.as_json() for entry in entries])
+        return
+    for entry in entries:
+        typer.echo(f"{entry.name:<10} {entry.version or 'not installed'}")
+        typer.echo(f"           {entry.origin}")
+        if entry.installed:
+            typer.echo(f"           {entry.path}\n           sha256 {entry.sha256}")
+        else:
+            typer.echo(f"           to get it: {entry.get}")
+
+
+@app.command()
+def install(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...")],
+) -> None:
+    """Build systems from the package registries into the cache; safe to repeat."""
+    for installed in install_systems(names):
+        typer.echo(f"{installed.receipt.name} {installed.receipt.version}: {installed.path}")

@@ -1,0 +1,62 @@
+"""Options that several commands share, with the checks that turn text into values."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from emulator.lab import BackendName
+from topologies.errors import UserError
+from topologies.load import load
+from topologies.model import Topology
+from topologies.override import override
+from topologies.units import Duration
+
+TopologyName = Annotated[
+    str, typer.Argument(metavar="TOPOLOGY", help="A shipped topology or the path of a YAML file.")
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(metavar="netem|wire", help="Default: netem where the kernel has it."),
+]
+Rtt = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Set every WAN link's RTT, e.g. 50ms.")
+]
+Jitter = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Set every WAN link's jitter, e.g. 0ms.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="One JSON document on stdout; the rest goes to stderr.")
+]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Of every random choice. Default: drawn and recorded.")
+]
+
+
+def backend_name(text: str | None) -> BackendName | None:
+    """Return the backend of that name. Raises UserError."""
+    if text is None:
+        return None
+    if text == "netem":
+        return "netem"
+    if text == "wire":
+        return "wire"
+    raise UserError(f"--backend {text!r}: there are `netem` (the kernel's) and `wire` (ours).")
+
+
+def _duration(option: str, text: str | None) -> Duration | None:
+    if text is None:
+        return None
+    try:
+        return Duration.parse(text)
+    except UserError as error:
+        raise UserError(f"{option}: {error}") from None
+
+
+def topology_of(name: str, rtt: str | None = None, jitter: str | None = None) -> Topology:
+    """Return a topology with the options' changes. Raises UserError."""
+    topology = load(name)
+    if rtt is None and jitter is None:
+        return topology
+    return override(topology, _duration("--rtt", rtt), _duration("--jitter", jitter))

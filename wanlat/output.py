@@ -1,0 +1,75 @@
+"""Where the command line writes: people read stderr, scripts read one JSON document on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+_PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
+
+people = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
+"""The console for everything that people read."""
+
+
+def emit(document: Any) -> None:
+    """Print the one JSON document of a ``--json`` command."""
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def say(text: str, *, style: str | None = None) -> None:
+    """Print a line for people, exactly as it is (no markup)."""
+    people.print(text, style=style, markup=False, soft_wrap=True)
+
+
+class Reporter:
+    """Progress of long work: a bar with the time left on a terminal, plain lines elsewhere."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._task = None if progress is None else progress.add_task("", total=None)
+        self._stage = ""
+
+    def __call__(self, stage: str, done: float = 0, total: float | None = None) -> None:
+        """Report that ``done`` of ``total`` of a stage is done (None: not known)."""
+        if self._progress is not None and self._task is not None:
+            if stage != self._stage:
+                self._progress.reset(self._task, total=total, description=stage)
+            self._progress.update(self._task, description=stage, completed=done, total=total)
+        elif stage != self._stage:
+            say(stage)
+        self._stage = stage
+
+
+@contextmanager
+def reporter() -> Iterator[Reporter]:
+    """Show progress on stderr while the block runs."""
+    if not people.is_terminal:
+        yield Reporter(None)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=people, transient=True) as progress:
+        yield Reporter(progress)
