@@ -7,7 +7,7 @@ BIN     := $(VENV)/bin
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
 PYTHON  ?= $(shell tools/prerequisites python 2>/dev/null)
 CRATES  := target/release/.built
-RUST    := $(shell find emulator/wire probes/oneshot systems/quorum -name '*.rs' -o -name Cargo.toml 2>/dev/null)
+RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .PHONY: help study test test-stores test-kernel lint format build setup bench clean
