@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from systems import options as checked
 from systems.ask import Answer, ask
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from topologies.resolve import Plan
 
 __all__ = [
+    "Api",
     "Binary",
     "Cluster",
+    "GrpcTarget",
     "NodeProcess",
     "Options",
     "S3Target",
@@ -35,6 +37,16 @@ __all__ = [
     "SystemFailed",
     "SystemMissing",
 ]
+
+
+Api = Literal["s3", "bob", "grpc"]
+"""What is measured: S3, Bob's gRPC service, or whatever gRPC service a user brings."""
+
+_SPOKEN: dict[Api, str] = {
+    "s3": "S3",
+    "bob": "Bob's gRPC API",
+    "grpc": "gRPC, as its own .proto files define it",
+}
 
 
 @dataclass(frozen=True)
@@ -48,8 +60,24 @@ class S3Target:
     secret_key: str
 
 
+@dataclass(frozen=True)
+class GrpcTarget:
+    """The gRPC interface of one node, as seen from inside the lab.
+
+    ``protos`` define its services; what they import is looked for in ``includes``.
+    """
+
+    host: str
+    port: int
+    protos: tuple[Path, ...] = ()
+    includes: tuple[Path, ...] = ()
+
+
 class Cluster(ABC):
     """A cluster on a lab's nodes. It ends with its lab; nothing has to be closed."""
+
+    api: Api = "s3"
+    """What is measured of it, as `System.api` said beforehand."""
 
     def __init__(
         self,
@@ -73,9 +101,26 @@ class Cluster(ABC):
         """The process that was last started on each node, by node name."""
         return {name: node.process for name, node in self.nodes.items() if node.process}
 
-    @abstractmethod
-    def s3(self, node: str) -> S3Target:
-        """Return where and with which credentials a node answers S3."""
+    def s3(self, node: str) -> S3Target:  # noqa: ARG002 - for subclasses
+        """Return where and with which credentials a node answers S3.
+
+        Raises UserError where the system does not speak it.
+        """
+        raise self._does_not_speak("S3")
+
+    def grpc(self, node: str) -> GrpcTarget:  # noqa: ARG002 - for subclasses
+        """Return where a node answers gRPC. Raises UserError where the system does not speak it."""
+        raise self._does_not_speak("gRPC")
+
+    def replicas(self, key: bytes) -> tuple[str, ...] | None:  # noqa: ARG002 - for subclasses
+        """Return the nodes that hold a key, the first one first; None when that is not known."""
+        return None
+
+    def _does_not_speak(self, what: str) -> UserError:
+        return UserError(
+            f"System {self.system} does not speak {what} as it is set up here; "
+            f"it speaks {_SPOKEN[self.api]}. Ask it for endpoints that it has."
+        )
 
     @abstractmethod
     def make_ready(self, wait: Wait) -> None:
@@ -95,18 +140,37 @@ class Cluster(ABC):
             for node in self.nodes.values():
                 node.stop()
 
-    def ask_s3(self, node: str, path: str = "/", timeout_s: float = 10.0) -> Answer:
-        """Send a signed GET to a node's S3 port, from the node itself. Raises NoAnswer."""
+    def ask_s3(
+        self,
+        node: str,
+        path: str = "/",
+        timeout_s: float = 10.0,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send a signed request without a body to a node's S3 port, from the node itself.
+
+        ``headers`` are sent beside the signed ones. Raises NoAnswer.
+        """
         at = self.s3(node)
-        headers = sign(
-            "GET",
+        signed = sign(
+            method,
             f"{at.host}:{at.port}",
             path,
             region=at.region,
             access_key=at.access_key,
             secret_key=at.secret_key,
         )
-        return ask(self.lab, node, at.port, path, headers=headers, timeout_s=timeout_s)
+        return ask(
+            self.lab,
+            node,
+            at.port,
+            path,
+            method=method,
+            headers={**(headers or {}), **signed},
+            timeout_s=timeout_s,
+        )
 
     def lists_buckets(self, node: str) -> str | None:
         """Return why a node does not serve ListBuckets, None when it does. Raises NoAnswer."""
@@ -142,6 +206,10 @@ class System(ABC, Generic[O]):
     @abstractmethod
     def configure(self, lab: Lab, options: O, binary: Binary, log_dir: Path) -> Cluster:
         """Write what the processes need into the nodes' directories; start nothing."""
+
+    def api(self, options: O) -> Api:  # noqa: ARG002 - for subclasses
+        """Return what is measured of the system with these options."""
+        return "s3"
 
     def parse_options(self, given: Mapping[str, object] | None = None) -> O:
         """Check options as a study gives them. UserError lists every mistake."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ _ACCESS_KEY = "wanlat"
 _SECRET_KEY = derive("minio root password", 40)
 _SMALLEST_SET, _LARGEST_SET = 2, 16
 _FEW_NODES = 16
+_READY_BUCKET = "wanlat-ready"
 _TMPFS_DIRECT_IO = (6, 6)  # "tmpfs: trivial support for direct IO", Linux 6.6
 
 
@@ -161,7 +163,8 @@ class Minio(System[MinioOptions]):
             for node in lab.nodes
         ]
         effective = self.effective(lab.plan, options)
-        return MinioCluster(self.name, lab, binary, effective, processes)
+        outside = [outside for _, outside in places.values()]
+        return MinioCluster(self.name, lab, binary, effective, processes, outside)
 
 
 def environment(options: MinioOptions) -> dict[str, str]:
@@ -203,30 +206,67 @@ def _no_direct_io(detail: str) -> MachineError:
 class MinioCluster(Cluster):
     """A running MinIO cluster."""
 
+    def __init__(
+        self,
+        system: str,
+        lab: Lab,
+        binary: Binary,
+        options: Mapping[str, Any],
+        nodes: Iterable[NodeProcess],
+        drives: Sequence[Path],
+    ) -> None:
+        super().__init__(system, lab, binary, options, nodes)
+        self._drives = drives
+
     def s3(self, node: str) -> S3Target:
         """Every node serves S3 with the root credentials."""
         return S3Target(self.lab.node(node).address, PORT, REGION, _ACCESS_KEY, _SECRET_KEY)
 
     def make_ready(self, wait: Wait) -> None:
-        """The nodes find each other; wait until each sees all, and serves requests."""
+        """The nodes find each other; wait until each serves requests and reaches every drive."""
         wait.each("started", lambda name: self._health(name, "live"))
         wait.each("cluster", lambda name: self._health(name, "cluster"))
-        # Health means a write quorum. To start from a whole cluster, every drive is wanted.
-        wait.each("drives", self._drives_online)
         wait.each("S3", self.lists_buckets)
+        self._wait_for_drives(wait)
 
     def _health(self, name: str, kind: str) -> str | None:
         answer = ask(self.lab, name, PORT, f"/minio/health/{kind}")
         return None if answer.ok else f"/minio/health/{kind}: {answer.brief()}"
 
-    def _drives_online(self, name: str) -> str | None:
-        answer = self.ask_s3(name, "/minio/admin/v3/info")
-        if not answer.ok:
-            return f"admin information: {answer.brief()}"
-        servers = answer.json().get("servers") or []
-        states = Counter(
-            drive.get("state") for server in servers for drive in server.get("drives") or []
-        )
-        if states == {"ok": len(self.nodes)}:
-            return None
-        return f"it sees {states['ok']} of {len(self.nodes)} drives online"
+    def _wait_for_drives(self, wait: Wait) -> None:
+        """Wait until what each node writes lies on every drive of its erasure set.
+
+        Health means a write quorum, and the drives' states that MinIO's administration tells are
+        each node's word about its own: neither shows that a node has yet connected to all the
+        others. One that has not writes to the rest, a reader that has not reached the same drive
+        then finds too few copies and says NoSuchKey; and it tries again only every 15 s.
+        """
+        first = next(iter(self.nodes))
+        wait.each("bucket", lambda name: self._asks(name, "PUT", there=True), [first])
+        wait.each("drives", self._reaches_drives)
+        wait.each("bucket", lambda name: self._asks(name, "DELETE", gone=True), [first])
+
+    def _asks(
+        self, name: str, method: str, key: str = "", *, there: bool = False, gone: bool = False
+    ) -> str | None:
+        path = f"/{_READY_BUCKET}/{key}".rstrip("/")
+        # MinIO's own way to remove a bucket with all that is in it.
+        headers = {"x-minio-force-delete": "true"} if gone else None
+        answer = self.ask_s3(name, path, method=method, headers=headers)
+        done = answer.status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT)
+        done = done or (there and answer.status == HTTPStatus.CONFLICT)
+        done = done or (gone and answer.status == HTTPStatus.NOT_FOUND)
+        return None if done else f"{method} {path}: {answer.brief()}"
+
+    def _reaches_drives(self, name: str) -> str | None:
+        sets = len(self._drives) // self.options["drives_per_set"]
+        # An object lies in one set, which its key decides: with several, a few more are tried.
+        for index in range(1 if sets == 1 else 4 * sets):
+            key = f"{name}-{index}"
+            refused = self._asks(name, "PUT", key)
+            if refused:
+                return refused
+            held = sum((drive / _READY_BUCKET / key).exists() for drive in self._drives)
+            if held < self.options["drives_per_set"]:
+                return f"what it writes lies on {held} of {self.options['drives_per_set']} drives"
+        return None
