@@ -1,17 +1,14 @@
-"""How systems, versions, endpoints and figures are written for people, and in which order."""
+"""How systems, versions and figures are written for people, and in which order."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from analysis.bundle import Series
 
 _DISPLAY = {"garage": "Garage", "minio": "MinIO", "bob": "Bob", "quorum": "quorum"}
 _NOTES = {"quorum": "reference store"}
-
-_ENDPOINTS = ("ListBuckets", "ListObjects", "GetObject", "HeadObject", "PutObject", "RemoveObject")
-"""The order of Garage's page, the other endpoints put where they belong."""
 
 _LONGEST_VERSION = 16
 
@@ -85,19 +82,6 @@ def shortened(series: Iterable[Series]) -> list[str]:
         for one in ordered
         if one.version.removeprefix("v") not in labels[one]
     ]
-
-
-def endpoint_order(present: Iterable[str], study: object = None) -> list[str]:
-    """The endpoints that are `present`, in the order of `study`, of Garage's page, of the alphabet.
-
-    `study` is a manifest's, whose "endpoints" are names.
-    """
-    listed = study.get("endpoints") if isinstance(study, Mapping) else None
-    asked = [str(entry) for entry in (listed if isinstance(listed, list) else ())]
-    ranks: dict[str, int] = {}
-    for name in (*asked, *_ENDPOINTS):
-        ranks.setdefault(name, len(ranks))
-    return sorted(set(present), key=lambda name: (ranks.get(name, len(ranks)), name))
 
 
 def series_order(present: Iterable[Series], listed: Sequence[Series]) -> list[Series]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis.bundle import Bundle
 from analysis.names import count, display_system, listing, series_labels, short_version
+from analysis.placement import MEANING, is_known, with_placement
 from analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def notes_on(bundle: Bundle, endpoints: Sequence[EndpointSummary]) -> tuple[str,
         *_on_the_run(bundle),
         *_on_calibration(bundle),
         *_on_failures(endpoints),
+        *_on_placement(endpoints),
         *_on_few_samples(endpoints),
         *_on_retransmits(endpoints),
         *_on_outliers(endpoints),
@@ -92,6 +94,26 @@ def _on_failures(endpoints: Sequence[EndpointSummary]) -> list[str]:
     return [f"Failures are in no mean and no percentile: {listing(parts, _NAMED_AT_MOST)}."]
 
 
+def _on_placement(endpoints: Sequence[EndpointSummary]) -> list[str]:
+    """What the placements mean, and of which system only one of them was measured."""
+    known = [entry for entry in endpoints if is_known(entry.placement)]
+    if not known:
+        return []
+    labels = series_labels(list(dict.fromkeys(entry.series for entry in endpoints)))
+    seen = {
+        one: {entry.placement for entry in known if entry.series == one}
+        for one in dict.fromkeys(entry.series for entry in known)
+    }
+    lone = [f"{labels[one]} {placement}" for one, (placement, *more) in seen.items() if not more]
+    notes = [f"{MEANING} No figure is over both: it would be that of no request."]
+    if lone:
+        notes.append(
+            "Every key was of one placement, so that nothing is known of the other: "
+            f"{listing(lone, _NAMED_AT_MOST)}."
+        )
+    return notes
+
+
 def _on_few_samples(endpoints: Sequence[EndpointSummary]) -> list[str]:
     notes = []
     if few := [entry for entry in endpoints if 0 < entry.ok < MIN_N_FOR_P99]:
@@ -130,6 +152,9 @@ def _which(some: Sequence[EndpointSummary], all_of_them: Sequence[EndpointSummar
 
 
 def _names(some: Sequence[EndpointSummary], among: Sequence[EndpointSummary]) -> list[str]:
-    """ "Garage 2.5.0 GetObject" for each of `some`, told apart from all `among`."""
+    """ "Bob 2.1.0 Get, local" for each of `some`, told apart from all `among`."""
     labels = series_labels(list(dict.fromkeys(entry.series for entry in among)))
-    return [f"{labels[entry.series]} {entry.endpoint}" for entry in some]
+    return [
+        with_placement(f"{labels[entry.series]} {entry.endpoint}", entry.placement)
+        for entry in some
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import BundleError, NoSamplesError
+from analysis.placement import PLACEMENTS, UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +21,7 @@ _TYPES = {
     "topology": "string",
     "client": "string",
     "endpoint": "string",
+    "placement": "string",
     "seq": "Int64",
     "start_ns": "Int64",
     "connect_ns": "Int64",
@@ -32,6 +34,7 @@ _TYPES = {
     "phase": "string",
     "retransmits": "Int64",
     "status": "Int64",
+    "grpc_status": "Int64",
     "new_connection": "boolean",
 }
 
@@ -120,6 +123,10 @@ def _checked(frame: pd.DataFrame, path: Path, topology: str) -> pd.DataFrame:
             ) from error
     for name in ("system", "version", "endpoint", "outcome", "phase"):
         _refuse(frame[name].isna(), path, f"has no {name}")
+    # Bundles from before placement was recorded lack the column.
+    frame["placement"] = frame["placement"].fillna(UNKNOWN)
+    placements = ", ".join(PLACEMENTS)
+    _refuse(~frame["placement"].isin(PLACEMENTS), path, f"has a placement that is not {placements}")
     outcomes = ", ".join(OUTCOMES)
     _refuse(~frame["outcome"].isin(OUTCOMES), path, f"has an outcome that is not {outcomes}")
     succeeded = frame["outcome"] == "ok"

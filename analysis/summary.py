@@ -1,17 +1,20 @@
-"""summary.json: every figure of a bundle, one entry an endpoint of a system."""
+"""summary.json: every figure of a bundle, one entry an endpoint and placement of a system."""
 
 from __future__ import annotations
 
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis import statistics
 from analysis.bundle import Bundle, Series
-from analysis.names import endpoint_order, series_order
+from analysis.endpoints import endpoint_order, row_of
+from analysis.names import series_order
+from analysis.placement import PLACEMENTS, is_known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,9 +24,17 @@ _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
 
 
+class Group(NamedTuple):
+    """What is counted together: requests to one endpoint of one series, alike in placement."""
+
+    series: Series
+    endpoint: str
+    placement: str
+
+
 @dataclass(frozen=True)
 class EndpointSummary:
-    """One endpoint of one version of one system.
+    """One endpoint of one version of one system, at one placement.
 
     `n` requests were measured: `ok` succeeded, `fail` were certainly not executed, of `unknown`
     nobody knows. `latency` is over the `ok` ones, None if there are none.
@@ -32,6 +43,7 @@ class EndpointSummary:
     series: Series
     topology: str
     endpoint: str
+    placement: str
     ok: int
     fail: int
     unknown: int
@@ -39,6 +51,11 @@ class EndpointSummary:
     first_byte_median_ms: float | None
     retransmits: int
     new_connections: int
+
+    @property
+    def group(self) -> Group:
+        """What the figures are of."""
+        return Group(self.series, self.endpoint, self.placement)
 
     @property
     def n(self) -> int:
@@ -53,6 +70,7 @@ class EndpointSummary:
             "version": self.series.version,
             "topology": self.topology,
             "endpoint": self.endpoint,
+            "placement": self.placement,
             "n": self.n,
             "ok": self.ok,
             "fail": self.fail,
@@ -70,23 +88,24 @@ class EndpointSummary:
 class Summary:
     """All endpoints of a bundle, in the order in which tables and charts show them.
 
-    `facts` is what they need to know of the run; `notes` are sentences that a reader of any
-    figure must see with it.
+    `facts` is what they need to know of the run; `series` are the ones that have a sample, in the
+    order of the run; `notes` are sentences that a reader of any figure must see with it.
     """
 
     facts: Mapping[str, Any]
+    series: tuple[Series, ...]
     endpoints: tuple[EndpointSummary, ...]
     notes: tuple[str, ...]
-
-    @property
-    def series(self) -> list[Series]:
-        """The series present, in order."""
-        return list(dict.fromkeys(entry.series for entry in self.endpoints))
 
     @property
     def endpoint_names(self) -> list[str]:
         """The endpoints present, in order."""
         return list(dict.fromkeys(entry.endpoint for entry in self.endpoints))
+
+    @property
+    def knows_placement(self) -> bool:
+        """Whether placement is known of any entry, so that there is something to tell apart."""
+        return any(is_known(entry.placement) for entry in self.endpoints)
 
     def to_json(self) -> dict[str, Any]:
         """The document of summary.json."""
@@ -112,21 +131,23 @@ def summarize(bundle: Bundle) -> Summary:
     """Every figure of `bundle`, from its measured samples alone."""
     from analysis.notes import notes_on
 
-    groups = {
-        (Series(str(system), str(version)), str(endpoint)): rows
-        for (system, version, endpoint), rows in bundle.measured.groupby(
-            ["system", "version", "endpoint"]
+    groups = grouped(bundle.measured)
+    series = series_order((group.series for group in groups), bundle.systems)
+    endpoints = tuple(
+        _endpoint(groups[group], group, bundle.topology, bundle.seed)
+        for group in _in_order(groups, series, bundle.manifest.get("study"))
+    )
+    return Summary(_facts(bundle), tuple(series), endpoints, notes_on(bundle, endpoints))
+
+
+def grouped(samples: pd.DataFrame) -> dict[Group, pd.DataFrame]:
+    """The rows of `samples` by what is counted together, each in the order it came in."""
+    return {
+        Group(Series(str(system), str(version)), str(endpoint), str(placement)): rows
+        for (system, version, endpoint, placement), rows in samples.groupby(
+            ["system", "version", "endpoint", "placement"]
         )
     }
-    series = series_order((one for one, _ in groups), bundle.systems)
-    names = endpoint_order((name for _, name in groups), bundle.manifest.get("study"))
-    endpoints = tuple(
-        _endpoint(groups[one, name], one, bundle.topology, name, bundle.seed)
-        for name in names
-        for one in series
-        if (one, name) in groups
-    )
-    return Summary(_facts(bundle), endpoints, notes_on(bundle, endpoints))
 
 
 def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> statistics.Values:
@@ -138,30 +159,46 @@ def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> statistics.Values:
     return durations.to_numpy(dtype="float64") / _NS_PER_MS
 
 
-def _endpoint(
-    rows: pd.DataFrame, series: Series, topology: str, endpoint: str, seed: int
-) -> EndpointSummary:
+def _in_order(groups: Iterable[Group], series: Sequence[Series], study: object) -> list[Group]:
+    """`groups` row by row; in a row as `series` are, then by endpoint, then by placement."""
+    present = set(groups)
+    names = endpoint_order((group.endpoint for group in present), study)
+    return [
+        Group(one, name, placement)
+        for _, row in groupby(names, key=row_of)
+        for one, name, placement in product(series, list(row), PLACEMENTS)
+        if Group(one, name, placement) in present
+    ]
+
+
+def _endpoint(rows: pd.DataFrame, group: Group, topology: str, seed: int) -> EndpointSummary:
     import numpy as np
 
     outcomes = rows["outcome"]
     first_bytes_ms = ok_ms(rows, "first_byte_ns")
     return EndpointSummary(
-        series=series,
+        series=group.series,
         topology=topology,
-        endpoint=endpoint,
+        endpoint=group.endpoint,
+        placement=group.placement,
         ok=int((outcomes == "ok").sum()),
         fail=int((outcomes == "fail").sum()),
         unknown=int((outcomes == "unknown").sum()),
-        latency=statistics.describe(ok_ms(rows), _seed_of(seed, series, endpoint)),
+        latency=statistics.describe(ok_ms(rows), _seed_of(seed, group)),
         first_byte_median_ms=float(np.median(first_bytes_ms)) if first_bytes_ms.size else None,
         retransmits=int(rows["retransmits"].fillna(0).sum()),
         new_connections=int(rows["new_connection"].fillna(False).sum()),
     )
 
 
-def _seed_of(seed: int, series: Series, endpoint: str) -> list[int]:
-    """A seed of the endpoint's own, so that its interval does not depend on what else was run."""
-    name = "\0".join((*series, endpoint)).encode()
+def _seed_of(seed: int, group: Group) -> list[int]:
+    """A seed of the group's own, so that its interval does not depend on what else was run.
+
+    A placement that is not known adds nothing, so that intervals made before it was recorded
+    stay as they are.
+    """
+    known = (group.placement,) if is_known(group.placement) else ()
+    name = "\0".join((*group.series, group.endpoint, *known)).encode()
     return [abs(seed), zlib.crc32(name)]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from enum import IntEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from analysis.endpoints import row_of
 from analysis.names import EN_DASH, format_ms, series_labels
 from analysis.summary import EndpointSummary, Summary
 
@@ -13,25 +15,45 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    _Rows = list[tuple[EndpointSummary, list[str]]]
+
+_SYSTEM = "system"
+_ENDPOINT = "endpoint"
+_PLACEMENT = "placement"
+_ENDPOINT_AND_PLACEMENT = f"{_ENDPOINT}\n{_PLACEMENT}"
+_MEAN = "mean [95 %] ms"
 _HEADERS = (
-    "system",
-    "endpoint",
+    _SYSTEM,
+    _ENDPOINT,
+    _PLACEMENT,
     "n",
     "ok/fail/unknown",
-    "mean [95 %] ms",
+    _MEAN,
     "median ms",
     "min ms",
     "max ms",
     "p95 ms",
     "p99 ms",
 )
-_TEXT_COLUMNS = 2
 
-# Which columns break over lines, the less the wider the terminal: the name of the system and the
-# interval are several words, the rest are not.
-_NOTHING_BREAKS: frozenset[int] = frozenset()
-_WORDS_BREAK = frozenset({0, _HEADERS.index("mean [95 %] ms")})
-_ALL_BREAK = frozenset(range(len(_HEADERS)))
+_TEXT_HEADERS = (_SYSTEM, _ENDPOINT, _PLACEMENT, _ENDPOINT_AND_PLACEMENT)
+_OF_WORDS = (_SYSTEM, _ENDPOINT, _ENDPOINT_AND_PLACEMENT, _MEAN)
+
+_FOLDED_SYSTEM = 10
+"""Characters of a line of the column of systems where it is folded: a version that is a date."""
+
+
+class Fit(IntEnum):
+    """How a table is made to fit, the less the wider the terminal.
+
+    From WORDS on, columns of several words go over lines, and placement stands below its
+    endpoint. FOLDED also breaks long versions, TIGHT breaks whatever it must.
+    """
+
+    ROOMY = 0
+    WORDS = 1
+    FOLDED = 2
+    TIGHT = 3
 
 
 def print_table(summary: Summary, console: Console) -> None:
@@ -40,8 +62,8 @@ def print_table(summary: Summary, console: Console) -> None:
     from rich.text import Text
 
     unlimited = console.options.update(max_width=10_000)
-    for breaking in (_NOTHING_BREAKS, _WORDS_BREAK, _ALL_BREAK):
-        table = terminal_table(summary, breaking)
+    for fit in Fit:
+        table = terminal_table(summary, fit)
         if table.__rich_measure__(console, unlimited).maximum <= console.width:
             break
     console.print(table)
@@ -49,11 +71,12 @@ def print_table(summary: Summary, console: Console) -> None:
         console.print(Padding(Text(f"• {note}"), (0, 1)))
 
 
-def terminal_table(summary: Summary, breaking: frozenset[int] = frozenset()) -> Table:
-    """One row an endpoint of a version of a system; endpoints are set apart by a line.
+def terminal_table(summary: Summary, fit: Fit = Fit.ROOMY) -> Table:
+    """One row an endpoint and placement of a version of a system, as in summary.json.
 
-    The columns in `breaking` may go over several lines. None is ever cut short, because a
-    figure without its last digit is another figure.
+    Endpoints are set apart by a line, those that correspond stand together. Placement is shown
+    where any is known. Nothing is ever cut short, because a figure without its last digit is
+    another figure.
     """
     from rich import box
     from rich.table import Table
@@ -63,25 +86,25 @@ def terminal_table(summary: Summary, breaking: frozenset[int] = frozenset()) -> 
         title=Text(_title(summary), style="bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
-        padding=(0, 0 if breaking else 1, 0, 0),
+        padding=(0, 1 if fit is Fit.ROOMY else 0, 0, 0),
         pad_edge=False,
         show_edge=False,
     )
-    rows = _rows(summary)
-    for number, header in enumerate(_HEADERS):
+    headers, rows = _headers(summary), _rows(summary)
+    if fit is not Fit.ROOMY and summary.knows_placement:
+        headers, rows = _placement_below(headers, rows)
+    for number, header in enumerate(headers):
         # Units go to a line of their own, which keeps the columns as narrow as their numbers.
         table.add_column(
             Text(header.replace(" ms", "\nms").replace("/", "/\n")),
-            justify="left" if number < _TEXT_COLUMNS else "right",
-            no_wrap=number not in breaking,
+            justify="left" if header in _TEXT_HEADERS else "right",
+            no_wrap=fit is not Fit.TIGHT and (fit is Fit.ROOMY or header not in _OF_WORDS),
             overflow="fold",
-            max_width=_longest_word(cells[number] for _, cells in rows)
-            if breaking == _WORDS_BREAK and number in breaking
-            else None,
+            max_width=_max_width(header, [cells[number] for _, cells in rows], fit),
         )
-    several = len(summary.series) > 1
-    for _, entries in groupby(rows, key=lambda pair: pair[0].endpoint):
-        group = list(entries)
+    groups = [list(g) for _, g in groupby(rows, key=lambda pair: row_of(pair[0].endpoint))]
+    several = any(len(group) > 1 for group in groups)
+    for group in groups:
         for position, (entry, cells) in enumerate(group, start=1):
             table.add_row(
                 *(Text(cell) for cell in cells),
@@ -93,38 +116,47 @@ def terminal_table(summary: Summary, breaking: frozenset[int] = frozenset()) -> 
 
 def markdown_table(summary: Summary) -> str:
     """The same table and notes in Markdown, ending in a newline."""
-    ruler = ["---"] * _TEXT_COLUMNS + ["---:"] * (len(_HEADERS) - _TEXT_COLUMNS)
-    rows = [_HEADERS, ruler, *(cells for _, cells in _rows(summary))]
+    headers = _headers(summary)
+    ruler = ["---" if header in _TEXT_HEADERS else "---:" for header in headers]
+    rows = [headers, ruler, *(cells for _, cells in _rows(summary))]
     lines = [f"| {' | '.join(_escaped(cell) for cell in row)} |" for row in rows]
     notes = [f"- {_escaped(note)}" for note in summary.notes]
     return "\n".join([_title(summary) + ":", "", *lines, *(["", *notes] if notes else [])]) + "\n"
 
 
-def _rows(summary: Summary) -> list[tuple[EndpointSummary, list[str]]]:
-    labels = series_labels(summary.series)
-    return [(entry, _cells(entry, labels[entry.series])) for entry in summary.endpoints]
+def _headers(summary: Summary) -> list[str]:
+    return [name for name in _HEADERS if name != _PLACEMENT or summary.knows_placement]
 
 
-def _cells(entry: EndpointSummary, label: str) -> list[str]:
+def _rows(summary: Summary) -> _Rows:
+    labels, headers = series_labels(summary.series), _headers(summary)
+    rows = []
+    for entry in summary.endpoints:
+        cells = _cells(entry, labels[entry.series])
+        rows.append((entry, [cells[header] for header in headers]))
+    return rows
+
+
+def _cells(entry: EndpointSummary, label: str) -> dict[str, str]:
+    """What each column says of `entry`."""
+    cells = {
+        _SYSTEM: label,
+        _ENDPOINT: entry.endpoint,
+        _PLACEMENT: entry.placement,
+        "n": str(entry.n),
+        "ok/fail/unknown": f"{entry.ok}/{entry.fail}/{entry.unknown}",
+    }
     latency = entry.latency
-    counts = f"{entry.ok}/{entry.fail}/{entry.unknown}"
     if latency is None:
-        figures: Sequence[str] = [EN_DASH] * 6
-    else:
-        figures = [
-            f"{format_ms(latency.mean_ms)} {format_interval(latency.mean_ci95_ms)}",
-            *(
-                format_ms(value)
-                for value in (
-                    latency.median_ms,
-                    latency.min_ms,
-                    latency.max_ms,
-                    latency.p95_ms,
-                    latency.p99_ms,
-                )
-            ),
-        ]
-    return [label, entry.endpoint, str(entry.n), counts, *figures]
+        return dict.fromkeys(_HEADERS, EN_DASH) | cells
+    return cells | {
+        _MEAN: f"{format_ms(latency.mean_ms)} {format_interval(latency.mean_ci95_ms)}",
+        "median ms": format_ms(latency.median_ms),
+        "min ms": format_ms(latency.min_ms),
+        "max ms": format_ms(latency.max_ms),
+        "p95 ms": format_ms(latency.p95_ms),
+        "p99 ms": format_ms(latency.p99_ms),
+    }
 
 
 def format_interval(interval: tuple[float, float] | None) -> str:
@@ -134,8 +166,22 @@ def format_interval(interval: tuple[float, float] | None) -> str:
     return f"[{format_ms(interval[0])}{EN_DASH}{format_ms(interval[1])}]"
 
 
-def _longest_word(texts: Iterable[str]) -> int:
-    return max((len(word) for text in texts for word in text.split()), default=1)
+def _placement_below(headers: list[str], rows: _Rows) -> tuple[list[str], _Rows]:
+    """The columns with placement as a word in that of the endpoint, where it costs no width."""
+    endpoint, placement = headers.index(_ENDPOINT), headers.index(_PLACEMENT)
+    joined = []
+    for entry, cells in rows:
+        both = f"{cells[endpoint]} {cells[placement]}"
+        joined.append((entry, [*cells[:endpoint], both, *cells[placement + 1 :]]))
+    return [*headers[:endpoint], _ENDPOINT_AND_PLACEMENT, *headers[placement + 1 :]], joined
+
+
+def _max_width(header: str, texts: Iterable[str], fit: Fit) -> int | None:
+    """How wide the column of `texts` may be, None for as wide as they are."""
+    if header not in _OF_WORDS or fit not in (Fit.WORDS, Fit.FOLDED):
+        return None
+    longest = max((len(word) for text in texts for word in text.split()), default=1)
+    return min(longest, _FOLDED_SYSTEM) if (header, fit) == (_SYSTEM, Fit.FOLDED) else longest
 
 
 def _title(summary: Summary) -> str:

@@ -45,6 +45,8 @@ _SAMPLE_SCHEMA = pa.schema(
         ("acks_sent", pa.int64()),
         ("out_of_order", pa.int64()),
         ("rtt_us", pa.int64()),
+        ("placement", pa.string()),
+        ("grpc_status", pa.int64()),
     ]
 )
 _EVENT_SCHEMA = pa.schema(

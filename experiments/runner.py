@@ -14,11 +14,13 @@ from emulator.binaries import binary
 from emulator.calibration import calibrate, pairs_of
 from emulator.lab import BackendName, Lab
 from experiments import machine_facts
+from experiments.asked import BUCKET, Asked, ask
 from experiments.bundle import BundleWriter, default_directory, now_iso
+from experiments.missing import Missing
 from experiments.study import Study, place
 from probes.oneshot import run_plan
+from probes.plan import Header, Request
 from probes.plan import Plan as RequestPlan
-from probes.plan import PlanHeader, endpoint_plan
 from probes.records import Sample
 from systems import registry
 from systems.base import Binary, Cluster, System
@@ -28,7 +30,6 @@ from topologies.load import load as load_topology
 from topologies.model import Topology
 from topologies.resolve import Plan, resolve
 
-BUCKET = "wanlat"
 _QUICK_CALIBRATION_PAIRS = 30
 _CALIBRATION_SAMPLES = 200
 _JITTER_SAMPLES = 120
@@ -43,6 +44,7 @@ class Subject:
     system: System[Any]
     options: Options
     binary: Binary
+    asked: Asked
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,26 @@ def prepare(
     sites = {node.name: node.site for node in plan.nodes}
     client = place(sites, study.client, "client")
     target = place(sites, study.target, "target") if study.target else client
+    seed = secrets.randbits(32) if study.seed is None else study.seed
     chosen = [(each, each.parse_options(study.options.get(each.name))) for each in systems]
     for system, options in chosen:
         system.check_topology(plan, options)
         system.check_machine(plan, study.storage)
-    subjects = [Subject(system, options, system.find()) for system, options in chosen]
+    asked = [
+        ask(
+            study,
+            system.name,
+            system.api(options),
+            target=target,
+            replicas=system.replicas(plan, options),
+            seed=seed,
+        )
+        for system, options in chosen
+    ]
+    subjects = [
+        Subject(system, options, system.binary_for(options), its)
+        for (system, options), its in zip(chosen, asked, strict=True)
+    ]
     binary("oneshot")
     return Prepared(
         study=study,
@@ -101,7 +118,7 @@ def prepare(
         subjects=tuple(subjects),
         client=client,
         target=target,
-        seed=secrets.randbits(32) if study.seed is None else study.seed,
+        seed=seed,
         backend=backend,
         directory=directory or default_directory(study.name),
     )
@@ -114,8 +131,7 @@ def run(prepared: Prepared, report: Report) -> Outcome:
     UserError when the bundle's directory cannot be written (before anything slow starts).
     """
     bundle = BundleWriter.create(prepared.directory, _manifest(prepared))
-    study = prepared.study
-    planned = len(prepared.subjects) * len(study.endpoints) * study.samples
+    planned = sum(subject.asked.measured() for subject in prepared.subjects)
     outcome = Outcome(prepared.directory, planned=planned)
     calibrations: list[dict[str, Any]] = []
     try:
@@ -158,6 +174,8 @@ def _manifest(prepared: Prepared) -> dict[str, Any]:
                 "version": subject.binary.version,
                 "label": subject.binary.label,
                 "sha256": subject.binary.sha256,
+                "api": subject.asked.api,
+                "endpoints": subject.asked.names,
                 "options": subject.system.effective(prepared.plan, subject.options),
             }
             for subject in prepared.subjects
@@ -252,38 +270,36 @@ class _Run:
         return cluster
 
     def _probe(self, lab: Lab, cluster: Cluster) -> None:
-        study = self.prepared.study
-        target = cluster.s3(self.prepared.target)
-        header = PlanHeader(
-            host=target.host,
-            port=target.port,
-            region=target.region,
-            access_key=target.access_key,
-            secret_key=target.secret_key,
-            connection=study.connection,
-            deadline_ms=study.deadline.ns // 1_000_000,
-        )
-        requests = endpoint_plan(
-            endpoints=list(study.endpoints),
-            samples=study.samples,
-            warmup=study.warmup,
-            object_bytes=study.object_size.bytes,
-            seed=self.prepared.seed,
-            bucket=BUCKET,
-        )
-        cluster.create_bucket(BUCKET)
+        asked = self.subject.asked
+        requests = asked.plan()
+        if asked.api == "s3":
+            cluster.create_bucket(BUCKET)
 
         def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Any:
             return lab.spawn(self.prepared.client, argv, stdin=stdin, stdout=stdout, stderr=stderr)
 
-        self._send(spawn, header, requests, cluster)
+        missing = Missing()
+        try:
+            self._send(spawn, asked.header(cluster), requests, cluster, missing)
+        finally:
+            self._remark(cluster, missing)
+
+    def _remark(self, cluster: Cluster, missing: Missing) -> None:
+        """Tell, however the requests ended, what a reader of the samples must know."""
+        remarks = missing.remarks()
+        try:
+            remarks += cluster.remarks()
+        except (WanlatError, OSError) as error:
+            remarks.append(f"what state it was in afterwards is not known: {error}")
+        self.outcome.warnings += [f"{self._name}: {remark}" for remark in remarks]
 
     def _send(
         self,
         spawn: Callable[[list[str], int, int, int], Any],
-        header: PlanHeader,
+        header: Header,
         requests: RequestPlan,
         cluster: Cluster,
+        missing: Missing,
     ) -> None:
         constant: Mapping[str, Any] = {
             "system": self._name,
@@ -300,11 +316,13 @@ class _Run:
         }
         done = dict.fromkeys(totals, 0)
 
-        def on_sample(sample: Sample) -> None:
+        def on_sample(request: Request, sample: Sample) -> None:
             done[sample.phase] += 1
             self._tell(stages[sample.phase], done[sample.phase], totals[sample.phase])
             if sample.phase != "prepare":
-                self.bundle.sample({**asdict(sample), **constant})
+                self.bundle.sample({**asdict(sample), **constant, "placement": request.placement})
+                if missing.look_at(request, sample):
+                    self.bundle.event("not found", self._name, str(request.key))
             if sample.phase == "measure":
                 self.outcome.measured += 1
             if sample.outcome != "ok":

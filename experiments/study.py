@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from experiments.endpoints import Endpoint, MethodEndpoint, twice
+from probes.plan import MAX_MESSAGE_BYTES
 from topologies.errors import UserError
 from topologies.findings import Finding
 from topologies.units import Duration, Size
@@ -16,9 +18,14 @@ from topologies.yaml_model import YamlModel
 
 _SHIPPED = Path(__file__).parent
 
-Endpoint = Literal[
-    "ListBuckets", "ListObjects", "GetObject", "PutObject", "RemoveObject", "HeadObject"
-]
+
+_LONGEST_MESSAGE = Size(2**30)  # as oneshot has it
+
+
+def _message(size: Size) -> Size:
+    if not 0 < size.bytes <= _LONGEST_MESSAGE.bytes:
+        raise ValueError(f"a message is from 1 byte to {_LONGEST_MESSAGE} long, not {size}")
+    return size
 
 
 class StudyError(YamlError):
@@ -37,7 +44,10 @@ class Study(YamlModel):
     options: dict[str, dict[str, Any]] = Field(
         default={}, description="Options of each system, by its name"
     )
-    endpoints: list[Endpoint] = Field(min_length=1, description="API operations to measure")
+    endpoints: list[Endpoint] = Field(
+        min_length=1,
+        description="API operations to measure; each system is asked for those that its API has",
+    )
     client: str | None = Field(
         default=None,
         description="Where the client stands: a node, or a site (its first node). "
@@ -46,9 +56,16 @@ class Study(YamlModel):
     target: str | None = Field(
         default=None, description="The node that is asked. Default: the one the client stands at"
     )
-    samples: int = Field(default=100, ge=1, le=1_000_000, description="Measured per endpoint")
-    warmup: int = Field(default=5, ge=0, le=100_000, description="Unmeasured before, per endpoint")
+    samples: int = Field(
+        default=100, ge=1, le=1_000_000, description="Measured per endpoint and placement"
+    )
+    warmup: int = Field(
+        default=5, ge=0, le=100_000, description="Unmeasured before, per endpoint and placement"
+    )
     object_size: Size = Field(default=Size(1024), description="Size of the objects")
+    max_message: Annotated[Size, AfterValidator(_message)] = Field(
+        default=Size(MAX_MESSAGE_BYTES), description="Longest gRPC message, in both directions"
+    )
     connection: Literal["keep-alive", "new"] = Field(
         default="keep-alive", description="One connection for all requests, or one for each"
     )
@@ -72,18 +89,20 @@ class Study(YamlModel):
 
     @classmethod
     def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell of endpoints and systems that are given twice, and of options for no system."""
+        """Tell of endpoints and systems that are given twice, and of what is wrong in a method."""
         if not isinstance(raw, dict):
             return []
-        findings = []
-        for key in ("endpoints", "systems"):
-            values = raw.get(key)
-            if not isinstance(values, list):
-                continue
-            for index, value in enumerate(values):
-                if value in values[:index]:
-                    text = f"{show(value)} is given twice; each is measured once"
-                    findings.append(Finding((key, index), text))
+        findings = list(twice(raw.get("endpoints")))
+        given = raw.get("systems")
+        systems = given if isinstance(given, list) else []
+        for index, name in enumerate(systems):
+            if name in systems[:index]:
+                text = f"{show(name)} is given twice; each is measured once"
+                findings.append(Finding(("systems", index), text))
+        if isinstance(raw.get("endpoints"), list):
+            for index, entry in enumerate(raw["endpoints"]):
+                found = MethodEndpoint.cross_checks(entry)
+                findings += [each.under(("endpoints", index)) for each in found]
         return findings
 
 
@@ -112,15 +131,38 @@ def find(name_or_path: str) -> Path:
 def load(name_or_path: str) -> Study:
     """Return the study of that name, or in the file at that path.
 
-    A topology that the study names by a path is taken from where the study is. Raises
-    StudyError, whose message lists every mistake.
+    A topology that the study names by a path is taken from where the study is, and so are the
+    files of system `service`. Raises StudyError, whose message lists every mistake.
     """
     path = find(name_or_path)
     study = load_yaml_model(path, Study, error=StudyError)
-    beside = path.parent / study.topology
-    if study.topology.endswith((".yaml", ".yml")) and beside.exists():
-        return study.model_copy(update={"topology": str(beside)})
-    return study
+    changes: dict[str, Any] = {}
+    if study.topology.endswith((".yaml", ".yml")):
+        changes["topology"] = _beside(path, study.topology)
+    service = study.options.get("service")
+    if service is not None:
+        changes["options"] = {**study.options, "service": _service_beside(path, service)}
+    return study.model_copy(update=changes)
+
+
+def _beside(study: Path, given: Any) -> Any:
+    """Return a path that is there as seen from the study's directory; else what was given."""
+    if not isinstance(given, str):
+        return given
+    beside = study.parent / given
+    return str(beside) if beside.exists() else given
+
+
+def _service_beside(study: Path, options: dict[str, Any]) -> dict[str, Any]:
+    changed = dict(options)
+    for key in ("protos", "includes"):
+        if isinstance(changed.get(key), list):
+            changed[key] = [_beside(study, each) for each in changed[key]]
+    command = changed.get("command")
+    # A bare name is looked for on PATH, by the system.
+    if isinstance(command, list) and command and "/" in str(command[0]):
+        changed["command"] = [_beside(study, command[0]), *command[1:]]
+    return changed
 
 
 def place(plan_nodes: dict[str, str], wanted: str | None, what: str) -> str:

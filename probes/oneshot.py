@@ -19,14 +19,14 @@ from typing import Self
 
 from emulator.binaries import binary
 from probes.errors import ProbeFailed
-from probes.plan import Plan, PlanHeader, Request
+from probes.plan import Header, Plan, Request
 from probes.process import Process, Spawn
 from probes.records import Sample
 from topologies.errors import WanlatError
 
 __all__ = ["Oneshot", "ProbeFailed", "prepare", "run_plan", "run_requests"]
 
-OnSample = Callable[[Sample], object]
+OnSample = Callable[[Request, Sample], object]
 
 PREPARING_PROCESSES = 8
 _ATTEMPTS = 3
@@ -40,13 +40,13 @@ _BUCKET_IS_THERE = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
 
 def run_plan(
     spawn: Spawn,
-    header: PlanHeader,
+    header: Header,
     plan: Plan,
     on_sample: OnSample,
     *,
     executable: Path | None = None,
 ) -> None:
-    """Prepare, warm up and measure; ``on_sample`` gets every sample as it comes.
+    """Prepare, warm up and measure; ``on_sample`` gets every request with its sample as it comes.
 
     Preparing runs several processes in parallel and tries again what fails; a sample is
     delivered for each prepared object once. Warming up and measuring are one process with one
@@ -60,13 +60,13 @@ def run_plan(
 
 def run_requests(
     spawn: Spawn,
-    header: PlanHeader,
+    header: Header,
     requests: Iterable[Request],
     on_sample: OnSample,
     *,
     executable: Path | None = None,
 ) -> None:
-    """Send the requests one after another; ``on_sample`` gets each sample as it comes.
+    """Send the requests one after another; ``on_sample`` gets each with its sample as it comes.
 
     ``requests`` may be endless or be made as it goes. A request is handed over when the sample
     before it has been dealt with, so that nothing here runs, and competes for a core, while a
@@ -75,13 +75,13 @@ def run_requests(
     with Oneshot(spawn, header, executable=executable) as oneshot:
         for request in requests:
             oneshot.send(request)
-            on_sample(oneshot.receive())
+            on_sample(request, oneshot.receive())
         oneshot.finish()
 
 
 def prepare(
     spawn: Spawn,
-    header: PlanHeader,
+    header: Header,
     requests: Sequence[Request],
     on_sample: OnSample,
     *,
@@ -123,7 +123,7 @@ def _share(
             request, attempt = busy.pop(worker)
             sample = worker.receive()
             if _is_prepared(sample):
-                on_sample(sample)
+                on_sample(request, sample)
             elif attempt < _ATTEMPTS:
                 time.sleep(_PAUSE_S * attempt)
                 waiting.appendleft((request, attempt + 1))
@@ -153,9 +153,12 @@ def _describe(request: Request) -> str:
 
 
 class Oneshot:
-    """One running ``oneshot s3``. A context manager: the process is gone when it is left."""
+    """One running ``oneshot``, of S3 or of gRPC as the header is.
 
-    def __init__(self, spawn: Spawn, header: PlanHeader, *, executable: Path | None = None) -> None:
+    A context manager: the process is gone when it is left.
+    """
+
+    def __init__(self, spawn: Spawn, header: Header, *, executable: Path | None = None) -> None:
         """Start it. ``executable`` overrides the one built from this checkout."""
         self._silence_s = header.deadline_ms / 1000 + _GRACE_S
         self._expected: deque[int] = deque()
@@ -170,7 +173,7 @@ class Oneshot:
             # A file without a name: it leaves nothing behind and never blocks who writes to it.
             (self._stderr,) = self._own(os.memfd_create("oneshot-stderr"))
             fds = (their_stdin, their_stdout, self._stderr)
-            self._process = spawn([str(path), "s3"], *fds)
+            self._process = spawn([str(path), header.subcommand], *fds)
             self._disown(their_stdin)  # the process holds its own copies
             self._disown(their_stdout)
             self._write(header.line())

@@ -33,6 +33,8 @@ class Sample:
     outcome: Outcome
     status: int | None
     """HTTP status, where a response began."""
+    grpc_status: int | None
+    """gRPC's status code, where the response said one; None of S3."""
     error: str | None
     """Why it is not ok, in a few words; None when it is."""
     object_bytes: int

@@ -32,6 +32,7 @@ __all__ = [
     "GrpcTarget",
     "NodeProcess",
     "Options",
+    "Replicas",
     "S3Target",
     "System",
     "SystemFailed",
@@ -41,6 +42,9 @@ __all__ = [
 
 Api = Literal["s3", "bob", "grpc"]
 """What is measured: S3, Bob's gRPC service, or whatever gRPC service a user brings."""
+
+Replicas = Callable[[bytes], tuple[str, ...] | None]
+"""Takes a key; returns the nodes that hold it, the first one first; None when that is not known."""
 
 _SPOKEN: dict[Api, str] = {
     "s3": "S3",
@@ -134,6 +138,10 @@ class Cluster(ABC):
         for node in self.nodes.values():
             node.check()
 
+    def remarks(self) -> list[str]:
+        """Return what of the cluster's state makes samples doubtful, for the bundle's warnings."""
+        return []
+
     def stop(self) -> None:
         """End every process now."""
         with suppress(MachineError):  # the lab has ended, and they with it
@@ -198,6 +206,10 @@ class System(ABC, Generic[O]):
     def find(self) -> Binary:
         """Return the binary on this machine. SystemMissing tells how to get it."""
 
+    def binary_for(self, options: O) -> Binary:  # noqa: ARG002 - for subclasses
+        """Return the binary to run with these options, which for most does not depend on them."""
+        return self.find()
+
     @property
     def how_to_get(self) -> str:
         """The command, or what else to do, that brings the binary to this machine."""
@@ -210,6 +222,10 @@ class System(ABC, Generic[O]):
     def api(self, options: O) -> Api:  # noqa: ARG002 - for subclasses
         """Return what is measured of the system with these options."""
         return "s3"
+
+    def replicas(self, plan: Plan, options: O) -> Replicas:  # noqa: ARG002 - for subclasses
+        """Return what tells the nodes that hold a key, as `Cluster.replicas` does, beforehand."""
+        return lambda _: None
 
     def parse_options(self, given: Mapping[str, object] | None = None) -> O:
         """Check options as a study gives them. UserError lists every mistake."""
@@ -248,7 +264,7 @@ class System(ABC, Generic[O]):
         UserError (topology), MachineError (what the store needs of the machine), and SystemFailed
         with the end of a log when a process dies or ``ready_timeout_s`` is over.
         """
-        binary = binary or self.find()
+        binary = binary or self.binary_for(options)
         self.check_topology(lab.plan, options)
         log_dir.mkdir(parents=True, exist_ok=True)
         cluster = self.configure(lab, options, binary, log_dir)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,6 +55,18 @@ def from_setting(name: str, read_version: Callable[[Path], str]) -> Binary | Non
             f"{variable} names {path}, which is not a program. "
             f"Correct it, or remove it from the environment to use the installed {name}."
         )
+    return Binary(path, read_version(path), sha256_of(path))
+
+
+def from_path(program: str, read_version: Callable[[Path], str]) -> Binary | None:
+    """Return the program of that name on PATH, None when there is none.
+
+    For what nobody can install from a registry. Its hash, in the bundle, tells which one it was.
+    """
+    found = shutil.which(program)
+    if found is None:
+        return None
+    path = Path(found).absolute()
     return Binary(path, read_version(path), sha256_of(path))
 
 

@@ -1,25 +1,29 @@
-"""What `wanlat systems list` and `wanlat systems install` do, by the names of systems."""
+"""What `wanlat systems list` and `wanlat systems install` do, by the names of systems and tools."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-from systems import registry
+from systems import grpcurl, registry
 from systems.base import System
+from systems.binary import Binary
 from systems.cache import Cache
 from systems.errors import SystemMissing
 from systems.install import Damaged, Installed, install
 from systems.progress import Reporter, reporter
+from systems.recipe import Recipe
 from topologies.errors import UserError
 from topologies.wording import listing
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One system, as it is on this machine. Absent things are None."""
+    """One system or tool, as it is on this machine. Absent things are None."""
 
+    kind: Literal["system", "tool"]
+    """A tool is no store: a client that wanlat can install to check with."""
     name: str
     title: str
     origin: str
@@ -44,24 +48,51 @@ def list_systems() -> list[Entry]:
     return [_entry(system) for system in registry.SYSTEMS.values()]
 
 
+def list_tools() -> list[Entry]:
+    """Look for every tool, likewise."""
+    found, problem = _look(grpcurl.find)
+    return [
+        Entry(
+            kind="tool",
+            name=grpcurl.NAME,
+            title=grpcurl.TITLE,
+            origin=grpcurl.ORIGIN,
+            pinned=grpcurl.RECIPE.version,
+            get=f"wanlat systems install {grpcurl.NAME}",
+            problem=problem,
+            **_facts(found),
+        )
+    ]
+
+
 def _entry(system: System[Any]) -> Entry:
-    found, problem = None, None
-    try:
-        found = system.find()
-    except (SystemMissing, Damaged) as error:
-        problem = str(error)
+    found, problem = _look(system.find)
     return Entry(
+        kind="system",
         name=system.name,
         title=system.title,
         origin=system.origin,
-        installed=found is not None,
-        version=found.version if found else None,
         pinned=system.recipe.version if system.recipe else None,
-        sha256=found.sha256 if found else None,
-        path=str(found.path) if found else None,
         get=system.how_to_get,
         problem=problem,
+        **_facts(found),
     )
+
+
+def _look(find: Callable[[], Binary]) -> tuple[Binary | None, str | None]:
+    try:
+        return find(), None
+    except (SystemMissing, Damaged) as error:
+        return None, str(error)
+
+
+def _facts(found: Binary | None) -> dict[str, Any]:
+    return {
+        "installed": found is not None,
+        "version": found.version if found else None,
+        "sha256": found.sha256 if found else None,
+        "path": str(found.path) if found else None,
+    }
 
 
 def install_systems(
@@ -72,17 +103,21 @@ def install_systems(
     Raises UserError for names that are unknown or not built this way, before anything starts;
     else what `systems.install.install` raises.
     """
-    recipes = []
-    for name in _each_once(names):
-        system = registry.get(name)
-        if system.recipe is None:
-            able = listing(s.name for s in registry.SYSTEMS.values() if s.recipe)
-            raise UserError(
-                f"{system.title} is not installed by this command, which builds {able}. "
-                f"To get it: {system.how_to_get}"
-            )
-        recipes.append(system.recipe)
+    recipes = [_recipe(name) for name in _each_once(names)]
     return install(recipes, cache or Cache.from_environment(), reports or reporter())
+
+
+def _recipe(name: str) -> Recipe:
+    if name == grpcurl.NAME:
+        return grpcurl.RECIPE
+    system = registry.get(name)
+    if system.recipe is None:
+        able = [each.name for each in registry.SYSTEMS.values() if each.recipe]
+        raise UserError(
+            f"{system.title} is not installed by this command, which builds "
+            f"{listing([*able, grpcurl.NAME])}. To get it: {system.how_to_get}"
+        )
+    return system.recipe
 
 
 def _each_once(names: Iterable[str]) -> list[str]:

@@ -7,10 +7,69 @@ Bob's API, is given the same one. So it is known beforehand whether a key is hel
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from systems.options import Options
+from topologies.errors import UserError
 
 if TYPE_CHECKING:
     from topologies.resolve import Node, Plan
+
+
+class PlacedOptions(Options):
+    """Options of a store whose keys are placed on vdisks."""
+
+    replication_factor: int | None = Field(default=None, ge=1)
+    """Replicas of every vdisk; default: three, or as many as there are nodes."""
+    quorum: int | None = Field(default=None, ge=1)
+    """Replicas that must have it before a write is acknowledged; default: a majority."""
+    vdisks: int | None = Field(default=None, ge=1)
+    """How many vdisks; default: as many as there are nodes."""
+
+    def layout(self, title: str, plan: Plan) -> Layout:
+        """Return what the options come to on a topology.
+
+        Raises UserError when there are too few nodes or replicas; ``title`` says of which store.
+        """
+        nodes = len(plan.nodes)
+        copies = min(3, nodes) if self.replication_factor is None else self.replication_factor
+        quorum = copies // 2 + 1 if self.quorum is None else self.quorum
+        if copies > nodes:
+            raise UserError(
+                f"{title} with replication_factor {copies} needs at least {copies} nodes, and "
+                f"topology {plan.name} has {nodes}. Lower it, or leave it out."
+            )
+        if quorum > copies:
+            raise UserError(
+                f"{title} with quorum {quorum} waits for more replicas than the {copies} that a "
+                f"vdisk has on topology {plan.name}. Lower it, or raise replication_factor."
+            )
+        return Layout(copies, quorum, vdisks(plan, copies, self.vdisks))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The vdisks of a cluster. ``vdisks`` has the nodes of each one's replicas, by its number."""
+
+    replication_factor: int
+    quorum: int
+    vdisks: tuple[tuple[str, ...], ...]
+
+    def replicas(self, key: bytes) -> tuple[str, ...]:
+        """Return the nodes that hold a key, the first one first."""
+        return self.vdisks[vdisk_of(key, len(self.vdisks))]
+
+    def effective(self) -> dict[str, Any]:
+        """Return it as options in effect, for a bundle."""
+        return {
+            "replication_factor": self.replication_factor,
+            "quorum": self.quorum,
+            "vdisks": len(self.vdisks),
+            "placement": [list(replicas) for replicas in self.vdisks],
+        }
 
 
 def vdisks(

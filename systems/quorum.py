@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
 from emulator.binaries import binary as built_program
+from systems import bob_api
 from systems.ask import ask
-from systems.base import Binary, Cluster, NodeProcess, S3Target, System
+from systems.ask_grpc import serves
+from systems.base import Api, Binary, Cluster, GrpcTarget, NodeProcess, Replicas, S3Target, System
 from systems.binary import first_line, from_setting
 from systems.errors import SystemMissing
-from systems.options import Options
+from systems.placement import Layout, PlacedOptions
 from systems.receipt import sha256_of
 from systems.secrets import derive
 from systems.wait import Wait
 from topologies.errors import MachineError, UserError
-from topologies.wording import did_you_mean
+from topologies.wording import did_you_mean, listing
 
 if TYPE_CHECKING:
     from emulator.lab import Lab
@@ -48,8 +50,11 @@ def _known_protocol(value: str) -> str:
     return value
 
 
-class QuorumOptions(Options):
-    """Options of the reference store."""
+class QuorumOptions(PlacedOptions):
+    """Options of the reference store; the vdisks' are of use to Bob's API alone."""
+
+    api: Literal["s3", "bob"] = "s3"
+    """What is measured. With ``bob`` it serves Bob's API, its keys placed as Bob's, beside S3."""
 
     protocol: Annotated[str, AfterValidator(_known_protocol)] = "leaderless"
     """``leaderless``, ``leader``, or ``rounds:K``: what a request waits for."""
@@ -91,9 +96,20 @@ class Quorum(System[QuorumOptions]):
             raise SystemMissing(str(error)) from error
         return Binary(path, read_version(path), sha256_of(path))
 
+    def api(self, options: QuorumOptions) -> Api:
+        """As the options say."""
+        return options.api
+
+    def replicas(self, plan: Plan, options: QuorumOptions) -> Replicas:
+        """Known of Bob's keys; S3's objects are on every node."""
+        if options.api == "s3":
+            return super().replicas(plan, options)
+        return options.layout(self.title, plan).replicas
+
     def check_topology(self, plan: Plan, options: QuorumOptions) -> None:
-        """A leader must be one of the nodes, and is of use to one protocol only."""
+        """A leader, and vdisks, must fit the topology, and are of use only where they are used."""
         super().check_topology(plan, options)
+        self._check_placement(plan, options)
         if options.leader is None:
             return
         names = [node.name for node in plan.nodes]
@@ -108,11 +124,31 @@ class Quorum(System[QuorumOptions]):
                 f"{plan.name}{did_you_mean(options.leader, names)}."
             )
 
+    def _check_placement(self, plan: Plan, options: QuorumOptions) -> None:
+        if options.api == "bob":
+            options.layout(self.title, plan)
+            if options.protocol != "leaderless":
+                raise UserError(
+                    f"Quorum has protocol `{options.protocol}` over S3 alone: with the option api "
+                    "`bob` every request goes straight to the key's vdisk. Leave out the one or "
+                    "the other."
+                )
+            return
+        idle = [name for name in PlacedOptions.model_fields if getattr(options, name) is not None]
+        if idle:
+            raise UserError(
+                f"Quorum has vdisks for Bob's API alone: set the option api to bob, or leave out "
+                f"{listing(idle)}. Over S3, every node holds every object."
+            )
+
     def effective(self, plan: Plan, options: QuorumOptions) -> dict[str, Any]:
-        """Fill in the leader, where there is one."""
-        if options.protocol != "leader":
-            return {"protocol": options.protocol}
-        return {"protocol": options.protocol, "leader": options.leader or plan.nodes[0].name}
+        """Fill in the vdisks, or the leader where there is one."""
+        if options.api == "bob":
+            return {"api": options.api, **options.layout(self.title, plan).effective()}
+        effective = {"api": options.api, "protocol": options.protocol}
+        if options.protocol == "leader":
+            effective["leader"] = options.leader or plan.nodes[0].name
+        return effective
 
     def configure(
         self, lab: Lab, options: QuorumOptions, binary: Binary, log_dir: Path
@@ -125,30 +161,69 @@ class Quorum(System[QuorumOptions]):
             common += ["--peer", f"{peer.name}={peer.address}:{PEER_PORT}"]
         if "leader" in effective:
             common += ["--leader", effective["leader"]]
+        layout = options.layout(self.title, lab.plan) if options.api == "bob" else None
+        if layout is not None:
+            common += ["--bob-quorum", str(layout.quorum)]
+            for replicas in layout.vdisks:
+                common += ["--vdisk", ",".join(replicas)]
         processes = []
         for node in lab.nodes:
             data, _ = self.home(node, "data")
             argv = [str(binary.path), "serve", "--name", node.name]
             argv += ["--data", str(data)]
             argv += ["--s3", f"{node.address}:{S3_PORT}"]
-            argv += ["--peer-listen", f"{node.address}:{PEER_PORT}", *common]
+            argv += ["--peer-listen", f"{node.address}:{PEER_PORT}"]
+            if layout is not None:
+                argv += ["--bob", f"{node.address}:{bob_api.PORT}"]
+            argv += common
             log = self.log(log_dir, node.name)
             processes.append(NodeProcess(self.title, node.name, argv, {}, log))
-        return QuorumCluster(self.name, lab, binary, effective, processes)
+        return QuorumCluster(self.name, lab, binary, effective, processes, layout)
 
 
 class QuorumCluster(Cluster):
-    """A running cluster of the reference store."""
+    """A running cluster of the reference store; with a layout it serves Bob's API too."""
+
+    def __init__(
+        self,
+        system: str,
+        lab: Lab,
+        binary: Binary,
+        options: dict[str, Any],
+        nodes: list[NodeProcess],
+        layout: Layout | None = None,
+    ) -> None:
+        super().__init__(system, lab, binary, options, nodes)
+        self.api: Api = "s3" if layout is None else "bob"
+        self.layout = layout
 
     def s3(self, node: str) -> S3Target:
         """Every node serves S3 with the same key."""
         address = self.lab.node(node).address
         return S3Target(address, S3_PORT, REGION, _ACCESS_KEY, _SECRET_KEY)
 
+    def grpc(self, node: str) -> GrpcTarget:
+        """Every node answers for every key, where Bob's API is served."""
+        if self.layout is None:
+            return super().grpc(node)
+        return GrpcTarget(
+            self.lab.node(node).address, bob_api.PORT, (bob_api.PROTO,), (bob_api.PROTO.parent,)
+        )
+
+    def replicas(self, key: bytes) -> tuple[str, ...] | None:
+        """The replicas of the vdisk of a key of Bob's."""
+        return None if self.layout is None else self.layout.replicas(key)
+
     def make_ready(self, wait: Wait) -> None:
         """Wait until every node has reached all others, and serves requests."""
         wait.each("peers", self._reaches_peers)
         wait.each("S3", self.lists_buckets)
+        if self.layout is not None:
+            wait.each("gRPC", self._pings)
+
+    def _pings(self, name: str) -> str | None:
+        serves(self.lab, name, bob_api.PORT, bob_api.PING)
+        return None
 
     def _reaches_peers(self, name: str) -> str | None:
         answer = ask(self.lab, name, HEALTH_PORT, "/healthz")

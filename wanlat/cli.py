@@ -11,6 +11,7 @@ from topologies.errors import WanlatError
 from topologies.version import VERSION
 from wanlat.commands import lab, systems, topology
 from wanlat.commands.calibrate import calibrate
+from wanlat.commands.crosscheck import crosscheck
 from wanlat.commands.doctor import doctor
 from wanlat.commands.report import report
 from wanlat.commands.run import run
@@ -30,6 +31,7 @@ app.command()(doctor)
 app.command()(calibrate)
 app.command()(run)
 app.command()(report)
+app.command()(crosscheck)
 
 
 def _version(wanted: bool) -> None:

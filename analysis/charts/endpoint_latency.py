@@ -12,36 +12,37 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.bundle import Bundle, Series
+from analysis.bundle import Bundle
 from analysis.charts import marks
-from analysis.charts.legend import LegendEntry
 from analysis.charts.rows import Cell, Row, Words, frame, mark_round_trips
 from analysis.charts.style import SeriesStyle, applied, styles
 from analysis.charts.wording import (
     EXTREMES_HEADER,
     extremes_cell,
-    legend_label,
+    legend_of,
     outcome_cell,
+    placement_sentences,
     places_for,
     rtt_sentence,
     subtitle,
 )
+from analysis.endpoints import row_names
 from analysis.names import (
     EN_DASH,
     count,
     display_system,
     format_ms,
     row_labels,
-    series_labels,
     shortened,
 )
 from analysis.notes import run_note
-from analysis.summary import EndpointSummary, Summary, ok_ms
+from analysis.placement import with_placement
+from analysis.summary import EndpointSummary, Group, Summary, grouped, ok_ms
 
 if TYPE_CHECKING:
     from analysis.statistics import Values
 
-    Samples = Mapping[tuple[Series, str], Values]
+    Samples = Mapping[Group, Values]
 
 _CUT_BEYOND = 10
 """Lone samples may stretch the axis this many times past the bulk; farther off, they are cut."""
@@ -58,8 +59,8 @@ def draw(bundle: Bundle, summary: Summary) -> Figure:
         if bundle.measured_rtt and bundle.measured_rtt.is_uniform:
             mark_round_trips(chart, bundle.measured_rtt.median_ms)
         for entry, centre in zip(summary.endpoints, chart.centres, strict=True):
-            values_ms = samples_ms[entry.series, entry.endpoint]
-            _draw_entry(chart.axes, entry, values_ms, looks[entry.series], centre)
+            look = looks[entry.series].at(entry.placement)
+            _draw_entry(chart.axes, entry, samples_ms[entry.group], look, centre)
     return chart.figure
 
 
@@ -96,16 +97,16 @@ def _draw_entry(
 
 
 def _samples_ms(bundle: Bundle) -> Samples:
-    grouped = bundle.measured.groupby(["system", "version", "endpoint"])
-    return {
-        (Series(str(system), str(version)), str(endpoint)): ok_ms(rows)
-        for (system, version, endpoint), rows in grouped
-    }
+    return {group: ok_ms(rows) for group, rows in grouped(bundle.measured).items()}
 
 
 def _rows(summary: Summary) -> list[Row]:
     labels = row_labels(summary.series)
-    return [Row(e.endpoint, labels[e.series], _cells(e)) for e in summary.endpoints]
+    names = row_names(summary.endpoint_names)
+    return [
+        Row(names[e.endpoint], with_placement(labels[e.series], e.placement), _cells(e))
+        for e in summary.endpoints
+    ]
 
 
 def _cells(entry: EndpointSummary) -> tuple[Cell, ...]:
@@ -123,15 +124,13 @@ def _cells(entry: EndpointSummary) -> tuple[Cell, ...]:
 
 
 def _words(bundle: Bundle, summary: Summary, samples_ms: Samples, limit: float) -> Words:
-    labels = series_labels(summary.series)
-    looks = styles(summary.series)
     return Words(
         title=f"Endpoint latency on {bundle.topology}",
         subtitle=subtitle(bundle),
         headers=("mean [95 %] ms", EXTREMES_HEADER, "requests"),
         x_label="latency of one request, ms",
         caption=_caption(bundle, summary, samples_ms, limit),
-        legend=tuple(LegendEntry(looks[one], legend_label(one, labels)) for one in summary.series),
+        legend=legend_of(summary),
     )
 
 
@@ -147,6 +146,7 @@ def _caption(
         f"{each} {noun} a bar, one request in flight. Bar: mean{black}. Dots: every sample. "
         "Thin line: smallest to greatest. Failures are in no bar and no figure.",
         rtt_sentence(bundle),
+        *placement_sentences(summary),
     ]
     beyond = sum(int((values_ms > limit).sum()) for values_ms in samples_ms.values())
     if beyond:

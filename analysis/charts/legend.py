@@ -81,9 +81,9 @@ def _draw_swatch(figure: Figure, at: tuple[float, float], entry: LegendEntry) ->
             transform=figure.dpi_scale_trans,
             marker=style.marker,
             markersize=4.5,
-            markerfacecolor=style.dark,
-            markeredgecolor="white",
-            markeredgewidth=0.5,
+            markerfacecolor=style.dot[0],
+            markeredgecolor=style.dot[1],
+            markeredgewidth=0.9 if style.is_remote else 0.5,
             linestyle="none",
         )
     )

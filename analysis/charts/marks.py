@@ -59,15 +59,16 @@ def draw_bar(
 def draw_strip(axes: Axes, values_ms: Values, centre: float, look: SeriesStyle) -> None:
     """Every sample that the axis reaches as a dot, in its order, spread over the upper part."""
     inside = values_ms <= axes.get_xlim()[1]
+    face, edge = look.dot
     ys = centre - _STRIP_ABOVE_IN + strip_offsets(values_ms.size) * _STRIP_IN
     axes.scatter(
         values_ms[inside],
         ys[inside],
         s=_dot_area(look.marker, values_ms.size),
         marker=look.marker,
-        color=look.dark,
-        edgecolors="white",
-        linewidths=0.2,
+        color=face,
+        edgecolors=edge,
+        linewidths=0.6 if look.is_remote else 0.2,
         alpha=0.85,
         zorder=3,
         clip_on=False,

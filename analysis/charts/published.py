@@ -35,6 +35,7 @@ from analysis.names import (
     shortened,
 )
 from analysis.notes import run_note
+from analysis.placement import with_placement
 from analysis.summary import EndpointSummary, Summary
 
 FIGURES = Path(__file__).parents[1] / "published" / "garage-endpoint-latency.csv"
@@ -118,7 +119,8 @@ def _lines(bundle: Bundle, summary: Summary) -> list[_Line]:
     labels = row_labels(summary.series)
     lines: list[_Line] = []
     for number, entry in enumerate(common):
-        lines.append(_our_line(entry, labels[entry.series]))
+        label = with_placement(labels[entry.series], entry.placement)
+        lines.append(_our_line(entry, label))
         following = common[number + 1 : number + 2]
         # Two versions of one system stand above the one figure that both are compared with.
         if not any(

@@ -58,7 +58,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One row: the group it belongs to, its own label, and a cell for each header."""
+    """One row: the group it belongs to, its own label, and a cell for each header.
+
+    The name of a group may have two lines, which is what one row has room for.
+    """
 
     group: str
     label: str
@@ -173,7 +176,8 @@ class _Layout:
         caption = [line for text in words.caption for line in wrapped(text, _TEXT_IN, ASIDE)]
         legend = legend_lines(words.legend, _MARGIN_IN, _WIDTH_IN - _MARGIN_IN)
         columns = [_column_width(header, rows, n) for n, header in enumerate(words.headers)]
-        left = _MARGIN_IN + max(text_width(row.group, GROUP) for row in rows) + _AXIS_GAP_IN
+        names = [line for row in rows for line in row.group.split("\n")]
+        left = _MARGIN_IN + max(text_width(name, GROUP) for name in names) + _AXIS_GAP_IN
         if _labels_differ(rows):
             left += _GAP_IN + max(text_width(row.label, LABEL) for row in rows)
         right = _MARGIN_IN + sum(column + _GAP_IN for column in columns)
@@ -236,7 +240,10 @@ def _write_beside(
     for edge, header in zip(edges, headers, strict=True):
         write(figure, (edge, layout.top + 0.06), header, ASIDE, ("right", "baseline"))
     for group, y in _group_middles(rows, layout.centres):
-        write(figure, (_MARGIN_IN, layout.top - y), group, GROUP, ("left", "center_baseline"))
+        names = group.split("\n")
+        for number, name in enumerate(names):
+            down = y + (number - (len(names) - 1) / 2) * _LINE_IN
+            write(figure, (_MARGIN_IN, layout.top - down), name, GROUP, ("left", "center_baseline"))
     show_labels = _labels_differ(rows)
     for row, centre in zip(rows, layout.centres, strict=True):
         y = layout.top - centre

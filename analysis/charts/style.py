@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from analysis.bundle import Series
 from analysis.errors import BundleError
+from analysis.placement import REMOTE
 
 DPI = 160
 
@@ -41,6 +42,7 @@ _COLOURS = {
 _SPARE_COLOURS = ("#117755", "#7a5fb0", "#5b8fd6", "#8a8a8a")
 _HATCHES = {"quorum": "", "minio": "////", "garage": "....", "bob": "xxxx"}
 _SPARE_HATCHES = ("----", "||||", "\\\\\\\\", "++++")
+_REMOTE_HATCH = "oo"
 _MARKERS = {"quorum": "o", "minio": "s", "garage": "^", "bob": "D"}
 _SPARE_MARKERS = ("v", "P", "X", "h")
 
@@ -67,11 +69,15 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """How one series looks. Colour, lightness, hatch and marker each tell series apart alone."""
+    """How one series looks. Colour, lightness, hatch and marker each tell series apart alone.
+
+    `is_remote` is the look of its remote requests: rings on the bar, and dots that are open.
+    """
 
     colour: str
     hatch: str
     marker: str
+    is_remote: bool = False
 
     @property
     def dark(self) -> str:
@@ -82,6 +88,15 @@ class SeriesStyle:
     def fill(self) -> str:
         """For bars, light enough for dots to be seen on it."""
         return mixed(self.colour, "#ffffff", 0.35)
+
+    @property
+    def dot(self) -> tuple[str, str]:
+        """Face and edge of a dot: open ones are remote."""
+        return ("white", self.dark) if self.is_remote else (self.dark, "white")
+
+    def at(self, placement: str) -> SeriesStyle:
+        """The look of requests of this `placement`: the same, but for remote ones."""
+        return replace(self, hatch=_REMOTE_HATCH, is_remote=True) if placement == REMOTE else self
 
 
 def styles(series: Sequence[Series]) -> dict[Series, SeriesStyle]:

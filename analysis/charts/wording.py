@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.bundle import Bundle, Series
+from analysis.bundle import Bundle
 from analysis.calibration import MeasuredRtt
+from analysis.charts.legend import LegendEntry
 from analysis.charts.rows import Cell
-from analysis.names import EN_DASH, count, format_ms, series_note
-from analysis.summary import EndpointSummary
+from analysis.charts.style import styles
+from analysis.names import EN_DASH, count, format_ms, series_labels, series_note
+from analysis.placement import LOCAL, MEANING, REMOTE, UNKNOWN, with_placement
+from analysis.summary import EndpointSummary, Summary
 
 EXTREMES_HEADER = f"min {EN_DASH} max ms"
 
@@ -60,10 +63,36 @@ def _over(rtt: MeasuredRtt) -> str:
     return f" over {count(rtt.pairs, 'ordered pair')}{spread}"
 
 
-def legend_label(series: Series, labels: Mapping[Series, str]) -> str:
-    """The label of `series` with what must be said beside it."""
-    note = series_note(series)
-    return f"{labels[series]} ({note})" if note else labels[series]
+def legend_of(summary: Summary) -> tuple[LegendEntry, ...]:
+    """An entry a series, and one more where it has remote bars, which look different.
+
+    Local bars and those of unknown placement look alike and are told apart at their rows; where
+    all of them are local, the legend says so too.
+    """
+    labels, looks = series_labels(summary.series), styles(summary.series)
+    entries = []
+    for one in summary.series:
+        placements = {entry.placement for entry in summary.endpoints if entry.series == one}
+        near = placements - {REMOTE}
+        shown = [near.pop() if len(near) == 1 else UNKNOWN] if near else []
+        shown += [REMOTE] if REMOTE in placements else []
+        note = f" ({series_note(one)})" if series_note(one) else ""
+        for placement in shown:
+            label = with_placement(labels[one], placement)
+            entries.append(LegendEntry(looks[one].at(placement), label + note))
+            note = ""  # said once
+    return tuple(entries)
+
+
+def placement_sentences(summary: Summary) -> list[str]:
+    """What the placements mean and how they are told apart; nothing where none is known."""
+    present = {entry.placement for entry in summary.endpoints}
+    sentences = {
+        MEANING: bool(present & {LOCAL, REMOTE}),
+        "Rings and open dots: remote.": REMOTE in present,
+        "A bar that says neither: no key, or its system does not tell.": UNKNOWN in present,
+    }
+    return [" ".join(s for s, holds in sentences.items() if holds)] if present - {UNKNOWN} else []
 
 
 def outcome_cell(entry: EndpointSummary) -> Cell:

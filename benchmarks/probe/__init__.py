@@ -1,1 +1,1 @@
-"""What the probe itself costs: oneshot beside a bare socket loop, boto3 and minio-py."""
+"""What the probe itself costs: oneshot beside bare loops and the usual clients."""

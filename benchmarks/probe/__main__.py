@@ -9,8 +9,8 @@ import random
 import sys
 from pathlib import Path
 
-from benchmarks.probe import results
-from benchmarks.probe.contenders import NullServer, contenders
+from benchmarks.probe import grpc_clients, results, s3_clients
+from benchmarks.probe.servers import NullServer
 from topologies.errors import WanlatError
 
 _HERE = Path(__file__).parent
@@ -30,8 +30,8 @@ def _compare(options: argparse.Namespace) -> int:
     # Everything on one core: waking another one that sleeps takes longer than the request itself,
     # and whether it comes to that is the scheduler's luck.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    with NullServer() as server:
-        entered = contenders(server)
+    with NullServer("null-server") as s3, NullServer("null-grpc") as bob:
+        entered = [*s3_clients.contenders(s3), *grpc_clients.contenders(bob)]
         times: dict[str, list[list[int]]] = {each.name: [] for each in entered}
         order = random.Random(options.seed)
         for done in range(options.rounds):
@@ -42,12 +42,10 @@ def _compare(options: argparse.Namespace) -> int:
                 end = "\n" if done + 1 == options.rounds else ""
                 print(f"\rround {done + 1} of {options.rounds}", end=end, file=sys.stderr)
     found = results.rows(entered, times)
-    report = results.document(found, options.rounds)
-    verdict = (
-        f"oneshot takes {report['ratio']} times the bare loop (may take {report['target_ratio']})"
-    )
+    targets = (*s3_clients.TARGETS, *grpc_clients.TARGETS)
+    report = results.document(found, targets, options.rounds)
     print(results.table(found), file=sys.stderr if options.json else sys.stdout)
-    print(f"\n{verdict}: {report['verdict']}", file=sys.stderr)
+    print(f"\n{results.verdicts(report)}", file=sys.stderr)
     if options.json:
         print(json.dumps(report, indent=2))
     if options.save:

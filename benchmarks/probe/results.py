@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.probe.contenders import OBJECT_BYTES, Contender
+from benchmarks.probe.contenders import Contender, Target
+from benchmarks.probe.servers import OBJECT_BYTES
 
-TARGET_RATIO = 1.5
-JUDGED = "oneshot, plan from a file"
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -57,21 +56,41 @@ def rows(contenders: Sequence[Contender], times: Mapping[str, Sequence[list[int]
     return made
 
 
-def document(found: Sequence[Row], rounds: int) -> dict[str, Any]:
+def document(found: Sequence[Row], targets: Sequence[Target], rounds: int) -> dict[str, Any]:
     """Return the JSON document of a comparison."""
-    judged = next(row for row in found if row.client == JUDGED)
+    held = [_held(target, found) for target in targets]
     return {
-        "format": 1,
+        "format": 2,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "kernel": platform.release(),
         "cpu": _cpu(),
         "object_bytes": OBJECT_BYTES,
         "rounds": rounds,
         "clients": [asdict(row) for row in found],
-        "target_ratio": TARGET_RATIO,
-        "ratio": judged.ratio,
-        "verdict": "pass" if judged.ratio <= TARGET_RATIO else "fail",
+        "targets": held,
+        "verdict": "pass" if all(each["verdict"] == "pass" for each in held) else "fail",
     }
+
+
+def _held(target: Target, found: Sequence[Row]) -> dict[str, Any]:
+    medians = {row.client: row.median_us for row in found}
+    ratio = medians[target.client] / medians[target.against]
+    return {
+        "client": target.client,
+        "against": target.against,
+        "ratio": round(ratio, 3),
+        "at_most": round(target.at_most, 3),
+        "verdict": "pass" if ratio <= target.at_most else "fail",
+    }
+
+
+def verdicts(report: Mapping[str, Any]) -> str:
+    """Return a line for each target: what was found, what may be, and whether it holds."""
+    return "\n".join(
+        f"{each['client']} takes {each['ratio']:.2f} times {each['against']} "
+        f"(may take {each['at_most']:.2f}): {each['verdict']}"
+        for each in report["targets"]
+    )
 
 
 def table(found: Sequence[Row]) -> str:

@@ -15,12 +15,27 @@ GARAGE = ("garage", "2.5.0")
 MINIO = ("minio", "v0.0.0-20260212201848-7aac2a2c5b7c")
 MINIO_RELEASE = ("minio", "RELEASE.2026-02-12T20-18-48Z")
 QUORUM = ("quorum", "0.1.0")
+BOB = ("bob", "2.1.0-alpha.12")
 ENDPOINTS = ("ListBuckets", "ListObjects", "GetObject", "PutObject", "RemoveObject")
+
+BOB_ENDPOINTS = ("Put", "Get", "Exist", "Delete", "Ping")
+BOTH = ("local", "remote")
+FOUR_SYSTEMS: dict[str, Any] = {
+    "systems": [GARAGE, MINIO, BOB, QUORUM],
+    "endpoints": {
+        **dict.fromkeys(("garage", "minio"), ENDPOINTS),
+        **dict.fromkeys(("bob", "quorum"), BOB_ENDPOINTS),
+    },
+    "placed": {"bob": BOTH, "quorum": BOTH},
+}
+"""Two stores that speak S3, and two that speak Bob's interface and tell where a key lies."""
 
 # Plausible round trips of 100 ms and the store's own time, an endpoint of a system.
 _ROUND_TRIPS = {
     "garage": {"ListBuckets": 0, "ListObjects": 2, "GetObject": 1, "PutObject": 1},
     "minio": {"ListBuckets": 1, "ListObjects": 2, "GetObject": 5, "PutObject": 11},
+    "bob": {"Put": 1, "Delete": 1, "Get": 0, "Exist": 0, "Ping": 0},
+    "quorum": {"Put": 1, "Delete": 1, "Get": 0, "Exist": 0, "Ping": 0},
 }
 
 
@@ -31,13 +46,14 @@ class MakeBundle(Protocol):
         self,
         *,
         systems: Sequence[tuple[str, str]] = ...,
-        endpoints: Sequence[str] = ...,
+        endpoints: Sequence[str] | Mapping[str, Sequence[str]] = ...,
+        placed: Mapping[str, Sequence[str]] | None = ...,
         n: int = ...,
         topology: str = ...,
         sites: int = ...,
         nodes_a_site: int = ...,
         failures: Mapping[tuple[str, str], tuple[int, int]] | None = ...,
-        values_ms: Mapping[tuple[str, str], Sequence[float]] | None = ...,
+        values_ms: Mapping[Any, Sequence[float]] | None = ...,
         as_lines: bool = ...,
         rtt_ms: float | None = ...,
         jitter_ms: float = ...,
@@ -50,13 +66,14 @@ def write_bundle(
     directory: Path,
     *,
     systems: Sequence[tuple[str, str]] = (GARAGE, MINIO),
-    endpoints: Sequence[str] = ENDPOINTS,
+    endpoints: Sequence[str] | Mapping[str, Sequence[str]] = ENDPOINTS,
+    placed: Mapping[str, Sequence[str]] | None = None,
     n: int = 100,
     topology: str = "five-sites",
     sites: int = 5,
     nodes_a_site: int = 1,
     failures: Mapping[tuple[str, str], tuple[int, int]] | None = None,
-    values_ms: Mapping[tuple[str, str], Sequence[float]] | None = None,
+    values_ms: Mapping[Any, Sequence[float]] | None = None,
     as_lines: bool = False,
     rtt_ms: float | None = 100.0,
     jitter_ms: float = 20.0,
@@ -65,27 +82,39 @@ def write_bundle(
     """Write a bundle of `n` measured samples an endpoint of each system into `directory`.
 
     `failures` gives (fail, unknown) for (system, endpoint); `values_ms` latencies to use instead
-    of made-up ones; `rtt_ms` None leaves calibration out; `manifest` overrides its keys.
+    of made-up ones, of (system, endpoint, placement) where there is one; `rtt_ms` None leaves
+    calibration out; `manifest` overrides its keys.
+
+    `endpoints` may differ by system. `placed` gives the placements of the keys of a system;
+    without it there is no such column, as in bundles from before it was recorded.
     """
     rng = np.random.default_rng(20260101)
+    of_system = {
+        system: tuple(endpoints[system] if isinstance(endpoints, Mapping) else endpoints)
+        for system, _ in systems
+    }
     rows: list[dict[str, Any]] = []
     for system, version in systems:
         made = []
-        for endpoint in endpoints:
-            latencies = (values_ms or {}).get((system, endpoint))
+        for endpoint, placement in _measured(of_system[system], system, placed):
+            known = () if placement in (None, "unknown") else (placement,)
+            latencies = (values_ms or {}).get((system, endpoint, *known))
             if latencies is None:
-                latencies = _latencies(
-                    rng, system, endpoint, n, rtt_ms or 0.0, jitter_ms if rtt_ms else 0
-                )
-            made += _rows(system, version, topology, endpoint, latencies, rtt_ms)
-            made += _warm_up(system, version, topology, endpoint)
+                network_ms = (rtt_ms or 0.0, jitter_ms if rtt_ms else 0)
+                latencies = _latencies(rng, system, endpoint, placement, n, *network_ms)
+            rows_of_one = _rows(system, version, topology, endpoint, latencies, rtt_ms)
+            rows_of_one += _warm_up(system, version, topology, endpoint)
+            column = {} if placement is None else {"placement": placement}
+            made += [row | column for row in rows_of_one]
+        for endpoint in of_system[system]:
             fail, unknown = (failures or {}).get((system, endpoint), (0, 0))
             _spoil(made, endpoint, fail, unknown)
         order = rng.permutation(len(made))
         rows += [{**made[i], "seq": seq} for seq, i in enumerate(order)]
+    studied = list(dict.fromkeys(name for names in of_system.values() for name in names))
     (directory / "manifest.json").write_text(
         json.dumps(
-            {**_manifest(systems, endpoints, topology, sites, nodes_a_site), **(manifest or {})}
+            {**_manifest(systems, studied, topology, sites, nodes_a_site), **(manifest or {})}
         )
     )
     if rtt_ms is not None:
@@ -101,10 +130,30 @@ def write_bundle(
         pd.DataFrame.from_records(rows).to_parquet(directory / "samples.parquet")
 
 
+def _measured(
+    endpoints: Sequence[str], system: str, placed: Mapping[str, Sequence[str]] | None
+) -> list[tuple[str, str | None]]:
+    """Each of `endpoints` with each placement of its keys: Ping has none, nor what is no column."""
+    if placed is None:
+        return [(endpoint, None) for endpoint in endpoints]
+    return [
+        (endpoint, placement)
+        for endpoint in endpoints
+        for placement in (("unknown",) if endpoint == "Ping" else placed.get(system, ("unknown",)))
+    ]
+
+
 def _latencies(
-    rng: np.random.Generator, system: str, endpoint: str, n: int, rtt_ms: float, jitter_ms: float
+    rng: np.random.Generator,
+    system: str,
+    endpoint: str,
+    placement: str | None,
+    n: int,
+    rtt_ms: float,
+    jitter_ms: float,
 ) -> list[float]:
     trips = _ROUND_TRIPS.get(system, {}).get(endpoint, 12 if system == "minio" else 2)
+    trips = max(trips, 1) if placement == "remote" else trips
     network = rng.uniform(rtt_ms - jitter_ms, rtt_ms + jitter_ms, (n, trips)).sum(axis=1)
     own = 1.0 + rng.lognormal(0.5, 0.6, n) + 60 * (rng.random(n) < 0.03)
     return [float(v) for v in network + own]

@@ -6,7 +6,7 @@ import io
 
 import pytest
 from rich.console import Console
-from synthetic_bundles import GARAGE, MINIO, QUORUM, MakeBundle
+from synthetic_bundles import BOB, BOTH, FOUR_SYSTEMS, GARAGE, MINIO, QUORUM, MakeBundle
 
 from analysis.bundle import read_bundle
 from analysis.summary import Summary, summarize
@@ -81,3 +81,52 @@ def test_markdown_is_the_same_table(make_bundle: MakeBundle) -> None:
 def test_markdown_survives_a_pipe_in_a_name(make_bundle: MakeBundle) -> None:
     text = markdown_table(summarize(read_bundle(make_bundle(systems=[("a|b", "1")]))))
     assert r"a\|b 1" in text
+
+
+def test_placement_has_a_column_only_where_some_is_known(make_bundle: MakeBundle) -> None:
+    old = summarize(read_bundle(make_bundle(name="old")))
+    for text in (markdown_table(old), printed(old, 160), printed(old, 80)):
+        assert "placement" not in text
+    placed = summarize(read_bundle(make_bundle(name="placed", **FOUR_SYSTEMS)))
+    for text in (markdown_table(placed), printed(placed, 160), printed(placed, 80)):
+        assert "placement" in text
+
+
+def test_every_row_says_its_own_endpoint_and_placement(make_bundle: MakeBundle) -> None:
+    summary = summarize(read_bundle(make_bundle(**FOUR_SYSTEMS)))
+    lines = [line for line in markdown_table(summary).splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 2 * 5 + 2 * 9
+    assert lines[0].startswith("| system | endpoint | placement | n |")
+    assert lines[1].startswith("| --- | --- | --- | ---: |")
+    get = [line.split(" | ")[:3] for line in lines if "Get" in line]
+    assert get == [
+        ["| Garage 2.5.0", "GetObject", "unknown"],
+        ["| MinIO 2026-02-12", "GetObject", "unknown"],
+        ["| Bob 2.1.0-alpha.12", "Get", "local"],
+        ["| Bob 2.1.0-alpha.12", "Get", "remote"],
+        ["| quorum 0.1.0", "Get", "local"],
+        ["| quorum 0.1.0", "Get", "remote"],
+    ]
+
+
+def test_rows_that_correspond_are_not_set_apart(make_bundle: MakeBundle) -> None:
+    text = printed(summarize(read_bundle(make_bundle(**FOUR_SYSTEMS))), 160)
+    body = text.split("─\n")[1].split("•")[0]
+    lines = [line.rstrip() for line in body.splitlines()]
+    blocks = "\n".join(lines).strip().split("\n\n")
+    assert [len(block.splitlines()) for block in blocks] == [2, 2, 6, 6, 6, 4, 2]
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 92, 100, 120, 160])
+def test_no_digit_is_lost_with_placements(make_bundle: MakeBundle, width: int) -> None:
+    path = make_bundle(systems=[MINIO, BOB], endpoints=["Get", "Delete"], placed={"bob": BOTH})
+    summary = summarize(read_bundle(path))
+    wide, narrow = printed(summary, 300), printed(summary, width)
+    assert sorted(c for c in narrow if c.isdigit()) == sorted(c for c in wide if c.isdigit())
+    assert max(len(line.rstrip()) for line in narrow.splitlines()) <= width
+
+
+def test_words_are_whole_at_80_columns_with_placements(make_bundle: MakeBundle) -> None:
+    words = printed(summarize(read_bundle(make_bundle(**FOUR_SYSTEMS))), 80).split()
+    assert {"RemoveObject", "ListBuckets", "local", "remote", "unknown", "placement"} <= set(words)
+    assert words.count("Exist") == 4

@@ -6,42 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-TOPOLOGY = """
-name: small
-sites: [{name: dc1, nodes: [n1]}, {name: dc2, nodes: [n2]}, {name: dc3, nodes: [n3]}]
-links: {default: {rtt: RTT}}
-"""
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "wanlat.cli", *arguments]
-
-
-def topology(directory: Path, rtt: str = "20ms") -> str:
-    file = directory / "small.yaml"
-    file.write_text(TOPOLOGY.replace("RTT", rtt))
-    return str(file)
-
-
-def study(directory: Path, text: str) -> str:
-    topology(directory)
-    file = directory / "study.yaml"
-    file.write_text("name: test\ntopology: small.yaml\nseed: 7\n" + text)
-    return str(file)
-
-
-def medians(bundle: Path) -> dict[str, float]:
-    samples = pd.read_parquet(bundle / "samples.parquet")
-    measured = samples[(samples.phase == "measure") & (samples.outcome == "ok")]
-    values = measured.groupby("endpoint").total_ns.median() / 1e6
-    return {str(name): float(value) for name, value in values.items()}
+from tests.experiments.commands import command, medians, study, topology
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +52,8 @@ def test_the_manifest_says_what_was_measured_on_what(bundle: Path) -> None:
     (system,) = manifest["systems"]
     assert system["name"] == "quorum"
     assert len(system["sha256"]) == 64
+    assert system["api"] == "s3"
+    assert len(system["endpoints"]) == 5
     assert manifest["tcp"]["slow_start_after_idle"] in (0, 1)
     assert manifest["topology"]["name"] == "small"
 
@@ -91,6 +64,8 @@ def test_every_sample_is_there_with_its_phase(bundle: Path) -> None:
     assert set(counted["measure"]) == {20}
     assert set(counted["warmup"]) == {5}
     assert set(samples.outcome) == {"ok"}
+    assert set(samples.placement) == {"unknown"}
+    assert samples.grpc_status.isna().all()
     assert set(samples.rtt_ms) == {20.0}
     # One request in flight, never two: each starts after the one before has ended.
     ordered = samples.sort_values("start_ns")
@@ -104,13 +79,13 @@ def test_one_round_trip_costs_one_round_trip(bundle: Path) -> None:
 
 
 def test_the_order_is_shuffled_and_the_seed_gives_it_again(bundle: Path) -> None:
-    from probes.plan import endpoint_plan
+    from probes.s3_plan import s3_plan
 
     samples = pd.read_parquet(bundle / "samples.parquet")
     order = list(samples[samples.phase == "measure"].endpoint)
-    study = json.loads((bundle / "manifest.json").read_text())["study"]
-    plan = endpoint_plan(
-        study["endpoints"], samples=20, warmup=5, object_bytes=1024, seed=42, bucket="wanlat"
+    (system,) = json.loads((bundle / "manifest.json").read_text())["systems"]
+    plan = s3_plan(
+        system["endpoints"], samples=20, warmup=5, object_bytes=1024, seed=42, bucket="wanlat"
     )
     assert order == [request.endpoint for request in plan.measure]
     assert order != sorted(order)

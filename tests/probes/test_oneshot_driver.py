@@ -16,12 +16,13 @@ import pytest
 from probes import oneshot
 from probes.errors import ProbeFailed
 from probes.oneshot import Oneshot, prepare, run_plan, run_requests
-from probes.plan import EndpointName, PlanHeader, Request, endpoint_plan
+from probes.plan import PlanHeader, Request
 from probes.process import Process, spawn_here
 from probes.records import Sample
+from probes.s3_plan import S3Endpoint, s3_plan
 from topologies.errors import MachineError, RunFailed
 
-S3: list[EndpointName] = [
+S3: list[S3Endpoint] = [
     "ListBuckets",
     "ListObjects",
     "GetObject",
@@ -80,8 +81,13 @@ def open_files() -> list[str]:
     return sorted(names)
 
 
-def ignore(_: Sample) -> None:
+def ignore(_: Request, _sample: Sample) -> None:
     """Take a sample and forget it."""
+
+
+def into(samples: list[Sample]) -> oneshot.OnSample:
+    """Collect the samples."""
+    return lambda _, sample: samples.append(sample)
 
 
 def lists(count: int) -> list[Request]:
@@ -97,9 +103,9 @@ def script(tmp_path: Path, text: str) -> Path:
 
 def test_a_whole_plan_succeeds_in_order(null_server: StartServer, spawn: Spawned) -> None:
     server = null_server("--memory")
-    plan = endpoint_plan(S3, samples=10, warmup=2, object_bytes=3000, seed=1, bucket="b")
+    plan = s3_plan(S3, samples=10, warmup=2, object_bytes=3000, seed=1, bucket="b")
     samples: list[Sample] = []
-    run_plan(spawn, server.header, plan, samples.append)
+    run_plan(spawn, server.header, plan, into(samples))
     assert [sample.error for sample in samples if sample.outcome != "ok"] == []
     measured = [sample for sample in samples if sample.phase != "prepare"]
     assert [s.seq for s in measured] == [r.seq for r in (*plan.warmup, *plan.measure)]
@@ -112,7 +118,7 @@ def test_preparing_is_parallel_and_measuring_is_not(
     null_server: StartServer, spawn: Spawned
 ) -> None:
     server = null_server("--memory")
-    plan = endpoint_plan(["GetObject"], samples=40, warmup=1, object_bytes=10, seed=1, bucket="b")
+    plan = s3_plan(["GetObject"], samples=40, warmup=1, object_bytes=10, seed=1, bucket="b")
     run_plan(spawn, server.header, plan, ignore)
     journal = server.journal()
     prepared = {r["connection"] for r in journal if r["method"] == "PUT" and "get/" in r["target"]}
@@ -136,21 +142,21 @@ def test_a_sample_arrives_while_the_plan_still_runs(
             made += 1
             yield request
 
-    run_requests(spawn, server.header, requests(), lambda sample: seen.append(made - sample.seq))
+    run_requests(spawn, server.header, requests(), lambda _, sample: seen.append(made - sample.seq))
     assert len(seen) == 20
     assert set(seen) == {1}
 
 
 def test_an_outcome_that_is_not_ok_is_a_sample_and_not_an_error(spawn: Spawned) -> None:
     samples: list[Sample] = []
-    run_requests(spawn, NOWHERE, lists(2), samples.append)
+    run_requests(spawn, NOWHERE, lists(2), into(samples))
     assert [(sample.outcome, sample.error) for sample in samples] == [("fail", "refused")] * 2
 
 
 def test_an_interrupt_ends_the_process_at_once(null_server: StartServer, spawn: Spawned) -> None:
     server = null_server("--answer", "ok", "--answer", "never")
 
-    def interrupt(sample: Sample) -> None:
+    def interrupt(request: Request, sample: Sample) -> None:
         raise KeyboardInterrupt
 
     started = time.monotonic()
@@ -165,7 +171,7 @@ def test_a_killed_process_fails_the_run_and_says_by_what(
 ) -> None:
     server = null_server()
 
-    def kill(sample: Sample) -> None:
+    def kill(request: Request, sample: Sample) -> None:
         os.kill(spawn.pids[-1], signal.SIGKILL)
 
     with pytest.raises(ProbeFailed, match="was ended by signal 9"):
@@ -247,7 +253,7 @@ def test_preparing_tries_again_what_a_store_refuses_at_first(
     server = null_server(*refusal, *refusal, "--answer", "ok")
     samples: list[Sample] = []
     bucket = [Request(0, "prepare", "CreateBucket", "b")]
-    prepare(spawn, server.header, bucket, samples.append)
+    prepare(spawn, server.header, bucket, into(samples))
     assert [sample.outcome for sample in samples] == ["ok"], "delivered once"
     assert len(server.journal()) == 3
 
@@ -268,7 +274,7 @@ def test_a_bucket_that_is_there_already_is_fine(null_server: StartServer, spawn:
     samples: list[Sample] = []
     for _ in range(2):
         bucket = [Request(0, "prepare", "CreateBucket", "b")]
-        prepare(spawn, server.header, bucket, samples.append)
+        prepare(spawn, server.header, bucket, into(samples))
     assert [sample.error for sample in samples] == [None, "http 409 BucketAlreadyOwnedByYou"]
 
 

@@ -41,7 +41,8 @@ def asking(wan: Impairment) -> Iterator[Ask]:
         def ask(requests: list[Request], **changes: object) -> list[Sample]:
             samples: list[Sample] = []
             changed = replace(header, **changes)  # type: ignore[arg-type]
-            run_requests(in_lab(lab, "n1"), changed, requests, samples.append)
+            spawn = in_lab(lab, "n1")
+            run_requests(spawn, changed, requests, lambda _, sample: samples.append(sample))
             return samples
 
         try:

@@ -22,6 +22,7 @@ RECORD: dict[str, Any] = {
     "elapsed_ns": 30_000_000_000,
     "outcome": "unknown",
     "status": None,
+    "grpc_status": None,
     "error": "timeout (first byte)",
     "object_bytes": 0,
     "sha256": None,

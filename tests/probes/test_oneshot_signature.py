@@ -37,7 +37,7 @@ def test_botocore_signs_each_request_alike(
 ) -> None:
     server = null_server()
     header = replace(server.header, connection=connection)
-    run_requests(spawn_here, header, REQUESTS, lambda _: None)
+    run_requests(spawn_here, header, REQUESTS, lambda *_: None)
     arrived = server.journal()
     assert len(arrived) == len(REQUESTS)
     for request in arrived:

@@ -15,7 +15,7 @@ from systems.cache import Cache
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     """An empty cache that is also the one the environment names."""
     monkeypatch.setenv("WANLAT_CACHE", str(tmp_path / "cache"))
-    for name in ("GARAGE", "MINIO", "QUORUM"):
+    for name in ("GARAGE", "MINIO", "QUORUM", "BOB", "GRPCURL"):
         monkeypatch.delenv(f"WANLAT_{name}_BINARY", raising=False)
     return Cache.from_environment()
 

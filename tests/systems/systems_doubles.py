@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -29,13 +30,13 @@ from systems.progress import PlainReporter
 from systems.recipe import Place, Recipe, Step
 from systems.tools import Tool
 from systems.wait import Wait
-from topologies.resolve import Node, Plan, Site
+from topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
 
 # -- a lab without namespaces ---------------------------------------------------------------
 
 
-def plan_of(*sites: int, name: str = "stand-in") -> Plan:
-    """A plan with so many nodes in each site, on loopback addresses."""
+def plan_of(*sites: int, name: str = "stand-in", rtt_ms: int = 0) -> Plan:
+    """A plan with so many nodes in each site, on loopback addresses, and that RTT between sites."""
     made: list[Site] = []
     count = 0
     for index, size in enumerate(sites, start=1):
@@ -44,7 +45,10 @@ def plan_of(*sites: int, name: str = "stand-in") -> Plan:
         count += size
         nodes = tuple(Node(f"n{k}", site, f"127.0.1.{k}") for k in range(first + 1, count + 1))
         made.append(Site(site, index, "127.0.0.0/8", "127.0.0.1", nodes))
-    return Plan(name, tuple(made), tuple(n for s in made for n in s.nodes), (), ())
+    none, half = Impairment(), Impairment(delay_ns=rtt_ms * 10**6 // 2)
+    lan = tuple(LanLink(n.name, site.name, none, none) for site in made for n in site.nodes)
+    wan = tuple(WanLink(a.name, b.name, half, half) for a, b in combinations(made, 2))
+    return Plan(name, tuple(made), tuple(n for s in made for n in s.nodes), lan, wan)
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,11 @@ class StandInLab:
         process = StandInProcess(child)
         self.spawned.append(process)
         return process
+
+    def connect(
+        self, node: str, address: tuple[str, int], timeout_s: float = 10.0
+    ) -> socket.socket:
+        return socket.create_connection(address, timeout_s)
 
     def http(
         self, node: str, host: str, port: int, timeout_s: float = 10.0

@@ -9,7 +9,7 @@ import pytest
 from systems_doubles import plain_reporter
 
 from systems.cache import Cache
-from systems.catalogue import install_systems, list_systems
+from systems.catalogue import install_systems, list_systems, list_tools
 from systems.receipt import Receipt, sha256_of
 from topologies.errors import MachineError, UserError
 
@@ -29,16 +29,21 @@ def test_every_system_is_listed_with_how_to_get_it(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("WANLAT_BIN_DIR", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
     entries = {entry.name: entry for entry in list_systems()}
     assert {name: entry.installed for name, entry in entries.items()} == {
         "quorum": False,
         "garage": False,
         "minio": False,
+        "bob": False,
+        "service": False,
     }
     assert entries["garage"].get == "wanlat systems install garage"
     assert entries["garage"].pinned == "2.5.0"
     assert entries["minio"].pinned == PINNED_MINIO
     assert entries["quorum"].get == "make build"
+    assert "https://github.com/qoollo/bob" in entries["bob"].get
+    assert "command" in entries["service"].get
     assert "not on this machine" in (entries["minio"].problem or "")
 
 
@@ -61,6 +66,7 @@ def test_a_damaged_system_is_listed_as_absent_with_the_problem(cache: Cache) -> 
 def test_the_list_is_json(cache: Cache) -> None:
     keys = set(json.loads(json.dumps([entry.as_json() for entry in list_systems()]))[0])
     assert keys == {
+        "kind",
         "name",
         "title",
         "origin",
@@ -81,8 +87,30 @@ def test_unknown_names_are_refused_before_anything_is_built(cache: Cache) -> Non
 
 
 def test_the_reference_store_is_not_installed_by_this_command(cache: Cache) -> None:
-    with pytest.raises(UserError, match=r"builds garage and minio\. To get it: make build"):
+    with pytest.raises(UserError, match=r"builds garage, minio and grpcurl\. To get it: make"):
         install_systems(["quorum"], plain_reporter())
+
+
+def test_bob_is_not_installed_by_this_command_and_says_where_it_comes_from(cache: Cache) -> None:
+    with pytest.raises(
+        UserError, match=r"Bob is not installed .*github\.com/qoollo/bob.*--bobd PATH"
+    ):
+        install_systems(["bob"], plain_reporter())
+
+
+def test_a_tool_is_listed_apart_and_installed_likewise(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (absent,) = list_tools()
+    assert (absent.kind, absent.name, absent.installed) == ("tool", "grpcurl", False)
+    assert (absent.pinned, absent.get) == ("v1.9.4", "wanlat systems install grpcurl")
+    assert "grpcurl" not in [entry.name for entry in list_systems()]
+    with pytest.raises(MachineError, match=r"grpcurl v1\.9\.4 needs `go`"):
+        install_systems(["grpcurl"], plain_reporter())
+    path = pretend_installed(cache, "grpcurl", "v1.9.4")
+    (there,) = list_tools()
+    assert (there.version, there.path) == ("v1.9.4", str(path))
 
 
 def test_without_any_toolchain_every_real_recipe_says_what_is_missing(

@@ -11,7 +11,8 @@ import pytest
 from systems_doubles import StandInLab, plan_of
 
 from systems import registry
-from systems.base import Binary, Cluster
+from systems.base import Api, Binary, Cluster
+from topologies.errors import UserError
 
 BINARY = Binary(Path("/opt/store"), "9.9", "f" * 64)
 
@@ -132,9 +133,88 @@ def test_quorum_lists_all_peers_alike_on_every_node(lab: StandInLab, tmp_path: P
 def test_quorum_is_led_by_the_first_node_unless_told(lab: StandInLab, tmp_path: Path) -> None:
     cluster = configure(lab, "quorum", tmp_path, protocol="leader")
     assert list(cluster.nodes["n3"].argv)[-2:] == ["--leader", "n1"]
-    assert cluster.options == {"protocol": "leader", "leader": "n1"}
+    assert cluster.options == {"api": "s3", "protocol": "leader", "leader": "n1"}
     cluster = configure(lab, "quorum", tmp_path, protocol="leader", leader="n2")
     assert list(cluster.nodes["n3"].argv)[-2:] == ["--leader", "n2"]
+
+
+def test_quorum_serves_bob_s_api_when_asked_with_its_vdisks_on_every_node(
+    tmp_path: Path,
+) -> None:
+    lab = StandInLab(plan_of(2, 2), tmp_path / "nodes")
+    cluster = configure(lab, "quorum", tmp_path, api="bob", replication_factor=2, quorum=1)
+    for name, process in cluster.nodes.items():
+        line = list(process.argv)
+        given = [line[at + 1] for at, word in enumerate(line) if word == "--vdisk"]
+        assert given == ["n1,n3", "n2,n4", "n3,n1", "n4,n2"]
+        assert line[line.index("--bob") + 1] == f"{lab.node(name).address}:20000"
+        assert line[line.index("--bob-quorum") + 1] == "1"
+    assert cluster.options == {
+        "api": "bob",
+        "replication_factor": 2,
+        "quorum": 1,
+        "vdisks": 4,
+        "placement": [["n1", "n3"], ["n2", "n4"], ["n3", "n1"], ["n4", "n2"]],
+    }
+
+
+def test_quorum_s_s3_is_as_ever_without_that(lab: StandInLab, tmp_path: Path) -> None:
+    cluster = configure(lab, "quorum", tmp_path)
+    assert not any(word.startswith(("--bob", "--vdisk")) for word in cluster.nodes["n1"].argv)
+    assert cluster.options == {"api": "s3", "protocol": "leaderless"}
+
+
+APIS: list[tuple[str, dict[str, object], Api]] = [
+    ("garage", {}, "s3"),
+    ("minio", {}, "s3"),
+    ("quorum", {}, "s3"),
+    ("quorum", {"api": "bob"}, "bob"),
+    ("bob", {}, "bob"),
+    ("service", {"command": ["x"]}, "grpc"),
+]
+
+
+@pytest.mark.parametrize(("system", "options", "api"), APIS)
+def test_what_is_measured_is_known_beforehand(
+    lab: StandInLab, tmp_path: Path, system: str, options: dict[str, object], api: Api
+) -> None:
+    known = registry.get(system)
+    assert known.api(known.parse_options(options)) == api
+    assert configure(lab, system, tmp_path, **options).api == api
+
+
+@pytest.mark.parametrize(("system", "options", "api"), APIS)
+def test_who_holds_a_key_is_known_beforehand_or_not_at_all(
+    lab: StandInLab, tmp_path: Path, system: str, options: dict[str, object], api: Api
+) -> None:
+    known = registry.get(system)
+    beforehand = known.replicas(lab.plan, known.parse_options(options))
+    cluster = configure(lab, system, tmp_path, **options)
+    for first in range(6):
+        key = bytes([first, 0, 0, 0, 0, 0, 0, 0])
+        assert beforehand(key) == cluster.replicas(key)
+        if api == "bob":
+            assert cluster.replicas(key) == tuple(cluster.options["placement"][first % 3])
+        else:
+            assert cluster.replicas(key) is None
+
+
+def test_a_system_says_what_it_does_not_speak(lab: StandInLab, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"bob does not speak S3 .* speaks Bob's gRPC API"):
+        configure(lab, "bob", tmp_path).s3("n1")
+    for system in ("garage", "minio", "quorum"):
+        with pytest.raises(UserError, match=rf"{system} does not speak gRPC .* it speaks S3\."):
+            configure(lab, system, tmp_path).grpc("n1")
+    with pytest.raises(UserError, match=r"service does not speak S3"):
+        configure(lab, "service", tmp_path, command=["x"]).s3("n1")
+
+
+def test_quorum_with_bob_s_api_speaks_both(lab: StandInLab, tmp_path: Path) -> None:
+    cluster = configure(lab, "quorum", tmp_path, api="bob")
+    assert cluster.s3("n2").port == 9000
+    assert (cluster.grpc("n2").host, cluster.grpc("n2").port) == ("127.0.1.2", 20000)
+    assert [proto.name for proto in cluster.grpc("n2").protos] == ["bob.proto"]
+    assert cluster.grpc("n2").protos[0].is_file()
 
 
 @pytest.mark.parametrize("system", registry.names())

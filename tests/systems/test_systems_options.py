@@ -51,7 +51,9 @@ def test_other_protocols_are_refused_with_those_that_exist(protocol: str) -> Non
 
 
 def test_an_unknown_system_names_those_that_exist() -> None:
-    with pytest.raises(UserError, match=r"did you mean `garage`\?.*knows quorum, garage and minio"):
+    with pytest.raises(
+        UserError, match=r"did you mean `garage`\?.*knows quorum, garage, minio, bob and service"
+    ):
         registry.get("garbage")
     with pytest.raises(UserError, match=r"no system `x`\. wanlat knows"):
         registry.get("x")

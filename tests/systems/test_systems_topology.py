@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 
 import pytest
 from systems_doubles import plan_of
@@ -15,6 +16,9 @@ from topologies.errors import MachineError, UserError
 def check(system: str, nodes: int, **options: object) -> None:
     known = registry.get(system)
     known.check_topology(plan_of(nodes), known.parse_options(options))
+
+
+PLACED = [("bob", {}), ("quorum", {"api": "bob"})]
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 5, 6, 256])
@@ -74,6 +78,51 @@ def test_quorum_leader_must_be_a_node_and_of_use() -> None:
         check("quorum", 3, protocol="leader", leader="n9")
     with pytest.raises(UserError, match=r"leave out the option leader"):
         check("quorum", 3, leader="n1")
+
+
+@pytest.mark.parametrize(("system", "options"), PLACED)
+def test_each_replica_of_a_vdisk_needs_a_node(system: str, options: dict[str, str]) -> None:
+    check(system, 1, **options)
+    check(system, 3, **options, replication_factor=3)
+    with pytest.raises(UserError, match=r"replication_factor 4 needs at least 4 nodes.*has 3"):
+        check(system, 3, **options, replication_factor=4)
+
+
+@pytest.mark.parametrize(("system", "options"), PLACED)
+def test_a_write_cannot_wait_for_more_replicas_than_there_are(
+    system: str, options: dict[str, str]
+) -> None:
+    check(system, 5, **options, quorum=3)
+    with pytest.raises(UserError, match=r"quorum 4 waits for more replicas than the 3"):
+        check(system, 5, **options, quorum=4)
+    with pytest.raises(UserError, match=r"quorum 2 waits for more replicas than the 1"):
+        check(system, 1, **options, quorum=2)
+
+
+def test_bob_must_wait_longer_than_a_round_trip() -> None:
+    bob = registry.get("bob")
+    plan = plan_of(1, 1, rtt_ms=200)
+    bob.check_topology(plan, bob.parse_options({"operation_timeout": "201ms"}))
+    with pytest.raises(UserError, match=r"operation_timeout 200ms .* takes up to 200 ms"):
+        bob.check_topology(plan, bob.parse_options({"operation_timeout": "200ms"}))
+
+
+def test_bob_needs_lsof(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bob = registry.get("bob")
+    (tmp_path / "lsof").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    bob.check_machine(plan_of(3), "memory")
+    (tmp_path / "lsof").unlink()
+    with pytest.raises(MachineError, match=r"lsof.*sudo apt install lsof"):
+        bob.check_machine(plan_of(3), "memory")
+
+
+def test_quorum_has_vdisks_over_bob_s_api_only() -> None:
+    check("quorum", 3, api="bob", vdisks=7)
+    with pytest.raises(UserError, match=r"api to bob, or leave out quorum and vdisks"):
+        check("quorum", 3, vdisks=7, quorum=2)
+    with pytest.raises(UserError, match=r"protocol `rounds:3` over S3 alone"):
+        check("quorum", 3, api="bob", protocol="rounds:3")
 
 
 def test_several_minio_nodes_in_memory_need_a_tmpfs_with_direct_io(

@@ -37,6 +37,18 @@ def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         (["run", "endpoint-latency", "--client", "mars"], "dc1"),
         (["run", "endpoint-latency", "--storage", "tape"], "memory"),
         (["run", "endpoint-latency", "--out", "/proc/nowhere/bundle"], "/proc/nowhere/bundle"),
+        (["run", "endpoint-latency", "--option", "quorum"], "SYSTEM.KEY=VALUE"),
+        (["run", "endpoint-latency", "--option", "quorum.api"], "SYSTEM.KEY=VALUE"),
+        (["run", "endpoint-latency", "--option", "quorum.api=bop"], "'bob'"),
+        (["run", "endpoint-latency", "--option", "quorum.apy=bob"], "did you mean `api`"),
+        (["run", "endpoint-latency", "--option", "quorum.api={"], "YAML"),
+        (["run", "endpoint-latency", "--option", "quorun.api=bob"], "did you mean `quorum`"),
+        (["run", "endpoint-latency", "--option", "garage.a=1"], "garage is not measured"),
+        (["run", "endpoint-latency", "--bobd", "/bin/sh"], "bob is not measured"),
+        (["run", "endpoint-latency", "--systems", "bob", "--bobd", "/nonexistent"], "not exist"),
+        (["run", "endpoint-latency", "--systems", "bob", "--bobd", "/etc"], "is a directory"),
+        (["run", "endpoint-latency", "--systems", "bob", "--bobd", "/etc/passwd"], "executable"),
+        (["run", "endpoint-latency", "--systems", "service"], "command"),
         (["report", "/nonexistent"], "/nonexistent"),
         (["systems", "install", "ceph"], "garage"),
         (["frobnicate"], "frobnicate"),
@@ -65,6 +77,31 @@ def test_a_store_that_is_not_installed_ends_with_code_3_and_how_to_get_it(tmp_pa
     assert done.returncode == 3, done.stderr
     assert "wanlat systems install garage" in done.stderr
     assert not (tmp_path / "b").exists()
+
+
+def test_an_option_is_given_once(tmp_path):
+    option = ("--option", "quorum.api=bob")
+    done = wanlat("run", "endpoint-latency", *option, *option)
+    assert done.returncode == 2
+    assert "given twice" in done.stderr
+
+
+def test_a_program_that_is_not_bob_is_told_apart(tmp_path):
+    impostor = tmp_path / "bobd"
+    impostor.write_text("#!/bin/sh\necho something else\n")
+    impostor.chmod(0o755)
+    done = wanlat("run", "endpoint-latency", "--systems", "bob", "--bobd", str(impostor))
+    assert done.returncode == 3, done.stderr
+    assert str(impostor) in done.stderr
+
+
+def test_a_system_without_any_of_the_endpoints_is_told_what_it_has(tmp_path):
+    study = tmp_path / "study.yaml"
+    study.write_text("name: mine\ntopology: five-sites\nendpoints: [Put, Get]\n")
+    done = wanlat("run", str(study))
+    assert done.returncode == 2
+    assert "System quorum has none of the endpoints of study mine (Put and Get)" in done.stderr
+    assert "GetObject" in done.stderr
 
 
 def test_too_few_nodes_is_said_before_anything_starts(tmp_path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topologies.errors import UserError
+from wanlat.commands.settings import use_bobd, with_options
 from wanlat.options import Backend, Json, Seed, backend_name
 from wanlat.output import emit, reporter, say
 from wanlat.results import show_report
@@ -34,13 +35,22 @@ def run(
     topology: Annotated[
         str | None, typer.Option(help="A shipped topology or the path of a YAML file.")
     ] = None,
-    samples: Annotated[int | None, typer.Option(min=1, help="Samples an endpoint.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Samples an endpoint (and placement).")
+    ] = None,
     seed: Seed = None,
     client: Annotated[
         str | None, typer.Option(help="The node or site where the client stands.")
     ] = None,
     storage: Annotated[
         str | None, typer.Option(metavar="memory|disk", help="Where the stores' data lies.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SYSTEM.KEY=VALUE", help="An option of a system; may be repeated."),
+    ] = None,
+    bobd: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The program of system bob.")
     ] = None,
     backend: Backend = None,
     out: Annotated[
@@ -55,10 +65,15 @@ def run(
 
     if storage not in (None, "memory", "disk"):
         raise UserError(f"--storage {storage!r}: there are `memory` and `disk`.")
+    read = load(study)
+    names = read.systems if systems is None else [name.strip() for name in systems.split(",")]
+    if bobd is not None:
+        use_bobd(bobd, names)
     changed = runner.check_study_options(
-        load(study),
+        read,
         {
-            "systems": None if systems is None else [name.strip() for name in systems.split(",")],
+            "systems": names,
+            "options": with_options(read.options, option, names) if option else None,
             "topology": topology,
             "samples": samples,
             "seed": seed,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from systems.catalogue import install_systems, list_systems
+from systems.catalogue import Entry, install_systems, list_systems, list_tools
 from wanlat.options import Json
 from wanlat.output import emit
 
@@ -16,17 +16,24 @@ app = typer.Typer(no_args_is_help=True, help="The stores that can be measured.")
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List the systems: what is on this machine, in which version, and how to get the rest."""
-    entries = list_systems()
+    systems, tools = list_systems(), list_tools()
     if as_json:
-        emit([entry.as_json() for entry in entries])
+        emit([entry.as_json() for entry in (*systems, *tools)])
         return
-    for entry in entries:
-        typer.echo(f"{entry.name:<10} {entry.version or 'not installed'}")
-        typer.echo(f"           {entry.origin}")
-        if entry.installed:
-            typer.echo(f"           {entry.path}\n           sha256 {entry.sha256}")
-        else:
-            typer.echo(f"           to get it: {entry.get}")
+    for entry in systems:
+        _show(entry)
+    typer.echo("\nTools, not measured:\n")
+    for entry in tools:
+        _show(entry)
+
+
+def _show(entry: Entry) -> None:
+    typer.echo(f"{entry.name:<10} {entry.version or 'not installed'}")
+    typer.echo(f"           {entry.origin}")
+    if entry.installed:
+        typer.echo(f"           {entry.path}\n           sha256 {entry.sha256}")
+    else:
+        typer.echo(f"           to get it: {entry.get}")
 
 
 @app.command()

@@ -4,19 +4,27 @@
 //!
 //! - [`plan`] reads a plan line by line; [`body`] makes the bytes of an object from a seed.
 //! - [`s3`] knows S3: what its endpoints are on the wire, how a request is signed, what a right
-//!   answer holds. It builds the very bytes to send before any clock runs.
-//! - [`http`] is the timed part: one socket, one request, one response, with the instants on
-//!   [`clock`].
-//! - [`tcp_info`] and [`outcome`] judge it once the clock has stopped; [`record`] is the line that
-//!   comes out.
+//!   answer holds. It builds the very bytes to send before any clock runs. [`http`] is its timed
+//!   part: one request, one response.
+//! - [`grpc`] knows Bob's API, and any other gRPC service by its .proto files; its timed part is in
+//!   [`grpc::call`].
+//! - Both wait on a [`connection`], with the instants of [`timing`] on [`clock`].
+//! - [`tcp_info`], [`failure`] and [`outcome`] judge it once the clock has stopped; [`record`] is the
+//!   line that comes out.
 //!
-//! Another protocol becomes a sibling of [`s3`], with plan lines of its own, and shares the rest.
+//! Another protocol becomes a sibling of [`s3`] and [`grpc`], with plan lines of its own, and shares
+//! the rest.
 
 pub mod body;
 pub mod clock;
+pub mod connection;
+pub mod failure;
+pub mod grpc;
 pub mod http;
 pub mod outcome;
 pub mod plan;
 pub mod record;
 pub mod s3;
+pub mod target;
 pub mod tcp_info;
+pub mod timing;

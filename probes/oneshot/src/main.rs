@@ -4,13 +4,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use oneshot::s3::Stopped;
-use oneshot::{body, s3};
+use oneshot::plan::Stopped;
+use oneshot::{body, grpc, s3};
 
 fn main() -> ExitCode {
     let matches = command().get_matches(); // leaves with 2 and a usage line when it is wrong
     match matches.subcommand() {
-        Some(("s3", _)) => run_s3(),
+        Some(("s3", _)) => end(s3::run(io::stdin().lock(), io::stdout().lock())),
+        Some(("grpc", _)) => end(grpc::run(io::stdin().lock(), io::stdout().lock())),
         Some(("body", arguments)) => write_body(arguments),
         _ => unreachable!("clap asks for a subcommand"),
     }
@@ -35,6 +36,10 @@ fn command() -> Command {
              request a line) and writes one record a line",
         ))
         .subcommand(
+            Command::new("grpc")
+                .about("The same with requests to Bob, or to any unary method of a gRPC service"),
+        )
+        .subcommand(
             Command::new("body")
                 .about("Writes the bytes of an object to standard output")
                 .arg(number("seed", "The seed they are made from"))
@@ -42,8 +47,8 @@ fn command() -> Command {
         )
 }
 
-fn run_s3() -> ExitCode {
-    match s3::run(io::stdin().lock(), io::stdout().lock()) {
+fn end(result: Result<(), Stopped>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stopped::Plan(error)) => fail(2, &error.to_string()),
         Err(Stopped::Output(error)) => fail(1, &format!("cannot write a record: {error}")),

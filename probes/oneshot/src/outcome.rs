@@ -24,7 +24,7 @@
 
 use serde::Serialize;
 
-use crate::http::exchange::{Cause, Failure, Stage};
+use crate::failure::{Cause, Failure, Stage};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

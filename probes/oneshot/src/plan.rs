@@ -33,6 +33,20 @@ pub trait PlanLine: DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
+/// Fails where a line lacks a field that `endpoint` needs, or has one that it would silently ignore.
+/// A field is its name, and whether it is given, may be given and must be given.
+pub fn check_fields(endpoint: &str, fields: &[(&str, bool, bool, bool)]) -> Result<(), String> {
+    for (name, given, allowed, required) in fields {
+        if *given && !allowed {
+            return Err(format!("`{name}` means nothing to {endpoint}"));
+        }
+        if *required && !given {
+            return Err(format!("{endpoint} needs `{name}`"));
+        }
+    }
+    Ok(())
+}
+
 /// A plan that cannot be followed. `line` counts from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlanError {
@@ -44,6 +58,14 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "plan line {}: {}", self.line, self.what)
     }
+}
+
+/// Why a plan was not carried out to its end.
+#[derive(Debug)]
+pub enum Stopped {
+    Plan(PlanError),
+    /// Nobody takes the records any more.
+    Output(std::io::Error),
 }
 
 /// Reads a plan line by line.
@@ -95,7 +117,8 @@ impl<R: BufRead> Plan<R> {
         Ok(Some(line))
     }
 
-    fn error(&self, what: &str) -> PlanError {
+    /// Something is wrong with the line that was read last.
+    pub fn error(&self, what: &str) -> PlanError {
         PlanError {
             line: self.line,
             what: what.to_owned(),

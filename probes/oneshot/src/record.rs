@@ -1,18 +1,21 @@
 //! The line that comes out for each request.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Verdict};
 use crate::plan::Phase;
+use crate::tcp_info::TcpInfo;
+use crate::timing::Timing;
 
 /// What one request yielded. Durations count from `start_ns`; null is "not reached".
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
     pub seq: u64,
     pub phase: Phase,
-    pub endpoint: &'static str,
+    pub endpoint: Cow<'static, str>,
     /// CLOCK_MONOTONIC, just before connecting or writing.
     pub start_ns: u64,
     /// 0 where the connection was kept.
@@ -24,7 +27,10 @@ pub struct Record {
     /// When the clock stopped, whatever the outcome.
     pub elapsed_ns: u64,
     pub outcome: Outcome,
+    /// HTTP's.
     pub status: Option<u16>,
+    /// gRPC's, as the server said it; null where it said none, and where gRPC is not spoken.
+    pub grpc_status: Option<i32>,
     pub error: Option<String>,
     /// Body bytes moved: those the kernel took of an object being put, else those received.
     pub object_bytes: u64,
@@ -49,6 +55,57 @@ pub struct Record {
 }
 
 impl Record {
+    /// The record of a request that nothing but the time is known of.
+    pub fn new(
+        seq: u64,
+        phase: Phase,
+        endpoint: impl Into<Cow<'static, str>>,
+        timing: &Timing,
+    ) -> Self {
+        Record {
+            seq,
+            phase,
+            endpoint: endpoint.into(),
+            start_ns: timing.start_ns,
+            connect_ns: timing.connect_ns,
+            sent_ns: timing.sent_ns,
+            first_byte_ns: timing.first_byte_ns,
+            total_ns: timing.total_ns,
+            elapsed_ns: timing.elapsed_ns,
+            outcome: Outcome::Unknown,
+            status: None,
+            grpc_status: None,
+            error: None,
+            object_bytes: 0,
+            sha256: None,
+            listed: None,
+            new_connection: true,
+            retransmits: 0,
+            out_of_order: 0,
+            acks_sent: 0,
+            rtt_us: 0,
+            longest_gap_ns: timing.longest_gap_ns,
+            reads: timing.reads,
+        }
+    }
+
+    /// The same, judged.
+    pub fn judged(mut self, verdict: Verdict) -> Self {
+        self.outcome = verdict.outcome;
+        self.error = verdict.error;
+        self
+    }
+
+    /// What happened on the connection during the request: `before` it, None where the connection
+    /// began with it, and `after` it.
+    pub fn add_tcp_info(&mut self, before: Option<TcpInfo>, after: TcpInfo) {
+        let tcp = after.since(before);
+        self.retransmits = tcp.retransmits;
+        self.out_of_order = tcp.out_of_order;
+        self.acks_sent = tcp.acks_sent;
+        self.rtt_us = after.rtt_us;
+    }
+
     /// Writes the record as one line, at once.
     pub fn write(&self, mut to: impl Write) -> io::Result<()> {
         let mut line = serde_json::to_vec(self).map_err(io::Error::other)?;

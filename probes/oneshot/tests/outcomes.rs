@@ -22,6 +22,8 @@ fn every_endpoint_is_ok_against_a_server_that_behaves() {
     let put = probe.ask("PutObject", object.clone());
     assert_ok(&put);
     assert_eq!(put["object_bytes"], 3000);
+    assert_eq!(put["grpc_status"], Value::Null);
+    assert!(put.as_object().unwrap().contains_key("grpc_status"));
     let get = probe.ask("GetObject", object);
     assert_ok(&get);
     assert_eq!(get["object_bytes"], 3000);

@@ -75,7 +75,7 @@ fn an_empty_plan_is_done_at_once() {
 fn a_command_line_that_is_wrong_ends_with_2() {
     for arguments in [
         &[][..],
-        &["grpc"],
+        &["gopher"],
         &["s3", "--retries", "3"],
         &["body", "--seed", "x"],
     ] {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::clock::NodeId;
+use crate::placement::{Names, Placement};
 use crate::protocol::Choice;
 
 /// A small replicated object store whose round trips are known by construction: the phantom that
@@ -61,6 +62,15 @@ pub struct Serve {
     /// The largest object accepted
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub max_object_bytes: u32,
+    /// Address of Bob's API, served beside S3 and apart from what S3 stores
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "vdisks")]
+    pub bob: Option<SocketAddr>,
+    /// The nodes that hold a replica of vdisk 0, then those of vdisk 1, ..., alike everywhere
+    #[arg(long = "vdisk", value_name = "NAME,NAME,...", requires = "bob")]
+    pub vdisks: Vec<Names>,
+    /// Replicas that must have a Put or a Delete; without it, a majority of the vdisk's
+    #[arg(long, value_name = "N", requires = "bob")]
+    pub bob_quorum: Option<usize>,
 }
 
 /// `NAME=ADDRESS:PORT`
@@ -88,7 +98,7 @@ impl std::str::FromStr for Peer {
 impl Serve {
     /// Places in the list of peers: this node's and the leader's.
     pub fn places(&self) -> Result<(NodeId, NodeId), String> {
-        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.as_str()).collect();
+        let names = self.names();
         for (place, name) in names.iter().enumerate() {
             if names[..place].contains(name) {
                 return Err(format!("--peer names {name} twice"));
@@ -115,13 +125,39 @@ impl Serve {
 
     /// What all nodes of a cluster must have been told alike.
     pub fn cluster(&self, leader: NodeId) -> String {
-        let names: Vec<_> = self.peers.iter().map(|peer| peer.name.as_str()).collect();
+        let names = self.names();
         let leader = match self.protocol {
             Choice::Leader => format!(" by {}", names[leader as usize]),
             _ => String::new(),
         };
         let (protocol, names, max) = (self.protocol, names.join(","), self.max_object_bytes);
-        format!("{protocol}{leader} of {names}, objects of {max} bytes")
+        let bob = match self.bob {
+            Some(_) => self.vdisks_told(),
+            None => String::new(),
+        };
+        format!("{protocol}{leader} of {names}, objects of {max} bytes{bob}")
+    }
+
+    fn vdisks_told(&self) -> String {
+        let vdisks = self.vdisks.iter().map(|Names(names)| names.join(","));
+        let vdisks = vdisks.collect::<Vec<_>>().join(" ");
+        match self.bob_quorum {
+            Some(quorum) => format!(", quorum {quorum} of vdisks {vdisks}"),
+            None => format!(", majorities of vdisks {vdisks}"),
+        }
+    }
+
+    /// Where Bob's API is served and which nodes hold which blobs; None without `--bob`.
+    pub fn placement(&self) -> Result<Option<(SocketAddr, Placement)>, String> {
+        let Some(address) = self.bob else {
+            return Ok(None);
+        };
+        let placement = Placement::new(&self.vdisks, self.bob_quorum, &self.names())?;
+        Ok(Some((address, placement)))
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.peers.iter().map(|peer| peer.name.as_str()).collect()
     }
 
     /// Where /healthz is served.

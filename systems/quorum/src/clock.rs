@@ -26,6 +26,8 @@ pub struct Version {
 impl Version {
     /// Older than every version that a clock makes.
     pub const ZERO: Self = Self { time: 0, node: 0 };
+    /// Older than every version that a clock makes, and newer than none at all.
+    pub const FIRST: Self = Self { time: 1, node: 0 };
 
     pub fn wall_time(self) -> SystemTime {
         UNIX_EPOCH + Duration::from_micros(self.time >> COUNTER_BITS)

@@ -9,7 +9,9 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode, header};
 use serde::Serialize;
 
+use crate::args::Serve;
 use crate::peers::Peers;
+use crate::placement::Vdisk;
 use crate::store::Store;
 
 pub struct Health {
@@ -18,6 +20,25 @@ pub struct Health {
     pub leader: Option<String>,
     pub peers: Arc<Peers>,
     pub store: Arc<Store>,
+    /// Where Bob's API is served too.
+    pub vdisks: Option<Vec<VdiskStatus>>,
+}
+
+#[derive(Serialize)]
+pub struct VdiskStatus {
+    replicas: Vec<String>,
+    quorum: usize,
+}
+
+impl VdiskStatus {
+    pub fn new(vdisk: &Vdisk, args: &Serve) -> Self {
+        let nodes = vdisk.nodes.iter();
+        let names = nodes.map(|&node| args.peers[node as usize].name.clone());
+        Self {
+            replicas: names.collect(),
+            quorum: vdisk.quorum,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -30,6 +51,8 @@ struct Status<'a> {
     peers_connected: usize,
     peers_total: usize,
     objects: usize,
+    apis: &'static [&'static str],
+    vdisks: &'a [VdiskStatus],
 }
 
 impl Health {
@@ -63,6 +86,11 @@ impl Health {
             peers_total: peers.len(),
             peers,
             objects: self.store.object_count(),
+            apis: match self.vdisks {
+                Some(_) => &["s3", "bob"],
+                None => &["s3"],
+            },
+            vdisks: self.vdisks.as_deref().unwrap_or_default(),
         };
         serde_json::to_string(&status).expect("a status always encodes")
     }

@@ -1,13 +1,16 @@
 //! wanlat's reference store. The README says what it is for and what it does not do.
 
 mod args;
+mod bob;
 mod clock;
 mod health;
+mod listener;
 mod listing;
 mod log;
 mod node;
 mod op;
 mod peers;
+mod placement;
 mod protocol;
 mod repair;
 mod replica;

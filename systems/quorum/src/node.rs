@@ -1,29 +1,24 @@
 //! One node: its parts put together, its listeners, its start.
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
 
 use crate::args::Serve;
 use crate::clock::Clock;
-use crate::health::Health;
-use crate::log::say;
+use crate::health::{Health, VdiskStatus};
+use crate::listener::{listen, serve_http1, serve_http2};
 use crate::op::Rounds;
 use crate::peers::{Handler, Hello, Message, Peers};
-use crate::protocol::{Choice, Members, Patience, PeerRequest, Protocol, encode};
+use crate::protocol::{
+    BUCKET, BUCKET_STATE, Choice, Members, Patience, PeerRequest, Protocol, encode,
+};
 use crate::replica::Replica;
 use crate::store::Store;
-use crate::{repair, s3};
+use crate::{bob, repair, s3};
 
 /// Runs the node for ever.
 ///
@@ -31,12 +26,22 @@ use crate::{repair, s3};
 /// One readable line, if it cannot start.
 pub async fn run(args: Serve) -> Result<Infallible, String> {
     let (own, leader) = args.places()?;
+    let placement = args.placement()?;
     let health_address = args.health()?;
     let s3_listener = listen("--s3", args.s3).await?;
     let peer_listener = listen("--peer-listen", args.peer_listen).await?;
     let health_listener = listen("/healthz", health_address).await?;
-    let store = Store::open(&args.data)
-        .map_err(|error| format!("cannot use --data {}: {error}", args.data.display()))?;
+    let bob_listener = match &placement {
+        Some((address, _)) => Some(listen("--bob", *address).await?),
+        None => None,
+    };
+    let cannot_use = |error| format!("cannot use --data {}: {error}", args.data.display());
+    let store = Store::open(&args.data).map_err(cannot_use)?;
+    if placement.is_some() {
+        store
+            .merge_bucket(BUCKET, BUCKET_STATE)
+            .map_err(cannot_use)?;
+    }
 
     let store = Arc::new(store);
     let clock = Arc::new(Clock::new(own));
@@ -56,7 +61,7 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
         patience: Patience(Duration::from_millis(args.peer_timeout_ms)),
     };
     tokio::spawn(repair_worker.run(members.clone()));
-    let protocol = args.protocol.build(members, leader);
+    let protocol = args.protocol.build(members.clone(), leader);
     peers.start(
         peer_listener,
         Arc::new(Answering {
@@ -71,61 +76,32 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
         leader: (args.protocol == Choice::Leader).then(|| args.peers[leader as usize].name.clone()),
         peers: peers.clone(),
         store,
+        vdisks: placement.as_ref().map(|(_, placement)| {
+            let vdisks = placement.vdisks().iter();
+            vdisks.map(|vdisk| VdiskStatus::new(vdisk, &args)).collect()
+        }),
     });
-    tokio::spawn(serve_http(health_listener, move |request| {
+    tokio::spawn(serve_http1(health_listener, move |request| {
         let health = health.clone();
         async move { health.answer(request).await }
     }));
     let api = s3::Api::new(protocol, &args);
-    tokio::spawn(serve_http(s3_listener, move |request| {
+    tokio::spawn(serve_http1(s3_listener, move |request| {
         let api = api.clone();
         async move { api.answer(request).await }
     }));
+    if let (Some(listener), Some((_, placement))) = (bob_listener, placement) {
+        let api = bob::Api::new(members, placement, args.max_object_bytes);
+        tokio::spawn(serve_http2(listener, bob::WINDOWS, move |request| {
+            let api = api.clone();
+            async move { api.answer(request).await }
+        }));
+    }
 
     peers.until_all_connected().await;
     // Whoever started the node may have closed its end; that is no reason to stop.
     let _ = writeln!(std::io::stdout(), "ready");
     std::future::pending().await
-}
-
-async fn listen(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    let listener = TcpListener::bind(address).await;
-    listener.map_err(|error| format!("cannot listen on {address} ({what}): {error}"))
-}
-
-async fn serve_http<B, F, E>(
-    listener: TcpListener,
-    answer: impl Fn(hyper::Request<hyper::body::Incoming>) -> F + Clone + Send + 'static,
-) where
-    F: Future<Output = Result<hyper::Response<B>, E>> + Send + 'static,
-    B: hyper::body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
-        + Send
-        + 'static,
-    E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
-{
-    loop {
-        match accept(&listener).await {
-            Ok(socket) => {
-                let service = service_fn(answer.clone());
-                tokio::spawn(async move {
-                    // A client that breaks off is its own business.
-                    let _ = http1::Builder::new()
-                        .serve_connection(TokioIo::new(socket), service)
-                        .await;
-                });
-            }
-            Err(error) => {
-                say(format_args!("cannot accept a client: {error}"));
-                sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-}
-
-async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
-    let (socket, _) = listener.accept().await?;
-    socket.set_nodelay(true)?;
-    Ok(socket)
 }
 
 /// What this node does for others.

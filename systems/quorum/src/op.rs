@@ -90,6 +90,9 @@ impl fmt::Display for Unavailable {
     }
 }
 
+/// In which an API tells a client how many sequential network rounds its request took.
+pub const ROUNDS_HEADER: &str = "x-quorum-rounds";
+
 /// Counts the sequential network rounds of one request: the evidence for the table in the README.
 #[derive(Default)]
 pub struct Rounds(AtomicU32);

@@ -48,14 +48,14 @@ fn check(client: &mut Client, name: &str, reads: u32, writes: u32) {
 
 #[test]
 fn leaderless_takes_one_round_trip() {
-    let cluster = Cluster::start_far_apart(5, "leaderless", ONE_WAY);
+    let cluster = Cluster::start_far_apart(5, "leaderless", &[], ONE_WAY);
     cluster.client(0).create_bucket("bucket").expect(200);
     check(&mut cluster.client(2), "leaderless", 1, 1);
 }
 
 #[test]
 fn leader_takes_a_round_trip_less_at_the_leader() {
-    let cluster = Cluster::start_far_apart(3, "leader", ONE_WAY);
+    let cluster = Cluster::start_far_apart(3, "leader", &[], ONE_WAY);
     cluster.client(0).create_bucket("bucket").expect(200);
     check(&mut cluster.client(0), "at-the-leader", 0, 1);
     check(&mut cluster.client(1), "elsewhere", 1, 2);
@@ -63,14 +63,14 @@ fn leader_takes_a_round_trip_less_at_the_leader() {
 
 #[test]
 fn rounds_three_takes_three_round_trips() {
-    let cluster = Cluster::start_far_apart(3, "rounds:3", ONE_WAY);
+    let cluster = Cluster::start_far_apart(3, "rounds:3", &[], ONE_WAY);
     cluster.client(0).create_bucket("bucket").expect(200);
     check(&mut cluster.client(1), "rounds", 3, 3);
 }
 
 #[test]
 fn a_listing_of_a_thousand_keys_fits_into_the_first_flight_of_every_connection() {
-    let cluster = Cluster::start_far_apart(3, "leaderless", Duration::ZERO);
+    let cluster = Cluster::start_far_apart(3, "leaderless", &[], Duration::ZERO);
     let mut client = cluster.client(0);
     client.create_bucket("bucket").expect(200);
     for number in 0..1000 {
@@ -105,7 +105,7 @@ fn what_the_store_adds() {
     }
     println!("round trip over the proxies: {:.3?}", measure_rtt(far));
     for protocol in ["leaderless", "leader", "rounds:3"] {
-        let cluster = Cluster::start_far_apart(5, protocol, far);
+        let cluster = Cluster::start_far_apart(5, protocol, &[], far);
         report(&cluster, &format!("far apart {protocol:10}"), 30);
     }
 }

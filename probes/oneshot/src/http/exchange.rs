@@ -1,86 +1,15 @@
 //! The timed part: one request out, one response in, under one deadline.
 
-use std::fmt;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
 use rustix::io::Errno;
 
 use crate::clock;
-use crate::http::connection::{Connection, Wake};
+use crate::connection::{Connection, Wake};
+use crate::failure::{Cause, Failure, Stage};
 use crate::http::response::{Malformed, Progress, Response};
-
-/// How far a request had come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    Connect,
-    Send,
-    FirstByte,
-    Body,
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stage::Connect => "connect",
-            Stage::Send => "send",
-            Stage::FirstByte => "first byte",
-            Stage::Body => "body",
-        })
-    }
-}
-
-/// What ended a request before its response was complete.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    Timeout,
-    Refused,
-    Reset,
-    Closed,
-    Malformed(String),
-    Os(Errno),
-}
-
-/// A request that got no complete response.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    pub stage: Stage,
-    pub cause: Cause,
-}
-
-impl Failure {
-    pub fn from_errno(stage: Stage, error: Errno) -> Self {
-        let cause = match error {
-            // The kernel gives up on a SYN or on unacknowledged data with the same error.
-            Errno::TIMEDOUT => Cause::Timeout,
-            Errno::CONNREFUSED => Cause::Refused,
-            Errno::CONNRESET | Errno::PIPE => Cause::Reset,
-            other => Cause::Os(other),
-        };
-        Failure { stage, cause }
-    }
-}
-
-/// Instants of one request: nanoseconds since `start_ns`, None where it was not reached.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Timing {
-    /// On CLOCK_MONOTONIC: just before connecting, or before writing on a kept connection.
-    pub start_ns: u64,
-    /// The connection is established; 0 on a kept one.
-    pub connect_ns: Option<u64>,
-    /// The kernel has taken the request's last byte.
-    pub sent_ns: Option<u64>,
-    /// The read that brought the response's first byte has returned.
-    pub first_byte_ns: Option<u64>,
-    /// The read that brought the response's last byte has returned.
-    pub total_ns: Option<u64>,
-    /// The clock was stopped, whatever the reason.
-    pub elapsed_ns: u64,
-    /// The longest time between two reads that brought bytes of the response.
-    pub longest_gap_ns: u64,
-    /// How many reads brought bytes.
-    pub reads: u32,
-}
+use crate::timing::Timing;
 
 /// What came of it.
 #[derive(Debug)]

@@ -1,5 +1,4 @@
 //! One HTTP/1.1 request and its response, timed.
 
-pub mod connection;
 pub mod exchange;
 pub mod response;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::plan::{ConnectionMode, Phase, PlanLine};
+use crate::plan::{self, ConnectionMode, Phase, PlanLine};
 use crate::s3::endpoint::{self, Endpoint, Target};
 
 /// The most that S3 takes in one PutObject.
@@ -91,14 +91,7 @@ impl PlanLine for Request {
             ),
             ("listed", self.listed.is_some(), lists, false),
         ];
-        for (name, given, allowed, required) in fields {
-            if given && !allowed {
-                return Err(format!("`{name}` means nothing to {}", endpoint.name));
-            }
-            if required && !given {
-                return Err(format!("{} needs `{name}`", endpoint.name));
-            }
-        }
+        plan::check_fields(endpoint.name, &fields)?;
         for (name, text) in [("bucket", &self.bucket), ("key", &self.key)] {
             if text.as_deref() == Some("") {
                 return Err(format!("`{name}` is empty"));

@@ -4,17 +4,19 @@
 //! largest object of the plan so far; both are reused, and neither grows while the clock runs.
 
 use std::io::{BufRead, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::SystemTime;
 
-use crate::http::connection::Connection;
-use crate::http::exchange::{self, Cause, Exchange, Failure, Message, Stage, Timing};
+use crate::connection::Connection;
+use crate::failure::{Cause, Failure, Stage};
+use crate::http::exchange::{self, Exchange, Message};
 use crate::http::response::Response;
 use crate::outcome::{self, Refusal, Verdict};
-use crate::plan::{ConnectionMode, Plan, PlanError};
+use crate::plan::{ConnectionMode, Plan, PlanError, Stopped};
 use crate::record::Record;
 use crate::s3::lines::{Header, Request};
 use crate::s3::sign::Signer;
+use crate::target::Target;
+use crate::timing::Timing;
 use crate::{body, clock, tcp_info};
 
 pub mod check;
@@ -23,14 +25,6 @@ pub mod lines;
 pub mod sign;
 
 const ERROR_DOCUMENT_BYTES: usize = 64 * 1024;
-
-/// Why a plan was not carried out to its end.
-#[derive(Debug)]
-pub enum Stopped {
-    Plan(PlanError),
-    /// Nobody takes the records any more.
-    Output(std::io::Error),
-}
 
 /// Carries out the plan read from `input`; a record for each request goes to `output`.
 pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
@@ -47,8 +41,7 @@ pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
 }
 
 struct Client {
-    address: SocketAddr,
-    authority: String,
+    target: Target,
     connection_mode: ConnectionMode,
     allowed_ns: u64,
     signer: Signer,
@@ -59,20 +52,8 @@ struct Client {
 
 impl Client {
     fn new(header: &Header) -> Result<Self, PlanError> {
-        let unusable = |what: String| PlanError { line: 1, what };
-        let address = (header.host.as_str(), header.port)
-            .to_socket_addrs()
-            .map_err(|error| unusable(format!("host {:?}: {error}", header.host)))?
-            .next()
-            .ok_or_else(|| unusable(format!("host {:?} has no address", header.host)))?;
-        let authority = if header.host.contains(':') {
-            format!("[{}]:{}", header.host, header.port)
-        } else {
-            format!("{}:{}", header.host, header.port)
-        };
         Ok(Client {
-            address,
-            authority,
+            target: Target::resolve(&header.host, header.port)?,
             connection_mode: header.connection,
             allowed_ns: header.deadline_ms.saturating_mul(1_000_000),
             signer: Signer::new(&header.access_key, &header.secret_key, &header.region),
@@ -93,8 +74,8 @@ impl Client {
             .prepare(expected, request.endpoint.method == "HEAD");
 
         let kept = self.kept.take().filter(|connection| !connection.is_stale());
-        let address = kept.is_none().then_some(self.address);
-        let connection = match kept.map_or_else(|| Connection::new(self.address), Ok) {
+        let address = kept.is_none().then_some(self.target.address);
+        let connection = match kept.map_or_else(|| Connection::new(self.target.address), Ok) {
             Ok(connection) => connection,
             Err(error) => return without_socket(request, error),
         };
@@ -111,11 +92,7 @@ impl Client {
 
         let after = tcp_info::read(&connection);
         let mut record = self.judge(request, &done);
-        let tcp = after.since(before);
-        record.retransmits = tcp.retransmits;
-        record.out_of_order = tcp.out_of_order;
-        record.acks_sent = tcp.acks_sent;
-        record.rtt_us = after.rtt_us;
+        record.add_tcp_info(before, after);
         record.new_connection = address.is_some();
         if request.endpoint.sends_object {
             record.sha256 = Some(object_sha256);
@@ -147,7 +124,7 @@ impl Client {
         } else {
             &[]
         };
-        let url = format!("http://{}{target}", self.authority);
+        let url = format!("http://{}{target}", self.target.authority);
         let signed = self
             .signer
             .headers(
@@ -164,7 +141,7 @@ impl Client {
         let _ = write!(
             head,
             "{} {target} HTTP/1.1\r\nhost: {}\r\n",
-            endpoint.method, self.authority
+            endpoint.method, self.target.authority
         );
         let _ = write!(
             head,
@@ -219,9 +196,7 @@ impl Client {
             }
             (Ok(()), None) => unreachable!("a complete response has a head"),
         };
-        record.outcome = verdict.outcome;
-        record.error = verdict.error;
-        record
+        record.judged(verdict)
     }
 
     fn reusable(&self, done: &Exchange) -> bool {
@@ -240,40 +215,13 @@ fn without_socket(request: &Request, error: rustix::io::Errno) -> Record {
         start_ns: clock::now_ns(),
         ..Timing::default()
     };
-    let mut record = empty_record(request, &timing);
     let failure = Failure {
         stage: Stage::Connect,
         cause: Cause::Os(error),
     };
-    let verdict = outcome::of_failure(&failure, 0);
-    record.outcome = verdict.outcome;
-    record.error = verdict.error;
-    record
+    empty_record(request, &timing).judged(outcome::of_failure(&failure, 0))
 }
 
 fn empty_record(request: &Request, timing: &Timing) -> Record {
-    Record {
-        seq: request.seq,
-        phase: request.phase,
-        endpoint: request.endpoint.name,
-        start_ns: timing.start_ns,
-        connect_ns: timing.connect_ns,
-        sent_ns: timing.sent_ns,
-        first_byte_ns: timing.first_byte_ns,
-        total_ns: timing.total_ns,
-        elapsed_ns: timing.elapsed_ns,
-        outcome: outcome::Outcome::Unknown,
-        status: None,
-        error: None,
-        object_bytes: 0,
-        sha256: None,
-        listed: None,
-        new_connection: true,
-        retransmits: 0,
-        out_of_order: 0,
-        acks_sent: 0,
-        rtt_us: 0,
-        longest_gap_ns: timing.longest_gap_ns,
-        reads: timing.reads,
-    }
+    Record::new(request.seq, request.phase, request.endpoint.name, timing)
 }

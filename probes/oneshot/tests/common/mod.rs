@@ -1,4 +1,5 @@
-//! A null server and a `oneshot`, both real processes, and lines between them.
+//! A null server and a `oneshot`, both real processes, and lines between them. Servers for `oneshot
+//! grpc` run inside of the test.
 
 #![allow(dead_code)] // every test file uses a part of it
 
@@ -8,7 +9,11 @@ use std::thread::JoinHandle;
 
 use serde_json::{Map, Value, json};
 
+pub mod bob;
+pub mod http2;
+
 pub const OBJECT_BYTES: u64 = 1024;
+pub const KEY: &str = "00112233445566ff";
 
 /// A null server on loopback; gone with this value.
 pub struct Server {
@@ -67,12 +72,13 @@ impl Drop for Server {
     }
 }
 
-/// A running `oneshot s3`; gone with this value.
+/// A running `oneshot`; gone with this value.
 pub struct Probe {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    seq: u64,
+    /// The next request's number.
+    pub seq: u64,
 }
 
 impl Probe {
@@ -87,8 +93,21 @@ impl Probe {
             "secret_key": "SECRET", "connection": "keep-alive", "deadline_ms": 10_000,
         });
         merge(&mut header, changes);
+        Self::speaking("s3", header)
+    }
+
+    /// `oneshot grpc` with `changes` to the usual header.
+    pub fn grpc(port: u16, changes: Value) -> Self {
+        let mut header = json!({
+            "host": "127.0.0.1", "port": port, "connection": "keep-alive", "deadline_ms": 10_000,
+        });
+        merge(&mut header, changes);
+        Self::speaking("grpc", header)
+    }
+
+    fn speaking(protocol: &str, header: Value) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
-            .arg("s3")
+            .arg(protocol)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -114,6 +133,17 @@ impl Probe {
             merge(&mut request, json!({"key": "key"}));
         }
         merge(&mut request, fields);
+        self.line(request)
+    }
+
+    /// One request to a gRPC endpoint; its record.
+    pub fn call(&mut self, endpoint: &str, fields: Value) -> Value {
+        let mut request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
+        merge(&mut request, fields);
+        self.line(request)
+    }
+
+    fn line(&mut self, request: Value) -> Value {
         writeln!(self.input.as_mut().unwrap(), "{request}").unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -135,6 +165,19 @@ impl Probe {
         self.ask("PutObject", json!({"object_bytes": bytes, "body_seed": 5}))
     }
 
+    /// Put of a blob of so many bytes, which `get_blob` gets.
+    pub fn put_blob(&mut self, bytes: u64) -> Value {
+        self.call("Put", blob(bytes))
+    }
+
+    pub fn get_blob(&mut self, bytes: u64) -> Value {
+        self.call("Get", blob(bytes))
+    }
+
+    pub fn ping(&mut self) -> Value {
+        self.call("Ping", json!({}))
+    }
+
     /// Ends the plan; the process's exit code.
     pub fn finish(mut self) -> i32 {
         drop(self.input.take());
@@ -147,6 +190,10 @@ impl Drop for Probe {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn blob(bytes: u64) -> Value {
+    json!({"key": KEY, "object_bytes": bytes, "body_seed": 5})
 }
 
 fn merge(into: &mut Value, from: Value) {

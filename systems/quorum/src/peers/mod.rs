@@ -121,6 +121,10 @@ impl Peers {
             .collect()
     }
 
+    pub fn is_connected(&self, id: NodeId) -> bool {
+        self.links[&id].is_connected()
+    }
+
     pub fn connected_count(&self) -> usize {
         self.links
             .values()

@@ -7,6 +7,7 @@ mod leader;
 mod leaderless;
 mod objects;
 mod operate;
+mod placed;
 mod round;
 mod rounds;
 
@@ -19,6 +20,7 @@ use bytes::Bytes;
 
 pub use self::objects::record_of;
 pub use self::operate::{bucket_of, pages_of};
+pub use self::placed::{BUCKET, BUCKET_STATE, Placed};
 pub use self::round::{Answered, Members, Patience, PeerRequest, Quorum, Round, encode};
 use crate::clock::NodeId;
 use crate::op::{Failure, Op, Response, Rounds};

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::placed::BUCKET;
 use super::round::{Answered, Members, Quorum, Round};
 use crate::listing::{self, Listing};
 use crate::op::{Failure, Op, Reply, Response, Rounds};
@@ -60,7 +61,8 @@ impl Operation<'_> {
         round.quorum().await?;
         let merged = crate::repair::merge_buckets(&round.answers);
         self.members.repairs.watch_buckets(round);
-        let alive = merged.into_iter().filter(|(_, state)| state.alive());
+        let shown = |(name, state): &(String, BucketState)| state.alive() && name != BUCKET;
+        let alive = merged.into_iter().filter(shown);
         Ok(Reply::Buckets(
             alive.map(|(name, state)| (name, state.created)).collect(),
         ))

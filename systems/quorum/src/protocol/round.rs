@@ -1,11 +1,12 @@
-//! One round: a command to every node at once, and the wait for the majority-th answer.
+//! One round: a command to every node, or to some, at once, and the wait for the answer that
+//! completes the quorum.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::clock::{Clock, NodeId};
 use crate::op::{Effect, Failure, Op, Rounds, Unavailable};
@@ -22,6 +23,9 @@ pub enum Quorum {
     Majority,
     /// Those of the fastest majority that this node's own belongs to.
     MajorityWithOwn,
+    /// Those of the fastest, once this node's own replica is done, well or not: what a client wrote
+    /// here it reads here.
+    OwnDone,
 }
 
 /// A request from node to node.
@@ -113,22 +117,9 @@ impl Members {
         let alone = quorum == Quorum::Own;
         if !alone {
             rounds.add(1);
-            let head = encode(&PeerRequest::Command(others.clone()));
-            for id in self.peers.ids() {
-                let (members, sender) = (self.clone(), sender.clone());
-                let (head, body) = (head.clone(), body.clone());
-                tokio::spawn(async move {
-                    let report = members.ask(id, Message { head, body }).await;
-                    let _ = sender.send((id, report));
-                });
-            }
+            self.ask_others(&self.peers.ids(), others, &body, &sender);
         }
-        let (replica, id) = (self.replica.clone(), self.own);
-        tokio::spawn(async move {
-            let report = judge(replica.carry_out(own, body).await);
-            let report = report.map_err(|error| format!("this node: {error}"));
-            let _ = sender.send((id, report));
-        });
+        self.ask_own(own, body, sender);
         Ok(Round {
             answers: vec![],
             failed: vec![],
@@ -139,6 +130,85 @@ impl Members {
             effect,
             reports,
         })
+    }
+
+    /// Starts a round among these nodes only, all of which are told the same; `needed` answers make
+    /// its quorum. The rounds it costs are for the caller to count: see [`Round::went_out`].
+    ///
+    /// # Errors
+    /// `Unavailable` at once, before anything was sent, if a write cannot reach so many.
+    pub fn round_among(
+        &self,
+        nodes: &[NodeId],
+        needed: usize,
+        command: Command,
+        body: Bytes,
+    ) -> Result<Round, Failure> {
+        let (others, own) = self.apart(nodes);
+        let effect = match command.writes() {
+            true => Effect::Unknown,
+            false => Effect::None,
+        };
+        let reached = others.iter().filter(|&&id| self.peers.is_connected(id));
+        let reachable = reached.count() + usize::from(own);
+        if command.writes() && reachable < needed {
+            let asked = nodes.len();
+            let why =
+                format!("{reachable} of {asked} replicas can be reached, {needed} are needed");
+            return Err(unavailable(why, Effect::None));
+        }
+        let (sender, reports) = unbounded_channel();
+        self.ask_others(&others, &command, &body, &sender);
+        if own {
+            self.ask_own(command, body, sender);
+        }
+        Ok(Round {
+            answers: vec![],
+            failed: vec![],
+            quorum: if own {
+                Quorum::OwnDone
+            } else {
+                Quorum::Majority
+            },
+            own: self.own,
+            asked: nodes.len(),
+            needed,
+            effect,
+            reports,
+        })
+    }
+
+    /// Those of the nodes that are others, and whether this node is among them.
+    pub fn apart(&self, nodes: &[NodeId]) -> (Vec<NodeId>, bool) {
+        let others = nodes.iter().copied().filter(|&id| id != self.own);
+        (others.collect(), nodes.contains(&self.own))
+    }
+
+    fn ask_others(
+        &self,
+        nodes: &[NodeId],
+        command: &Command,
+        body: &Bytes,
+        sender: &UnboundedSender<Report>,
+    ) {
+        let head = encode(&PeerRequest::Command(command.clone()));
+        for &id in nodes {
+            let (members, sender) = (self.clone(), sender.clone());
+            let (head, body) = (head.clone(), body.clone());
+            tokio::spawn(async move {
+                let report = members.ask(id, Message { head, body }).await;
+                let _ = sender.send((id, report));
+            });
+        }
+    }
+
+    fn ask_own(&self, command: Command, body: Bytes, sender: UnboundedSender<Report>) {
+        let (replica, id) = (self.replica.clone(), self.own);
+        tokio::spawn(async move {
+            let report = judge(replica.carry_out(command, body).await);
+            let report = report.map_err(|error| format!("this node: {error}"));
+            let _ = sender.send((id, report));
+        });
     }
 
     async fn ask(&self, id: NodeId, message: Message) -> Result<(Answer, Bytes), String> {
@@ -169,15 +239,34 @@ impl Round {
     pub async fn quorum(&mut self) -> Result<(), Failure> {
         while !self.reached() {
             if self.impossible() || !self.one_more().await {
-                let (had, asked, needed) = (self.answers.len(), self.asked, self.needed);
-                let errors = self.failed.iter().map(|(_, error)| error.as_str());
-                let errors = errors.collect::<Vec<_>>().join("; ");
-                let why =
-                    format!("{had} of {asked} nodes answered, {needed} are needed ({errors})");
-                return Err(unavailable(why, self.effect));
+                return Err(self.too_few());
             }
         }
         Ok(())
+    }
+
+    /// What a request is refused with that did not get its quorum.
+    pub fn too_few(&self) -> Failure {
+        let (had, asked, needed) = (self.answers.len(), self.asked, self.needed);
+        let errors = self.failed.iter().map(|(_, error)| error.as_str());
+        let errors = errors.collect::<Vec<_>>().join("; ");
+        let why = format!("{had} of {asked} nodes answered, {needed} are needed ({errors})");
+        unavailable(why, self.effect)
+    }
+
+    /// Counts what an earlier round heard as heard in this one.
+    #[must_use]
+    pub fn after(mut self, earlier: Self) -> Self {
+        self.asked += earlier.asked;
+        self.answers.extend(earlier.answers);
+        self.failed.extend(earlier.failed);
+        self
+    }
+
+    /// Whether another node had to be waited for: whether this node's own answer was not enough.
+    pub fn went_out(&self) -> bool {
+        let own = |answered: &&Answered| answered.node == self.own;
+        self.answers.iter().filter(own).count() < self.needed
     }
 
     /// Waits for all that answer at all.
@@ -185,18 +274,24 @@ impl Round {
         while self.one_more().await {}
     }
 
-    fn reached(&self) -> bool {
-        let own = || {
+    pub fn reached(&self) -> bool {
+        let answered = || {
             self.answers
                 .iter()
                 .any(|answered| answered.node == self.own)
         };
-        self.answers.len() >= self.needed && (self.quorum != Quorum::MajorityWithOwn || own())
+        let failed = || self.failed.iter().any(|(node, _)| *node == self.own);
+        let own = match self.quorum {
+            Quorum::Own | Quorum::Majority => true,
+            Quorum::MajorityWithOwn => answered(),
+            Quorum::OwnDone => answered() || failed(),
+        };
+        self.answers.len() >= self.needed && own
     }
 
     fn impossible(&self) -> bool {
         let own = || self.failed.iter().any(|(node, _)| *node == self.own);
-        let too_many = self.failed.len() > self.asked - self.needed;
+        let too_many = self.failed.len() + self.needed > self.asked;
         too_many || (self.quorum == Quorum::MajorityWithOwn && own())
     }
 

@@ -17,12 +17,9 @@ use s3s::{Body, HttpError, S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Re
 use self::upload::Uploads;
 use crate::args::Serve;
 use crate::clock::Version;
-use crate::op::{Failure, Op, Reply, Rounds};
+use crate::op::{Failure, Op, ROUNDS_HEADER, Reply, Rounds};
 use crate::protocol::Protocol;
 use crate::store::{Meta, ObjectName};
-
-/// How many sequential network rounds the request took.
-const ROUNDS_HEADER: &str = "x-quorum-rounds";
 
 #[derive(Clone)]
 pub struct Api {

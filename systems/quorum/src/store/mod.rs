@@ -23,9 +23,7 @@ use self::format::Header;
 #[cfg(test)]
 pub use self::page::Summary;
 pub use self::page::{After, Listed, Page, Query};
-#[cfg(test)]
-pub use self::record::crc32;
-pub use self::record::{BucketState, Meta, ObjectName, Record};
+pub use self::record::{BucketState, Meta, ObjectName, Record, crc32};
 use crate::clock::Version;
 
 pub struct Store {

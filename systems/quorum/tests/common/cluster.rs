@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use super::bob::Bob;
 use super::client::{ACCESS_KEY, Client, SECRET_KEY};
 use super::network::{Traffic, delaying_proxy};
 
@@ -36,8 +37,13 @@ impl Cluster {
     }
 
     /// Nodes with this delay in each direction between any two of them.
-    pub fn start_far_apart(nodes: usize, protocol: &str, delay: Duration) -> Self {
-        let mut cluster = Self::unstarted(nodes, protocol, &[]);
+    pub fn start_far_apart(
+        nodes: usize,
+        protocol: &str,
+        options: &[&str],
+        delay: Duration,
+    ) -> Self {
+        let mut cluster = Self::unstarted(nodes, protocol, options);
         for from in 0..nodes {
             for to in (0..nodes).filter(|&to| to != from) {
                 let target = cluster.peers[from][to];
@@ -121,6 +127,7 @@ impl Cluster {
             .args(["--peer-listen", &format!("{own}:{}", self.port + 1)])
             .args(["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY])
             .args(&self.options)
+            .args(self.bob_options(node))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log);
@@ -128,6 +135,14 @@ impl Cluster {
             command.args(["--peer", &format!("n{peer}={address}")]);
         }
         command
+    }
+
+    /// Bob's API is served where there are vdisks for it.
+    fn bob_options(&self, node: usize) -> Vec<String> {
+        match self.options.iter().any(|option| option == "--vdisk") {
+            true => vec!["--bob".to_owned(), self.bob_address(node).to_string()],
+            false => vec![],
+        }
     }
 
     pub fn data(&self, node: usize) -> PathBuf {
@@ -140,6 +155,14 @@ impl Cluster {
 
     pub fn s3(&self, node: usize) -> SocketAddr {
         SocketAddr::new(ip(node).into(), self.port)
+    }
+
+    pub fn bob(&self, node: usize) -> Bob {
+        Bob::new(self.bob_address(node))
+    }
+
+    pub fn bob_address(&self, node: usize) -> SocketAddr {
+        SocketAddr::new(ip(node).into(), self.port + 3)
     }
 
     pub fn health(&self, node: usize) -> SocketAddr {
@@ -155,16 +178,31 @@ impl Cluster {
 
     /// Makes a node stop where it is: its connections stay, nothing answers.
     pub fn stop(&self, node: usize) {
-        let pid = self.children[node]
-            .as_ref()
-            .expect("the node runs")
-            .id()
-            .to_string();
-        let stopped = Command::new("kill").args(["-STOP", &pid]).status().unwrap();
-        assert!(stopped.success());
+        self.signal(node, "-STOP");
     }
 
-    fn logs(&self) -> String {
+    /// Lets a node go on that was stopped.
+    pub fn resume(&self, node: usize) {
+        self.signal(node, "-CONT");
+    }
+
+    fn signal(&self, node: usize, signal: &str) {
+        let child = self.children[node].as_ref().expect("the node runs");
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// The most memory that a node has used, in bytes.
+    pub fn peak_memory(&self, node: usize) -> u64 {
+        let child = self.children[node].as_ref().expect("the node runs");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = peak.expect("VmHWM").trim().trim_end_matches(" kB");
+        kilobytes.parse::<u64>().unwrap() << 10
+    }
+
+    pub fn logs(&self) -> String {
         let logs = (0..self.children.len()).map(|node| {
             let log = std::fs::read_to_string(self.directory.join(format!("n{node}.log")));
             format!("--- n{node}\n{}", log.unwrap_or_default())
@@ -201,16 +239,16 @@ fn ip(node: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, 1 + node as u8)
 }
 
-/// The first of three ports that are free on the addresses of all nodes. They lie below those that
+/// The first of four ports that are free on the addresses of all nodes. They lie below those that
 /// the kernel gives to clients, and start at a place that depends on the process.
 fn free_ports(nodes: usize) -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let start = (std::process::id() % 3000) as u16 * 3;
+    let start = (std::process::id() % 3000) as u16 * 4;
     loop {
-        let offset = start.wrapping_add(NEXT.fetch_add(3, Ordering::Relaxed)) % 18_000;
+        let offset = start.wrapping_add(NEXT.fetch_add(4, Ordering::Relaxed)) % 18_000;
         let port = 12_000 + offset;
         let free = |port| (0..nodes).all(|node| TcpListener::bind((ip(node), port)).is_ok());
-        if (port..port + 3).all(free) {
+        if (port..port + 4).all(free) {
             return port;
         }
     }

@@ -1,8 +1,9 @@
-//! What the integration tests share: real clusters on loopback, a small S3 client, a slow network.
+//! What the integration tests share: real clusters on loopback, small clients of both APIs, a slow network.
 
 // Every test binary uses a part of this.
 #![allow(dead_code)]
 
+pub mod bob;
 pub mod client;
 pub mod cluster;
 pub mod health;

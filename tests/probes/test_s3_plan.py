@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.plan import READ_BYTES, EndpointName, Plan, PlanHeader, Request, endpoint_plan
+from probes.plan import READ_BYTES, Plan, PlanHeader, Request
+from probes.s3_plan import S3Endpoint, s3_plan
 
-S3: list[EndpointName] = [
+S3: list[S3Endpoint] = [
     "ListBuckets",
     "ListObjects",
     "GetObject",
@@ -31,7 +32,7 @@ def plan_of(**changes: Any) -> Plan:
         "seed": 7,
         "bucket": "b",
     }
-    return endpoint_plan(changes.pop("endpoints", S3), **(arguments | changes))
+    return s3_plan(changes.pop("endpoints", S3), **(arguments | changes))
 
 
 def on_keys(requests: tuple[Request, ...], endpoint: str) -> list[str | None]:
@@ -74,9 +75,9 @@ def test_requests_are_numbered_in_the_order_they_are_sent() -> None:
     endpoints=st.lists(st.sampled_from(S3), min_size=1, unique=True),
 )
 def test_no_request_disturbs_another(
-    samples: int, warmup: int, object_bytes: int, seed: int, endpoints: list[EndpointName]
+    samples: int, warmup: int, object_bytes: int, seed: int, endpoints: list[S3Endpoint]
 ) -> None:
-    plan = endpoint_plan(
+    plan = s3_plan(
         endpoints,
         samples=samples,
         warmup=warmup,

@@ -1,0 +1,150 @@
+"""What a study asks of one system: the endpoints that its API has, as a plan of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from experiments.endpoints import MethodEndpoint, asked_of, has, name_of
+from experiments.study import Study
+from probes.bob_plan import BobEndpoint, Replicas, bob_plan
+from probes.bob_plan import turns as bob_turns
+from probes.method_plan import method_plan
+from probes.plan import GrpcHeader, Header, Plan, PlanHeader
+from probes.s3_plan import S3Endpoint, s3_plan
+from systems.base import Api, Cluster
+from topologies.errors import UserError
+from topologies.units import Size
+from topologies.wording import listing
+
+BUCKET = "wanlat"
+
+_MESSAGE_AROUND_OBJECT = 1024
+"""What the message that carries an object may need beside it: the key, the time, tags."""
+_CARRY_AN_OBJECT = ("Put", "Get", "Delete", "Exist")
+"""Bob's endpoints that an object of the study's size is put for."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The part of a study that one system is asked."""
+
+    study: Study
+    api: Api
+    endpoints: tuple[str | MethodEndpoint, ...]
+    target: str
+    replicas: Replicas
+    seed: int
+
+    @property
+    def names(self) -> list[str]:
+        """The endpoints, as samples call them."""
+        return [name_of(endpoint) for endpoint in self.endpoints]
+
+    def plan(self) -> Plan:
+        """Return all requests. It is the same every time."""
+        study = self.study
+        match self.api:
+            case "s3":
+                return s3_plan(
+                    cast(Sequence[S3Endpoint], self.endpoints),
+                    samples=study.samples,
+                    warmup=study.warmup,
+                    object_bytes=study.object_size.bytes,
+                    seed=self.seed,
+                    bucket=BUCKET,
+                )
+            case "bob":
+                return bob_plan(
+                    cast(Sequence[BobEndpoint], self.endpoints),
+                    samples=study.samples,
+                    warmup=study.warmup,
+                    object_bytes=study.object_size.bytes,
+                    seed=self.seed,
+                    target=self.target,
+                    replicas=self.replicas,
+                )
+            case "grpc":
+                return method_plan(
+                    [_method(each).measured() for each in self.endpoints],
+                    samples=study.samples,
+                    warmup=study.warmup,
+                    object_bytes=study.object_size.bytes,
+                    seed=self.seed,
+                )
+
+    def measured(self) -> int:
+        """Return how many samples are measured: of each endpoint, and of each placement."""
+        turns = len(self.endpoints)
+        if self.api == "bob":
+            names = cast(Sequence[BobEndpoint], self.endpoints)
+            turns = len(bob_turns(names, self.seed, self.target, self.replicas))
+        return turns * self.study.samples
+
+    def header(self, cluster: Cluster) -> Header:
+        """Return where the requests go to."""
+        study = self.study
+        deadline_ms = study.deadline.ns // 1_000_000
+        if self.api == "s3":
+            s3 = cluster.s3(self.target)
+            return PlanHeader(
+                host=s3.host,
+                port=s3.port,
+                region=s3.region,
+                access_key=s3.access_key,
+                secret_key=s3.secret_key,
+                connection=study.connection,
+                deadline_ms=deadline_ms,
+            )
+        grpc = cluster.grpc(self.target)
+        defined = self.api == "grpc"  # Bob's API is known without
+        return GrpcHeader(
+            host=grpc.host,
+            port=grpc.port,
+            connection=study.connection,
+            deadline_ms=deadline_ms,
+            max_message_bytes=study.max_message.bytes,
+            protos=[path.absolute() for path in grpc.protos] if defined else [],
+            includes=[path.absolute() for path in grpc.includes] if defined else [],
+        )
+
+
+def ask(
+    study: Study, system: str, api: Api, *, target: str, replicas: Replicas, seed: int
+) -> Asked:
+    """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
+
+    ``target`` is the node that is asked.
+    """
+    endpoints = asked_of(api, study.endpoints)
+    if not endpoints:
+        raise UserError(
+            f"System {system} has none of the endpoints of study {study.name} "
+            f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
+            "Add some of these to the study, or leave the system out."
+        )
+    asked = Asked(study, api, endpoints, target, replicas, seed)
+    _check_messages(asked, system)
+    return asked
+
+
+def _method(endpoint: str | MethodEndpoint) -> MethodEndpoint:
+    return MethodEndpoint(method=endpoint) if isinstance(endpoint, str) else endpoint
+
+
+def _check_messages(asked: Asked, system: str) -> None:
+    """An object must fit into a message."""
+    study = asked.study
+    limit = study.max_message.bytes - _MESSAGE_AROUND_OBJECT
+    if asked.api != "bob" or study.object_size.bytes <= limit:
+        return
+    carry = [name for name in asked.names if name in _CARRY_AN_OBJECT]
+    if carry:
+        raise UserError(
+            f"object_size {study.object_size}, with the key and the time that go with it, does not "
+            f"fit into a gRPC message of at most {study.max_message}: {listing(carry)} of system "
+            f"{system} cannot be measured. Make it {Size(max(limit, 0))} or less; or raise "
+            "`max_message` in the study, where the store takes longer messages (quorum takes "
+            "objects up to 64MiB)."
+        )

@@ -1,0 +1,154 @@
+"""What a study may ask for: S3's endpoints, Bob's, and methods of any gRPC service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, get_args
+
+from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag
+
+from probes.bob_plan import BobEndpoint
+from probes.method_plan import METHOD, PLACEHOLDERS, Call, Measured
+from probes.s3_plan import S3Endpoint
+from systems.base import Api
+from topologies.findings import Finding
+from topologies.wording import closest, did_you_mean, listing, show
+from topologies.yaml_model import YamlModel
+
+S3: tuple[S3Endpoint, ...] = get_args(S3Endpoint)
+BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
+
+
+def _method(text: str) -> str:
+    if METHOD.fullmatch(text) is None:
+        raise ValueError(f"{show(text)} is no method; it is written `package.Service/Method`")
+    return text
+
+
+def _name(text: str) -> str:
+    if "/" in text:
+        return _method(text)
+    known = (*S3, *BOB)
+    if text not in known:
+        raise ValueError(
+            f"{show(text)} is no endpoint{did_you_mean(text, known)}; of S3 there are "
+            f"{listing(S3)}, of Bob {listing(BOB)}, of another gRPC service "
+            "`package.Service/Method`"
+        )
+    return text
+
+
+class _Call(YamlModel):
+    method: Annotated[StrictStr, AfterValidator(_method)] = Field(
+        description="a unary method, as `package.Service/Method`"
+    )
+    request: dict[str, Any] = Field(
+        default={}, description="the message, as proto3 JSON has it; default: an empty one"
+    )
+
+    @classmethod
+    def cross_checks(cls, raw: Any) -> list[Finding]:
+        """Tell of placeholders that are misspelt, or lack the quotes that YAML needs."""
+        if not isinstance(raw, dict):
+            return []
+        findings = list(_placeholders(raw.get("request"), ("request",)))
+        findings += [found.under(("prepare",)) for found in _Call.cross_checks(raw.get("prepare"))]
+        return findings
+
+
+class PreparingCall(_Call):
+    """A call that makes, for one key, what a measured method needs."""
+
+
+class MethodEndpoint(_Call):
+    """A unary method of a gRPC service, and what it is sent."""
+
+    response_object: StrictStr | None = Field(
+        default=None, description="the answer's bytes field that must hold the object, by its path"
+    )
+    prepare: PreparingCall | None = Field(
+        default=None, description="what is called for each key beforehand"
+    )
+    key_bytes: int = Field(default=8, ge=4, le=1024, description="how long `{key}` is")
+
+    def measured(self) -> Measured:
+        """Return it as plans have it."""
+        before = self.prepare
+        return Measured(
+            method=self.method,
+            request=self.request,
+            response_object=self.response_object,
+            prepare=None if before is None else Call(before.method, before.request),
+            key_bytes=self.key_bytes,
+        )
+
+
+def _kind(raw: Any) -> str:
+    return "(method)" if isinstance(raw, dict | MethodEndpoint) else "(name)"
+
+
+Endpoint = Annotated[
+    Annotated[StrictStr, AfterValidator(_name), Tag("(name)")]
+    | Annotated[MethodEndpoint, Tag("(method)")],
+    Discriminator(_kind),
+]
+
+
+def name_of(endpoint: str | MethodEndpoint) -> str:
+    """Return what samples call an endpoint."""
+    return endpoint if isinstance(endpoint, str) else endpoint.method
+
+
+def asked_of(
+    api: Api, endpoints: Sequence[str | MethodEndpoint]
+) -> tuple[str | MethodEndpoint, ...]:
+    """Return the endpoints that an API has, in their order."""
+    return tuple(endpoint for endpoint in endpoints if api_of(endpoint) == api)
+
+
+def api_of(endpoint: str | MethodEndpoint) -> Api:
+    """Return the API that has an endpoint. No two have one of the same name."""
+    if endpoint in S3:
+        return "s3"
+    return "bob" if endpoint in BOB else "grpc"
+
+
+def has(api: Api) -> str:
+    """Say which endpoints an API has."""
+    match api:
+        case "s3":
+            return listing(S3)
+        case "bob":
+            return listing(BOB)
+        case "grpc":
+            return "the methods of its own service, written `package.Service/Method`"
+
+
+def twice(raw: Any) -> Iterator[Finding]:
+    """Find the endpoints of a list that are given twice."""
+    names: list[Any] = []
+    for index, entry in enumerate(raw if isinstance(raw, list) else ()):
+        name = entry.get("method") if isinstance(entry, dict) else entry
+        if name is not None and name in names:
+            text = f"{show(name)} is given twice; each is measured once"
+            yield Finding(("endpoints", index), text)
+        names.append(name)
+
+
+def _placeholders(value: Any, path: tuple[str | int, ...]) -> Iterator[Finding]:
+    if isinstance(value, dict):
+        (only, inside) = next(iter(value.items())) if len(value) == 1 else (None, value)
+        if inside is None and f"{{{only}}}" in PLACEHOLDERS:
+            text = f'without quotes this is a mapping to YAML; write "{{{only}}}"'
+            yield Finding(path, text)
+            return
+        for key, inner in value.items():
+            yield from _placeholders(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _placeholders(inner, (*path, index))
+    elif isinstance(value, str) and value[:1] + value[-1:] == "{}" and value not in PLACEHOLDERS:
+        near = closest(value, PLACEHOLDERS)
+        if near is not None:
+            text = f"{show(value)} is no placeholder (did you mean `{near}`?); there are "
+            yield Finding(path, text + listing(PLACEHOLDERS))

@@ -1,0 +1,193 @@
+"""The plan of requests to Bob's gRPC API: which, on which keys, near and far.
+
+Whether the node that is asked holds a replica of a key decides how long a request takes, and a
+mean over both kinds says nothing. So keys are drawn at random until there are enough of each
+placement, and every endpoint is measured ``samples`` times on each: on ``local`` and on
+``remote`` keys, or on the one kind that there is.
+
+Every request is on keys that no other request disturbs:
+
+- Get and Exist read objects of their own, many instead of one, each about once; when objects are
+  large there are fewer (``probes.plan.read_objects``).
+- Put writes a fresh key each time.
+- Delete removes an object that was made for it.
+- Ping has no key, so its placement is ``unknown``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Literal, get_args
+
+from probes.plan import (
+    BOB_KEYED,
+    KEY_BYTES,
+    Phase,
+    Placement,
+    Plan,
+    Request,
+    body_seed,
+    read_objects,
+    shuffled,
+)
+
+BobEndpoint = Literal["Put", "Get", "Exist", "Delete", "Ping"]
+
+Replicas = Callable[[bytes], Sequence[str] | None]
+"""The nodes that hold a key; None where that is not known."""
+
+_READS = ("Get", "Exist")
+
+_LOOKED_AT = 20_000
+"""Keys, until a placement that did not come up is taken not to exist."""
+
+
+def bob_plan(
+    endpoints: Sequence[BobEndpoint],
+    *,
+    samples: int,
+    warmup: int,
+    object_bytes: int,
+    seed: int,
+    target: str,
+    replicas: Replicas,
+) -> Plan:
+    """Return a plan of ``samples`` requests to each endpoint and placement, after ``warmup``.
+
+    ``target`` is the node that is asked. The same arguments give the same plan. Raises ValueError
+    for an endpoint that Bob does not have, and ``replicas``' own errors.
+    """
+    unknown = [name for name in endpoints if name not in get_args(BobEndpoint)]
+    if unknown:
+        raise ValueError(f"Bob has no {unknown[0]}, only {', '.join(get_args(BobEndpoint))}")
+    keys = Keys(seed, target, replicas)
+    maker = _Maker(object_bytes, seed, keys)
+    each = _turns(endpoints, keys)
+    read_placements = {placement for endpoint, placement in each if endpoint in _READS}
+    reads = read_objects(samples, object_bytes * len(read_placements))
+    prepare = maker.prepare(each, reads, removals=samples + warmup)
+    phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+    for phase, turn in shuffled(each, warmup=warmup, samples=samples, seed=seed):
+        phases[phase].append(maker.request(phase, *turn))
+    return Plan(tuple(prepare), tuple(phases["warmup"]), tuple(phases["measure"]), seed)
+
+
+def turns(
+    endpoints: Sequence[BobEndpoint], seed: int, target: str, replicas: Replicas
+) -> list[tuple[BobEndpoint, Placement]]:
+    """Return what ``bob_plan`` measures ``samples`` times each."""
+    return _turns(endpoints, Keys(seed, target, replicas))
+
+
+def _turns(endpoints: Sequence[BobEndpoint], keys: Keys) -> list[tuple[BobEndpoint, Placement]]:
+    keyless: Sequence[Placement] = ("unknown",)
+    keyed = keys.placements() if set(endpoints) & set(BOB_KEYED) else keyless
+    return [
+        (endpoint, placement)
+        for endpoint in endpoints
+        for placement in (keyed if endpoint in BOB_KEYED else keyless)
+    ]
+
+
+class Keys:
+    """Random keys, no two alike, by where they lie as seen from the node that is asked."""
+
+    def __init__(self, seed: int, target: str, replicas: Replicas) -> None:
+        self._random = random.Random(f"{seed}/keys")
+        self._target = target
+        self._replicas = replicas
+        self._used: set[bytes] = set()
+        self._waiting: defaultdict[Placement, deque[str]] = defaultdict(deque)
+
+    def placements(self) -> tuple[Placement, ...]:
+        """Return the placements that keys have here, in the order local, remote, unknown."""
+        for _ in range(_LOOKED_AT):
+            if self._waiting["unknown"] or (self._waiting["local"] and self._waiting["remote"]):
+                break
+            self._draw()
+        return tuple(name for name in get_args(Placement) if self._waiting[name])
+
+    def take(self, placement: Placement) -> str:
+        """Return a fresh key of a placement that exists, as hex digits."""
+        while not self._waiting[placement]:
+            self._draw()
+        return self._waiting[placement].popleft()
+
+    def _draw(self) -> None:
+        key = self._random.randbytes(KEY_BYTES)
+        if key in self._used:
+            return
+        self._used.add(key)
+        self._waiting[self._placement(key)].append(key.hex())
+
+    def _placement(self, key: bytes) -> Placement:
+        holders = self._replicas(key)
+        if holders is None:
+            return "unknown"
+        return "local" if self._target in holders else "remote"
+
+
+class _Maker:
+    """Makes the requests of one plan, numbering them as it goes."""
+
+    def __init__(self, object_bytes: int, seed: int, keys: Keys) -> None:
+        self._object_bytes = object_bytes
+        self._seed = seed
+        self._keys = keys
+        self._seq = count()
+        self._to_read: defaultdict[Placement, list[str]] = defaultdict(list)
+        self._to_remove: defaultdict[Placement, deque[str]] = defaultdict(deque)
+        self._reads: defaultdict[tuple[BobEndpoint, Placement], int] = defaultdict(int)
+
+    def prepare(
+        self, turns: Sequence[tuple[BobEndpoint, Placement]], reads: int, removals: int
+    ) -> list[Request]:
+        """Put the objects that ``turns`` need: ``reads`` to read, ``removals`` to remove of each
+        placement.
+        """
+        made: list[Request] = []
+        keys: list[str] | deque[str]
+        for endpoint, placement in turns:
+            if endpoint in _READS:
+                keys, wanted = self._to_read[placement], reads
+            elif endpoint == "Delete":
+                keys, wanted = self._to_remove[placement], removals
+            else:
+                continue
+            while len(keys) < wanted:
+                keys.append(self._keys.take(placement))
+                made.append(self._on_key("prepare", "Put", placement, keys[-1]))
+        return made
+
+    def request(self, phase: Phase, endpoint: BobEndpoint, placement: Placement) -> Request:
+        """Return the next request to an endpoint, on a key of this placement."""
+        match endpoint:
+            case "Ping":
+                return Request(next(self._seq), phase, endpoint)
+            case "Put":
+                key = self._keys.take(placement)
+            case "Delete":
+                key = self._to_remove[placement].popleft()
+            case _:
+                keys = self._to_read[placement]
+                key = keys[self._reads[endpoint, placement] % len(keys)]
+                self._reads[endpoint, placement] += 1
+        return self._on_key(phase, endpoint, placement, key)
+
+    def _on_key(
+        self, phase: Phase, endpoint: BobEndpoint, placement: Placement, key: str
+    ) -> Request:
+        has_object = endpoint in ("Put", "Get")
+        return Request(
+            next(self._seq),
+            phase,
+            endpoint,
+            key=key,
+            object_bytes=self._object_bytes if has_object else None,
+            body_seed=body_seed(self._seed, key) if has_object else None,
+            exists=True if endpoint == "Exist" else None,
+            placement=placement,
+        )

@@ -1,0 +1,1 @@
+"""Clients that wanlat has not written, timed as their users would time them."""

@@ -1,0 +1,117 @@
+"""The plan of requests to gRPC services of the user's own: methods and messages as data.
+
+Every request has a fresh random key. Where a method needs something to be there (a read, a
+removal), its ``prepare`` names the method that makes it, which is called once for each key first.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from probes.plan import KEY_BYTES, Phase, Plan, Request, body_seed, check_key, shuffled
+
+METHOD = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*/[A-Za-z_]\w*", re.ASCII)
+"""``package.Service/Method``."""
+
+PLACEHOLDERS = ("{body}", "{key}", "{seq}", "{now}")
+"""What a text in a message can stand for: the object, the key, the request's number, the time."""
+
+_BOB = "bob_storage.BobApi/"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A unary method, and the message it is sent.
+
+    ``request`` is the message as proto3 JSON, in which a text may be one of ``PLACEHOLDERS``.
+    """
+
+    method: str
+    request: Mapping[str, Any] = field(default_factory=dict)
+    response_object: str | None = None
+    """The path of the answer's bytes field that must hold the key's object."""
+
+    def __post_init__(self) -> None:
+        """Refuse what names no method."""
+        if METHOD.fullmatch(self.method) is None:
+            raise ValueError(f"{self.method!r} is no method, such as `package.Service/Method`")
+
+    @property
+    def has_key(self) -> bool:
+        """Does the message have the key in it?"""
+        return _holds(self.request, "{key}")
+
+    @property
+    def has_object(self) -> bool:
+        """Is an object sent, or must one come back?"""
+        return self.response_object is not None or _holds(self.request, "{body}")
+
+
+@dataclass(frozen=True)
+class Measured(Call):
+    """A method that is to be measured."""
+
+    prepare: Call | None = None
+    """What is called for each key beforehand."""
+    key_bytes: int = KEY_BYTES
+
+
+def method_plan(
+    methods: Sequence[Measured], *, samples: int, warmup: int, object_bytes: int, seed: int
+) -> Plan:
+    """Return a plan of ``samples`` requests to each method after ``warmup`` unmeasured ones.
+
+    The same arguments give the same plan. Raises ValueError for a key that Bob does not take.
+    """
+    keys = {number: _keys(seed, number, each.key_bytes) for number, each in enumerate(methods)}
+    turns = shuffled(range(len(methods)), warmup=warmup, samples=samples, seed=seed)
+    drawn = [(phase, number, next(keys[number])) for phase, number in turns]
+    seq = count()
+
+    def request(phase: Phase, call: Call, key: str) -> Request:
+        if call.has_key and call.method.startswith(_BOB):
+            check_key(call.method, key)
+        return Request(
+            next(seq),
+            phase,
+            call.method,
+            key=key if call.has_key else None,
+            object_bytes=object_bytes if call.has_object else None,
+            body_seed=body_seed(seed, key) if call.has_object else None,
+            request=call.request,
+            response_object=call.response_object,
+        )
+
+    prepare = [
+        request("prepare", made_by, key)
+        for _, number, key in drawn
+        if (made_by := methods[number].prepare) is not None
+    ]
+    phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+    for phase, number, key in drawn:
+        phases[phase].append(request(phase, methods[number], key))
+    return Plan(tuple(prepare), tuple(phases["warmup"]), tuple(phases["measure"]), seed)
+
+
+def _holds(value: Any, placeholder: str) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds(inner, placeholder) for inner in value.values())
+    if isinstance(value, list | tuple):
+        return any(_holds(inner, placeholder) for inner in value)
+    return bool(value == placeholder)
+
+
+def _keys(seed: int, number: int, length: int) -> Iterator[str]:
+    """Yield random keys, no two alike."""
+    drawn = random.Random(f"{seed}/keys/{number}")
+    used: set[bytes] = set()
+    while True:
+        key = drawn.randbytes(length)
+        if key not in used:
+            used.add(key)
+            yield key.hex()

@@ -1,0 +1,313 @@
+//! The timed part: one message out, one message and a status in, under one deadline.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::client::{self, SendRequest};
+use http::{HeaderMap, Request, StatusCode};
+use rustix::io::Errno;
+
+use crate::clock;
+use crate::connection::Connection;
+use crate::failure::{Cause, Failure, Stage};
+use crate::grpc::drive::Driver;
+use crate::grpc::wire::{Facts, Tap, Wire};
+use crate::timing::Timing;
+
+/// A gRPC message is preceded by a flag (compressed or not) and its length.
+pub const PREFIX_BYTES: usize = 5;
+
+/// The most a message may be long, so that HTTP/2's windows, which end at 2^31 - 1, hold it.
+pub const MAX_MESSAGE_BYTES: u64 = 1 << 30;
+
+/// HTTP/2's own window where nobody asks for another, and the largest there can be.
+const LEAST_WINDOW_BYTES: u32 = 65_535;
+const GREATEST_WINDOW_BYTES: u32 = (1 << 31) - 1;
+
+/// One HTTP/2 connection: made for one request, or kept for many.
+pub struct Session {
+    wire: Rc<Wire>,
+    driver: Driver,
+    http2: Option<Http2>,
+    max_message_bytes: u64,
+}
+
+struct Http2 {
+    requests: SendRequest<Bytes>,
+    connection: client::Connection<Tap, Bytes>,
+}
+
+/// What came of a call.
+pub struct Done {
+    pub timing: Timing,
+    pub facts: Facts,
+    pub answer: Answer,
+    pub end: End,
+}
+
+/// What has come of the answer.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub head: Option<(StatusCode, HeaderMap)>,
+    /// The body in the pieces that it came in.
+    pub data: Vec<Bytes>,
+    pub trailers: HeaderMap,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The answer is there, to its end.
+    Complete,
+    /// It announces a message of so many bytes, which is more than is taken.
+    TooLong(u64),
+    /// The server reset the stream, with this error code of HTTP/2's.
+    StreamReset(Stage, u32),
+    /// The server is closing the connection, and says that it has not looked at this stream.
+    NotTaken,
+    Broken(Failure),
+}
+
+enum Broken {
+    TooLong(u64),
+    Http2(h2::Error),
+}
+
+impl From<h2::Error> for Broken {
+    fn from(error: h2::Error) -> Self {
+        Broken::Http2(error)
+    }
+}
+
+impl Answer {
+    pub fn data_bytes(&self) -> usize {
+        self.data.iter().map(Bytes::len).sum()
+    }
+
+    /// The body is a message of gRPC's, not a proxy's page.
+    pub fn is_grpc(&self) -> bool {
+        self.head.as_ref().is_some_and(|(status, headers)| {
+            let content_type = headers.get(http::header::CONTENT_TYPE);
+            *status == StatusCode::OK
+                && content_type.is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"))
+        })
+    }
+
+    /// The length that the body's first bytes announce.
+    fn announced_bytes(&self) -> Option<u64> {
+        let mut prefix = self.data.iter().flatten().skip(1).take(4);
+        let mut next = || prefix.next().copied();
+        let length = [next()?, next()?, next()?, next()?];
+        self.is_grpc()
+            .then(|| u64::from(u32::from_be_bytes(length)))
+    }
+}
+
+impl Session {
+    /// A session on a socket that is not connected yet. No packet is sent.
+    pub fn new(address: SocketAddr, max_message_bytes: u64) -> Result<Self, Errno> {
+        Ok(Session {
+            wire: Wire::new(Connection::new(address)?),
+            driver: Driver::default(),
+            http2: None,
+            max_message_bytes,
+        })
+    }
+
+    pub fn socket(&self) -> &Connection {
+        &self.wire.connection
+    }
+
+    /// Deals with what the server has sent unasked (PING, SETTINGS, the end), and sends what is due
+    /// to it. False when the connection can carry no more requests.
+    pub fn settle(&mut self) -> bool {
+        let Some(http2) = &mut self.http2 else {
+            return false;
+        };
+        let polled = self.driver.run_for_now(&self.wire, |context| {
+            Pin::new(&mut http2.connection).poll(context)
+        });
+        let facts = self.wire.facts();
+        polled.is_pending() && facts.ended.is_none() && facts.goaway.is_none()
+    }
+
+    /// Sends `message`, which has its prefix, and reads the answer. `address` is given where the
+    /// connection is yet to be made. Nothing is ever sent twice.
+    pub fn call(
+        &mut self,
+        address: Option<SocketAddr>,
+        request: Request<()>,
+        message: Bytes,
+        allowed_ns: u64,
+    ) -> Done {
+        self.wire.expect_request();
+        let mut answer = Answer::default();
+        let start_ns = clock::now_ns();
+        let deadline_ns = start_ns.saturating_add(allowed_ns);
+        let mut connect_ns = Some(0);
+        let mut result = Ok(());
+        if let Some(address) = address {
+            connect_ns = None;
+            result = self.connect(address, deadline_ns).map(|()| {
+                connect_ns = Some(clock::now_ns() - start_ns);
+            });
+        }
+        let end = match result {
+            Ok(()) => self.converse(request, message, deadline_ns, &mut answer),
+            Err(failure) => End::Broken(failure),
+        };
+        let stopped_ns = clock::now_ns();
+
+        let facts = self.wire.facts();
+        let since_start = |instant: Option<u64>| instant.map(|instant| instant - start_ns);
+        let complete_ns = facts.complete_ns.filter(|_| end == End::Complete);
+        let timing = Timing {
+            start_ns,
+            connect_ns,
+            sent_ns: since_start(facts.sent_ns),
+            first_byte_ns: since_start(facts.first_byte_ns),
+            total_ns: since_start(complete_ns),
+            elapsed_ns: complete_ns.unwrap_or(stopped_ns) - start_ns,
+            longest_gap_ns: facts.longest_gap_ns,
+            reads: facts.reads,
+        };
+        Done {
+            timing,
+            facts,
+            answer,
+            end,
+        }
+    }
+
+    fn connect(&self, address: SocketAddr, deadline_ns: u64) -> Result<(), Failure> {
+        self.wire
+            .connection
+            .connect(address, deadline_ns)
+            .map_err(|error| Failure::from_errno(Stage::Connect, error))
+    }
+
+    fn converse(
+        &mut self,
+        request: Request<()>,
+        message: Bytes,
+        deadline_ns: u64,
+        answer: &mut Answer,
+    ) -> End {
+        if let Err(end) = self.open(deadline_ns) {
+            return end;
+        }
+        let Http2 {
+            requests,
+            connection,
+        } = self.http2.as_mut().expect("it is open");
+        let limit = self.max_message_bytes;
+        let mut exchange = pin!(exchange(requests, request, message, limit, answer));
+        let mut connection = Some(connection);
+        let result = self.driver.run(&self.wire, deadline_ns, |context| {
+            if let Poll::Ready(done) = exchange.as_mut().poll(context) {
+                return Poll::Ready(Some(done));
+            }
+            let Some(alive) = &mut connection else {
+                return Poll::Ready(None);
+            };
+            if Pin::new(alive).poll(context).is_ready() {
+                connection = None;
+                context.waker().wake_by_ref(); // the exchange will have heard of it
+            }
+            Poll::Pending
+        });
+        match result {
+            Ok(Some(Ok(()))) => End::Complete,
+            Ok(Some(Err(Broken::TooLong(bytes)))) => End::TooLong(bytes),
+            Ok(Some(Err(Broken::Http2(error)))) => {
+                end(&self.wire, Cause::Malformed(error.to_string()))
+            }
+            Ok(None) => end(&self.wire, Cause::Closed),
+            Err(cause) => broken(&self.wire, cause),
+        }
+    }
+
+    /// Makes the client's side of HTTP/2, which sends its preface and waits for nothing.
+    ///
+    /// The windows let a whole answer come without a WINDOW_UPDATE, each of which would take one
+    /// round trip to be heeded: the stream's holds the longest message, and the connection's two of
+    /// them, because h2 widens it again only when half of it is used up. They are fixed, not
+    /// adaptive, so that a window is never what a large answer waits for, and the first one is
+    /// measured like the tenth.
+    fn open(&mut self, deadline_ns: u64) -> Result<(), End> {
+        if self.http2.is_some() {
+            return Ok(());
+        }
+        let message = self.max_message_bytes.min(MAX_MESSAGE_BYTES) as u32 + PREFIX_BYTES as u32;
+        let mut builder = client::Builder::new();
+        builder
+            .enable_push(false)
+            .initial_window_size(message.max(LEAST_WINDOW_BYTES))
+            .initial_connection_window_size(
+                (2 * message).clamp(LEAST_WINDOW_BYTES, GREATEST_WINDOW_BYTES),
+            );
+        let mut made = pin!(builder.handshake(Tap(self.wire.clone())));
+        let made = self.driver.run(&self.wire, deadline_ns, |context| {
+            made.as_mut().poll(context)
+        });
+        match made {
+            Ok(Ok((requests, connection))) => {
+                self.http2 = Some(Http2 {
+                    requests,
+                    connection,
+                });
+                Ok(())
+            }
+            Ok(Err(error)) => Err(end(&self.wire, Cause::Malformed(error.to_string()))),
+            Err(cause) => Err(broken(&self.wire, cause)),
+        }
+    }
+}
+
+/// What the wire saw tells more than h2's error does.
+fn end(wire: &Wire, otherwise: Cause) -> End {
+    let facts = wire.facts();
+    match (facts.reset, facts.goaway) {
+        (Some(code), _) => End::StreamReset(facts.stage(), code),
+        (None, Some((last, _))) if last < facts.stream => End::NotTaken,
+        _ => broken(wire, facts.ended.unwrap_or(otherwise)),
+    }
+}
+
+fn broken(wire: &Wire, cause: Cause) -> End {
+    let stage = wire.facts().stage();
+    End::Broken(Failure { stage, cause })
+}
+
+async fn exchange(
+    requests: &mut SendRequest<Bytes>,
+    request: Request<()>,
+    message: Bytes,
+    limit: u64,
+    answer: &mut Answer,
+) -> Result<(), Broken> {
+    poll_fn(|context| requests.poll_ready(context)).await?;
+    let (response, mut sending) = requests.send_request(request, false)?;
+    // All of it at once: h2 cuts it into frames as the server's windows allow, without a copy.
+    sending.send_data(message, true)?;
+    let (head, mut body) = response.await?.into_parts();
+    answer.head = Some((head.status, head.headers));
+    let mut received = 0;
+    while let Some(piece) = body.data().await {
+        let piece = piece?;
+        received += piece.len() as u64;
+        answer.data.push(piece);
+        let announced = answer.announced_bytes().unwrap_or(received);
+        if announced > limit {
+            return Err(Broken::TooLong(announced));
+        }
+    }
+    answer.trailers = body.trailers().await?.unwrap_or_default();
+    // Not before: a WINDOW_UPDATE would be sent in between.
+    let _ = body.flow_control().release_capacity(received as usize);
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! `oneshot grpc`: a plan of requests to Bob, or to any gRPC service, one in flight at a time.
+//!
+//! tonic encodes a request before the clock starts, and decodes its answer once it has stopped. What
+//! is timed in between is HTTP/2 alone, by the library that tonic's own transport stands on, on one
+//! socket and without a runtime ([`drive`]). tonic's channel is not used, as it buffers requests and
+//! connects again by itself: here each connection is made for a request that shows it.
+
+use std::io::{BufRead, Write};
+
+use tonic::{Code, Status};
+
+use crate::failure::{Cause, Failure, Stage};
+use crate::grpc::call::{Done, End, Session};
+use crate::grpc::lines::{Header, Request};
+use crate::grpc::planned::{Message, Planned, Planner};
+use crate::outcome::{self as outcomes, Refusal, Verdict};
+use crate::plan::{ConnectionMode, Plan, PlanError, Stopped};
+use crate::record::Record;
+use crate::target::Target;
+use crate::timing::Timing;
+use crate::{clock, tcp_info};
+
+pub mod bob;
+pub mod call;
+pub mod check;
+pub mod drive;
+pub mod frames;
+pub mod framing;
+pub mod lines;
+pub mod method;
+pub mod outcome;
+pub mod planned;
+pub mod template;
+pub mod wire;
+
+/// Carries out the plan read from `input`; a record for each request goes to `output`.
+pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
+    let mut plan = Plan::new(input);
+    let header = plan.header::<Header>().map_err(Stopped::Plan)?;
+    let mut client = Client::new(&header).map_err(Stopped::Plan)?;
+    while let Some(request) = plan.next_line::<Request>().map_err(Stopped::Plan)? {
+        let planned = client
+            .planner
+            .plan(&request)
+            .map_err(|what| Stopped::Plan(plan.error(&what)))?;
+        client
+            .perform(&request, planned)
+            .write(&mut output)
+            .map_err(Stopped::Output)?;
+    }
+    Ok(())
+}
+
+struct Client {
+    target: Target,
+    connection_mode: ConnectionMode,
+    allowed_ns: u64,
+    max_message_bytes: u64,
+    planner: Planner,
+    kept: Option<Session>,
+}
+
+impl Client {
+    fn new(header: &Header) -> Result<Self, PlanError> {
+        let target = Target::resolve(&header.host, header.port)?;
+        Ok(Client {
+            planner: Planner::new(header, &target.authority)?,
+            target,
+            connection_mode: header.connection,
+            allowed_ns: header.deadline_ms.saturating_mul(1_000_000),
+            max_message_bytes: header.max_message_bytes,
+            kept: None,
+        })
+    }
+
+    fn perform(&mut self, request: &Request, planned: Planned) -> Record {
+        let message = match &planned.message {
+            Message::Framed(message) => message.clone(),
+            Message::TooLong(verdict) => {
+                let mut record = unsent(request, verdict.clone());
+                record.new_connection = false;
+                return record;
+            }
+        };
+        let kept = self
+            .kept
+            .take()
+            .and_then(|mut session| session.settle().then_some(session));
+        let address = kept.is_none().then_some(self.target.address);
+        let made = || Session::new(self.target.address, self.max_message_bytes);
+        let mut session = match kept.map_or_else(made, Ok) {
+            Ok(session) => session,
+            Err(error) => {
+                let failure = Failure {
+                    stage: Stage::Connect,
+                    cause: Cause::Os(error),
+                };
+                return unsent(request, outcomes::of_failure(&failure, 0));
+            }
+        };
+        // What happened on a kept connection between two requests belongs to neither.
+        let before = address.is_none().then(|| tcp_info::read(session.socket()));
+
+        let done = session.call(address, planned.http.clone(), message, self.allowed_ns);
+
+        let after = tcp_info::read(session.socket());
+        let mut record = self.judge(request, &planned, &done);
+        record.add_tcp_info(before, after);
+        record.new_connection = address.is_some();
+        if self.reusable(&done) && session.settle() {
+            self.kept = Some(session);
+        }
+        record
+    }
+
+    fn judge(&self, request: &Request, planned: &Planned, done: &Done) -> Record {
+        let Done {
+            timing,
+            facts,
+            answer,
+            end,
+        } = done;
+        let mut record = empty_record(request, timing);
+        let head = answer.head.as_ref();
+        record.status = head.map(|(status, _)| status.as_u16());
+        record.sha256 = planned.sha256.clone();
+        record.object_bytes = match (planned.sent_object_bytes, &planned.message) {
+            (Some(object), Message::Framed(message)) => {
+                // Where it was not sent whole, what was sent of it at least.
+                let around = message.len() as u64 - object;
+                (facts.message_bytes_sent as u64).saturating_sub(around)
+            }
+            _ => answer.data_bytes().saturating_sub(call::PREFIX_BYTES) as u64,
+        };
+        if *end != End::Complete {
+            let limit = self.max_message_bytes;
+            return record.judged(outcome::of_end(end, facts, planned.writes, limit));
+        }
+        let status = Status::from_header_map(&answer.trailers)
+            .or_else(|| head.and_then(|(_, headers)| Status::from_header_map(headers)));
+        record.grpc_status = status.as_ref().map(|status| status.code() as i32);
+        let verdict = match (status, record.status) {
+            (Some(status), _) if status.code() != Code::Ok => outcome::of_status(&status),
+            (Some(_), _) if timing.sent_ns.is_none() => {
+                Verdict::unknown("grpc OK before the request was sent")
+            }
+            (Some(_), _) => match framing::unframed(&answer.data, self.max_message_bytes) {
+                Ok(message) => {
+                    let finding = check::check(&planned.expected, &message);
+                    if planned.sent_object_bytes.is_none() {
+                        record.object_bytes = finding.object_bytes;
+                    }
+                    record.sha256 = finding.sha256.or(record.sha256);
+                    finding.verdict
+                }
+                Err(what) => Verdict::unknown(format!("malformed response: {what}")),
+            },
+            (None, Some(status)) if status != 200 => {
+                let location = head.and_then(|(_, headers)| headers.get("location")?.to_str().ok());
+                let refusal = Refusal {
+                    status,
+                    code: None,
+                    location,
+                };
+                outcomes::of_refusal(refusal, planned.writes)
+            }
+            (None, _) => Verdict::unknown("malformed response: no gRPC status"),
+        };
+        record.judged(verdict)
+    }
+
+    fn reusable(&self, done: &Done) -> bool {
+        self.connection_mode == ConnectionMode::KeepAlive
+            && done.end == End::Complete
+            && done.timing.sent_ns.is_some()
+    }
+}
+
+/// Nothing was sent, and no clock ran.
+fn unsent(request: &Request, verdict: Verdict) -> Record {
+    let timing = Timing {
+        start_ns: clock::now_ns(),
+        ..Timing::default()
+    };
+    empty_record(request, &timing).judged(verdict)
+}
+
+fn empty_record(request: &Request, timing: &Timing) -> Record {
+    Record::new(request.seq, request.phase, request.endpoint.name(), timing)
+}

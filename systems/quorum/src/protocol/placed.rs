@@ -1,0 +1,120 @@
+//! Blobs on the replicas of their vdisk, and on no other node, as Bob places them. Whichever node is
+//! asked, a write costs one round among the replicas; a read costs none at a replica that holds the
+//! blob, and one elsewhere. `--protocol` plays no part in it.
+
+use bytes::Bytes;
+
+use super::objects::record_of;
+use super::round::{Answered, Members, Round};
+use crate::clock::Version;
+use crate::op::{Failure, Rounds};
+use crate::placement::Vdisk;
+use crate::replica::Command;
+use crate::store::{BucketState, Meta, ObjectName, Record};
+
+/// Where blobs are kept. No bucket of S3 has a slash in its name, so S3 cannot ask for it.
+pub const BUCKET: &str = "/bob";
+/// It exists on every node from the start, so that no write is refused for want of it.
+pub const BUCKET_STATE: BucketState = BucketState {
+    created: Version::FIRST,
+    deleted: Version::ZERO,
+};
+
+pub struct Placed {
+    pub members: Members,
+}
+
+impl Placed {
+    /// Puts a blob or, with None, a tombstone; done when the vdisk's quorum has it on disk.
+    pub async fn write(
+        &self,
+        vdisk: &Vdisk,
+        name: ObjectName,
+        object: Option<Meta>,
+        body: Bytes,
+        rounds: &Rounds,
+    ) -> Result<(), Failure> {
+        let record = Record {
+            version: self.members.clock.tick(),
+            incarnation: BUCKET_STATE.created,
+            object,
+        };
+        let write = Command::Write {
+            name,
+            bucket: BUCKET_STATE,
+            record,
+        };
+        let (nodes, needed) = (&vdisk.nodes, vdisk.quorum);
+        let mut round = self.members.round_among(nodes, needed, write, body)?;
+        let outcome = round.quorum().await;
+        rounds.add(u32::from(round.went_out()));
+        outcome
+    }
+
+    /// The blob of the first replica that holds one newer than every tombstone seen until then; this
+    /// node's own replica, where it has one, is looked at before any other is asked.
+    ///
+    /// # Errors
+    /// `NoSuchKey` if so many replicas answered without one that it was not there, or was removed.
+    pub async fn read(
+        &self,
+        vdisk: &Vdisk,
+        name: ObjectName,
+        body: bool,
+        rounds: &Rounds,
+    ) -> Result<(Meta, Bytes), Failure> {
+        let (others, own) = self.members.apart(&vdisk.nodes);
+        let own = if own { vec![self.members.own] } else { vec![] };
+        let mut here = self.ask(vdisk, &own, &name, body, Version::ZERO)?;
+        here.all().await;
+        if let Some(found) = self.held(&here) {
+            return Ok(found);
+        }
+        // A tombstone of our own: an older blob need not be sent.
+        let known = newest(&here).map_or(Version::ZERO, |(_, record)| record.version);
+        let mut round = self.ask(vdisk, &others, &name, body, known)?.after(here);
+        // Each is waited for: the last one may be the one that holds it.
+        while round.one_more().await {
+            if let Some(found) = self.held(&round) {
+                rounds.add(1);
+                return Ok(found);
+            }
+            if round.reached() {
+                break;
+            }
+        }
+        rounds.add(u32::from(!others.is_empty()));
+        match round.reached() {
+            true => Err(Failure::NoSuchKey),
+            false => Err(round.too_few()),
+        }
+    }
+
+    fn ask(
+        &self,
+        vdisk: &Vdisk,
+        nodes: &[u16],
+        name: &ObjectName,
+        body: bool,
+        known: Version,
+    ) -> Result<Round, Failure> {
+        let name = name.clone();
+        let get = Command::Get { name, body, known };
+        let needed = vdisk.enough_to_deny();
+        self.members.round_among(nodes, needed, get, Bytes::new())
+    }
+
+    fn held(&self, round: &Round) -> Option<(Meta, Bytes)> {
+        let (answered, record) = newest(round)?;
+        let meta = record.object.clone()?;
+        // What the client writes after this must be newer, whatever the wall clocks say.
+        self.members.clock.observe(record.version);
+        Some((meta, answered.body.clone()))
+    }
+}
+
+fn newest(round: &Round) -> Option<(&Answered, &Record)> {
+    let records = round.answers.iter();
+    let records = records.filter_map(|answered| Some((answered, record_of(answered)?)));
+    records.max_by_key(|(_, record)| record.version)
+}

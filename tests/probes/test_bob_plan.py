@@ -1,0 +1,215 @@
+"""Bob's plan measures near and far keys alike, each request on a key that no other disturbs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.bob_plan import BobEndpoint, Keys, bob_plan, turns
+from probes.plan import READ_BYTES, Plan, Request
+
+BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
+KEYED = [name for name in BOB if name != "Ping"]
+NODES = ["n1", "n2", "n3", "n4", "n5"]
+
+
+def two_of_five(key: bytes) -> tuple[str, ...]:
+    vdisk = int.from_bytes(key, "little") % 5
+    return (NODES[vdisk], NODES[(vdisk + 1) % 5])
+
+
+def plan_of(**changes: Any) -> Plan:
+    arguments: dict[str, Any] = {
+        "samples": 20,
+        "warmup": 3,
+        "object_bytes": 5000,
+        "seed": 7,
+        "target": "n1",
+        "replicas": two_of_five,
+    }
+    return bob_plan(changes.pop("endpoints", BOB), **(arguments | changes))
+
+
+def counted(requests: Sequence[Request]) -> Counter[tuple[str, str]]:
+    return Counter((request.endpoint, request.placement) for request in requests)
+
+
+def test_each_placement_of_each_endpoint_is_measured_as_often_as_asked() -> None:
+    plan = plan_of()
+    turned = {(name, placement) for name in KEYED for placement in ("local", "remote")}
+    turned.add(("Ping", "unknown"))
+    assert counted(plan.measure) == dict.fromkeys(turned, 20)
+    assert counted(plan.warmup) == dict.fromkeys(turned, 3)
+    assert set(turns(BOB, 7, "n1", two_of_five)) == turned
+    assert len(plan.measure) == 20 * len(turned)
+
+
+@pytest.mark.parametrize("target", NODES)
+def test_a_placement_is_what_the_vdisks_say(target: str) -> None:
+    plan = plan_of(target=target)
+    for request in (*plan.prepare, *plan.warmup, *plan.measure):
+        if request.key is not None:
+            holds = target in two_of_five(bytes.fromhex(request.key))
+            assert request.placement == ("local" if holds else "remote")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "placement"),
+    [
+        (lambda _: ("n1", "n2"), "local"),
+        (lambda _: ("n2", "n3"), "remote"),
+        (lambda _: None, "unknown"),
+    ],
+)
+def test_where_all_keys_lie_alike_only_that_placement_is_planned(
+    replicas: Any, placement: str
+) -> None:
+    plan = plan_of(replicas=replicas)
+    assert {request.placement for request in plan.measure if request.key} == {placement}
+    assert len(plan.measure) == 20 * len(BOB)
+
+
+def test_a_rare_placement_is_found() -> None:
+    """The node that is asked holds one vdisk of 500."""
+
+    def rare(key: bytes) -> tuple[str, ...]:
+        return ("n1",) if int.from_bytes(key, "little") % 500 == 77 else ("n2",)
+
+    assert counted(plan_of(replicas=rare, samples=3, endpoints=["Get"]).measure) == {
+        ("Get", "local"): 3,
+        ("Get", "remote"): 3,
+    }
+
+
+def test_the_seed_decides_order_and_keys_and_nothing_else_does() -> None:
+    assert plan_of() == plan_of()
+    other = plan_of(seed=8)
+    order = [(r.endpoint, r.placement) for r in plan_of().measure]
+    assert order != [(r.endpoint, r.placement) for r in other.measure]
+    assert {r.key for r in plan_of().measure} & {r.key for r in other.measure} == {None}
+
+
+def test_placements_are_mixed_and_not_in_blocks() -> None:
+    order = [request.placement for request in plan_of(samples=200, endpoints=["Get"]).measure]
+    changes = sum(a != b for a, b in pairwise(order))
+    assert 160 < changes < 240  # 399 steps, half of them
+
+
+def test_requests_are_numbered_in_the_order_they_are_sent() -> None:
+    plan = plan_of()
+    numbers = [request.seq for request in (*plan.prepare, *plan.warmup, *plan.measure)]
+    assert numbers == list(range(len(numbers)))
+
+
+@given(
+    samples=st.integers(1, 20),
+    warmup=st.integers(0, 5),
+    object_bytes=st.integers(0, 2**26),
+    seed=st.integers(0, 2**63 - 1),
+    endpoints=st.lists(st.sampled_from(BOB), min_size=1, unique=True),
+)
+def test_no_request_disturbs_another(
+    samples: int, warmup: int, object_bytes: int, seed: int, endpoints: list[BobEndpoint]
+) -> None:
+    plan = plan_of(
+        samples=samples, warmup=warmup, object_bytes=object_bytes, seed=seed, endpoints=endpoints
+    )
+    later = (*plan.warmup, *plan.measure)
+    assert {request.endpoint for request in plan.prepare} <= {"Put"}
+    made = {request.key: request for request in plan.prepare}
+    assert len(made) == len(plan.prepare), "an object is prepared once"
+    put = [request.key for request in later if request.endpoint == "Put"]
+    removed = [request.key for request in later if request.endpoint == "Delete"]
+    assert len({*put}) == len(put), "a Put that overwrites is another operation"
+    assert made.keys().isdisjoint(put)
+    assert len({*removed}) == len(removed), "an object is removed once"
+    assert made.keys() >= set(removed)
+    for request in later:
+        if request.endpoint in ("Get", "Exist"):
+            assert request.key in made
+            assert request.key not in removed
+        if request.endpoint == "Get":
+            put_before = made[request.key]
+            assert (request.object_bytes, request.body_seed) == (
+                put_before.object_bytes,
+                put_before.body_seed,
+            )
+        if request.endpoint == "Exist":
+            assert request.exists is True
+    seeds = [r.body_seed for r in (*plan.prepare, *later) if r.endpoint == "Put"]
+    assert len(set(seeds)) == len(seeds), "no two objects are alike"
+
+
+def test_reads_spread_over_many_keys_unless_the_objects_are_large() -> None:
+    def read(plan: Plan) -> Counter[str]:
+        keys = {(r.key, r.placement) for r in plan.measure if r.endpoint == "Get"}
+        return Counter(placement for _, placement in keys)
+
+    assert read(plan_of(samples=50)) == {"local": 50, "remote": 50}
+    large = plan_of(samples=50, object_bytes=READ_BYTES // 8, endpoints=["Get"])
+    assert read(large) == {"local": 4, "remote": 4}
+
+
+def test_exist_asks_for_what_get_reads() -> None:
+    plan = plan_of(endpoints=["Get", "Exist"])
+    assert len(plan.prepare) == 40
+    assert {r.key for r in plan.measure if r.endpoint == "Exist"} == {
+        r.key for r in plan.measure if r.endpoint == "Get"
+    }
+
+
+def test_only_what_is_needed_is_prepared() -> None:
+    assert plan_of(endpoints=["Ping", "Put"]).prepare == ()
+    assert len(plan_of(endpoints=["Delete"]).prepare) == 2 * 23
+
+
+def test_a_ping_needs_no_vdisks() -> None:
+    def refuse(_: bytes) -> None:
+        raise AssertionError("a Ping has no key")
+
+    assert len(plan_of(endpoints=["Ping"], replicas=refuse).measure) == 20
+
+
+def test_what_bob_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="Bob has no GetObject, only Put, Get, Exist, Delete"):
+        plan_of(endpoints=["GetObject"])
+
+
+@pytest.mark.parametrize("endpoint", KEYED)
+@pytest.mark.parametrize(
+    "key", [None, "", "00" * 7, "00" * 9, "zz" * 8, "00 " * 8, "0" * 15, "k/000000"]
+)
+def test_a_key_of_a_wrong_length_is_never_planned(endpoint: str, key: str | None) -> None:
+    with pytest.raises(ValueError, match="a key is 8 bytes, written as 16 hex digits"):
+        Request(0, "measure", endpoint, key=key)
+
+
+def test_a_line_holds_what_the_endpoint_needs_and_not_where_the_key_lies() -> None:
+    exist = next(request for request in plan_of().measure if request.endpoint == "Exist")
+    assert json.loads(exist.line()) == {
+        "seq": exist.seq,
+        "phase": "measure",
+        "endpoint": "Exist",
+        "key": exist.key,
+        "exists": True,
+    }
+    put = next(request for request in plan_of().measure if request.endpoint == "Put")
+    assert json.loads(put.line()).keys() == {
+        *("seq", "phase", "endpoint", "key", "object_bytes", "body_seed")
+    }
+    ping = next(request for request in plan_of().measure if request.endpoint == "Ping")
+    assert json.loads(ping.line()).keys() == {"seq", "phase", "endpoint"}
+
+
+def test_keys_are_taken_once() -> None:
+    keys = Keys(1, "n1", two_of_five)
+    assert keys.placements() == ("local", "remote")
+    taken = [keys.take("local") for _ in range(1000)] + [keys.take("remote") for _ in range(1000)]
+    assert len(set(taken)) == 2000

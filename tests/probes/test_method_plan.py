@@ -1,0 +1,92 @@
+"""Methods of any gRPC service are data: planned like the rest, each request with a fresh key."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from probes.method_plan import Call, Measured, method_plan
+from probes.plan import GrpcHeader, Plan
+
+ADD = Call("shop.Catalogue/Add", {"id": "{key}", "picture": "{body}"})
+FIND = Measured("shop.Catalogue/Find", {"id": "{key}"}, "item.picture", prepare=ADD)
+COUNT = Measured("shop.Catalogue/Count")
+
+
+def plan_of(*methods: Measured, **changes: Any) -> Plan:
+    arguments: dict[str, Any] = {"samples": 20, "warmup": 3, "object_bytes": 100, "seed": 7}
+    return method_plan(methods or (FIND, COUNT), **(arguments | changes))
+
+
+def test_each_method_is_measured_as_often_as_asked() -> None:
+    plan = plan_of()
+    names = [FIND.method, COUNT.method]
+    assert Counter(r.endpoint for r in plan.measure) == dict.fromkeys(names, 20)
+    assert Counter(r.endpoint for r in plan.warmup) == dict.fromkeys(names, 3)
+    assert {r.placement for r in plan.measure} == {"unknown"}
+    assert plan == plan_of()
+    assert [r.endpoint for r in plan.measure] != [r.endpoint for r in plan_of(seed=8).measure]
+
+
+def test_what_a_method_needs_is_made_for_each_key() -> None:
+    plan = plan_of()
+    made = {r.key: r for r in plan.prepare}
+    assert len(made) == len(plan.prepare) == 23
+    assert {r.endpoint for r in plan.prepare} == {ADD.method}
+    found = [r for r in (*plan.warmup, *plan.measure) if r.endpoint == FIND.method]
+    assert {r.key for r in found} == made.keys(), "each is asked for once"
+    for request in found:
+        assert request.body_seed == made[request.key].body_seed
+        assert request.response_object == "item.picture"
+
+
+def test_a_request_has_what_its_message_has_a_place_for() -> None:
+    nested = Measured("a.B/Deep", {"items": [{"id": "{key}"}]})
+    (deep,) = plan_of(nested, samples=1, warmup=0).measure
+    assert (deep.key is None, deep.object_bytes) == (False, None)
+    (bare,) = plan_of(COUNT, samples=1, warmup=0).measure
+    assert (bare.key, bare.object_bytes, bare.body_seed) == (None, None, None)
+    sends = Measured("a.B/Send", {"data": "{body}"})
+    (sent,) = plan_of(sends, samples=1, warmup=0).measure
+    assert (sent.key, sent.object_bytes) == (None, 100)
+
+
+def test_requests_are_numbered_in_the_order_they_are_sent() -> None:
+    plan = plan_of()
+    numbers = [request.seq for request in (*plan.prepare, *plan.warmup, *plan.measure)]
+    assert numbers == list(range(len(numbers)))
+
+
+def test_a_line_carries_the_message_as_it_was_given() -> None:
+    line = json.loads(plan_of(FIND).measure[0].line())
+    assert line["endpoint"] == "shop.Catalogue/Find"
+    assert line["request"] == {"id": "{key}"}
+    assert (line["object_bytes"], len(line["key"])) == (100, 16)
+
+
+@pytest.mark.parametrize("method", ["Find", "shop.Catalogue", "/Find", "a.B/C/D", "a..B/C", ""])
+def test_what_names_no_method_is_refused(method: str) -> None:
+    with pytest.raises(ValueError, match=r"package\.Service/Method"):
+        Call(method)
+
+
+def test_a_key_of_a_wrong_length_reaches_bob_on_no_way() -> None:
+    with pytest.raises(ValueError, match="a key is 8 bytes"):
+        plan_of(Measured("bob_storage.BobApi/Get", {"key": {"key": "{key}"}}, key_bytes=9))
+
+
+def test_the_header_says_where_the_services_are_defined() -> None:
+    header = GrpcHeader("10.1.0.1", 50051, protos=["/a/shop.proto"], includes=["/a"])
+    assert json.loads(header.line()) == {
+        "host": "10.1.0.1",
+        "port": 50051,
+        "connection": "keep-alive",
+        "deadline_ms": 30_000,
+        "max_message_bytes": 67_108_864,
+        "protos": ["/a/shop.proto"],
+        "includes": ["/a"],
+        "metadata": {},
+    }

@@ -1,0 +1,155 @@
+"""Short studies over gRPC: from the command line to the summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.binaries import binary
+from emulator.lab import Lab
+from systems import registry
+from systems.bob_api import PROTO
+from systems.errors import SystemMissing
+from topologies.errors import MachineError
+from topologies.load import load
+from topologies.resolve import resolve
+
+RTT_MS = 20
+REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
+TOPOLOGY = f"""
+name: near
+sites: [{{name: dc1, nodes: [n1]}}, {{name: dc2, nodes: [n2]}}, {{name: dc3, nodes: [n3]}}]
+links: {{default: {{rtt: {RTT_MS}ms}}}}
+"""
+
+# Sequential round trips of each endpoint and placement, with two replicas on three nodes. What
+# is measured lies above, by less than half a round trip at the median.
+ROUND_TRIPS: dict[str, dict[tuple[str, str], int]] = {
+    "bob": {
+        ("Put", "local"): 1,
+        ("Put", "remote"): 1,
+        ("Get", "local"): 0,
+        ("Get", "remote"): 1,
+        ("Exist", "local"): 0,
+        ("Exist", "remote"): 1,
+        ("Delete", "local"): 2,
+        ("Delete", "remote"): 2,
+        ("Ping", "unknown"): 0,
+    },
+}
+ROUND_TRIPS["quorum"] = {
+    **ROUND_TRIPS["bob"],
+    ("Delete", "local"): 1,
+    ("Delete", "remote"): 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def lab_is_possible() -> None:
+    try:
+        Lab(resolve(load("one-site"))).__enter__().close()
+    except MachineError as impossible:
+        if REQUIRED:
+            raise
+        pytest.skip(str(impossible))
+
+
+def study(directory: Path, text: str) -> dict[str, Any]:
+    """Run it; return the summary, and the bundle's manifest below "manifest".
+
+    wanlat refuses to measure while the machine is too busy to emulate a network; then again.
+    """
+    (directory / "near.yaml").write_text(TOPOLOGY)
+    (directory / "study.yaml").write_text(text)
+    for attempt in range(5):
+        bundle = directory / f"bundle-{attempt}"
+        program = [sys.executable, "-m", "wanlat.cli", "run", str(directory / "study.yaml")]
+        done = subprocess.run(
+            [*program, "--json", "--out", str(bundle)],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        if "A busy machine does that" not in done.stderr:
+            break
+    assert done.returncode == 0, done.stderr
+    summary: dict[str, Any] = json.loads(done.stdout)
+    summary["manifest"] = json.loads((bundle / "manifest.json").read_text())
+    return summary
+
+
+@pytest.mark.parametrize("system", ["quorum", pytest.param("bob", marks=pytest.mark.stores)])
+def test_every_endpoint_takes_its_round_trips_near_and_far(system: str, tmp_path: Path) -> None:
+    try:
+        registry.get(system).find()
+    except SystemMissing as missing:
+        if system in REQUIRED:
+            raise
+        pytest.skip(str(missing))
+    options = "replication_factor: 2" + (", api: bob" if system == "quorum" else "")
+    summary = study(
+        tmp_path,
+        f"name: short\ntopology: near.yaml\nsystems: [{system}]\nsamples: 15\n"
+        f"options: {{{system}: {{{options}}}}}\nendpoints: [Put, Get, Exist, Delete, Ping]\n",
+    )
+    rows = {(row["endpoint"], row["placement"]): row for row in summary["endpoints"]}
+    assert rows.keys() == ROUND_TRIPS[system].keys()
+    for which, row in rows.items():
+        floor_ms = RTT_MS * ROUND_TRIPS[system][which]
+        assert row["ok"] == 15, (which, row)
+        assert floor_ms <= row["min_ms"] + 0.1, (which, row)
+        assert row["median_ms"] < floor_ms + RTT_MS / 2, (which, row)
+    (recorded,) = summary["manifest"]["systems"]
+    assert recorded["api"] == "bob"
+    assert len(recorded["sha256"]) == 64
+    assert recorded["options"]["placement"] == [["n1", "n2"], ["n2", "n3"], ["n3", "n1"]]
+
+
+def test_a_service_s_own_methods_are_measured(tmp_path: Path) -> None:
+    """The reference store as if it were anybody's program: wanlat knows its .proto alone."""
+    command = [
+        *(str(binary("quorum")), "serve", "--name={node}", "--data={data}"),
+        *("--s3={address}:9000", "--peer-listen={address}:9001"),
+        "--peer={peer.node}={peer.address}:9001",
+        *("--protocol=leaderless", "--access-key=key", "--secret-key=secret"),
+        *("--bob={address}:{port}", "--vdisk=n1,n2,n3"),
+    ]
+    options = {
+        "command": command,
+        "port": 20000,
+        "protos": [str(PROTO)],
+        "ready_line": "ready",
+        "version": "its own",
+    }
+    blob = {"data": "{body}", "meta": {"timestamp": "{now}"}}
+    given = {
+        "name": "own",
+        "topology": "near.yaml",
+        "systems": ["service"],
+        "samples": 10,
+        "options": {"service": options},
+        "endpoints": [
+            "bob_storage.BobApi/Ping",
+            {
+                "method": "bob_storage.BobApi/Put",
+                "request": {"key": {"key": "{key}"}, "data": blob},
+            },
+        ],
+    }
+    summary = study(tmp_path, json.dumps(given))
+    rows = {row["endpoint"]: row for row in summary["endpoints"]}
+    assert rows.keys() == {"bob_storage.BobApi/Ping", "bob_storage.BobApi/Put"}
+    assert all(row["ok"] == 10 for row in rows.values()), rows
+    assert {row["placement"] for row in rows.values()} == {"unknown"}
+    assert rows["bob_storage.BobApi/Ping"]["median_ms"] < RTT_MS / 2
+    assert RTT_MS <= rows["bob_storage.BobApi/Put"]["median_ms"] < 1.5 * RTT_MS
+    (recorded,) = summary["manifest"]["systems"]
+    assert (recorded["api"], recorded["version"]) == ("grpc", "its own")
+    assert recorded["options"]["command"] == command

@@ -1,0 +1,138 @@
+"""grpcurl: found, told apart from other programs, and calling every endpoint of Bob's API."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.lab import Lab
+from systems import grpcurl, registry
+from systems.base import Cluster
+from systems.bob_api import PROTO
+from systems.cache import Cache
+from systems.errors import SystemMissing
+from systems.receipt import Receipt, sha256_of
+from topologies.errors import MachineError
+from topologies.load import load
+from topologies.resolve import resolve
+
+REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
+
+
+def script(path: Path, prints: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho '{prints}' >&2\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_it_is_looked_for_in_the_environment_on_path_and_in_the_cache(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin")
+    if grpcurl.find_grpcurl() is not None:
+        pytest.skip("this machine has a grpcurl in /usr/bin")
+    directory = cache.installed("grpcurl", "v1.9.4")
+    cached = script(directory / "bin" / "grpcurl", "")
+    receipt = Receipt("grpcurl", "v1.9.4", "bin/grpcurl", sha256_of(cached), 1, "", 0, "", [], [])
+    receipt.write(directory)
+    assert grpcurl.find().version == "v1.9.4"
+    assert grpcurl.find_grpcurl() == cached
+    on_path = script(tmp_path / "bin" / "grpcurl", "grpcurl v1.9.3")
+    assert grpcurl.find_grpcurl() == on_path
+    named = script(tmp_path / "mine", "grpcurl 1.8.0")
+    monkeypatch.setenv("WANLAT_GRPCURL_BINARY", str(named))
+    assert (grpcurl.find().path, grpcurl.find().version) == (named, "1.8.0")
+
+
+def test_an_absent_one_says_how_to_install_it(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert grpcurl.find_grpcurl() is None
+    with pytest.raises(SystemMissing, match="wanlat systems install grpcurl"):
+        grpcurl.find()
+
+
+def test_something_else_by_that_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemMissing, match="does not look like grpcurl"):
+        grpcurl.read_version(script(tmp_path / "grpcurl", "curl 8"))
+
+
+# -- calling ------------------------------------------------------------------------------------
+
+SYSTEMS = ["quorum", pytest.param("bob", marks=pytest.mark.stores)]
+KEY = base64.b64encode(bytes(range(8))).decode()
+BODY = base64.b64encode(b"a blob").decode()
+
+
+@pytest.fixture(scope="module", params=SYSTEMS)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    system = registry.get(request.param)
+    for name, find in {"grpcurl": grpcurl.find, request.param: system.find}.items():
+        try:
+            find()
+        except SystemMissing as absent:
+            if name in REQUIRED:
+                raise
+            pytest.skip(str(absent))
+    options = system.parse_options({"api": "bob"} if request.param == "quorum" else {})
+    try:
+        lab = Lab(resolve(load("one-site"))).__enter__()
+    except MachineError as impossible:
+        if REQUIRED:
+            raise
+        pytest.skip(str(impossible))
+    with lab:
+        yield system.start(lab, options, tmp_path_factory.mktemp("logs"), 60, print)
+
+
+def call(
+    cluster: Cluster, node: str, method: str, request: dict[str, Any]
+) -> subprocess.CompletedProcess[str]:
+    """As docs/systems.md shows it."""
+    at = cluster.grpc(node)
+    program = str(grpcurl.find_grpcurl())
+    proto = ["-import-path", str(PROTO.parent), "-proto", PROTO.name]
+    given = ["-emit-defaults", "-d", json.dumps(request)]
+    where = [f"{at.host}:{at.port}", f"bob_storage.BobApi/{method}"]
+    return cluster.lab.run("n1", [program, "-plaintext", *proto, *given, *where])
+
+
+def answer(cluster: Cluster, node: str, method: str, request: dict[str, Any]) -> Any:
+    done = call(cluster, node, method, request)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_grpcurl_calls_every_endpoint(cluster: Cluster) -> None:
+    blob = {"data": BODY, "meta": {"timestamp": 1_700_000_000}}
+    assert answer(cluster, "n2", "Ping", {}) == {}
+    assert answer(cluster, "n1", "Put", {"key": {"key": KEY}, "data": blob}) == {"error": None}
+    got = answer(cluster, "n3", "Get", {"key": {"key": KEY}})
+    assert got["data"] == BODY
+    other = base64.b64encode(b"otherkey").decode()
+    keys = [{"key": KEY}, {"key": other}]
+    assert answer(cluster, "n2", "Exist", {"keys": keys}) == {"exist": [True, False]}
+    removed = {"key": {"key": KEY}, "meta": {"timestamp": 1_700_000_001}}
+    assert answer(cluster, "n2", "Delete", removed) == {"error": None}
+    gone = call(cluster, "n1", "Get", {"key": {"key": KEY}})
+    assert gone.returncode == 64 + 5  # grpcurl's: the status is NOT_FOUND
+    assert "KeyNotFound" in gone.stderr
+
+
+def test_the_proto_has_exactly_these_endpoints(cluster: Cluster) -> None:
+    program = str(grpcurl.find_grpcurl())
+    proto = ["-import-path", str(PROTO.parent), "-proto", PROTO.name]
+    listed = cluster.lab.run("n1", [program, *proto, "list", "bob_storage.BobApi"])
+    methods = [line.rpartition(".")[2] for line in listed.stdout.split()]
+    assert sorted(methods) == ["Delete", "Exist", "Get", "Ping", "Put"]
