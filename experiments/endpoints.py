@@ -8,7 +8,8 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag
 
 from probes.bob_plan import BobEndpoint
-from probes.method_plan import METHOD, PLACEHOLDERS, Call, Measured
+from probes.method_plan import BOB_SERVICE, METHOD, PLACEHOLDERS, Call, Measured
+from probes.plan import KEY_BYTES
 from probes.s3_plan import S3Endpoint
 from systems.base import Api
 from topologies.findings import Finding
@@ -70,6 +71,17 @@ class MethodEndpoint(_Call):
         default=None, description="what is called for each key beforehand"
     )
     key_bytes: int = Field(default=8, ge=4, le=1024, description="how long `{key}` is")
+
+    @classmethod
+    def cross_checks(cls, raw: Any) -> list[Finding]:
+        """Tell of keys, too, that a method of Bob's does not take."""
+        findings = super().cross_checks(raw)
+        if isinstance(raw, dict) and raw.get("key_bytes", KEY_BYTES) != KEY_BYTES:
+            calls = [call for call in (raw, raw.get("prepare")) if isinstance(call, dict)]
+            if any(str(call.get("method")).startswith(BOB_SERVICE) for call in calls):
+                text = f"Bob's keys are {KEY_BYTES} bytes; another length ends its server's process"
+                findings.append(Finding(("key_bytes",), text))
+        return findings
 
     def measured(self) -> Measured:
         """Return it as plans have it."""

@@ -21,7 +21,8 @@ METHOD = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*/[A-Za-z_]\w*", re.ASCII)
 PLACEHOLDERS = ("{body}", "{key}", "{seq}", "{now}")
 """What a text in a message can stand for: the object, the key, the request's number, the time."""
 
-_BOB = "bob_storage.BobApi/"
+BOB_SERVICE = "bob_storage.BobApi/"
+"""What the methods begin with that take keys of ``KEY_BYTES`` only."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def method_plan(
     seq = count()
 
     def request(phase: Phase, call: Call, key: str) -> Request:
-        if call.has_key and call.method.startswith(_BOB):
+        if call.has_key and call.method.startswith(BOB_SERVICE):
             check_key(call.method, key)
         return Request(
             next(seq),

@@ -75,6 +75,10 @@ def test_methods_are_names_or_mappings(tmp_path: Path) -> None:
         ("[{method: a.B/C, request: 3}]", 3, "endpoints[0].request", "a mapping is wanted"),
         ("[{method: a.B/C, key_bytes: 1}]", 3, "endpoints[0].key_bytes", "at least 4"),
         (
+            "[{method: bob_storage.BobApi/Get, key_bytes: 9}]",
+            *(3, "endpoints[0].key_bytes", "Bob's keys are 8 bytes"),
+        ),
+        (
             '\n - method: a.B/C\n   request:\n     a: [{b: "{boddy}"}]',
             6,
             "endpoints[0].request.a[0].b",
