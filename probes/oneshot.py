@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import time
 from collections import deque
@@ -18,11 +17,11 @@ from types import TracebackType
 from typing import Self
 
 from emulator.binaries import binary
+from probes.dialogue import Dialogue
 from probes.errors import ProbeFailed
 from probes.plan import Header, Plan, Request
-from probes.process import Process, Spawn
+from probes.process import Spawn
 from probes.records import Sample
-from topologies.errors import WanlatError
 
 __all__ = ["Oneshot", "ProbeFailed", "prepare", "run_plan", "run_requests"]
 
@@ -34,7 +33,6 @@ _PAUSE_S = 0.5
 _GRACE_S = 10.0
 """On top of a request's own deadline, until a silent oneshot counts as hung."""
 _POLL_S = 0.2
-_STDERR_LINES = 5
 _BUCKET_IS_THERE = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
 
 
@@ -162,20 +160,10 @@ class Oneshot:
         """Start it. ``executable`` overrides the one built from this checkout."""
         self._silence_s = header.deadline_ms / 1000 + _GRACE_S
         self._expected: deque[int] = deque()
-        self._read = bytearray()
         self._last_news = time.monotonic()
-        self._process: Process | None = None
-        self._open: set[int] = set()
+        path = executable or binary("oneshot")
+        self._dialogue = Dialogue(spawn, [str(path), header.subcommand])
         try:
-            path = executable or binary("oneshot")
-            their_stdin, self._stdin = self._own(*os.pipe())
-            self._stdout, their_stdout = self._own(*os.pipe())
-            # A file without a name: it leaves nothing behind and never blocks who writes to it.
-            (self._stderr,) = self._own(os.memfd_create("oneshot-stderr"))
-            fds = (their_stdin, their_stdout, self._stderr)
-            self._process = spawn([str(path), header.subcommand], *fds)
-            self._disown(their_stdin)  # the process holds its own copies
-            self._disown(their_stdout)
             self._write(header.line())
         except BaseException:
             self.close()
@@ -199,7 +187,7 @@ class Oneshot:
 
     def fileno(self) -> int:
         """Return the descriptor on which a sample arrives, for ``select``."""
-        return self._stdout
+        return self._dialogue.fileno()
 
     def send(self, request: Request) -> None:
         """Hand over a request; it is sent when those before it are done. Raises ProbeFailed."""
@@ -210,18 +198,11 @@ class Oneshot:
 
     def receive(self) -> Sample:
         """Wait for the next sample. Raises ProbeFailed when the process ends or hangs."""
-        while b"\n" not in self._read:
-            readable, _, _ = select.select([self._stdout], [], [], _POLL_S)
-            if readable:
-                piece = os.read(self._stdout, 65536)
-                if not piece:
-                    raise self._failure()
-                self._read += piece
-            elif self.is_lost():
-                raise self._failure()
-        line, _, self._read = self._read.partition(b"\n")
+        line = self._dialogue.next_line(self.is_lost)
+        if line is None:
+            raise self._failure()
         self._last_news = time.monotonic()
-        sample = Sample.parse(bytes(line))
+        sample = Sample.parse(line)
         expected = self._expected.popleft()
         if sample.seq != expected:
             raise ProbeFailed(f"oneshot answered request {sample.seq} when {expected} was due.")
@@ -229,15 +210,15 @@ class Oneshot:
 
     def is_lost(self) -> bool:
         """Has the process ended, or been silent for longer than a request can take?"""
-        if self._running.poll() is not None:
+        if self._dialogue.process.poll() is not None:
             return True
         return time.monotonic() - self._last_news > self._silence_s
 
     def finish(self) -> None:
         """End the plan. Raises ProbeFailed unless the process ends well."""
-        self._disown(self._stdin)
+        self._dialogue.end_input()
         try:
-            code = self._running.wait(_GRACE_S)
+            code = self._dialogue.process.wait(_GRACE_S)
         except TimeoutError:
             raise self._failure() from None
         if code != 0:
@@ -245,53 +226,28 @@ class Oneshot:
 
     def close(self) -> None:
         """End the process, whatever it is doing, and let go of it. May be called again."""
-        process, self._process = self._process, None
-        try:
-            if process is not None and process.poll() is None:
-                # A lab that is gone, and says so, has taken the process with it.
-                with contextlib.suppress(WanlatError, TimeoutError):
-                    process.kill()
-                    process.wait(_GRACE_S)
-        finally:
-            for fd in tuple(self._open):
-                self._disown(fd)
-
-    @property
-    def _running(self) -> Process:
-        if self._process is None:
-            raise ValueError("this Oneshot is closed")
-        return self._process
-
-    def _own(self, *fds: int) -> tuple[int, ...]:
-        self._open.update(fds)
-        return fds
-
-    def _disown(self, fd: int) -> None:
-        if fd in self._open:
-            self._open.remove(fd)
-            os.close(fd)
+        self._dialogue.close()
 
     def _write(self, line: bytes) -> None:
         try:
-            while line:
-                line = line[os.write(self._stdin, line) :]
+            self._dialogue.write(line)
         except BrokenPipeError:
             raise self._failure() from None
 
     def _failure(self) -> ProbeFailed:
         """Say how the process ended, or that it hangs, with its own last words."""
         silent_s = time.monotonic() - self._last_news
+        process = self._dialogue.process
         with contextlib.suppress(TimeoutError):
             # Its pipes may close a moment before it is known to have ended.
-            self._running.wait(1.0 if silent_s < self._silence_s else 0)
-        code = self._running.poll()
+            process.wait(1.0 if silent_s < self._silence_s else 0)
+        code = process.poll()
         if code is None:
             end = f"was silent for {silent_s:.0f} s"
         elif code < 0:
             end = f"was ended by signal {-code}"
         else:
             end = f"ended with exit code {code}"
-        said = os.pread(self._stderr, 65536, 0).decode(errors="replace").strip().splitlines()
-        words = "\n".join(said[-_STDERR_LINES:]) or "nothing"
         unanswered = f", {self.pending} requests unanswered" if self.pending else ""
+        words = self._dialogue.last_words()
         return ProbeFailed(f"The probe oneshot {end}{unanswered}. It said: {words}")

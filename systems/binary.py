@@ -89,6 +89,14 @@ def first_line(path: Path, *arguments: str) -> str:
 
     Raises SystemMissing when it cannot be run.
     """
+    return next(iter(said(path, *arguments)[0].splitlines()), "")
+
+
+def said(path: Path, *arguments: str) -> tuple[str, str]:
+    """Run a program that tells its version; return what it prints on stdout and on stderr.
+
+    Raises SystemMissing when it cannot be run.
+    """
     try:
         done = subprocess.run(
             [path, *arguments],
@@ -101,4 +109,4 @@ def first_line(path: Path, *arguments: str) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SystemMissing(f"{path} does not tell its version: {error}") from error
-    return next(iter(done.stdout.splitlines()), "")
+    return done.stdout, done.stderr

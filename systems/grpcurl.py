@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
-from systems.binary import Binary, from_cache, from_path, from_setting
+from systems.binary import Binary, from_cache, from_path, from_setting, said
 from systems.errors import SystemMissing
 from systems.gobuildinfo import main_module_version
 from systems.recipe import GoInstall
@@ -14,8 +13,6 @@ from systems.recipe import GoInstall
 NAME = "grpcurl"
 TITLE = "grpcurl"
 ORIGIN = "made by FullStory, from its Go module; a client to check with, not a store"
-
-_ANSWER_S = 20
 
 
 def read_version(binary: Path) -> str:
@@ -27,22 +24,12 @@ def read_version(binary: Path) -> str:
     version = main_module_version(binary)
     if version and version != "(devel)":
         return version
-    try:
-        done = subprocess.run(
-            [binary, "-version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SystemMissing(f"{binary} does not tell its version: {error}") from error
-    said = (done.stderr + done.stdout).strip()
-    found = re.search(r"^grpcurl (\S+)", said)
+    printed, complained = said(binary, "-version")
+    found = re.search(r"^grpcurl (\S+)", complained + printed, re.MULTILINE)
     if found is None:
-        raise SystemMissing(f"{binary} does not look like grpcurl: its version is {said[:80]!r}.")
+        raise SystemMissing(
+            f"{binary} does not look like grpcurl: its version is {printed[:80]!r}."
+        )
     return found[1]
 
 

@@ -1,0 +1,109 @@
+"""A program that is asked line by line: a line in, a line out, over pipes of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from probes.process import Process, Spawn
+from topologies.errors import WanlatError
+
+_POLL_S = 0.2
+_GRACE_S = 10.0
+_STDERR_LINES = 5
+
+
+class Dialogue:
+    """A running program. A context manager: the process is gone when it is left."""
+
+    def __init__(self, spawn: Spawn, argv: Sequence[str]) -> None:
+        self._read = bytearray()
+        self._process: Process | None = None
+        self._open: set[int] = set()
+        try:
+            their_stdin, self._stdin = self._own(*os.pipe())
+            self._stdout, their_stdout = self._own(*os.pipe())
+            # A file without a name: it leaves nothing behind and never blocks who writes to it.
+            (self._stderr,) = self._own(os.memfd_create("stderr"))
+            self._process = spawn(list(argv), their_stdin, their_stdout, self._stderr)
+            self._disown(their_stdin)  # the process holds its own copies
+            self._disown(their_stdout)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def process(self) -> Process:
+        """The process. Raises ValueError when it was closed."""
+        if self._process is None:
+            raise ValueError("this process was closed")
+        return self._process
+
+    def fileno(self) -> int:
+        """Return the descriptor on which a line arrives, for ``select``."""
+        return self._stdout
+
+    def write(self, data: bytes) -> None:
+        """Hand over lines. Raises BrokenPipeError when the program takes no more."""
+        while data:
+            data = data[os.write(self._stdin, data) :]
+
+    def end_input(self) -> None:
+        """Close the program's standard input."""
+        self._disown(self._stdin)
+
+    def next_line(self, is_lost: Callable[[], bool]) -> bytes | None:
+        """Wait for the next line; None when the program closed its output, or ``is_lost``."""
+        while b"\n" not in self._read:
+            readable, _, _ = select.select([self._stdout], [], [], _POLL_S)
+            if readable:
+                piece = os.read(self._stdout, 65536)
+                if not piece:
+                    return None
+                self._read += piece
+            elif is_lost():
+                return None
+        line, _, self._read = self._read.partition(b"\n")
+        return bytes(line)
+
+    def last_words(self) -> str:
+        """Return the end of what the program has said on its standard error."""
+        said = os.pread(self._stderr, 65536, 0).decode(errors="replace").strip().splitlines()
+        return "\n".join(said[-_STDERR_LINES:]) or "nothing"
+
+    def close(self) -> None:
+        """End the process, whatever it is doing, and let go of it. May be called again."""
+        process, self._process = self._process, None
+        try:
+            if process is not None and process.poll() is None:
+                # A lab that is gone, and says so, has taken the process with it.
+                with contextlib.suppress(WanlatError, TimeoutError):
+                    process.kill()
+                    process.wait(_GRACE_S)
+        finally:
+            for fd in tuple(self._open):
+                self._disown(fd)
+
+    def _own(self, *fds: int) -> tuple[int, ...]:
+        self._open.update(fds)
+        return fds
+
+    def _disown(self, fd: int) -> None:
+        if fd in self._open:
+            self._open.remove(fd)
+            os.close(fd)
