@@ -3,56 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from lab_bob import body_of, calls, key, put, rounds
+from needs import lab_of, needs
 
 from emulator.lab import Lab
 from systems import registry
 from systems.base import Cluster
 from systems.bob import BobCluster, BobOptions
-from systems.errors import SystemFailed, SystemMissing
+from systems.errors import SystemFailed
 from systems.placement import Layout, vdisk_of
 from systems.wait import Wait
-from topologies.errors import MachineError
-from topologies.load import load
-from topologies.resolve import resolve
 
 pytest.importorskip("grpc_tools")
 
 READY_S = 90.0
-REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
-
-
-def skip_without(system: str) -> None:
-    """Skip where a store is absent, unless the environment says that it must be there."""
-    try:
-        registry.get(system).find()
-    except SystemMissing as absent:
-        if system in REQUIRED:
-            raise
-        pytest.skip(str(absent))
-
-
-@contextmanager
-def lab_of(topology: str) -> Iterator[Lab]:
-    with ExitStack() as stack:
-        try:
-            lab = stack.enter_context(Lab(resolve(load(topology))))
-        except MachineError as impossible:
-            if REQUIRED:
-                raise
-            pytest.skip(str(impossible))
-        yield lab
 
 
 def started(lab: Lab, system: str, logs: Path, **options: object) -> Cluster:
-    skip_without(system)
+    needs(system)
     known = registry.get(system)
     if system == "quorum":
         options["api"] = "bob"
@@ -69,7 +42,7 @@ def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     """Four nodes in two sites with two replicas each, so that no node holds every key."""
-    skip_without(request.param)
+    needs(request.param)
     topology = tmp_path_factory.mktemp("topology") / "near.yaml"
     topology.write_text(
         "name: near\nsites: [{name: dc1, nodes: 2}, {name: dc2, nodes: 2}]\n"
@@ -165,7 +138,7 @@ def test_a_killed_node_is_noticed_and_can_be_started_again(cluster: Cluster) -> 
 
 @pytest.fixture(scope="module")
 def bob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BobCluster]:
-    skip_without("bob")
+    needs("bob")
     with lab_of("three-datacenters") as lab:
         made = started(lab, "bob", tmp_path_factory.mktemp("logs"))
         assert isinstance(made, BobCluster)
@@ -222,7 +195,7 @@ def test_bob_sees_a_dead_peer_with_its_own_pings(tmp_path: Path) -> None:
 
 @pytest.mark.stores
 def test_a_refused_configuration_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    skip_without("bob")
+    needs("bob")
     known = registry.get("bob")
 
     def too_much(*_: object) -> Layout:

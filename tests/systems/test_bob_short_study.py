@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import lab_of, needs
 
 from emulator.binaries import binary
-from emulator.lab import Lab
-from systems import registry
 from systems.bob_api import PROTO
-from systems.errors import SystemMissing
-from topologies.errors import MachineError
-from topologies.load import load
-from topologies.resolve import resolve
 
 RTT_MS = 20
-REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
 TOPOLOGY = f"""
 name: near
 sites: [{{name: dc1, nodes: [n1]}}, {{name: dc2, nodes: [n2]}}, {{name: dc3, nodes: [n3]}}]
@@ -52,12 +45,8 @@ ROUND_TRIPS["quorum"] = {
 
 @pytest.fixture(autouse=True)
 def lab_is_possible() -> None:
-    try:
-        Lab(resolve(load("one-site"))).__enter__().close()
-    except MachineError as impossible:
-        if REQUIRED:
-            raise
-        pytest.skip(str(impossible))
+    with lab_of("one-site"):
+        pass
 
 
 def study(directory: Path, text: str) -> dict[str, Any]:
@@ -87,12 +76,7 @@ def study(directory: Path, text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("system", ["quorum", pytest.param("bob", marks=pytest.mark.stores)])
 def test_every_endpoint_takes_its_round_trips_near_and_far(system: str, tmp_path: Path) -> None:
-    try:
-        registry.get(system).find()
-    except SystemMissing as missing:
-        if system in REQUIRED:
-            raise
-        pytest.skip(str(missing))
+    needs(system)
     options = "replication_factor: 2" + (", api: bob" if system == "quorum" else "")
     summary = study(
         tmp_path,

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import lab_of, needs
 
-from emulator.lab import Lab
 from systems import grpcurl, registry
 from systems.base import Cluster
 from systems.bob_api import PROTO
 from systems.cache import Cache
 from systems.errors import SystemMissing
 from systems.receipt import Receipt, sha256_of
-from topologies.errors import MachineError
-from topologies.load import load
-from topologies.resolve import resolve
-
-REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
 
 
 def script(path: Path, prints: str) -> Path:
@@ -77,22 +71,10 @@ BODY = base64.b64encode(b"a blob").decode()
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
+    needs("grpcurl", request.param)
     system = registry.get(request.param)
-    for name, find in {"grpcurl": grpcurl.find, request.param: system.find}.items():
-        try:
-            find()
-        except SystemMissing as absent:
-            if name in REQUIRED:
-                raise
-            pytest.skip(str(absent))
     options = system.parse_options({"api": "bob"} if request.param == "quorum" else {})
-    try:
-        lab = Lab(resolve(load("one-site"))).__enter__()
-    except MachineError as impossible:
-        if REQUIRED:
-            raise
-        pytest.skip(str(impossible))
-    with lab:
+    with lab_of("one-site") as lab:
         yield system.start(lab, options, tmp_path_factory.mktemp("logs"), 60, print)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_systems_real_stores import READY_S, lab_of, skip_without
+from needs import lab_of, needs
 
 from systems import registry
 from systems.minio import MinioCluster
@@ -14,10 +14,10 @@ from systems.minio import MinioCluster
 @pytest.mark.stores
 @pytest.mark.parametrize("attempt", range(3))  # about half of all starts had a node that did not
 def test_what_any_node_writes_first_lies_on_every_drive(tmp_path: Path, attempt: int) -> None:
-    skip_without("minio")
+    needs("minio")
     minio = registry.get("minio")
-    with lab_of("one-site") as lab:
-        cluster = minio.start(lab, minio.parse_options(), tmp_path, READY_S, print)
+    with lab_of("one-site", storage="disk") as lab:
+        cluster = minio.start(lab, minio.parse_options(), tmp_path, 90, print)
         assert isinstance(cluster, MinioCluster)
         first = next(iter(cluster.nodes))
         assert b"<Bucket>" not in cluster.ask_s3(first).body  # the readiness check cleans up

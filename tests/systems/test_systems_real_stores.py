@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,47 +11,18 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from lab_s3 import client
+from needs import lab_of, needs
 
-from emulator.lab import Lab
 from systems import registry
 from systems.ask import ask
 from systems.base import Cluster
-from systems.errors import SystemFailed, SystemMissing
+from systems.errors import SystemFailed
 from systems.garage import GarageCluster, GarageOptions
 from systems.minio import MinioOptions
 from systems.quorum import HEALTH_PORT
 from systems.wait import Wait
-from topologies.errors import MachineError
-from topologies.load import load
-from topologies.resolve import resolve
 
 READY_S = 90.0
-REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
-
-
-def skip_without(system: str) -> None:
-    """Skip where a store is absent, unless the environment says that it must be there."""
-    try:
-        registry.get(system).find()
-    except SystemMissing as absent:
-        if system in REQUIRED:
-            raise
-        pytest.skip(str(absent))
-
-
-@contextmanager
-def lab_of(topology: str) -> Iterator[Lab]:
-    """A lab; skips where this machine cannot hold one, likewise."""
-    with ExitStack() as stack:
-        try:
-            # On disk: MinIO wants O_DIRECT, which a tmpfs has from Linux 6.6 on only.
-            lab = stack.enter_context(Lab(resolve(load(topology)), storage="disk"))
-        except MachineError as impossible:
-            if REQUIRED:
-                raise
-            pytest.skip(str(impossible))
-        yield lab
-
 
 REAL = [pytest.param(name, marks=pytest.mark.stores) for name in ("garage", "minio")]
 
@@ -62,10 +31,11 @@ REAL = [pytest.param(name, marks=pytest.mark.stores) for name in ("garage", "min
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    skip_without(request.param)
+    needs(request.param)
     system = registry.get(request.param)
     logs = tmp_path_factory.mktemp("logs")
-    with lab_of("one-site") as lab:
+    # On disk: MinIO wants O_DIRECT, which a tmpfs has from Linux 6.6 on only.
+    with lab_of("one-site", storage="disk") as lab:
         yield system.start(lab, system.parse_options(), logs, READY_S, print)
 
 
@@ -138,9 +108,9 @@ def test_the_recorded_options_are_those_that_the_store_itself_tells(cluster: Clu
 
 @pytest.mark.stores
 def test_garage_over_datacenters_has_a_zone_a_site(tmp_path: Path) -> None:
-    skip_without("garage")
+    needs("garage")
     garage = registry.get("garage")
-    with lab_of("three-datacenters") as lab:
+    with lab_of("three-datacenters", storage="disk") as lab:
         cluster = garage.start(lab, garage.parse_options(), tmp_path, READY_S, print)
         assert isinstance(cluster, GarageCluster)
         roles = cluster.layout()["roles"]
@@ -177,11 +147,11 @@ REFUSED = {
 def test_a_store_that_refuses_its_configuration_is_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str
 ) -> None:
-    skip_without(system)
+    needs(system)
     options, reason = REFUSED[system]
     known = registry.get(system)
     monkeypatch.setattr(type(known), "check_topology", lambda *_: None)
-    with lab_of("one-site") as lab, pytest.raises(SystemFailed) as caught:
+    with lab_of("one-site", storage="disk") as lab, pytest.raises(SystemFailed) as caught:
         known.start(lab, options, tmp_path, READY_S, print)
     message = str(caught.value)
     assert "its process ended with exit code" in message

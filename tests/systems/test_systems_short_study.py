@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from systems import registry
-from systems.errors import SystemMissing
+from needs import needs
 
 pytestmark = pytest.mark.stores
 
 RTT_MS = 20
-REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
 TOPOLOGY = f"""
 name: near
 sites: [{{name: dc1, nodes: [n1]}}, {{name: dc2, nodes: [n2]}}, {{name: dc3, nodes: [n3]}}]
@@ -32,12 +28,7 @@ LEAST_ROUND_TRIPS = {
 
 @pytest.mark.parametrize("system", ["garage", "minio"])
 def test_a_short_study_measures_every_endpoint(system: str, tmp_path: Path) -> None:
-    try:
-        registry.get(system).find()
-    except SystemMissing as missing:
-        if system in REQUIRED:
-            pytest.fail(str(missing))
-        pytest.skip(str(missing))
+    needs(system)
     (tmp_path / "near.yaml").write_text(TOPOLOGY)
     bundle = tmp_path / "bundle"
     done = subprocess.run(

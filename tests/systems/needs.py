@@ -1,0 +1,50 @@
+"""What a test needs of the machine: a store, a lab. Where it is absent the test is skipped.
+
+WANLAT_REQUIRE_STORES names stores and tools that must be there; then nothing is skipped for want
+of them, or of a lab.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Literal
+
+import pytest
+
+from emulator.lab import Lab
+from systems import grpcurl, registry
+from systems.errors import SystemMissing
+from topologies.errors import MachineError
+from topologies.load import load
+from topologies.resolve import resolve
+
+_REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
+
+
+def needs(*names: str) -> None:
+    """Skip where a store, or grpcurl, is absent."""
+    for name in names:
+        find: Callable[[], object] = grpcurl.find
+        if name != grpcurl.NAME:
+            find = registry.get(name).find
+        try:
+            find()
+        except SystemMissing as absent:
+            if name in _REQUIRED:
+                raise
+            pytest.skip(str(absent))
+
+
+@contextmanager
+def lab_of(topology: str, storage: Literal["memory", "disk"] = "memory") -> Iterator[Lab]:
+    """A lab; skips where this machine cannot hold one."""
+    with ExitStack() as stack:
+        try:
+            lab = stack.enter_context(Lab(resolve(load(topology)), storage=storage))
+        except MachineError as impossible:
+            if _REQUIRED:
+                raise
+            pytest.skip(str(impossible))
+        yield lab
