@@ -42,7 +42,9 @@ class Program:
 
     def environment(self) -> dict[str, str]:
         """Return the variables that it needs on a node, where HOME is another directory."""
-        variables = {"PYTHONPATH": str(CHECKOUT)}
+        # Whoever runs wanlat may find the packages that way: a lab inherits no environment.
+        paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        variables = {"PYTHONPATH": os.pathsep.join(paths)}
         if self.name == "grpcurl" and (found := _grpcurl()):
             variables["WANLAT_GRPCURL_BINARY"] = str(found)
         return variables
