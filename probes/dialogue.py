@@ -6,10 +6,8 @@ import contextlib
 import os
 import select
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Self
 
-from probes.process import Process, Spawn
+from probes.process import Closing, Process, Spawn
 from topologies.errors import WanlatError
 
 _POLL_S = 0.2
@@ -17,7 +15,7 @@ _GRACE_S = 10.0
 _STDERR_LINES = 5
 
 
-class Dialogue:
+class Dialogue(Closing):
     """A running program. A context manager: the process is gone when it is left."""
 
     def __init__(self, spawn: Spawn, argv: Sequence[str]) -> None:
@@ -35,17 +33,6 @@ class Dialogue:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def process(self) -> Process:

@@ -13,14 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from emulator.binaries import binary
 from probes.dialogue import Dialogue
 from probes.errors import ProbeFailed
 from probes.plan import Header, Plan, Request
-from probes.process import Spawn
+from probes.process import Closing, Spawn
 from probes.records import Sample
 
 __all__ = ["Oneshot", "ProbeFailed", "prepare", "run_plan", "run_requests"]
@@ -150,7 +148,7 @@ def _describe(request: Request) -> str:
     return f"{request.endpoint} {'/'.join(filter(None, (request.bucket, request.key)))}"
 
 
-class Oneshot:
+class Oneshot(Closing):
     """One running ``oneshot``, of S3 or of gRPC as the header is.
 
     A context manager: the process is gone when it is left.
@@ -168,17 +166,6 @@ class Oneshot:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def pending(self) -> int:

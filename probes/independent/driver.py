@@ -6,13 +6,12 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from probes.dialogue import Dialogue
 from probes.errors import ProbeFailed
 from probes.plan import Request
-from probes.process import Spawn
+from probes.process import Closing, Spawn
 
 _START_S = 60.0
 _PATIENCE_S = 60.0
@@ -34,7 +33,7 @@ class Timed:
         return (self.end_ns - self.start_ns) / 1e6
 
 
-class Client:
+class Client(Closing):
     """A running client. A context manager: the process is gone when it is left.
 
     ``at`` is its first line. Raises ProbeFailed when it does not become ready.
@@ -56,17 +55,6 @@ class Client:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def ask(self, request: Request) -> Timed:
         """Have the client send a request, and wait for its answer. Raises ProbeFailed."""
