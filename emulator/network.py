@@ -50,7 +50,13 @@ def wants_single_segments(impairment: Impairment) -> bool:
 
     A 64 KiB segment that the kernel has yet to cut up would be lost, or queued, as one packet.
     """
-    return impairment.loss > 0 or impairment.rate_bps is not None
+    return (
+        impairment.loss_probability > 0
+        or impairment.duplicate > 0
+        or impairment.corrupt > 0
+        or impairment.overtake > 0
+        or impairment.rate_bps is not None
+    )
 
 
 class Network:

@@ -18,12 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emulator.backends import Backend
+from emulator.backends import Backend, choice
 from emulator.backends.netem import NetemBackend
 from emulator.backends.netem import available as netem_available
 from emulator.backends.wire import WireBackend
 from emulator.channel import Channel, Closed
-from emulator.links import Direction
+from emulator.links import Direction, requested
 from emulator.namespaces import Namespaces
 from emulator.network import Network, wants_single_segments
 from topologies.errors import MachineError, WanlatError
@@ -114,7 +114,11 @@ class Supervisor:
         _fds: list[int],
     ) -> Answer:
         self._namespaces = Namespaces()
-        chosen = backend or ("netem" if netem_available() else "wire")
+        chosen = choice.choose(
+            backend,
+            requested(plan),
+            netem_available=backend is None and netem_available(),
+        )
         if chosen == "wire":
             if wire_program is None:
                 raise MachineError(
@@ -185,6 +189,7 @@ class Supervisor:
 
     def _change(self, changes: dict[Direction, Impairment], _fds: list[int]) -> Answer:
         assert self._backend is not None and self._network is not None
+        choice.check(self._backend.name, changes)
         for link in self._network.links:
             if any(
                 direction in changes and wants_single_segments(changes[direction])

@@ -11,31 +11,91 @@ from functools import cached_property
 from itertools import combinations
 from typing import Literal
 
+from topologies import shapes
 from topologies.errors import UserError
 from topologies.model import Both, Link, OneWay, Topology
 from topologies.wording import did_you_mean, listing, show
+
+Distribution = Literal["uniform", "normal", "pareto", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class GilbertElliott:
+    """Loss in bursts: a chain of two states, which takes one step for every packet.
+
+    `p` is the probability of the step from good to bad, `r` of that from bad to good; a packet is
+    delivered with probability `h` in the bad state and `k` in the good one. Letters as in
+    Hasslinger and Hohlfeld, "The Gilbert-Elliott Model for Packet Loss in Real Time Services on
+    the Internet" (2008).
+    """
+
+    p: float
+    r: float
+    h: float = 0.0
+    k: float = 1.0
+
+    @property
+    def loss(self) -> float:
+        """The part of all packets that is lost, in the long run."""
+        if self.p + self.r == 0:  # it never leaves the good state, in which it starts
+            return 1 - self.k
+        bad = self.p / (self.p + self.r)
+        return bad * (1 - self.h) + (1 - bad) * (1 - self.k)
 
 
 @dataclass(frozen=True, slots=True)
 class Impairment:
     """What one direction of a link does to packets.
 
-    A packet is delayed by `delay_ns` ± `jitter_ns`; `loss` is a probability; None is unlimited
-    (rate) or the backend's choice (queue).
+    A packet is delayed by `delay_ns` + `jitter_ns` × a draw from the distribution: for `uniform`
+    from −1 to 1, for the others of mean 0 and standard deviation 1 (`topologies.shapes`); `table`
+    holds that of an empirical sample. `correlation` is between the draws of two packets that
+    follow each other. `reorder`: whether jitter may let a packet overtake; `overtake`: the part
+    of the packets that leaves at once, ahead of those on their way. `loss`, `duplicate`,
+    `corrupt` are probabilities; `bursts` stands in the place of `loss`. None is unlimited (rate)
+    or the backend's choice (queue).
     """
 
     delay_ns: int = 0
     jitter_ns: int = 0
-    distribution: Literal["uniform"] = "uniform"
+    distribution: Distribution = "uniform"
+    table: tuple[float, ...] = ()
+    correlation: float = 0.0
     reorder: bool = False
+    overtake: float = 0.0
     loss: float = 0.0
+    bursts: GilbertElliott | None = None
+    duplicate: float = 0.0
+    corrupt: float = 0.0
     rate_bps: int | None = None
     queue_bytes: int | None = None
 
     @property
     def is_noop(self) -> bool:
-        """Whether packets pass untouched. (Without jitter there is nothing to reorder.)"""
-        return not (self.delay_ns or self.jitter_ns or self.loss or self.rate_bps)
+        """Whether packets pass untouched. (Without a delay there is nothing to overtake.)"""
+        return not (
+            self.delay_ns
+            or self.jitter_ns
+            or self.loss
+            or self.bursts
+            or self.duplicate
+            or self.corrupt
+            or self.rate_bps
+        )
+
+    @property
+    def loss_probability(self) -> float:
+        """The part of the packets that is lost, in the long run, however it is spread."""
+        return self.loss if self.bursts is None else self.bursts.loss
+
+    @property
+    def range_ns(self) -> tuple[int, int]:
+        """The shortest and the longest delay that a packet may draw."""
+        low, high = shapes.extent(self.distribution, self.table)
+        return (
+            max(0, self.delay_ns + round(self.jitter_ns * low)),
+            self.delay_ns + round(self.jitter_ns * high),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +175,7 @@ class Plan:
         return sum(step.delay_ns for step in self.path(a, b) + self.path(b, a)) / 10**6
 
     def jitter_ms(self, a: str, b: str) -> float:
-        """The round-trip time lies in `rtt_ms` ± this: the jitters of both ways, summed."""
+        """The jitters of both ways, summed: how far an evenly drawn RTT may lie from `rtt_ms`."""
         return sum(step.jitter_ns for step in self.path(a, b) + self.path(b, a)) / 10**6
 
     @cached_property

@@ -49,6 +49,19 @@ def available() -> bool:
     return True
 
 
+def unsupported(impairment: Impairment) -> str | None:
+    """Say what of an impairment this backend does not apply; None when it applies all of it."""
+    if impairment.distribution != "uniform":
+        return f"jitter of the distribution {impairment.distribution}"
+    if impairment.correlation:
+        return "correlated jitter"
+    if impairment.bursts:
+        return "loss in bursts"
+    if impairment.duplicate or impairment.corrupt or impairment.overtake:
+        return "duplication, corruption, overtaking"
+    return None
+
+
 @dataclass(frozen=True)
 class _Port:
     """The interface whose egress is one direction of a link."""

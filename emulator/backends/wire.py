@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,11 +15,24 @@ from topologies.errors import MachineError
 from topologies.resolve import Impairment
 
 
+def unsupported(impairment: Impairment) -> str | None:
+    """Say what of an impairment this backend does not apply; None when it applies all of it."""
+    if impairment.distribution != "uniform":
+        return f"jitter of the distribution {impairment.distribution}"
+    if impairment.correlation:
+        return "correlated jitter"
+    if impairment.bursts:
+        return "loss in bursts"
+    if impairment.duplicate or impairment.corrupt or impairment.overtake:
+        return "duplication, corruption, overtaking"
+    return None
+
+
+_FIELDS = ("delay_ns", "jitter_ns", "reorder", "loss", "rate_bps", "queue_bytes")
+
+
 def _as_json(impairment: Impairment) -> dict[str, Any]:
-    fields = asdict(impairment)
-    if fields.pop("distribution") != "uniform":
-        raise MachineError("The wire backend applies uniform jitter only.")
-    return fields
+    return {name: getattr(impairment, name) for name in _FIELDS}
 
 
 _UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")

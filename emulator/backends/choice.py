@@ -1,0 +1,42 @@
+"""Which backend a lab gets, and whether it can do what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from emulator.backends import netem, wire
+from emulator.links import Direction
+from topologies.errors import MachineError
+from topologies.resolve import Impairment
+
+_UNSUPPORTED: dict[str, Callable[[Impairment], str | None]] = {
+    "netem": netem.unsupported,
+    "wire": wire.unsupported,
+}
+
+
+def check(backend: str, asked: Mapping[Direction, Impairment]) -> None:
+    """Raise MachineError when ``backend`` does not apply all of what is asked."""
+    for direction, impairment in asked.items():
+        reason = _UNSUPPORTED[backend](impairment)
+        if reason is not None:
+            others = [name for name, says in _UNSUPPORTED.items() if says(impairment) is None]
+            way_out = f"Use --backend {others[0]}." if others else "No backend does."
+            raise MachineError(
+                f"The backend {backend} does not do {reason}, which is asked of the link "
+                f"{direction}. {way_out}"
+            )
+
+
+def choose(
+    wanted: str | None, asked: Mapping[Direction, Impairment], *, netem_available: bool
+) -> str:
+    """Return the backend of a lab: the one that is wanted, or the one that fits.
+
+    Where nobody wants a certain one, it is netem if the kernel has it and it does all that is
+    asked, else wire. Raises MachineError when the backend does not do what is asked.
+    """
+    fits = netem_available and all(netem.unsupported(each) is None for each in asked.values())
+    chosen = wanted or ("netem" if fits else "wire")
+    check(chosen, asked)
+    return chosen
