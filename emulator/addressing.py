@@ -1,4 +1,4 @@
-"""Names, MAC addresses and interface names: all derived from a plan, none chosen at run time.
+"""Names, MAC addresses and interfaces: all derived from a plan, none chosen at run time.
 
 Interface names stay below the kernel's 15 characters however long a site's name is, because
 they count and do not spell. MAC addresses are locally administered (02:…) and known beforehand,
@@ -54,3 +54,33 @@ def splice_interfaces(kind: str, link_index: int) -> tuple[str, str]:
     """
     stem = "x" if kind == "wan" else "y"
     return f"{stem}{link_index}a", f"{stem}{link_index}b"
+
+
+# Interface indexes, so that requests can name an interface before it exists. 1 is the loopback.
+
+_WAN_INDEXES = 1 << 24  # above those of LAN links, of which there is one a node
+_BRIDGE_INDEXES = 1 << 25
+
+NODE_INTERFACE_INDEX = 2
+
+
+def router_lan_index(node_index: int) -> int:
+    """Return the index of the router's interface towards a node."""
+    return 2 + node_index
+
+
+def router_wan_index(link_index: int) -> int:
+    """Return the index, in both routers' namespaces, of the interface on a WAN link."""
+    return _WAN_INDEXES + link_index
+
+
+def splice_indexes(kind: str, link_index: int) -> tuple[int, int]:
+    """Return the indexes of the two ends of a spliced link in the core namespace."""
+    first = (_WAN_INDEXES if kind == "wan" else 2) + 2 * link_index
+    return first, first + 1
+
+
+def splice_bridge(kind: str, link_index: int) -> tuple[str, int]:
+    """Return the name and index of the bridge, in the core namespace, between those two ends."""
+    first, _ = splice_indexes(kind, link_index)
+    return f"b{kind[0]}{link_index}", _BRIDGE_INDEXES + first

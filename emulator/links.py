@@ -23,6 +23,11 @@ class Direction:
     source: str
     target: str
 
+    @property
+    def opposite(self) -> Direction:
+        """Return the other direction of the same link."""
+        return Direction(self.kind, self.target, self.source)
+
     def __str__(self) -> str:
         return f"{self.source}->{self.target}"
 

@@ -1,26 +1,27 @@
-"""Network namespaces of a lab, by name. Used inside the sandbox only."""
+"""Network namespaces of a lab, by name. Used inside the sandbox only.
+
+Each is pinned by a mount under /run/netns and opened from there when it is needed: a lab of
+1,000 nodes holds no more descriptors than one of ten.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from pyroute2 import IPRoute
-
-from emulator import syscalls
+from emulator import rtnetlink, syscalls
+from emulator.rtnetlink import Request
 from emulator.sandbox import NAMESPACE_DIRECTORY
+from topologies.errors import MachineError
 
 CORE = "core"  # the sandbox's first namespace: splices and the wire process live there
 
 # Emulated hosts say only what their programs say: no IPv6 neighbour discovery or router
-# solicitation of the kernel's own crosses a link and counts as traffic.
-_EVERY_NAMESPACE = {
-    "net/ipv6/conf/all/disable_ipv6": "1",
-    "net/ipv6/conf/default/disable_ipv6": "1",
-}
+# solicitation of the kernel's own crosses a link and counts as traffic. (What is written to
+# `all` goes for `default` too: addrconf_disable_ipv6(), net/ipv6/addrconf.c.)
+_EVERY_NAMESPACE = {"net/ipv6/conf/all/disable_ipv6": "1"}
 _ROUTER = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
@@ -32,47 +33,89 @@ _ROUTER = {
 
 def _set_sysctls(values: dict[str, str]) -> None:
     for name, value in values.items():
-        path = Path("/proc/sys", name)
-        if path.exists():  # a kernel without IPv6 has none of its settings
-            path.write_text(value)
+        try:
+            file = os.open(f"/proc/sys/{name}", os.O_WRONLY)
+        except FileNotFoundError:  # a kernel without IPv6 has none of its settings
+            continue
+        try:
+            os.write(file, value.encode())
+        finally:
+            os.close(file)
 
 
 class Namespaces:
     """Every network namespace of the lab, the core included."""
 
     def __init__(self) -> None:
-        self._fds: dict[str, int] = {CORE: os.open("/proc/self/ns/net", os.O_RDONLY)}
+        self._names = {CORE}
+        self._core = os.open("/proc/self/ns/net", os.O_RDONLY)
         _set_sysctls(_EVERY_NAMESPACE)
-        self._loopback_up()
+        _send(CORE, [rtnetlink.link_up(1, "lo")])
         self._pin(CORE)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._fds
+        return name in self._names
 
-    def fd(self, name: str) -> int:
-        """Return the descriptor of a namespace."""
-        return self._fds[name]
+    def create(self, name: str, requests: Sequence[Request] = (), *, router: bool) -> None:
+        """Make a namespace, carry ``requests`` out in it, and pin it under /run/netns.
 
-    def create(self, name: str, *, router: bool) -> None:
-        """Make a namespace with its loopback up, and pin it under /run/netns."""
-        syscalls.unshare(syscalls.CLONE_NEWNET)
+        Raises MachineError.
+        """
         try:
-            self._fds[name] = os.open("/proc/self/ns/net", os.O_RDONLY)
-            _set_sysctls(_EVERY_NAMESPACE | (_ROUTER if router else {}))
-            self._loopback_up()
+            syscalls.unshare(syscalls.CLONE_NEWNET)
+        except OSError as error:
+            raise MachineError(
+                f"The kernel refused the network namespace {name}, after {len(self._names)} of "
+                f"this lab: {error}."
+            ) from error
+        try:
+            _set_sysctls(_EVERY_NAMESPACE | _ROUTER if router else _EVERY_NAMESPACE)
+            _send(name, [rtnetlink.link_up(1, "lo"), *requests])
             self._pin(name)
         finally:
-            syscalls.setns(self._fds[CORE], syscalls.CLONE_NEWNET)
+            syscalls.setns(self._core, syscalls.CLONE_NEWNET)
+        self._names.add(name)
+
+    @contextmanager
+    def opened(self, names: Sequence[str]) -> Iterator[dict[str, int]]:
+        """Yield descriptors of namespaces, for requests that refer to them."""
+        descriptors: dict[str, int] = {}
+        try:
+            for name in names:
+                descriptors[name] = _open(name)
+            yield descriptors
+        finally:
+            for descriptor in descriptors.values():
+                os.close(descriptor)
 
     @contextmanager
     def entered(self, name: str) -> Iterator[None]:
         """Be in a namespace for a while."""
-        with syscalls.network_namespace(self._fds[name], self._fds[CORE]):
+        descriptor = _open(name)
+        try:
+            syscalls.setns(descriptor, syscalls.CLONE_NEWNET)
+        finally:
+            os.close(descriptor)
+        try:
             yield
+        finally:
+            syscalls.setns(self._core, syscalls.CLONE_NEWNET)
+
+    def send(self, name: str, requests: Sequence[Request]) -> None:
+        """Carry out requests in a namespace, many with one system call.
+
+        Raises MachineError, which names the request that was refused, and why.
+        """
+        if requests:
+            with self.entered(name):
+                _send(name, requests)
 
     @contextmanager
     def netlink(self, name: str) -> Iterator[Any]:
-        """Yield an open rtnetlink socket of a namespace; its requests need no setns()."""
+        """Yield an open socket of pyroute2 in a namespace; its requests need no setns()."""
+        # Imported here: it takes longer than a lab of 100 nodes.
+        from pyroute2 import IPRoute
+
         with self.entered(name):
             socket = IPRoute()
         try:
@@ -81,12 +124,21 @@ class Namespaces:
             socket.close()
 
     @staticmethod
-    def _loopback_up() -> None:
-        with IPRoute() as netlink:
-            netlink.link("set", index=1, state="up")
-
-    @staticmethod
     def _pin(name: str) -> None:
-        path = Path(NAMESPACE_DIRECTORY, name)
-        path.touch()
-        syscalls.mount("/proc/self/ns/net", str(path), flags=syscalls.MS_BIND)
+        path = f"{NAMESPACE_DIRECTORY}/{name}"
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        syscalls.mount("/proc/self/ns/net", path, flags=syscalls.MS_BIND)
+
+
+def _open(name: str) -> int:
+    return os.open(f"{NAMESPACE_DIRECTORY}/{name}", os.O_RDONLY)
+
+
+def _send(name: str, requests: Sequence[Request]) -> None:
+    try:
+        with rtnetlink.Socket() as netlink:
+            netlink.send(requests)
+    except rtnetlink.Refusal as refusal:
+        raise MachineError(
+            f"The kernel would not {refusal} (in the lab's namespace {name})."
+        ) from refusal

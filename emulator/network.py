@@ -5,19 +5,24 @@
 A link is one veth pair ("cabled") or two that meet in the core namespace ("spliced"), where a
 backend stands between them. Impairments never sit on the interface that a store sends from:
 that would feed back into TCP small queues and change what the store does.
+
+Everything that a namespace needs goes to the kernel in one message. That is possible because
+nothing is looked up: names, addresses and indexes follow from the plan (``emulator.addressing``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from emulator import addressing
+from emulator import addressing, rtnetlink
+from emulator.addressing import GATEWAY, router_namespace
 from emulator.links import Link, links_of
 from emulator.namespaces import CORE, Namespaces
-from topologies.resolve import Impairment, Node, Plan, Site
+from emulator.rtnetlink import Request, VethEnd
+from topologies.resolve import Impairment, Plan, Site
 
-_PERMANENT = 0x80  # NUD_PERMANENT, linux/neighbour.h
+_LOOPBACK = (1, "lo")
 
 
 @dataclass(frozen=True)
@@ -30,19 +35,23 @@ class Interface:
 
 @dataclass(frozen=True)
 class End:
-    """Where one end of a link is: a namespace, an interface name and a MAC address."""
+    """One end of a veth pair: its namespace, interface name and index, and MAC address.
+
+    Without a MAC address (ends in the core namespace) it is the kernel's choice.
+    """
 
     namespace: str
     name: str
-    mac: str
+    index: int
+    mac: str = ""
 
-    def as_peer(self, namespaces: Namespaces) -> dict[str, Any]:
-        """Return this end in the form in which a veth request names its peer."""
-        return {
-            "ifname": self.name,
-            "address": self.mac,
-            "net_ns_fd": namespaces.fd(self.namespace),
-        }
+    def near(self) -> VethEnd:
+        """Return it as the end in the namespace that the request is sent in."""
+        return VethEnd(self.name, self.index, self.mac)
+
+    def far(self, descriptors: Mapping[str, int]) -> VethEnd:
+        """Return it as the end in another namespace, given that one's descriptor."""
+        return VethEnd(self.name, self.index, self.mac, descriptors[self.namespace])
 
 
 def wants_single_segments(impairment: Impairment) -> bool:
@@ -77,20 +86,30 @@ class Network:
         self._splice_every_lan = splice_every_lan
         self._node_index = {node.name: index for index, node in enumerate(plan.nodes)}
         self._sites = {site.name: site for site in plan.sites}
+        self._lan = {link.a: link for link in self.links if link.kind == "lan"}
+        self._wan: dict[str, list[Link]] = {site.name: [] for site in plan.sites}
+        for link in self.links:
+            if link.kind == "wan":
+                self._wan[link.a].append(link)
+                self._wan[link.b].append(link)
+        self._single_segments: set[End] = set()
 
     def build(self) -> None:
-        """Make namespaces, interfaces and routes."""
+        """Make namespaces, interfaces and routes. Raises MachineError."""
+        routers = [router_namespace(site.name) for site in self.plan.sites]
+        for router in routers:
+            self.namespaces.create(router, router=True)
+        with self.namespaces.opened([CORE, *routers]) as descriptors:
+            for node in self.plan.nodes:
+                requests = list(self._node_requests(node.name, node.address, descriptors))
+                self.namespaces.create(node.name, requests, router=False)
+            for site in self.plan.sites:
+                pairs = list(self._router_pairs(site, descriptors))
+                self.namespaces.send(router_namespace(site.name), pairs)
         for site in self.plan.sites:
-            self.namespaces.create(addressing.router_namespace(site.name), router=True)
-        for node in self.plan.nodes:
-            self.namespaces.create(node.name, router=False)
-        with self.namespaces.netlink(CORE) as core:
-            for link in self.links:
-                self._lay(core, link)
-        for node in self.plan.nodes:
-            self._configure_node(node)
-        for site in self.plan.sites:
-            self._configure_router(site)
+            # After the pairs of all routers: a cabled WAN link is made from one of its ends.
+            self.namespaces.send(router_namespace(site.name), list(self._router_requests(site)))
+        self.namespaces.send(CORE, list(self._core_requests()))
 
     def is_spliced(self, link: Link) -> bool:
         """Tell whether a link passes through the core namespace."""
@@ -102,117 +121,107 @@ class Network:
         """Return both ends of a link: node and router, or the routers of sites a and b."""
         if link.kind == "lan":
             index = self._node_index[link.a]
-            router = addressing.router_namespace(link.b)
             return (
-                End(link.a, "eth0", addressing.node_mac(index)),
                 End(
-                    router,
+                    link.a,
+                    "eth0",
+                    addressing.NODE_INTERFACE_INDEX,
+                    addressing.node_mac(index),
+                ),
+                End(
+                    router_namespace(link.b),
                     addressing.router_lan_interface(index),
+                    addressing.router_lan_index(index),
                     addressing.router_lan_mac(index),
                 ),
             )
-        name = addressing.router_wan_interface(link.index)
-        return (
+        a, b = (
             End(
-                addressing.router_namespace(link.a),
-                name,
-                addressing.router_wan_mac(link.index, "a"),
-            ),
-            End(
-                addressing.router_namespace(link.b),
-                name,
-                addressing.router_wan_mac(link.index, "b"),
-            ),
+                router_namespace(site),
+                addressing.router_wan_interface(link.index),
+                addressing.router_wan_index(link.index),
+                addressing.router_wan_mac(link.index, side),
+            )
+            for site, side in ((link.a, "a"), (link.b, "b"))
         )
+        return a, b
 
-    def send_single_segments(self, link: Link) -> None:
-        """Have the kernel cut TCP's large segments up before they reach ``link``.
+    def splice(self, link: Link) -> tuple[End, End]:
+        """Return both ends, in the core namespace, of a spliced link: towards ends a and b."""
+        names = addressing.splice_interfaces(link.kind, link.index)
+        indexes = addressing.splice_indexes(link.kind, link.index)
+        a, b = (End(CORE, name, index) for name, index in zip(names, indexes, strict=True))
+        return a, b
+
+    def send_single_segments(self, links: Iterable[Link]) -> None:
+        """Have the kernel cut TCP's large segments up before they reach any of ``links``.
 
         On a splice that is the interface which sends into it. On a cable the queueing
         discipline sits on that interface and comes before the cut, so there it has to be done
         where the packets are made: at the nodes of both sites.
         """
-        targets: list[Interface] = []
-        for end in self.ends(link):
-            targets.append(Interface(end.namespace, end.name))
-        if not self.is_spliced(link):
-            for site in (link.a, link.b):
-                targets += [Interface(node.name, "eth0") for node in self._sites[site].nodes]
-        for target in targets:
-            with self.namespaces.netlink(target.namespace) as netlink:
-                index = netlink.link_lookup(ifname=target.name)[0]
-                netlink.link("set", index=index, gso_max_segs=1)
-
-    def _lay(self, core: Any, link: Link) -> None:
-        a, b = self.ends(link)
-        if not self.is_spliced(link):
-            core.link(
-                "add",
-                kind="veth",
-                ifname=a.name,
-                address=a.mac,
-                net_ns_fd=self.namespaces.fd(a.namespace),
-                peer=b.as_peer(self.namespaces),
+        targets: dict[End, None] = {}
+        for link in links:
+            targets.update(dict.fromkeys(self.ends(link)))
+            if not self.is_spliced(link):
+                for site in (link.a, link.b):
+                    for node in self._sites[site].nodes:
+                        targets[self.ends(self._lan[node.name])[0]] = None
+        requests: dict[str, list[Request]] = {}
+        for end in targets.keys() - self._single_segments:
+            requests.setdefault(end.namespace, []).append(
+                rtnetlink.single_segments(end.index, end.name)
             )
-            return
-        for name, end in zip(
-            addressing.splice_interfaces(link.kind, link.index), (a, b), strict=True
-        ):
-            core.link("add", kind="veth", ifname=name, peer=end.as_peer(self.namespaces))
-            core.link("set", index=core.link_lookup(ifname=name)[0], state="up")
+        for namespace, batch in requests.items():
+            self.namespaces.send(namespace, batch)
+        self._single_segments |= targets.keys()
 
-    def _configure_node(self, node: Node) -> None:
-        index = self._node_index[node.name]
-        with self.namespaces.netlink(node.name) as netlink:
-            eth0 = netlink.link_lookup(ifname="eth0")[0]
-            netlink.addr("add", index=eth0, address=node.address, prefixlen=32)
-            netlink.link("set", index=eth0, state="up")
-            netlink.neigh(
-                "add",
-                ifindex=eth0,
-                dst=addressing.GATEWAY,
-                lladdr=addressing.router_lan_mac(index),
-                state=_PERMANENT,
-            )
-            netlink.route(
-                "add", dst="default", oif=eth0, gateway=addressing.GATEWAY, flags=["onlink"]
-            )
+    def _node_requests(
+        self, name: str, address: str, descriptors: Mapping[str, int]
+    ) -> Iterator[Request]:
+        link = self._lan[name]
+        eth0, router = self.ends(link)
+        other = self.splice(link)[0] if self.is_spliced(link) else router
+        yield rtnetlink.veth(eth0.near(), other.far(descriptors))
+        yield rtnetlink.address(eth0.index, eth0.name, address)
+        yield rtnetlink.neighbour(eth0.index, eth0.name, GATEWAY, router.mac)
+        yield rtnetlink.route(eth0.index, eth0.name, "0.0.0.0/0", GATEWAY)
 
-    def _configure_router(self, site: Site) -> None:
-        with self.namespaces.netlink(addressing.router_namespace(site.name)) as netlink:
-            netlink.addr("add", index=1, address=site.router_address, prefixlen=32)
-            for node in site.nodes:
-                index = self._node_index[node.name]
-                interface = netlink.link_lookup(ifname=addressing.router_lan_interface(index))[0]
-                netlink.link("set", index=interface, state="up")
-                netlink.neigh(
-                    "add",
-                    ifindex=interface,
-                    dst=node.address,
-                    lladdr=addressing.node_mac(index),
-                    state=_PERMANENT,
+    def _router_pairs(self, site: Site, descriptors: Mapping[str, int]) -> Iterator[Request]:
+        """Make what a router's links still lack."""
+        for node in site.nodes:
+            link = self._lan[node.name]
+            if self.is_spliced(link):
+                yield rtnetlink.veth(
+                    self.ends(link)[1].near(), self.splice(link)[1].far(descriptors)
                 )
-                netlink.route("add", dst=f"{node.address}/32", oif=interface)
-            for link in self.links:
-                if link.kind == "wan" and site.name in (link.a, link.b):
-                    self._configure_wan_end(netlink, site, link)
+        for link in self._wan[site.name]:
+            side = 0 if site.name == link.a else 1
+            here, there = self.ends(link)[side], self.ends(link)[1 - side]
+            if self.is_spliced(link):
+                yield rtnetlink.veth(here.near(), self.splice(link)[side].far(descriptors))
+            elif side == 0:
+                yield rtnetlink.veth(here.near(), there.far(descriptors))
 
-    def _configure_wan_end(self, netlink: Any, site: Site, link: Link) -> None:
-        other = self._sites[link.b if site.name == link.a else link.a]
-        other_side = "b" if site.name == link.a else "a"
-        interface = netlink.link_lookup(ifname=addressing.router_wan_interface(link.index))[0]
-        netlink.link("set", index=interface, state="up")
-        netlink.neigh(
-            "add",
-            ifindex=interface,
-            dst=other.router_address,
-            lladdr=addressing.router_wan_mac(link.index, other_side),
-            state=_PERMANENT,
-        )
-        netlink.route(
-            "add",
-            dst=other.subnet,
-            oif=interface,
-            gateway=other.router_address,
-            flags=["onlink"],
-        )
+    def _router_requests(self, site: Site) -> Iterator[Request]:
+        yield rtnetlink.address(*_LOOPBACK, site.router_address)
+        for node in site.nodes:
+            eth0, router = self.ends(self._lan[node.name])
+            interface = (router.index, router.name)
+            yield rtnetlink.link_up(*interface)
+            yield rtnetlink.neighbour(*interface, node.address, eth0.mac)
+            yield rtnetlink.route(*interface, f"{node.address}/32")
+        for link in self._wan[site.name]:
+            side = 0 if site.name == link.a else 1
+            here, there = self.ends(link)[side], self.ends(link)[1 - side]
+            other = self._sites[link.b if side == 0 else link.a]
+            interface = (here.index, here.name)
+            yield rtnetlink.link_up(*interface)
+            yield rtnetlink.neighbour(*interface, other.router_address, there.mac)
+            yield rtnetlink.route(*interface, other.subnet, other.router_address)
+
+    def _core_requests(self) -> Iterator[Request]:
+        for link in self.links:
+            if self.is_spliced(link):
+                for end in self.splice(link):
+                    yield rtnetlink.link_up(end.index, end.name)

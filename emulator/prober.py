@@ -25,6 +25,9 @@ _PAYLOAD = struct.Struct("!III")  # round, pair, number
 _TIMESPEC = struct.Struct("qq")
 _IP_HEADER_BYTES = 20
 
+FRAME_BYTES = 14 + _IP_HEADER_BYTES + _HEADER.size + _PAYLOAD.size
+"""Of a probe on a link, with its Ethernet header."""
+
 Pair = tuple[str, str]
 
 
@@ -33,15 +36,20 @@ class Echoes:
     """What came back of one pair's probes, in the order of receipt. All times in ns.
 
     ``numbers`` are the probes' positions in the order of sending. The one-way lists are shorter
-    than ``rtt_ns`` where the target's own copy of a probe was not seen.
+    than ``rtt_ns`` where the target's own copy of a probe was not seen; ``seen_numbers`` and
+    ``seen_sent_ns`` (CLOCK_REALTIME) belong to them. ``corrupted`` counts what arrived with a wrong
+    checksum, at either end.
     """
 
     sent: int = 0
     numbers: list[int] = field(default_factory=list)
     rtt_ns: list[int] = field(default_factory=list)
+    seen_numbers: list[int] = field(default_factory=list)
+    seen_sent_ns: list[int] = field(default_factory=list)
     forward_ns: list[int] = field(default_factory=list)
     backward_ns: list[int] = field(default_factory=list)
     duplicates: int = 0
+    corrupted: int = 0
 
     @property
     def lost(self) -> int:
@@ -65,9 +73,9 @@ def _checksum(data: bytes) -> int:
     return ~(total + (total >> 16)) & 0xFFFF
 
 
-def _echo_request(turn: int, pair: int, number: int) -> bytes:
+def _echo_request(turn: int, pair: int, number: int, flow: int) -> bytes:
     payload = _PAYLOAD.pack(turn, pair, number)
-    identifier, sequence = pair & 0xFFFF, number & 0xFFFF
+    identifier, sequence = flow & 0xFFFF, number & 0xFFFF
     bare = _HEADER.pack(_ECHO_REQUEST, 0, 0, identifier, sequence) + payload
     return _HEADER.pack(_ECHO_REQUEST, 0, _checksum(bare), identifier, sequence) + payload
 
@@ -80,6 +88,7 @@ class _Round:
         self.sent_ns: dict[tuple[int, int], int] = {}
         self.at_target_ns: dict[tuple[int, int], int] = {}
         self.returned: list[tuple[tuple[int, int], int]] = []
+        self.corrupted: dict[int, int] = {}
 
     def note(self, packet: bytes, instant_ns: int) -> None:
         """Take in one ICMP packet that a raw socket received, IP header included."""
@@ -88,6 +97,9 @@ class _Round:
             return
         turn, pair, number = _PAYLOAD.unpack_from(packet, header_end)
         key = (pair, number)
+        if _checksum(packet[_IP_HEADER_BYTES:]):  # raw sockets are given what has a wrong one too
+            self.corrupted[pair] = self.corrupted.get(pair, 0) + 1
+            return
         if turn != self.turn or key not in self.sent_ns:
             return  # a straggler of an earlier round
         if packet[_IP_HEADER_BYTES] == _ECHO_REQUEST:
@@ -97,7 +109,9 @@ class _Round:
 
     def echoes(self, pairs: Sequence[Pair]) -> dict[Pair, Echoes]:
         """Sort what came back by pair."""
-        result = {pair: Echoes() for pair in pairs}
+        result = {
+            pair: Echoes(corrupted=self.corrupted.get(place, 0)) for place, pair in enumerate(pairs)
+        }
         for pair, _ in self.sent_ns:
             result[pairs[pair]].sent += 1
         seen: set[tuple[int, int]] = set()
@@ -110,6 +124,8 @@ class _Round:
             echo.numbers.append(key[1])
             echo.rtt_ns.append(instant_ns - self.sent_ns[key])
             if key in self.at_target_ns:  # else its copy did not fit the target's socket buffer
+                echo.seen_numbers.append(key[1])
+                echo.seen_sent_ns.append(self.sent_ns[key])
                 echo.forward_ns.append(self.at_target_ns[key] - self.sent_ns[key])
                 echo.backward_ns.append(instant_ns - self.at_target_ns[key])
         return result
@@ -156,11 +172,14 @@ class Prober:
         interval_s: float,
         patience_s: float,
         on_progress: Callable[[float], None] = lambda _: None,
+        *,
+        many_flows: bool = False,
     ) -> dict[Pair, Echoes]:
         """Send ``count`` probes a pair, one every ``interval_s``, all pairs interleaved.
 
         Waits ``patience_s`` for stragglers after the last. ``on_progress`` is given the part
-        done, 0 to 1.
+        done, 0 to 1. Each pair is a flow, whose packets keep their order; with ``many_flows`` each
+        probe is one, and its order counts for nothing.
         """
         self._turn += 1
         this = _Round(self._turn)
@@ -173,7 +192,8 @@ class Prober:
             while done < total and time.monotonic() >= begin + done * step_s:
                 number, which = divmod(done, len(pairs))
                 source, target = pairs[which]
-                packet = _echo_request(this.turn, which, number)
+                flow = done if many_flows else which
+                packet = _echo_request(this.turn, which, number, flow)
                 this.sent_ns[which, number] = time.clock_gettime_ns(time.CLOCK_REALTIME)
                 self._sockets[source].sendto(packet, (self._addresses[target], 0))
                 done += 1

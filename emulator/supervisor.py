@@ -127,7 +127,7 @@ class Supervisor:
                 )
             self._backend = WireBackend(wire_program, seed)
         else:
-            self._backend = NetemBackend()
+            self._backend = NetemBackend(seed)
         self._network = Network(
             self._namespaces,
             plan,
@@ -135,9 +135,11 @@ class Supervisor:
             splice_every_lan=splice_every_lan,
         )
         self._network.build()
-        for link in self._network.links:
-            if wants_single_segments(link.ab) or wants_single_segments(link.ba):
-                self._network.send_single_segments(link)
+        self._network.send_single_segments(
+            link
+            for link in self._network.links
+            if wants_single_segments(link.ab) or wants_single_segments(link.ba)
+        )
         self._backend.start(self._network)
         return chosen, ()
 
@@ -190,12 +192,14 @@ class Supervisor:
     def _change(self, changes: dict[Direction, Impairment], _fds: list[int]) -> Answer:
         assert self._backend is not None and self._network is not None
         choice.check(self._backend.name, changes)
-        for link in self._network.links:
+        self._network.send_single_segments(
+            link
+            for link in self._network.links
             if any(
                 direction in changes and wants_single_segments(changes[direction])
                 for direction in link.directions
-            ):
-                self._network.send_single_segments(link)
+            )
+        )
         return self._backend.change(changes), ()
 
     def _counters(self, _fds: list[int]) -> Answer:

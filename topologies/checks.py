@@ -6,12 +6,15 @@ type: such parts are passed over here and told by the model.
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction as Exact
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 from topologies.findings import Finding, Path
 from topologies.limits import MAX_LINK_RTT_NS, MIN_QUEUE_BYTES, NAME_PATTERN
-from topologies.units import Duration, QuantityError, Size
+from topologies.shapes import Distribution, extent
+from topologies.tables import Table, TableError
+from topologies.units import LARGEST_COUNT, Duration, Fraction, Quantity, QuantityError, Size
 from topologies.wording import did_you_mean, listing, short, show
 
 _MOST_NAMED = 50
@@ -23,26 +26,110 @@ def topology(raw: Any) -> list[Finding]:
 
 
 def link(raw: Any) -> list[Finding]:
-    """Jitter against rtt or delay, queue against rate, of one link or direction."""
+    """Jitter and its shape against rtt or delay, queue against rate, of a link or direction."""
     return list(_link(raw))
+
+
+def bursts(raw: Any) -> list[Finding]:
+    """The states of loss in bursts: both are entered, and the bad one is the worse."""
+    return list(_bursts(raw))
 
 
 def _link(raw: Any) -> Iterator[Finding]:
     values = _mapping(raw)
+    yield from _shape(values)
     for base in ("rtt", "delay"):
-        length, jitter = _duration(values.get(base)), _duration(values.get("jitter"))
+        length = _quantity(Duration, values.get(base))
         if length is None:
             continue
         limit_ns = MAX_LINK_RTT_NS if base == "rtt" else MAX_LINK_RTT_NS // 2
         if length.ns > limit_ns:
             text = f"{show(str(length))} is too long; a link has a {base} of at most "
             yield Finding((base,), f"{text}{show(str(Duration(limit_ns)))}")
-        if jitter is not None and jitter > length:
-            yield Finding(
-                ("jitter",),
-                f"{show(str(jitter))} is larger than the {base} {show(str(length))}, so delays"
-                f" would be negative; at most {show(str(length))}",
-            )
+        yield from _jitter(values, base, length)
+        part = _quantity(Fraction, values.get("reorder"))
+        if part is not None and part.value and not length.ns:
+            text = f"a packet overtakes those on their way, and the {base} here is 0"
+            yield Finding(("reorder",), f"{text}; give a longer one, or no part", at_key=True)
+    yield from (found.under(("loss",)) for found in _bursts(values.get("loss")))
+    yield from _queue(values)
+
+
+def _shape(values: dict[Any, Any]) -> Iterator[Finding]:
+    """What describes the jitter needs one, and a table its distribution."""
+    if _quantity(Duration, values.get("jitter", "0ms")) == Duration(0):
+        for key in ("distribution", "table", "correlation"):
+            if values.get(key) is not None:
+                text = f"`{key}` says how the jitter is drawn, and there is no jitter"
+                yield Finding((key,), f"{text}; give a `jitter`, or remove it", at_key=True)
+    distribution, table = values.get("distribution"), values.get("table")
+    if distribution == "table" and table is None:
+        text = "needs a `table` beside it: a file of samples, or a list of numbers"
+        yield Finding(("distribution",), f"`table` {text}")
+    if table is not None and distribution != "table":
+        beside = "" if distribution is None else f", not of {show(distribution)}"
+        text = f"`table` is the shape of `distribution: table`{beside}; write that, or remove it"
+        yield Finding(("table",), text, at_key=True)
+    correlation = _quantity(Fraction, values.get("correlation"))
+    if correlation is not None and correlation.value == 1:
+        text = "with `100%` every packet has the draw of the first, which is no jitter"
+        yield Finding(("correlation",), f"{text}; less than `100%`")
+
+
+def _jitter(values: dict[Any, Any], base: str, length: Duration) -> Iterator[Finding]:
+    """The smallest draw leaves a delay."""
+    jitter, shape = _quantity(Duration, values.get("jitter")), _drawn(values)
+    if jitter is None or shape is None:
+        return
+    distribution, lowest = shape
+    # Exact, for the limit that is told must be one that is accepted.
+    limit = Duration(min(int(length.ns / Exact(-lowest)), LARGEST_COUNT))
+    if jitter <= limit:
+        return
+    allowed = f"so delays would be negative; at most {show(str(limit))}"
+    if distribution == "uniform":
+        text = f"{show(str(jitter))} is larger than the {base} {show(str(length))}, {allowed}"
+    else:
+        text = (
+            f"{show(str(jitter))} is too large for the {base} {show(str(length))}: the smallest"
+            f" draw of {show(distribution)} lies {-lowest:.3g} × jitter below it, {allowed}"
+        )
+    yield Finding(("jitter",), text)
+
+
+def _drawn(values: dict[Any, Any]) -> tuple[str, float] | None:
+    """The distribution and its smallest draw in units of the jitter; None if that is not known."""
+    distribution = values.get("distribution")
+    if distribution is None:
+        distribution = "uniform"
+    if distribution not in get_args(Distribution):
+        return None
+    try:
+        table = Table.parse(values.get("table")).quantiles if distribution == "table" else ()
+    except TableError:
+        return None
+    return distribution, extent(distribution, table)[0]
+
+
+def _bursts(raw: Any) -> Iterator[Finding]:
+    values = _mapping(raw)
+    for key, state in (("p", "never enters the bad state"), ("r", "never leaves the bad state")):
+        step = _quantity(Fraction, values.get(key))
+        if step is not None and not step.value:
+            instead = "; without bursts, write `loss: FRACTION`" if key == "p" else ""
+            text = f"{show(str(step))} {state}; more than `0%`{instead}"
+            yield Finding((key,), text)
+    h = _quantity(Fraction, values.get("h", "0%"))
+    k = _quantity(Fraction, values.get("k", "100%"))
+    if h is not None and k is not None and h > k:
+        text = (
+            f"the bad state would deliver more ({show(str(h))}) than the good one"
+            f" ({show(str(k))}); h and k are what is delivered, where tc wants 1-h and 1-k"
+        )
+        yield Finding(("h",) if "h" in values else ("k",), text)
+
+
+def _queue(values: dict[Any, Any]) -> Iterator[Finding]:
     queue = values.get("queue")
     if queue is None:
         return
@@ -52,11 +139,8 @@ def _link(raw: Any) -> Iterator[Finding]:
             "the queue holds what waits for the rate, so it needs a `rate` beside it",
             at_key=True,
         )
-    try:
-        size = Size.parse(queue)
-    except QuantityError:
-        return
-    if size.bytes < MIN_QUEUE_BYTES:
+    size = _quantity(Size, queue)
+    if size is not None and size.bytes < MIN_QUEUE_BYTES:
         yield Finding(
             ("queue",), f"{show(str(size))} holds no full packet; at least {MIN_QUEUE_BYTES} bytes"
         )
@@ -192,8 +276,11 @@ def _text(raw: Any) -> str | None:
     return raw if isinstance(raw, str) else None
 
 
-def _duration(raw: Any) -> Duration | None:
+Q = TypeVar("Q", bound=Quantity)
+
+
+def _quantity(kind: type[Q], raw: Any) -> Q | None:
     try:
-        return Duration.parse(raw)
+        return kind.parse(raw)
     except QuantityError:
         return None

@@ -24,7 +24,7 @@ _WANTED = {
     "model_attributes_type": "a mapping",
 }
 # Errors whose message is ours already.
-_OURS = {"quantity", "name", "nodes", "between", "pair"}
+_OURS = {"quantity", "name", "nodes", "between", "pair", "loss", "reorder"}
 
 
 def describe(error: ErrorDetails, model: type[BaseModel], document: Document) -> list[Finding]:

@@ -12,3 +12,7 @@ NAME_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,31}$"
 MAX_LINK_RTT_NS: Final = 3600 * 10**9
 # One full Ethernet frame: a queue that holds less lets nothing of that size through.
 MIN_QUEUE_BYTES: Final = 1514
+# A day of pings, ten a second; more says nothing new about a shape of 4096 quantiles.
+MAX_SAMPLES: Final = 1_000_000
+# A larger one is a wrong file, and squares of such numbers still can be summed.
+LARGEST_SAMPLE: Final = 1e15

@@ -1,7 +1,10 @@
 """Topologies by the name of a shipped file, or by path."""
 
 from pathlib import Path
+from typing import Any
 
+from topologies import tables
+from topologies.findings import Finding
 from topologies.model import Topology
 from topologies.wording import did_you_mean, listing, show
 from topologies.yaml_lines import YamlError, load_yaml_model
@@ -21,10 +24,16 @@ def shipped() -> list[str]:
 def load(name_or_path: str | Path) -> Topology:
     """The topology of that name, or in the file at that path.
 
-    A shipped name wins over a file of the same name; `./NAME` is always a path. Raises
-    TopologyError, whose message lists every mistake.
+    A shipped name wins over a file of the same name; `./NAME` is always a path. The samples of a
+    `table` are read from the file that it names, beside the topology's. Raises TopologyError,
+    whose message lists every mistake.
     """
-    return load_yaml_model(_find(name_or_path), Topology, error=TopologyError)
+    path = _find(name_or_path)
+
+    def read_tables(raw: Any) -> list[Finding]:
+        return tables.inline_all(raw, path.parent)
+
+    return load_yaml_model(path, Topology, prepare=read_tables, error=TopologyError)
 
 
 def _find(name_or_path: str | Path) -> Path:

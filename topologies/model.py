@@ -24,7 +24,9 @@ from pydantic_core import PydanticCustomError
 from topologies import checks
 from topologies.findings import Finding
 from topologies.limits import MAX_NODES_PER_SITE, MAX_SITES, NAME_PATTERN
-from topologies.units import Duration, Fraction, Rate, Size
+from topologies.shapes import Distribution
+from topologies.tables import Table
+from topologies.units import Duration, Fraction, QuantityError, Rate, Size
 from topologies.wording import show
 from topologies.yaml_model import YamlModel
 
@@ -54,15 +56,100 @@ class _RoundTrip(YamlModel):
     rtt: Duration = Field(description="round-trip time that the link adds, such as `100ms`")
     jitter: Duration = Field(
         default=Duration(0),
-        description="how far the round trip may lie from rtt, either way;"
-        " each direction draws evenly within half of it",
+        description="how far the round trip varies around rtt, half of it in each direction:"
+        " either way at most, or the standard deviation, as `distribution` says",
         json_schema_extra={"default": "0ms"},
     )
 
 
+class Bursts(YamlModel):
+    """Loss in bursts after Gilbert and Elliott: a good and a bad state, one step a packet."""
+
+    p: Fraction = Field(description="probability of the step from the good state to the bad one")
+    r: Fraction = Field(description="probability of the step from the bad state to the good one")
+    h: Fraction = Field(
+        default=Fraction(0),
+        description="probability that a packet is delivered in the bad state",
+        json_schema_extra={"default": "0%"},
+    )
+    k: Fraction = Field(
+        default=Fraction(1),
+        description="probability that a packet is delivered in the good state",
+        json_schema_extra={"default": "100%"},
+    )
+
+    @classmethod
+    def cross_checks(cls, raw: Any) -> list[Finding]:
+        """Both states are entered, and the bad one is the worse."""
+        return checks.bursts(raw)
+
+
+def _fraction_or_bursts(raw: Any) -> Any:
+    if isinstance(raw, dict | Bursts):
+        return raw
+    try:
+        return Fraction.parse(raw)
+    except QuantityError as error:
+        sentence = f"{error}; `{{p: 1%, r: 30%}}` is loss in bursts"
+        raise PydanticCustomError("loss", "{text}", {"text": sentence}) from None
+
+
+Loss = Annotated[
+    Annotated[Fraction, Tag("(fraction)")] | Annotated[Bursts, Tag("(bursts)")],
+    Discriminator(lambda raw: "(bursts)" if isinstance(raw, dict | Bursts) else "(fraction)"),
+    BeforeValidator(_fraction_or_bursts),
+]
+
+
+def _whether_or_part(raw: Any) -> Any:
+    if isinstance(raw, bool):
+        return raw
+    allowed = "`true` or `false` (whether jitter may reorder), or the part that overtakes: `1%`"
+    try:
+        part = Fraction.parse(raw)
+    except QuantityError:
+        sentence = f"{show(raw)} is not allowed here; allowed: {allowed}"
+        raise PydanticCustomError("reorder", "{text}", {"text": sentence}) from None
+    if part.value == 1:
+        sentence = f"when all packets leave at once, none overtakes; allowed: {allowed}"
+        raise PydanticCustomError("reorder", "{text}", {"text": sentence})
+    return part if part.value else False
+
+
+Reorder = Annotated[
+    Annotated[StrictBool, Tag("(whether)")] | Annotated[Fraction, Tag("(part)")],
+    Discriminator(lambda raw: "(whether)" if isinstance(raw, bool) else "(part)"),
+    BeforeValidator(_whether_or_part),
+]
+
+
 class _Quality(YamlModel):
-    loss: Fraction | None = Field(
-        default=None, description="part of the packets that is lost, each by its own draw"
+    distribution: Distribution | None = Field(
+        default=None,
+        description="how delays spread: `uniform` within the jitter (the default); `normal`,"
+        " `pareto` or `table` with the jitter as their standard deviation",
+    )
+    table: Table | None = Field(
+        default=None, description="samples of the delay, for `distribution: table`"
+    )
+    correlation: Fraction | None = Field(
+        default=None,
+        description="how much a packet's draw follows that of the packet before it",
+    )
+    reorder: Reorder = Field(
+        default=False,
+        description="whether jitter may let a packet overtake an earlier one of its flow; or the"
+        " part of the packets that leaves at once, ahead of those on their way",
+    )
+    loss: Loss | None = Field(
+        default=None,
+        description="part of the packets that is lost, each by its own draw; or in bursts",
+    )
+    duplicate: Fraction | None = Field(
+        default=None, description="part of the packets that arrives twice"
+    )
+    corrupt: Fraction | None = Field(
+        default=None, description="part of the packets in which one bit is flipped"
     )
     rate: Rate | None = Field(default=None, description="bits a second; default: unlimited")
     queue: Size | None = Field(
@@ -70,13 +157,10 @@ class _Quality(YamlModel):
         description="bytes that may wait for the rate, before what comes is dropped;"
         " needs `rate`; default: the backend's choice",
     )
-    reorder: StrictBool = Field(
-        default=False, description="whether a packet may overtake an earlier one of its flow"
-    )
 
     @classmethod
     def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Jitter against rtt or delay, queue against rate."""
+        """Jitter and its shape against rtt or delay, queue against rate."""
         return checks.link(raw)
 
 
@@ -118,7 +202,8 @@ class _Direction(YamlModel):
     delay: Duration = Field(description="one-way delay that the direction adds, such as `50ms`")
     jitter: Duration = Field(
         default=Duration(0),
-        description="how far a packet's delay may lie from `delay`, either way, drawn evenly",
+        description="how far a packet's delay varies around `delay`: either way at most,"
+        " or the standard deviation, as `distribution` says",
         json_schema_extra={"default": "0ms"},
     )
 

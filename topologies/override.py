@@ -15,7 +15,8 @@ def override(
     """The topology with every link between sites set to this rtt and this jitter.
 
     None leaves what the file says. A direction that is given alone gets half of each. Links inside
-    a site are left alone. TopologyError if a jitter would be larger than its rtt.
+    a site are left alone. A jitter keeps the shape that the file gives it, and 0 has none.
+    TopologyError if a jitter would be too large for its rtt.
     """
     values = topology.to_dict()
     links = values["links"]
@@ -38,3 +39,6 @@ def _set(link: dict[str, Any], rtt: Duration | None, jitter: Duration | None) ->
         link["delay" if one_way else "rtt"] = Duration(rtt.ns // 2) if one_way else rtt
     if jitter is not None:
         link["jitter"] = Duration(jitter.ns // 2) if one_way else jitter
+        if not link["jitter"].ns:
+            for shape in ("distribution", "table", "correlation"):
+                link.pop(shape, None)

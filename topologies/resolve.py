@@ -6,17 +6,16 @@ requested round trip within 4 ns.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
 
 from topologies import shapes
 from topologies.errors import UserError
-from topologies.model import Both, Link, OneWay, Topology
+from topologies.model import Both, Bursts, Link, OneWay, Topology
+from topologies.shapes import Distribution
+from topologies.units import Fraction
 from topologies.wording import did_you_mean, listing, show
-
-Distribution = Literal["uniform", "normal", "pareto", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +89,18 @@ class Impairment:
 
     @property
     def range_ns(self) -> tuple[int, int]:
-        """The shortest and the longest delay that a packet may draw."""
+        """The shortest and the longest delay of a packet: it overtakes, or draws the extremes."""
         low, high = shapes.extent(self.distribution, self.table)
+        shortest = self.delay_ns + round(self.jitter_ns * low)
         return (
-            max(0, self.delay_ns + round(self.jitter_ns * low)),
+            0 if self.overtake else max(0, shortest),
             self.delay_ns + round(self.jitter_ns * high),
         )
+
+    @property
+    def deviation_ns(self) -> float:
+        """The standard deviation of the delay, of the packets that do not overtake."""
+        return self.jitter_ns * shapes.deviation(self.distribution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,16 @@ class Plan:
         """The jitters of both ways, summed: how far an evenly drawn RTT may lie from `rtt_ms`."""
         return sum(step.jitter_ns for step in self.path(a, b) + self.path(b, a)) / 10**6
 
+    def range_ms(self, a: str, b: str) -> tuple[float, float]:
+        """The shortest and the longest requested RTT between two nodes, whatever is drawn."""
+        ranges = [step.range_ns for step in self.path(a, b) + self.path(b, a)]
+        return sum(low for low, _ in ranges) / 10**6, sum(high for _, high in ranges) / 10**6
+
+    def deviation_ms(self, a: str, b: str) -> float:
+        """The standard deviation of the requested RTT: every link draws for itself."""
+        steps = self.path(a, b) + self.path(b, a)
+        return math.sqrt(sum(step.deviation_ns**2 for step in steps)) / 10**6
+
     @cached_property
     def _nodes(self) -> dict[str, tuple[Node, LanLink]]:
         links = {link.node: link for link in self.lan_links}
@@ -228,23 +243,28 @@ def _sites(topology: Topology) -> Iterator[Site]:
 
 def _lan_links(topology: Topology) -> Iterator[LanLink]:
     for site in topology.sites:
-        leg = Impairment() if site.lan is None else _leg(site.lan)
+        up, down = (Impairment(), Impairment()) if site.lan is None else _legs(site.lan)
         for name in site.node_names:
-            yield LanLink(name, site.name, up=leg, down=leg)
+            yield LanLink(name, site.name, up=up, down=down)
 
 
-def _leg(lan: Link) -> Impairment:
-    """One direction of one node's LAN link: a round trip between two nodes passes four."""
-    loss = lan.loss.value if lan.loss is not None else 0.0
-    return Impairment(
-        delay_ns=lan.rtt.ns // 4,
-        jitter_ns=lan.jitter.ns // 4,
-        reorder=lan.reorder,
-        # Two legs lose together what is asked for: 1 - (1 - leg)² = loss, without cancellation.
-        loss=-math.expm1(math.log1p(-loss) / 2) if loss < 1 else 1.0,
-        rate_bps=lan.rate.bps if lan.rate is not None else None,
-        queue_bytes=lan.queue.bytes if lan.queue is not None else None,
+def _legs(lan: Link) -> tuple[Impairment, Impairment]:
+    """Both directions of one node's LAN link: a round trip between two nodes passes four."""
+    whole = _impairment(lan, lan.rtt.ns // 4, lan.jitter.ns // 4)
+    leg = replace(
+        whole,
+        overtake=_of_two(whole.overtake),
+        loss=_of_two(whole.loss),
+        duplicate=_of_two(whole.duplicate),
+        corrupt=_of_two(whole.corrupt),
     )
+    # Bursts cannot be shared out: two chains of states are not one.
+    return replace(leg, bursts=None), leg
+
+
+def _of_two(part: float) -> float:
+    """What each of two legs does, so that together they do `part`: 1 - (1 - leg)² = part."""
+    return -math.expm1(math.log1p(-part) / 2) if part < 1 else 1.0  # without cancellation
 
 
 def _wan_links(topology: Topology) -> Iterator[WanLink]:
@@ -254,7 +274,7 @@ def _wan_links(topology: Topology) -> Iterator[WanLink]:
             a, b = pair.between
             given[a, b] = given[b, a] = _half(pair)
         else:
-            given[pair.from_, pair.to] = _one_way(pair)
+            given[pair.from_, pair.to] = one_way(pair)
     default = topology.links.default
     otherwise = None if default is None else _half(default)
     for first, second in combinations(topology.sites, 2):
@@ -269,16 +289,33 @@ def _half(link: Link) -> Impairment:
     return _impairment(link, link.rtt.ns // 2, link.jitter.ns // 2)
 
 
-def _one_way(link: OneWay) -> Impairment:
+def one_way(link: OneWay) -> Impairment:
+    """What a direction that is given alone does to packets."""
     return _impairment(link, link.delay.ns, link.jitter.ns)
 
 
 def _impairment(link: Link | OneWay, delay_ns: int, jitter_ns: int) -> Impairment:
+    bursts = link.loss if isinstance(link.loss, Bursts) else None
     return Impairment(
         delay_ns=delay_ns,
         jitter_ns=jitter_ns,
-        reorder=link.reorder,
-        loss=link.loss.value if link.loss is not None else 0.0,
+        distribution=link.distribution or "uniform",
+        table=link.table.quantiles if link.table is not None else (),
+        correlation=_part(link.correlation),
+        reorder=link.reorder is True,
+        overtake=0.0 if isinstance(link.reorder, bool) else link.reorder.value,
+        loss=_part(link.loss) if not isinstance(link.loss, Bursts) else 0.0,
+        bursts=None if bursts is None else _chain(bursts),
+        duplicate=_part(link.duplicate),
+        corrupt=_part(link.corrupt),
         rate_bps=link.rate.bps if link.rate is not None else None,
         queue_bytes=link.queue.bytes if link.queue is not None else None,
     )
+
+
+def _part(fraction: Fraction | None) -> float:
+    return fraction.value if fraction is not None else 0.0
+
+
+def _chain(bursts: Bursts) -> GilbertElliott:
+    return GilbertElliott(bursts.p.value, bursts.r.value, bursts.h.value, bursts.k.value)

@@ -3,12 +3,24 @@
 A shape other than uniform is a list of quantiles, ascending and equally probable, of mean 0 and
 standard deviation 1. Every backend draws from the same list, so that one topology means the same
 on each.
+
+Of n quantiles, number i (from 0) is that of the probability (i + ½) / n. Between them a draw is
+interpolated; before the first and after the last there is nothing. So the interpolated draw has
+the mean of the list exactly, and its standard deviation but for a few thousandths.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from statistics import NormalDist, fmean, pstdev
+import math
+from functools import cache, lru_cache
+from itertools import pairwise
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Distribution = Literal["uniform", "normal", "pareto", "table"]
 
 QUANTILES = 4096  # as many as the tables that come with tc
 
@@ -30,15 +42,45 @@ def quantiles(distribution: str) -> tuple[float, ...]:
     raise ValueError(f"{distribution} has no quantiles of its own")
 
 
-def standardised(values: list[float]) -> tuple[float, ...]:
+@lru_cache(maxsize=256)
+def empirical(samples: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the `QUANTILES` quantiles of a sample file, whose values may be in any unit.
+
+    More samples than that are averaged in groups of neighbours; between fewer, it is interpolated.
+    Raises ValueError when all are the same or fewer than two.
+    """
+    ordered = reduced(samples)
+    if len(ordered) < QUANTILES:
+        positions = (((i + 0.5) / QUANTILES) * len(ordered) - 0.5 for i in range(QUANTILES))
+        ordered = [_between(ordered, position) for position in positions]
+    return standardised(ordered)
+
+
+def reduced(samples: Sequence[float]) -> list[float]:
+    """Return the samples in order, and of more than `QUANTILES` the means of that many groups."""
+    ordered, count = sorted(samples), len(samples)
+    if count <= QUANTILES:
+        return ordered
+    edges = [place * count // QUANTILES for place in range(QUANTILES + 1)]
+    groups = (ordered[a:b] for a, b in pairwise(edges))
+    # A mean may be rounded past its group's ends.
+    return [min(max(math.fsum(each) / len(each), each[0]), each[-1]) for each in groups]
+
+
+def standardised(values: Sequence[float]) -> tuple[float, ...]:
     """Return the values in order, moved and scaled to mean 0 and standard deviation 1.
 
     Raises ValueError when they are all the same or fewer than two.
     """
     if len(values) < 2 or min(values) == max(values):
         raise ValueError("a distribution has at least two different values")
-    mean, deviation = fmean(values), pstdev(values)
-    return tuple(sorted((value - mean) / deviation for value in values))
+    # First to 0..1, so that no square of a very small or large value is lost.
+    lowest, width = min(values), max(values) - min(values)
+    scaled = sorted((value - lowest) / width for value in values)
+    mean = math.fsum(scaled) / len(scaled)
+    centred = [value - mean for value in scaled]
+    deviation = math.sqrt(math.fsum(value * value for value in centred) / len(centred))
+    return tuple(value / deviation for value in centred)
 
 
 def shape(distribution: str, table: tuple[float, ...] = ()) -> tuple[float, ...] | None:
@@ -52,3 +94,24 @@ def extent(distribution: str, table: tuple[float, ...] = ()) -> tuple[float, flo
     """Return the smallest and the largest draw, in units of the jitter."""
     values = shape(distribution, table)
     return (-1.0, 1.0) if values is None else (values[0], values[-1])
+
+
+def deviation(distribution: str) -> float:
+    """Return the standard deviation of a draw, in units of the jitter."""
+    return 1 / math.sqrt(3) if distribution == "uniform" else 1.0
+
+
+def draw(distribution: str, probability: float, table: tuple[float, ...] = ()) -> float:
+    """Return the draw, in units of the jitter, that a part `probability` of all does not exceed."""
+    values = shape(distribution, table)
+    if values is None:
+        return 2 * probability - 1
+    return _between(values, probability * len(values) - 0.5)
+
+
+def _between(values: Sequence[float], position: float) -> float:
+    """The value at a position between the list's own; the first or the last outside of them."""
+    position = min(max(position, 0.0), len(values) - 1.0)
+    below = min(int(position), len(values) - 2)
+    part = position - below
+    return values[below] + part * (values[below + 1] - values[below])

@@ -20,7 +20,7 @@ from topologies.errors import UserError
 from topologies.wording import listing, show
 
 # Counts fit a signed 64-bit integer, which is what the kernel and wire hold them in.
-_LARGEST = 2**63 - 1
+LARGEST_COUNT = 2**63 - 1
 _NUMBER = r"[0-9]{1,20}(?:\.[0-9]{1,20})?"
 
 
@@ -177,7 +177,7 @@ class Size(Quantity):
     json_schema: ClassVar[dict[str, Any]] = {
         "anyOf": [
             {"type": "string", "pattern": rf"^{_NUMBER} ?(B|KiB|MiB|GiB|kB|KB|MB|GB)$"},
-            {"type": "integer", "minimum": 0, "maximum": _LARGEST},
+            {"type": "integer", "minimum": 0, "maximum": LARGEST_COUNT},
         ],
         "examples": ["64KiB", "1MB", 1024],
     }
@@ -191,7 +191,7 @@ class Size(Quantity):
         """`64KiB`, `1MB`, `512 B`, or a plain int."""
         if isinstance(value, Size):
             return value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
             return cls(value)
         return cls(_count(value, cls._units, cls._allowed, "byte"))
 
@@ -254,8 +254,8 @@ class Fraction(Quantity):
 
 
 def _check_count(what: str, count: int) -> None:
-    if not 0 <= count <= _LARGEST:
-        raise QuantityError(f"{what} must be a count from 0 to {_LARGEST}, not {show(count)}")
+    if not 0 <= count <= LARGEST_COUNT:
+        raise QuantityError(f"{what} must be a count from 0 to {LARGEST_COUNT}, not {show(count)}")
 
 
 def _shown(value: object) -> str:
@@ -285,8 +285,8 @@ def _count(value: object, units: Mapping[str, int], allowed: str, unit_name: str
     exact = Exact(number) * units[unit]
     if exact.denominator != 1:
         raise QuantityError(f"{show(value)} is not a whole {unit_name}; round it to one")
-    if exact > _LARGEST:
-        raise QuantityError(f"{show(value)} is too large; at most {_LARGEST} {unit_name}s")
+    if exact > LARGEST_COUNT:
+        raise QuantityError(f"{show(value)} is too large; at most {LARGEST_COUNT} {unit_name}s")
     return int(exact)
 
 

@@ -64,16 +64,20 @@ def load_yaml_model(
     model: type[M],
     cross_checks: Callable[[Any], Iterable[Finding]] | None = None,
     *,
+    prepare: Callable[[Any], Iterable[Finding]] | None = None,
     error: type[YamlError] = YamlError,
 ) -> M:
     """The model in a YAML file, or `error` with every mistake in it; nothing else is raised.
 
     `cross_checks` gets the raw values of the file, of which any part may have the wrong type, and
     returns what does not fit together, besides what the `cross_checks` of a `YamlModel` find.
+    `prepare` gets them first and may replace values; of a place where it finds a mistake nothing
+    else is told.
     """
     file = printable(str(path))
     document = _document(path, file, error)
-    loaded, findings = _validate(document, model, cross_checks)
+    prepared = list(prepare(document.raw)) if prepare is not None else []
+    loaded, findings = _validate(document, model, cross_checks, prepared)
     if loaded is not None and not findings:
         return loaded
     mistakes = {_mistake(found, document, file): None for found in findings}
@@ -117,9 +121,11 @@ def _validate(
     document: Document,
     model: type[M],
     cross_checks: Callable[[Any], Iterable[Finding]] | None,
+    prepared: list[Finding],
 ) -> tuple[M | None, list[Finding]]:
     loaded = None
     told: list[Finding] = []
+    unprepared = {found.path for found in prepared}
     try:
         loaded = model.model_validate(document.raw)
     except ValidationError as problem:
@@ -133,6 +139,7 @@ def _validate(
     if cross_checks is not None:
         checked += cross_checks(document.raw)
     told += [found for found in checked if found.path not in wrong]
+    told = [*prepared, *(found for found in told if found.at_key or found.path not in unprepared)]
     return loaded, list(dict.fromkeys(_joined(document.findings, told)))
 
 

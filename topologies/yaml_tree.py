@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.reader import Reader
 
 from topologies.findings import Finding, Path
 from topologies.wording import printable, show
@@ -20,7 +21,12 @@ from topologies.wording import printable, show
 MAX_DEPTH = 50
 MAX_VALUES = 500_000
 
+# Ten times as fast where PyYAML comes with libyaml, as its wheels do.
+_LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+_ALIAS = re.compile(r"\*[0-9A-Za-z_-]+")
 _TAG = "tag:yaml.org,2002:"
+_LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _PLAIN_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,299})")
 _PLAIN_FLOAT = re.compile(r"[-+]?([0-9]{1,300}\.[0-9]{0,300}|\.[0-9]{1,300})([eE][-+]?[0-9]{1,3})?")
 _TRUE, _FALSE = {"yes", "true", "on"}, {"no", "false", "off"}
@@ -79,6 +85,7 @@ def parse(text: str) -> Document:
     document = Document()
     root = _compose(text)
     if root is not None:
+        _weigh(root)
         try:
             document.raw = _Builder(document).value(root, (), None, ())
         except _TooMuchError as error:
@@ -87,55 +94,105 @@ def parse(text: str) -> Document:
 
 
 def _compose(text: str) -> Node | None:
+    # libyaml tells only the byte, and takes a lone surrogate for a broken one.
+    control = Reader.NON_PRINTABLE.search(text)
+    if control is not None:
+        line, column = _place(text, control.start())
+        code = f"U+{ord(control[0]):04X}"
+        raise NotYamlError(f"not valid YAML: a control character ({code}); remove it", line, column)
     try:
-        loader = yaml.SafeLoader(text)
-    except yaml.reader.ReaderError as error:
-        raise _unprintable(text, error) from None
-    try:
-        return loader.get_single_node()
-    except yaml.reader.ReaderError as error:
-        raise _unprintable(text, error) from None
+        _measure(text)
+        return yaml.compose(text, _LOADER)
     except yaml.MarkedYAMLError as error:
-        raise _syntax(error) from None
-    except RecursionError:
-        raise NotYamlError(
-            f"nested too deeply; at most {MAX_DEPTH} levels", loader.line + 1
-        ) from None
-    except (ValueError, OverflowError):
-        # PyYAML computes before it checks: the escape "\UFFFFFFFF" is no character.
-        problem = "not valid YAML: an escape that stands for no character"
-        raise NotYamlError(problem, loader.line + 1, loader.column + 1) from None
-    finally:
-        loader.dispose()
+        raise _syntax(error, text) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # Without libyaml, PyYAML computes before it checks: the escape "\UFFFFFFFF".
+        raise NotYamlError(f"not valid YAML: {printable(str(error))}") from None
 
 
-def _unprintable(text: str, error: yaml.reader.ReaderError) -> NotYamlError:
-    before = text[: error.position]
-    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    char = text[error.position : error.position + 1]
-    code = f" (U+{ord(char):04X})" if char else ""
-    return NotYamlError(f"not valid YAML: a control character{code}; remove it", line, column)
+def _measure(text: str) -> None:
+    """Refuse a text too deep or too large before it is made into nodes, which recurses."""
+    depth = values = 0
+    for event in yaml.parse(text, _LOADER):
+        values += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        wrong = None
+        if depth > MAX_DEPTH:
+            wrong = f"nested too deeply; at most {MAX_DEPTH} levels"
+        elif values > 2 * MAX_VALUES:  # keys count here, and not in the document
+            wrong = f"more than {MAX_VALUES} values; this is another file"
+        if wrong is not None:
+            mark = event.start_mark
+            raise NotYamlError(wrong, mark.line + 1 if mark is not None else None)
 
 
-def _syntax(error: yaml.MarkedYAMLError) -> NotYamlError:
+def _weigh(root: Node) -> None:
+    """Refuse a document that its aliases make too large, before anything is made of them."""
+    weights: dict[int, int] = {}
+    waiting = [(root, False)]
+    while waiting:  # children first; not by recursion, for aliases may make a long chain
+        node, children_weighed = waiting.pop()
+        if children_weighed:
+            weights[id(node)] = 1 + sum(weights[id(child)] for child in _children(node))
+        elif id(node) not in weights:
+            weights[id(node)] = 1  # of a node inside itself, which the builder tells
+            waiting.append((node, True))
+            waiting.extend((child, False) for child in _children(node))
+    if weights[id(root)] <= MAX_VALUES:
+        return
+    node, left = root, MAX_VALUES
+    while (children := _children(node)) and left > 0:
+        left -= 1
+        for child in children:
+            node = child
+            if weights[id(child)] > left:
+                break
+            left -= weights[id(child)]
+    raise NotYamlError(f"with its aliases this is more than {MAX_VALUES} values", _line(node))
+
+
+def _children(node: Node) -> list[Node]:
+    if isinstance(node, MappingNode):
+        return [value for _, value in node.value]
+    return node.value if isinstance(node, SequenceNode) else []
+
+
+def _place(text: str, position: int) -> tuple[int, int]:
+    before = text[:position]
+    return before.count("\n") + 1, position - before.rfind("\n")
+
+
+def _syntax(error: yaml.MarkedYAMLError, text: str) -> NotYamlError:
     if error.problem == "but found another document":
         error.problem, error.context = "more than one document; remove the `---` between them", None
+    mark = error.problem_mark or error.context_mark
+    here = _rest_of_line(text, mark) if mark is not None else ""
     problem = printable(error.problem or "it cannot be read")
+    if problem == "found character that cannot start any token" and here:
+        problem = f"no value starts with {show(here[0]) if here[0] != chr(9) else 'a tab'}"
     if error.context and error.context_mark is not None:
         context = printable(error.context)
         problem += f" ({context} that starts in line {error.context_mark.line + 1})"
     elif error.context:
         problem += f" ({printable(error.context)})"
-    if r"'\t'" in problem:
+    if here.startswith("\t"):
         problem += "; indent with spaces, not tabs"
+    elif here.startswith(("@", "`", "%")):
+        problem += "; put it in quotes"
     elif "mapping values are not allowed" in problem:
         problem += "; check the indentation, and put text that holds `: ` in quotes"
     elif "undefined alias" in problem:
+        problem += f" {show(name[0])}" if (name := _ALIAS.match(here)) else ""
         problem += "; an alias `*name` needs an anchor `&name` before it"
-    mark = error.problem_mark or error.context_mark
     if mark is None:
         return NotYamlError(f"not valid YAML: {problem}")
     return NotYamlError(f"not valid YAML: {problem}", mark.line + 1, mark.column + 1)
+
+
+def _rest_of_line(text: str, mark: yaml.Mark) -> str:
+    lines = _LINE_BREAK.split(text, maxsplit=mark.line + 1)
+    return lines[mark.line][mark.column :] if mark.line < len(lines) else ""
 
 
 class _TooMuchError(Exception):
@@ -232,7 +289,7 @@ class _Builder:
                 return int(text)
             case "float" if _PLAIN_FLOAT.fullmatch(text):
                 return float(text)
-            case "int" | "float" if node.style is None:
+            case "int" | "float" if not node.style:  # None, or "" from libyaml
                 kind = _notation(text)
                 self._find(
                     path,

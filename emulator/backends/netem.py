@@ -1,4 +1,4 @@
-"""The ``netem`` backend: the kernel's sch_netem, through pyroute2.
+"""The ``netem`` backend: the kernel's sch_netem.
 
 A WAN link is a cable between two routers with a netem queueing discipline on each router's
 interface. A LAN link that is impaired is spliced through a bridge in the core namespace, with
@@ -8,28 +8,33 @@ netem on both of its ports: the node's own interface stays free of it.
 from __future__ import annotations
 
 import errno
+import hashlib
+import socket
 import time
-from dataclasses import dataclass
-from typing import Any
-
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from emulator import addressing
-from emulator.backends import Counters, netem_options
+from emulator.backends import Counters, netem_parameters, traffic_control
+from emulator.backends.netem_ledger import Ledger, may_lose
+from emulator.backends.netem_options import NetemOptions
+from emulator.backends.traffic_control import Refused, Request, Statistics, TrafficControl
 from emulator.links import Direction, Link
 from emulator.namespaces import CORE
 from emulator.network import Interface, Network
 from topologies.errors import MachineError
 from topologies.resolve import Impairment
 
-_HANDLE = 0x10000
+_KIND = "netem"
+_LOOPBACK = 1
 _NO_NETEM = (
     "This kernel has no netem (sch_netem): the module is neither loaded nor to be found. "
-    "Distributions put it into a package of its own (Fedora and RHEL: kernel-modules-extra; "
-    "Debian and Ubuntu have it in linux-modules); WSL2 and minimal virtual machines often lack "
-    "it. Use the other backend, which needs no kernel module: --backend wire"
+    "`wanlat doctor` says why, and how to have it. The other backend needs no kernel module: "
+    "--backend wire"
 )
+
+unsupported = netem_parameters.unsupported
 
 
 def available() -> bool:
@@ -37,85 +42,123 @@ def available() -> bool:
 
     Must be called where the loopback is ours: in the core namespace of a sandbox.
     """
-    netem_options.register()
-    with IPRoute() as netlink:
-        try:
-            netlink.tc("add", "netem", index=1, handle=_HANDLE, impairment=Impairment())
-        except NetlinkError as error:
-            if error.code in (errno.ENOENT, errno.EOPNOTSUPP):
-                return False
-            raise
-        netlink.tc("del", index=1, handle=_HANDLE, root=True)
-    return True
+    return _tried(NetemOptions()) is not None
 
 
-def unsupported(impairment: Impairment) -> str | None:
-    """Say what of an impairment this backend does not apply; None when it applies all of it."""
-    if impairment.distribution != "uniform":
-        return f"jitter of the distribution {impairment.distribution}"
-    if impairment.correlation:
-        return "correlated jitter"
-    if impairment.bursts:
-        return "loss in bursts"
-    if impairment.duplicate or impairment.corrupt or impairment.overtake:
-        return "duplication, corruption, overtaking"
-    return None
+def _tried(asked: NetemOptions) -> NetemOptions | None:
+    """Return what the kernel makes of parameters, None when it has no netem."""
+    control = TrafficControl()
+    try:
+        control.send([traffic_control.add(_LOOPBACK, _KIND, asked.encode(), "loopback")])
+        looked, _ = control.send(
+            [
+                traffic_control.look(_LOOPBACK, "loopback"),
+                traffic_control.remove(_LOOPBACK, "loopback"),
+            ]
+        )
+    except Refused as refusal:
+        if refusal.errno in (errno.ENOENT, errno.EOPNOTSUPP):
+            return None
+        raise
+    finally:
+        control.close()
+    assert looked is not None
+    return NetemOptions.decode(traffic_control.options(looked))
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Port:
-    """The interface whose egress is one direction of a link."""
+    """The interface whose egress is one direction of a link, and what its netem does."""
 
     interface: Interface
     index: int
+    asked: Impairment
+    ledger: Ledger
+    limit: int = 0
+    table: bytes = b""  # the one that the kernel has
+    changes: int = 0
+
+
+@dataclass
+class _Batch:
+    """Requests to one namespace, and who is to hear of their answers."""
+
+    requests: list[Request] = field(default_factory=list)
+    heard: dict[int, Direction] = field(default_factory=dict)
+
+    def look(self, direction: Direction, port: _Port) -> None:
+        self.heard[len(self.requests)] = direction
+        self.requests.append(traffic_control.look(port.index, str(direction)))
 
 
 class NetemBackend:
-    """One netem queueing discipline a direction."""
+    """One netem queueing discipline a direction.
+
+    ``seed`` is of the random draws, where the kernel has such a thing (Linux 6.6). ``window_ns``
+    are the instants (CLOCK_MONOTONIC) before and after the kernel took the last change.
+    """
 
     name = "netem"
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 1) -> None:
+        self._seed = seed
         self._network: Network | None = None
         self._ports: dict[Direction, _Port] = {}
-        self._asked: dict[Direction, Impairment] = {}
+        self._controls: dict[str, TrafficControl] = {}
+        self.window_ns = (0, 0)
+
+    # -- start --------------------------------------------------------------------------------
 
     def start(self, network: Network) -> None:
         """Put netem on every impaired link. Raises MachineError without sch_netem."""
-        if not available():
-            raise MachineError(_NO_NETEM)
         self._network = network
-        for link in network.links:
-            if link.kind == "lan" and not network.is_spliced(link):
-                continue
-            if network.is_spliced(link):
-                self._bridge(link)
-            for direction, interface in zip(link.directions, self._egress(link), strict=True):
-                self._ports[direction] = _Port(interface, self._index(interface))
-        for link in network.links:
-            ab, ba = link.directions
-            if ab in self._ports:
-                self._apply("add", ab, link.ab)
-                self._apply("add", ba, link.ba)
-
-    def change(self, changes: dict[Direction, Impairment]) -> int:
-        """Change parameters in place; packets already queued keep their due time."""
-        for direction, impairment in changes.items():
-            if direction not in self._ports:
-                raise MachineError(
-                    f"The link {direction} is a plain cable in this lab and cannot be impaired "
-                    'while it runs: make the lab with Lab(..., splice="all").'
+        _check_kernel()
+        links = [link for link in network.links if link.kind == "wan" or network.is_spliced(link)]
+        self._bridge([link for link in links if network.is_spliced(link)])
+        self._find_ports(links)
+        requests: dict[str, list[Request]] = defaultdict(list)
+        for direction, port in self._ports.items():
+            sent = netem_parameters.options(port.asked)
+            requests[port.interface.namespace].append(
+                traffic_control.add(
+                    port.index, _KIND, self._encoded(direction, port, sent), str(direction)
                 )
-            self._apply("change", direction, impairment)
-        return time.monotonic_ns()
+            )
+        for namespace, batch in requests.items():
+            self._send(namespace, batch)
 
-    def counters(self) -> dict[Direction, Counters]:
-        """Return the queueing disciplines' own counters.
+    def _bridge(self, links: list[Link]) -> None:
+        if not links:
+            return
+        assert self._network is not None
+        with self._network.namespaces.netlink(CORE) as netlink:
+            ports = {name: index for index, name in socket.if_nameindex()}
+            for link in links:
+                name = f"b{link.kind[0]}{link.index}"
+                # No spanning tree, no multicast snooping: a bridge of two ports is a wire.
+                netlink.link("add", ifname=name, kind="bridge", br_mcast_snooping=0)
+                bridge = socket.if_nametoindex(name)
+                netlink.link("set", index=bridge, state="up")
+                for port in addressing.splice_interfaces(link.kind, link.index):
+                    netlink.link("set", index=ports[port], master=bridge)
 
-        netem counts requested losses and overflows of its queue as one figure, so drops on a
-        direction on which neither loss nor a rate was asked for are overflows.
-        """
-        return {direction: self._read(direction, port) for direction, port in self._ports.items()}
+    def _find_ports(self, links: Iterable[Link]) -> None:
+        assert self._network is not None
+        egress = {
+            direction: (interface, asked)
+            for link in links
+            for direction, interface, asked in zip(
+                link.directions, self._egress(link), (link.ab, link.ba), strict=True
+            )
+        }
+        indices: dict[str, dict[str, int]] = {}
+        for namespace in {interface.namespace for interface, _ in egress.values()}:
+            with self._network.namespaces.entered(namespace):
+                self._controls[namespace] = TrafficControl()
+                indices[namespace] = {name: index for index, name in socket.if_nameindex()}
+        for direction, (interface, asked) in egress.items():
+            index = indices[interface.namespace][interface.name]
+            self._ports[direction] = _Port(interface, index, asked, Ledger(asked))
 
     def _egress(self, link: Link) -> tuple[Interface, Interface]:
         assert self._network is not None
@@ -123,52 +166,156 @@ class NetemBackend:
             a, b = addressing.splice_interfaces(link.kind, link.index)
             return Interface(CORE, b), Interface(CORE, a)
         a_end, b_end = self._network.ends(link)
-        return (
-            Interface(a_end.namespace, a_end.name),
-            Interface(b_end.namespace, b_end.name),
-        )
+        return Interface(a_end.namespace, a_end.name), Interface(b_end.namespace, b_end.name)
 
-    def _bridge(self, link: Link) -> None:
-        assert self._network is not None
-        name = f"b{link.kind[0]}{link.index}"
-        with self._network.namespaces.netlink(CORE) as netlink:
-            # No spanning tree, no multicast snooping: a bridge of two ports is a wire.
-            netlink.link("add", ifname=name, kind="bridge", br_mcast_snooping=0)
-            bridge = netlink.link_lookup(ifname=name)[0]
-            netlink.link("set", index=bridge, state="up")
-            for port in addressing.splice_interfaces(link.kind, link.index):
-                netlink.link("set", index=netlink.link_lookup(ifname=port)[0], master=bridge)
+    # -- changes ------------------------------------------------------------------------------
 
-    def _index(self, interface: Interface) -> int:
-        assert self._network is not None
-        with self._network.namespaces.netlink(interface.namespace) as netlink:
-            index: int = netlink.link_lookup(ifname=interface.name)[0]
-            return index
+    def change(self, changes: Mapping[Direction, Impairment]) -> int:
+        """Change parameters in place; packets already queued keep their due time.
 
-    def _apply(self, command: str, direction: Direction, impairment: Impairment) -> None:
-        assert self._network is not None
+        Returns the instant at which the kernel had taken all of them. Those of one namespace go
+        in one call.
+        """
+        for direction in changes:
+            if direction not in self._ports:
+                raise MachineError(
+                    f"The link {direction} is a plain cable in this lab and cannot be impaired "
+                    'while it runs: make the lab with Lab(..., splice="all").'
+                )
+        waiting = self._waiting(changes)
+        batches: dict[str, _Batch] = defaultdict(_Batch)
+        for direction, impairment in changes.items():
+            self._put(batches, direction, impairment, waiting.get(direction, 0))
+        before_ns = time.monotonic_ns()
+        answers = {
+            namespace: self._send(namespace, batch.requests) for namespace, batch in batches.items()
+        }
+        self.window_ns = before_ns, time.monotonic_ns()
+        for namespace, batch in batches.items():
+            for direction, seen in _statistics(batch, answers[namespace]):
+                port = self._ports[direction]
+                port.asked = changes[direction]
+                port.ledger.change(seen, port.asked)
+        return self.window_ns[1]
+
+    def _put(
+        self,
+        batches: dict[str, _Batch],
+        direction: Direction,
+        impairment: Impairment,
+        waiting: int,
+    ) -> None:
         port = self._ports[direction]
-        with self._network.namespaces.netlink(port.interface.namespace) as netlink:
-            netlink.tc(command, "netem", index=port.index, handle=_HANDLE, impairment=impairment)
-        self._asked[direction] = impairment
+        batch = batches[port.interface.namespace]
+        sent = netem_parameters.options(impairment)
+        sent = replace(sent, limit=sent.limit + waiting)
+        request = traffic_control.change(
+            port.index, _KIND, self._encoded(direction, port, sent), str(direction)
+        )
+        # What is dropped between the look and the change counts as of the impairment that may
+        # lose packets, if one of the two may.
+        if may_lose(impairment):
+            batch.look(direction, port)
+            batch.requests.append(request)
+        else:
+            batch.requests.append(request)
+            batch.look(direction, port)
 
-    def _read(self, direction: Direction, port: _Port) -> Counters:
-        assert self._network is not None
-        with self._network.namespaces.netlink(port.interface.namespace) as netlink:
-            for message in netlink.get_qdiscs(index=port.index):
-                if message.get_attr("TCA_KIND") == "netem":
-                    return self._counters(direction, message)
-        raise MachineError(f"The netem of {direction} has vanished from {port.interface.name}.")
+    def _waiting(self, changes: Mapping[Direction, Impairment]) -> dict[Direction, int]:
+        """Return how many packets wait where the limit would shrink.
 
-    def _counters(self, direction: Direction, message: Any) -> Counters:
-        statistics = message.get_attr("TCA_STATS")
-        drops = statistics["drop"]
-        asked: Impairment = self._asked[direction]
-        lossy, limited = asked.loss > 0, asked.rate_bps is not None
-        return Counters(
-            packets=statistics["packets"],
-            bytes=statistics["bytes"],
-            lost=drops if lossy else 0,
-            queue_drops=drops if limited and not lossy else 0,
-            overflows=0 if lossy or limited else drops,
+        They were let in under a larger limit, and would else keep newcomers out until they have
+        left (netem_enqueue() compares the whole queue with the limit).
+        """
+        batches: dict[str, _Batch] = defaultdict(_Batch)
+        for direction, impairment in changes.items():
+            port = self._ports[direction]
+            if netem_parameters.queue_limit(impairment) < port.limit:
+                batches[port.interface.namespace].look(direction, port)
+        return {
+            direction: seen.waiting
+            for namespace, batch in batches.items()
+            for direction, seen in _statistics(batch, self._send(namespace, batch.requests))
+        }
+
+    def _encoded(self, direction: Direction, port: _Port, sent: NetemOptions) -> bytes:
+        """Return what to send, and remember what the kernel then has.
+
+        Every change gets a seed of its own: the kernel starts its random numbers anew, and would
+        else draw the same ones after each change.
+        """
+        seed = hashlib.blake2b(f"{self._seed} {direction} {port.changes}".encode(), digest_size=8)
+        port.changes += 1
+        port.limit = sent.limit
+        known = sent.table == port.table
+        port.table = sent.table or port.table
+        return replace(
+            sent, table=b"" if known else sent.table, seed=int.from_bytes(seed.digest(), "little")
+        ).encode()
+
+    # -- counters -----------------------------------------------------------------------------
+
+    def counters(self) -> dict[Direction, Counters]:
+        """Return the queueing disciplines' own counters, losses told from drops (`Ledger`)."""
+        batches: dict[str, _Batch] = defaultdict(_Batch)
+        for direction, port in self._ports.items():
+            batches[port.interface.namespace].look(direction, port)
+        seen = {
+            direction: statistics
+            for namespace, batch in batches.items()
+            for direction, statistics in _statistics(batch, self._send(namespace, batch.requests))
+        }
+        return {
+            direction: port.ledger.counters(seen[direction])
+            for direction, port in self._ports.items()
+        }
+
+    def _send(self, namespace: str, requests: list[Request]) -> list[bytes | None]:
+        try:
+            return self._controls[namespace].send(requests)
+        except Refused as refusal:
+            raise MachineError(
+                f"The kernel refused the netem of {refusal.what}: {refusal.strerror}."
+            ) from refusal
+
+
+def _statistics(
+    batch: _Batch, answers: list[bytes | None]
+) -> Iterator[tuple[Direction, Statistics]]:
+    for place, direction in batch.heard.items():
+        answer = answers[place]
+        if answer is None:
+            raise MachineError(f"The netem of {direction} has vanished.")
+        yield direction, traffic_control.statistics(answer)
+
+
+# Every kind of parameter at once, in values that only 64 bits hold.
+_EVERYTHING = NetemOptions(
+    latency_ns=10**10 + 1,
+    jitter_ns=10**9 + 1,
+    table=netem_parameters.EVEN_TABLE,
+    limit=1234,
+    loss=1,
+    bursts=(1, 2, 3, 4),
+    gap=1,
+    reorder=5,
+    duplicate=6,
+    corrupt=7,
+    rate_bytes=netem_parameters.ORDERING_RATE_BYTES,
+)
+
+
+def _check_kernel() -> None:
+    """Raise MachineError unless the kernel has netem and takes every parameter in full.
+
+    It ignores attributes that it does not know.
+    """
+    taken = _tried(_EVERYTHING)
+    if taken is None:
+        raise MachineError(_NO_NETEM)
+    if replace(taken, table=_EVERYTHING.table, seed=None) != _EVERYTHING:
+        raise MachineError(
+            "This kernel's netem does not take all parameters (Linux 4.15 and later do): asked for "
+            f"{replace(_EVERYTHING, table=b'')}, it has {taken}. Use the other backend: "
+            "--backend wire"
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,28 +14,67 @@ from emulator import addressing
 from emulator.backends import Counters
 from emulator.links import Direction, Link
 from emulator.network import Network
+from topologies import shapes
 from topologies.errors import MachineError
 from topologies.resolve import Impairment
 
 
 def unsupported(impairment: Impairment) -> str | None:
     """Say what of an impairment this backend does not apply; None when it applies all of it."""
-    if impairment.distribution != "uniform":
-        return f"jitter of the distribution {impairment.distribution}"
-    if impairment.correlation:
-        return "correlated jitter"
-    if impairment.bursts:
-        return "loss in bursts"
-    if impairment.duplicate or impairment.corrupt or impairment.overtake:
-        return "duplication, corruption, overtaking"
+    del impairment  # it applies all there is
     return None
 
 
-_FIELDS = ("delay_ns", "jitter_ns", "reorder", "loss", "rate_bps", "queue_bytes")
+_AS_THEY_ARE = (
+    "delay_ns",
+    "jitter_ns",
+    "correlation",
+    "reorder",
+    "overtake",
+    "loss",
+    "duplicate",
+    "corrupt",
+    "rate_bps",
+    "queue_bytes",
+)
 
 
-def _as_json(impairment: Impairment) -> dict[str, Any]:
-    return {name: getattr(impairment, name) for name in _FIELDS}
+class Tables:
+    """The tables of quantiles that impairments draw from: named, and sent only once each."""
+
+    def __init__(self) -> None:
+        self._sent: set[str] = set()
+        self._new: dict[str, tuple[float, ...]] = {}
+
+    def as_json(self, impairment: Impairment) -> dict[str, Any]:
+        """Return an impairment as the program takes it, with its table by name."""
+        return {name: getattr(impairment, name) for name in _AS_THEY_ARE} | {
+            "table": self._name(impairment),
+            "bursts": asdict(impairment.bursts) if impairment.bursts else None,
+        }
+
+    def unsent(self) -> dict[str, tuple[float, ...]]:
+        """Return the tables that were named since the last :meth:`are_sent`."""
+        return dict(self._new)
+
+    def are_sent(self) -> None:
+        """Take note that the program has them."""
+        self._sent |= self._new.keys()
+        self._new.clear()
+
+    def _name(self, impairment: Impairment) -> str | None:
+        values = shapes.shape(impairment.distribution, impairment.table)
+        if values is None or not impairment.jitter_ns:
+            return None
+        name = impairment.distribution if not impairment.table else _name_of(impairment.table)
+        if name not in self._sent:
+            self._new[name] = values
+        return name
+
+
+@lru_cache(maxsize=1024)
+def _name_of(table: tuple[float, ...]) -> str:
+    return "table " + hashlib.sha256(repr(table).encode()).hexdigest()[:32]
 
 
 _UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
@@ -49,6 +91,7 @@ class WireBackend:
         self._process: subprocess.Popen[bytes] | None = None
         self._links: list[Link] = []
         self._place: dict[Direction, tuple[int, str]] = {}
+        self._tables = Tables()
 
     @property
     def pid(self) -> int | None:
@@ -70,16 +113,12 @@ class WireBackend:
             [str(self._program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         names = [addressing.splice_interfaces(link.kind, link.index) for link in self._links]
-        self._ask(
-            {
-                "op": "start",
-                "seed": self._seed,
-                "links": [
-                    {"a": a, "b": b, "ab": _as_json(link.ab), "ba": _as_json(link.ba)}
-                    for (a, b), link in zip(names, self._links, strict=True)
-                ],
-            }
-        )
+        as_json = self._tables.as_json
+        links = [
+            {"a": a, "b": b, "ab": as_json(link.ab), "ba": as_json(link.ba)}
+            for (a, b), link in zip(names, self._links, strict=True)
+        ]
+        self._ask({"op": "start", "seed": self._seed, "links": links})
 
     def change(self, changes: dict[Direction, Impairment]) -> int:
         """Apply impairments to running links. Raises MachineError for a link that is cabled."""
@@ -91,7 +130,8 @@ class WireBackend:
                     'while it runs: make the lab with Lab(..., splice="all").'
                 )
             place, side = self._place[direction]
-            requests.append({"link": place, "direction": side, "impairment": _as_json(impairment)})
+            asked = self._tables.as_json(impairment)
+            requests.append({"link": place, "direction": side, "impairment": asked})
         instant: int = self._ask({"op": "set", "changes": requests})["t_ns"]
         return instant
 
@@ -118,9 +158,13 @@ class WireBackend:
         assert self._process is not None
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
+        if request["op"] != "stats" and (tables := self._tables.unsent()):
+            request = request | {"tables": tables}
         answer = _exchange(stdin, stdout, request)
         if not answer.get("ok"):
             raise MachineError(f"wire refused {request['op']!r}: {answer.get('error')}")
+        if "tables" in request:
+            self._tables.are_sent()
         return answer
 
 

@@ -63,7 +63,7 @@ def test_a_program_that_does_not_exist_is_named(lab):
 
 
 def test_an_unknown_node_is_answered_with_the_known_ones(lab):
-    with pytest.raises(UserError, match="n1, n2, n3, n4"):
+    with pytest.raises(UserError, match="n1, n2, n3 and n4"):
         lab.spawn("n9", ["true"])
 
 

@@ -1,95 +1,183 @@
-"""Runs this directory's tests in a kernel that has netem: User-Mode Linux, on the host's files.
+"""Runs tests, or any command, in a kernel that has netem: User-Mode Linux, on the host's files.
 
-    python -m tests.kernel.boot
+    python -m tests.kernel.boot                      tests/kernel and tests/calibration
+    python -m tests.kernel.boot tests/kernel -k loss  what pytest is to be told instead
+    python -m tests.kernel.boot --run tc -V           any command
 
-User-Mode Linux is a kernel that runs as an ordinary program. Its root file system is the host's
-own (hostfs), so nothing has to be installed in it, and its modules include sch_netem.
+User-Mode Linux is a kernel that runs as an ordinary program, root or not. Its root file system
+is the host's own (hostfs), so nothing has to be installed in it, and its modules include
+sch_netem. It has one processor, no network but loopback, and no fine timers.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_MODULES = Path("/usr/lib/uml/modules")
-_MEMORY = "1G"
-_BOOT_TIMEOUT_S = 600
+SUITES = ("tests/kernel", "tests/calibration")
+BACKEND_VARIABLE = "WANLAT_TEST_BACKEND"  # suites that run on both backends read it
 
+_MODULES = Path("/usr/lib/uml/modules")
+_WANTED_MODULES = (
+    *("sch_netem", "veth", "bridge", "af_packet", "dummy", "ifb", "tun"),
+    *("sch_htb", "sch_tbf", "sch_hfsc", "sch_ingress", "sch_fq", "sch_fq_codel", "sch_prio"),
+    *("cls_u32", "cls_fw", "cls_matchall", "cls_flower", "cls_basic", "act_mirred"),
+    *("inet_diag", "tcp_diag", "packet_diag"),
+)
+_MEMORY = "2G"
+_CONSOLE_BYTES = 4000
+
+# The console and the command's output are two lines of this kernel (con0, con1), so that what
+# the command prints can be seen while it runs. hostfs would hold it back until it is closed.
 _INIT = """#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
 # Temporary files stay in this kernel's memory; /tmp is the host's and may hold the checkout.
-mkdir /run/tmp
+mkdir /run/tmp /run/netns
+mkdir -p /dev/pts /dev/shm
+mount -t devpts -o ptmxmode=666 devpts /dev/pts
+mount -t tmpfs tmpfs /dev/shm
+ln -sf /proc/self/fd /dev/fd
 export HOME=/run/tmp TMPDIR=/run/tmp
 # modprobe looks for lib/modules/VERSION below a directory of our own: the host's stays as it is.
 mkdir -p /run/kernel/lib
 ln -s {modules} /run/kernel/lib/modules
-for module in sch_netem veth bridge af_packet; do modprobe -d /run/kernel $module 2>/dev/null; done
+for module in {wanted}; do modprobe -d /run/kernel $module 2>/dev/null; done
 ip link set lo up
+stty -F /dev/tty1 raw -echo
 cd {checkout}
-{command} > {output} 2>&1
+{environment} {command} </dev/null >/dev/tty1 2>&1
 echo $? > {status}
+sync
 echo o > /proc/sysrq-trigger
-sleep 5
+sleep 30
 """
 
 
-def _missing() -> str | None:
+def missing() -> str | None:
+    """Say what is not installed that this needs; None when everything is there."""
+    system = "/usr/sbin:/sbin:/usr/bin:/bin"
     if shutil.which("linux.uml") is None or not _MODULES.is_dir():
         return "User-Mode Linux is not installed (Debian, Ubuntu: apt-get install user-mode-linux)"
-    if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
-        return "modprobe is not installed (Debian, Ubuntu: apt-get install kmod)"
+    for program, package in (("modprobe", "kmod"), ("ip", "iproute2"), ("stty", "coreutils")):
+        if shutil.which(program, path=system) is None:
+            return f"{program} is not installed (Debian, Ubuntu: apt-get install {package})"
     return None
 
 
-def run(command: list[str]) -> int:
-    """Run ``command`` inside, copy what it prints to stdout, return its exit code."""
-    problem = _missing()
+def run(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    output: IO[bytes] | None = None,
+    memory: str = _MEMORY,
+    timeout_s: float = 3600,
+) -> int:
+    """Run ``command`` inside, pass on what it prints as it comes, return its exit code.
+
+    ``output`` is where it goes (None: this process's stdout). The code is 3 when something is
+    not installed, 124 when time is up, 125 when the kernel ended without the command having.
+    """
+    problem = missing()
     if problem is not None:
-        print(f"tests/kernel need a kernel with netem: {problem}", file=sys.stderr)
+        print(f"A kernel with netem cannot be booted: {problem}", file=sys.stderr)
         return 3
-    with tempfile.TemporaryDirectory(prefix=".kernel-", dir=CHECKOUT) as name:
+    with tempfile.TemporaryDirectory(prefix="wanlat-kernel-") as name:
         directory = Path(name)
-        output, status, init = (directory / part for part in ("output", "status", "init"))
-        init.write_text(
-            _INIT.format(
-                modules=_MODULES,
-                checkout=shlex.quote(str(CHECKOUT)),
-                command=shlex.join(command),
-                output=shlex.quote(str(output)),
-                status=shlex.quote(str(status)),
-            )
-        )
+        status, init, console = (directory / part for part in ("status", "init", "console"))
+        init.write_text(_script(command, environment or {}, status))
         init.chmod(0o755)
-        output.touch()
-        console = directory / "console"
         with console.open("wb") as log:
-            machine = subprocess.run(
-                [
-                    *("linux.uml", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}"),
-                    *(f"mem={_MEMORY}", "con=null", "con0=null,fd:1", "quiet"),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                timeout=_BOOT_TIMEOUT_S,
-                check=False,
-            )
-        sys.stdout.write(output.read_text(errors="replace"))
-        if not status.exists():
-            print(f"The kernel ended early (exit code {machine.returncode}). Its console:")
-            sys.stdout.write(console.read_text(errors="replace")[-2000:])
-            return 1
-        return int(status.read_text())
+            ended = _boot(init, log, output or sys.stdout.buffer, memory, timeout_s)
+        if status.exists() and (told := status.read_text().strip()):
+            return int(told)
+        _say_why(console, ended, timeout_s)
+        return 124 if ended is None else 125
+
+
+def _script(command: Sequence[str], environment: Mapping[str, str], status: Path) -> str:
+    return _INIT.format(
+        modules=_MODULES,
+        wanted=" ".join(_WANTED_MODULES),
+        checkout=shlex.quote(str(CHECKOUT)),
+        environment=" ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items()),
+        command=shlex.join(command),
+        status=shlex.quote(str(status)),
+    )
+
+
+def _boot(
+    init: Path, console: IO[bytes], output: IO[bytes], memory: str, timeout_s: float
+) -> int | None:
+    """Run the kernel to its end and return its exit code; None when time was up."""
+    machine = subprocess.Popen(
+        [
+            *("linux.uml", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}"),
+            *(f"mem={memory}", "con=null", "con0=null,fd:2", "con1=null,fd:1", "quiet"),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=console,
+        start_new_session=True,  # it is many processes of the host; they end together
+    )
+    pump = threading.Thread(target=_pump, args=(machine.stdout, output), daemon=True)
+    pump.start()
+    try:
+        code = machine.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        _end(machine)
+    pump.join(5)
+    return code
+
+
+def _pump(source: IO[bytes] | None, target: IO[bytes]) -> None:
+    assert source is not None
+    while piece := os.read(source.fileno(), 65536):
+        target.write(piece)
+        target.flush()
+
+
+def _end(machine: subprocess.Popen[bytes]) -> None:
+    for _ in range(50):
+        try:
+            os.killpg(machine.pid, signal.SIGKILL)  # the group is the session we made
+        except (ProcessLookupError, PermissionError):
+            break
+        machine.poll()
+        time.sleep(0.02)
+    machine.wait()
+
+
+def _say_why(console: Path, ended: int | None, timeout_s: float) -> None:
+    what = f"was stopped after {timeout_s:.0f} s" if ended is None else f"ended early ({ended})"
+    print(f"The kernel {what}. Its console:", file=sys.stderr)
+    print(console.read_text(errors="replace")[-_CONSOLE_BYTES:], file=sys.stderr)
+
+
+def main(arguments: list[str]) -> int:
+    """Run what the command line says."""
+    if arguments[:1] == ["--run"]:
+        return run(arguments[1:], environment={BACKEND_VARIABLE: "netem"})
+    asked = arguments or [suite for suite in SUITES if (CHECKOUT / suite).is_dir()]
+    # Its files belong to the host's user, who may not be the one that root is in there.
+    pytest = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", *asked]
+    return run(pytest, environment={BACKEND_VARIABLE: "netem"})
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:] or ["tests/kernel"]
-    sys.exit(run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]))
+    sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from emulator.backends.netem_options import queue_limit
+from emulator.backends.netem_parameters import queue_limit
 from emulator.calibration import Tolerance, calibrate
 from emulator.lab import Lab
 from emulator.links import lan_down, lan_up, wan

@@ -6,54 +6,50 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from emulator.control.server import ControlServer
 from emulator.lab import Lab
 from topologies.errors import MachineError, UserError
 from topologies.resolve import resolve
-from wanlat.options import Backend, Jitter, Rtt, TopologyName, backend_name, topology_of
-from wanlat.output import people, say
+from wanlat.commands import lab_running
+from wanlat.options import Backend, Jitter, Json, Rtt, TopologyName, backend_name, topology_of
+from wanlat.output import emit, people, say
 
 app = typer.Typer(no_args_is_help=True, help="A topology to try things on by hand.")
+_FEW_NODES = 12
 
 
 @app.command(
     "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
 def exec_(
-    topology: TopologyName,
-    node: Annotated[str, typer.Argument(metavar="NODE")],
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TOPOLOGY] NODE -- COMMAND...",
+            help="TOPOLOGY: of a fresh lab, for this command only; none with --lab.",
+        ),
+    ],
+    lab: lab_running.LabName = None,
     backend: Backend = None,
     rtt: Rtt = None,
     jitter: Jitter = None,
 ) -> None:
-    """Run one command on a node of a fresh lab; its exit code is this command's."""
-    plan = resolve(topology_of(topology, rtt, jitter))
-    plan.node(node)
-    argv = command[1:] if command[0] == "--" else command
-    if not argv:
-        raise UserError("There is no command after `--`.")
-    with Lab(plan, backend=backend_name(backend)) as lab:
-        process = lab.spawn(
-            node,
-            argv,
-            env=os.environ,
-            cwd=str(Path.cwd()),
-            stdin=sys.stdin,
-            stdout=sys.stdout,
-            stderr=sys.stderr,
-        )
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
-            try:
-                code = process.wait(2)
-            except TimeoutError:
-                code = -signal.SIGKILL
+    """Run one command on a node of a fresh or running lab; its exit code is this command's."""
+    if lab is not None:
+        if backend or rtt or jitter:
+            raise UserError("With --lab the lab is there already: leave other options out.")
+        node, argv = _command(words, ("NODE",))
+        code = lab_running.run_inside(lab, node, argv)
+    else:
+        topology, node, argv = _command(words, ("TOPOLOGY", "NODE"))
+        plan = resolve(topology_of(topology, rtt, jitter))
+        plan.node(node)
+        with Lab(plan, backend=backend_name(backend)) as fresh:
+            code = _run(fresh, node, argv)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
@@ -63,15 +59,34 @@ def up(
     backend: Backend = None,
     rtt: Rtt = None,
     jitter: Jitter = None,
+    name: Annotated[
+        str | None, typer.Option(help="For other terminals. Default: the topology's name.")
+    ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(help="Append every change of a link to this file, as JSON lines.")
+    ] = None,
+    cables: Annotated[
+        bool,
+        typer.Option(
+            "--cables",
+            help="Leave LAN links without impairments as they are: faster, but not to be changed.",
+        ),
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Keep a lab up until interrupted, and tell how to enter its nodes."""
+    """Keep a lab up until interrupted; other terminals look at it, change it, enter its nodes."""
     plan = resolve(topology_of(topology, rtt, jitter))
-    with Lab(plan, backend=backend_name(backend)) as lab:
-        say(f"{plan.name} is up on {lab.backend}. Enter a node with:")
-        for node in lab.nodes:
-            say(f"  {node.name:<8} {node.address:<12} {_enter(lab, node.name)}")
-        say("Ctrl-C ends it.")
+    lab = Lab(
+        plan,
+        backend=backend_name(backend),
+        splice="needed" if cables else "all",
+        journal=journal,
+    )
+    with lab, ControlServer(lab, name or plan.name) as server:
+        _tell(lab, server.name)
         people.file.flush()
+        if as_json:
+            emit(server.description())
         try:
             while not lab.fate:
                 signal.sigtimedwait([], 0.5)
@@ -79,6 +94,69 @@ def up(
             say("ended")
             return
         raise MachineError(f"The lab has ended. {lab.fate}")
+
+
+app.command("list")(lab_running.list_)
+app.command()(lab_running.show)
+app.command()(lab_running.change)
+app.command()(lab_running.cut)
+app.command()(lab_running.heal)
+app.command()(lab_running.restore)
+app.command()(lab_running.journal)
+
+
+def _command(words: list[str], names: tuple[str, ...]) -> list[Any]:
+    """Return what stands before the command, word by word, and the command."""
+    before, command = words[: len(names)], words[len(names) :]
+    if len(before) < len(names) or "--" in before:
+        raise UserError(f"The form is: wanlat lab exec {' '.join(names)} -- COMMAND...")
+    argv = command[1:] if command[:1] == ["--"] else command
+    if not argv:
+        raise UserError("There is no command after `--`.")
+    return [*before, argv]
+
+
+def _run(lab: Lab, node: str, argv: list[str]) -> int:
+    process = lab.spawn(
+        node,
+        argv,
+        env=os.environ,
+        cwd=str(Path.cwd()),
+        stdin=sys.stdin,
+        stdout=sys.stdout,
+        stderr=sys.stderr,
+    )
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.wait(2)
+        except TimeoutError:
+            return -signal.SIGKILL
+
+
+def _tell(lab: Lab, name: str) -> None:
+    plan, node = lab.plan, lab.nodes[0]
+    link = f"{plan.wan_links[0].a}/{plan.wan_links[0].b}" if plan.wan_links else node.name
+    site = f"{plan.sites[0].name}" if plan.wan_links else node.name
+    say(f"{name} is up on {lab.backend}, process {os.getpid()}. From another terminal:")
+    for command, does in (
+        ("show", "what its links do, what they carried and lost"),
+        (f"change {link} delay=+100ms loss=1%", "change them in place; --for 30s takes it back"),
+        (f"cut {site} --for 10s", "let nothing pass; heal ends it"),
+        ("restore", "back to the topology"),
+        (f"exec --lab {name} {node.name} -- ip route", "one command on a node"),
+    ):
+        say(f"  wanlat lab {command:<42} {does}")
+    nodes = lab.nodes if len(lab.nodes) <= _FEW_NODES else lab.nodes[:1]
+    say("A shell on a node:")
+    for each in nodes:
+        say(f"  {each.name:<8} {each.address:<12} {_enter(lab, each.name)}")
+    if len(nodes) < len(lab.nodes):
+        last = lab.nodes[-1].name
+        say(f"  and so on for the others, up to {last}: {len(lab.nodes)} nodes in all")
+    say("Ctrl-C ends it.")
 
 
 def _enter(lab: Lab, node: str) -> str:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from itertools import permutations
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, get_args
 
 import typer
 from rich.table import Table
 
+from topologies.errors import UserError
+from topologies.export.exported import Exported
+from topologies.export.exported import export as export_to
 from topologies.load import load, shipped
+from topologies.matrix import UNITS
+from topologies.matrix_import import Asymmetric, import_matrix
 from topologies.resolve import Plan, resolve
+from topologies.units import Duration, Fraction
+from topologies.wording import listing
+from topologies.wording import show as shown
 from wanlat.output import emit, people, say
 
 app = typer.Typer(no_args_is_help=True, help="The networks that can be emulated.")
@@ -71,3 +81,131 @@ def validate(file: str) -> None:
     topology = load(file)
     plan = resolve(topology)
     say(f"{file}: {topology.name} is valid: {len(plan.sites)} sites, {len(plan.nodes)} nodes")
+
+
+@app.command("import")
+def import_(
+    matrix: Annotated[Path, typer.Argument(help="CSV: sites × sites, or from,to,rtt_ms.")],
+    name: Annotated[str | None, typer.Option(help="Of the topology; default: the file's.")] = None,
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes a site.")] = 1,
+    jitter: Annotated[
+        str | None, typer.Option(help="Of every link between sites: 2ms, or 5% of its figure.")
+    ] = None,
+    default: Annotated[
+        str | None, typer.Option(help="For figures that are missing, such as 150ms.")
+    ] = None,
+    one_way: Annotated[
+        bool, typer.Option("--one-way", help="The figures are one-way delays, not round trips.")
+    ] = False,
+    unit: Annotated[str, typer.Option(help="Of bare numbers: s, ms, us or ns.")] = "ms",
+    asymmetric: Annotated[
+        str, typer.Option(help="Which of two different round trips counts: mean, min, max, error.")
+    ] = "mean",
+    inside: Annotated[
+        bool, typer.Option(help="Take the diagonal for what lies inside the places.")
+    ] = True,
+    out: Annotated[Path | None, typer.Option(help="The topology file to write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a topology file of a matrix of round-trip times; what is odd in it is told."""
+    unit = _one_of("--unit", unit, list(UNITS))
+    asymmetric = _one_of("--asymmetric", asymmetric, list(get_args(Asymmetric)))
+    imported = import_matrix(
+        matrix,
+        name=name,
+        nodes=nodes,
+        jitter=None if jitter is None else _duration_or_part(jitter),
+        default=None if default is None else Duration.parse(default),
+        one_way=one_way,
+        unit=unit,  # type: ignore[arg-type]
+        asymmetric=asymmetric,  # type: ignore[arg-type]
+        inside=inside,
+    )
+    for note in imported.notes:
+        say(note)
+    if out is not None:
+        _write(out, imported.text, force=force)
+        topology = imported.topology
+        say(f"{out}: {topology.name}: {len(topology.sites)} sites, {nodes} nodes each")
+    if as_json:
+        emit(
+            {
+                "topology": imported.topology.to_dict(),
+                "notes": list(imported.notes),
+                "file": None if out is None else str(out),
+            }
+        )
+    elif out is None:
+        typer.echo(imported.text, nl=False)
+
+
+@app.command("export")
+def export(
+    name: str,
+    to: Annotated[str, typer.Option("--to", help="mininet, containerlab or chaos-mesh.")],
+    out: Annotated[
+        str | None, typer.Option(help="A directory, or the file when there is only one.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a topology for another tool; what that cannot express is told, here and in it."""
+    exported = export_to(load(name), to)
+    for note in exported.notes:
+        say(note)
+    written = [] if out is None else _write_all(exported, out, force=force)
+    if as_json:
+        emit(
+            {
+                "target": to,
+                "files": dict(exported.files),
+                "notes": list(exported.notes),
+                "written": [str(path) for path in written],
+            }
+        )
+    elif out is None:
+        main, *others = exported.files
+        typer.echo(exported.files[main], nl=False)
+        if others:
+            say(f"{listing(others)}: not shown; --out DIRECTORY writes all files")
+    else:
+        say(f"written: {listing(map(str, written))}")
+
+
+def _one_of(option: str, given: str, allowed: list[str]) -> str:
+    if given not in allowed:
+        raise UserError(f"{option} {shown(given)}: allowed are {listing(allowed)}")
+    return given
+
+
+def _duration_or_part(text: str) -> Duration | Fraction:
+    return Fraction.parse(text) if text.endswith("%") else Duration.parse(text)
+
+
+def _write_all(exported: Exported, out: str, *, force: bool) -> list[Path]:
+    if len(exported.files) > 1 or Path(out).is_dir() or out.endswith(os.sep):
+        paths = [Path(out) / each for each in exported.files]
+    else:
+        paths = [Path(out)]
+    for path in paths:  # before any is written
+        _refuse_existing(path, force=force)
+    for path, text in zip(paths, exported.files.values(), strict=True):
+        _write(path, text, force=True)
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+    return paths
+
+
+def _refuse_existing(path: Path, *, force: bool) -> None:
+    if path.exists() and not force:
+        raise UserError(f"{path} is there already; --force writes over it")
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    _refuse_existing(path, force=force)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise UserError(f"{path} cannot be written: {problem.strerror}") from None

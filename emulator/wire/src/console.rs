@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::sys;
 
-/// A longer line is no request.
-const LONGEST_LINE_BYTES: usize = 16 << 20;
+/// A longer line is no request: as many tables as are allowed, with 4096 values each, fit.
+const LONGEST_LINE_BYTES: usize = 128 << 20;
 
 /// Nothing is read while more than this waits to be written: who asks without reading the
 /// answers is made to wait.

@@ -1,8 +1,10 @@
 //! The control protocol: one JSON object a line, each answered by one line.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::impairment::Impairment;
+use crate::impairment::ImpairmentRequest;
 use crate::stats::DirectionStats;
 
 /// What can be asked.
@@ -13,11 +15,17 @@ pub enum Request {
     Start {
         /// All random numbers follow from it.
         seed: u64,
+        /// Quantiles of distributions, by the names that impairments call them.
+        #[serde(default)]
+        tables: HashMap<String, Vec<f64>>,
         /// The links, numbered from 0 in this order.
         links: Vec<LinkRequest>,
     },
     /// Change impairments, all at one instant or, if one is wrong, none.
     Set {
+        /// More tables; those that came before are remembered.
+        #[serde(default)]
+        tables: HashMap<String, Vec<f64>>,
         /// What to change.
         changes: Vec<Change>,
     },
@@ -35,10 +43,10 @@ pub struct LinkRequest {
     pub b: String,
     /// For frames received from `a`, sent out of `b`.
     #[serde(default)]
-    pub ab: Impairment,
+    pub ab: ImpairmentRequest,
     /// For frames received from `b`, sent out of `a`.
     #[serde(default)]
-    pub ba: Impairment,
+    pub ba: ImpairmentRequest,
 }
 
 /// One direction of one link, and its new impairment.
@@ -50,7 +58,7 @@ pub struct Change {
     /// Which way.
     pub direction: Way,
     /// Replaces the old one whole.
-    pub impairment: Impairment,
+    pub impairment: ImpairmentRequest,
 }
 
 /// One of the two directions of a link.
@@ -132,6 +140,7 @@ fn to_line(answer: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::impairment::GilbertElliott;
 
     fn error(line: &str) -> String {
         parse(line.as_bytes()).unwrap_err()
@@ -140,22 +149,36 @@ mod tests {
     #[test]
     fn start_takes_links_with_the_impairments_of_both_ways() {
         let request = parse(
-            br#"{"op":"start","seed":1,"links":[{"a":"w0a","b":"w0b",
-                "ab":{"delay_ns":50000000,"jitter_ns":10000000,"reorder":true,"loss":0.5,
+            br#"{"op":"start","seed":1,"tables":{"skewed":[-1,0,2]},"links":[{"a":"w0a","b":"w0b",
+                "ab":{"delay_ns":50000000,"jitter_ns":10000000,"table":"skewed","correlation":0.25,
+                      "reorder":true,"overtake":0.01,"loss":0.5,"duplicate":0.02,"corrupt":0.03,
                       "rate_bps":1000000,"queue_bytes":65536},
-                "ba":{"delay_ns":7,"rate_bps":null,"queue_bytes":null}}]}"#,
+                "ba":{"delay_ns":7,"table":null,"bursts":{"p":0.01,"r":0.3},
+                      "rate_bps":null,"queue_bytes":null}}]}"#,
         );
-        let ab = Impairment {
+        let ab = ImpairmentRequest {
             delay_ns: 50_000_000,
             jitter_ns: 10_000_000,
+            table: Some("skewed".into()),
+            correlation: 0.25,
             reorder: true,
+            overtake: 0.01,
             loss: 0.5,
+            bursts: None,
+            duplicate: 0.02,
+            corrupt: 0.03,
             rate_bps: Some(1_000_000),
             queue_bytes: Some(65_536),
         };
-        let ba = Impairment {
+        let ba = ImpairmentRequest {
             delay_ns: 7,
-            ..Impairment::default()
+            bursts: Some(GilbertElliott {
+                p: 0.01,
+                r: 0.3,
+                h: 0.0,
+                k: 1.0,
+            }),
+            ..ImpairmentRequest::default()
         };
         let link = LinkRequest {
             a: "w0a".into(),
@@ -167,6 +190,7 @@ mod tests {
             request,
             Ok(Request::Start {
                 seed: 1,
+                tables: HashMap::from([("skewed".into(), vec![-1.0, 0.0, 2.0])]),
                 links: vec![link]
             })
         );
@@ -180,14 +204,15 @@ mod tests {
         let change = Change {
             link: 3,
             direction: Way::Ba,
-            impairment: Impairment {
+            impairment: ImpairmentRequest {
                 loss: 1.0,
-                ..Impairment::default()
+                ..ImpairmentRequest::default()
             },
         };
         assert_eq!(
             request,
             Ok(Request::Set {
+                tables: HashMap::new(),
                 changes: vec![change]
             })
         );
@@ -206,6 +231,7 @@ mod tests {
             r#"{"op":"start","seed":1,"links":[{"a":"x","b":"y","verbose":1}]}"#,
             r#"{"op":"start","seed":1,"links":[{"a":"x","b":"y","ab":{"verbose":1}}]}"#,
             r#"{"op":"set","changes":[{"link":0,"direction":"ab","impairment":{},"verbose":1}]}"#,
+            r#"{"op":"start","seed":1,"links":[{"a":"x","b":"y","ab":{"bursts":{"p":0,"r":0,"verbose":1}}}]}"#,
         ] {
             assert!(error(line).contains("verbose"), "{line}: {}", error(line));
         }

@@ -1,21 +1,42 @@
 //! One direction of a link: what becomes of a frame that arrives in it.
 
+use crate::corruption::corruptible_packets;
+use crate::draws::{Draws, Flip, PassageDraws};
 use crate::flow_order::FlowOrder;
-use crate::frame;
+use crate::frame::{self, FrameFacts};
 use crate::history::History;
-use crate::impairment::{Draws, Impairment};
+use crate::impairment::Impairment;
 use crate::rate::Transmitter;
 use crate::stats::Counters;
 
-/// What becomes of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What becomes of one copy of a frame that is not lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It leaves at this instant.
-    Due(u64),
-    /// It is lost, as asked.
-    Lost,
+    /// It leaves.
+    Leaves(Departure),
     /// It finds the transmission queue full.
     QueueFull,
+}
+
+/// How a copy of a frame leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Departure {
+    /// When.
+    pub due_ns: u64,
+    /// Whether that is at once, ahead of those on their way.
+    pub overtakes: bool,
+    /// What is corrupted of it; mostly nothing.
+    pub flips: Vec<Flip>,
+}
+
+/// What becomes of a frame that is not lost: its own fate, and that of its second copy if there
+/// is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fates {
+    /// The frame's.
+    pub own: Fate,
+    /// The second copy's.
+    pub copy: Option<Fate>,
 }
 
 /// One direction of a link.
@@ -25,19 +46,24 @@ pub struct Direction {
     pub counters: Counters,
     impairments: History,
     draws: Draws,
+    path: Path,
+}
+
+/// What frames of one direction share on their way.
+#[derive(Debug, Default)]
+struct Path {
     transmitter: Transmitter,
     order: FlowOrder,
 }
 
 impl Direction {
-    /// A direction with an impairment that has passed [`Impairment::check`].
+    /// A direction with an impairment.
     pub fn new(impairment: Impairment, draws: Draws) -> Direction {
         Direction {
             counters: Counters::default(),
             impairments: History::new(impairment),
             draws,
-            transmitter: Transmitter::default(),
-            order: FlowOrder::new(),
+            path: Path::default(),
         }
     }
 
@@ -46,35 +72,88 @@ impl Direction {
         self.impairments.change(impairment, now_ns);
     }
 
-    /// Decides over a message that arrived at `arrival_ns`. It meets, in this order: loss, the
-    /// transmission queue (where there is a rate), delay and jitter, order within its flow. That
-    /// is the order of netem too, where a lost frame takes no transmission time either.
-    pub fn decide(&mut self, message: &[u8], arrival_ns: u64) -> Fate {
+    /// Decides over a message that arrived at `arrival_ns`; `None` means that it is lost.
+    ///
+    /// First there is loss, then duplication. The frame and, behind it, its copy then go the same
+    /// way, each with its own chances: corruption; overtaking, which skips the rest; the
+    /// transmission queue (where there is a rate); delay and jitter; order within the flow.
+    ///
+    /// That is what sch_netem does, but for one thing: there, the copy meets loss again. Here
+    /// loss is decided once, so that duplication does not break up bursts.
+    pub fn decide(&mut self, message: &[u8], arrival_ns: u64) -> Option<Fates> {
         let impairment = self.impairments.at(arrival_ns);
         if self.draws.is_lost(impairment) {
-            return Fate::Lost;
+            return None;
         }
-        let facts = frame::facts(message.get(frame::OFFLOAD_HEADER_BYTES..).unwrap_or(&[]));
+        let is_duplicated = self.draws.is_duplicated(impairment);
+        let frame = Arrival {
+            message,
+            facts: frame::facts(message.get(frame::OFFLOAD_HEADER_BYTES..).unwrap_or(&[])),
+            arrival_ns,
+        };
+        let own = self.path.pass(&frame, impairment, &mut self.draws.own);
+        let copy = is_duplicated.then(|| self.path.pass(&frame, impairment, &mut self.draws.copy));
+        Some(Fates { own, copy })
+    }
+}
+
+/// A message, what is known of it, and when it arrived.
+struct Arrival<'a> {
+    message: &'a [u8],
+    facts: FrameFacts,
+    arrival_ns: u64,
+}
+
+impl Path {
+    fn pass(
+        &mut self,
+        frame: &Arrival<'_>,
+        impairment: &Impairment,
+        draws: &mut PassageDraws,
+    ) -> Fate {
+        let flips = match impairment.corrupt > 0.0 {
+            true => draws.flips(impairment, corruptible_packets(frame.message)),
+            false => Vec::new(),
+        };
+        let overtakes = draws.overtakes(impairment);
+        let due_ns = if overtakes {
+            Some(frame.arrival_ns)
+        } else {
+            self.due_ns(frame, impairment, draws)
+        };
+        match due_ns {
+            None => Fate::QueueFull,
+            Some(due_ns) => Fate::Leaves(Departure {
+                due_ns,
+                overtakes,
+                flips,
+            }),
+        }
+    }
+
+    /// When a frame that overtakes none leaves; `None` if the transmission queue is full.
+    fn due_ns(
+        &mut self,
+        frame: &Arrival<'_>,
+        impairment: &Impairment,
+        draws: &mut PassageDraws,
+    ) -> Option<u64> {
         let sent_ns = match impairment.rate_bps {
-            None => arrival_ns,
+            None => frame.arrival_ns,
             Some(rate_bps) => {
-                let bytes = frame::wire_bytes(message, facts.header_bytes);
+                let bytes = frame::wire_bytes(frame.message, frame.facts.header_bytes);
                 let limit_bytes = impairment.queue_limit_bytes(rate_bps);
-                match self
-                    .transmitter
-                    .send(arrival_ns, bytes, rate_bps, limit_bytes)
-                {
-                    Some(sent_ns) => sent_ns,
-                    None => return Fate::QueueFull,
-                }
+                self.transmitter
+                    .send(frame.arrival_ns, bytes, rate_bps, limit_bytes)?
             }
         };
-        let own_due_ns = sent_ns + self.draws.delay_ns(impairment);
-        let may_overtake = impairment.reorder;
-        Fate::Due(
-            self.order
-                .due_ns(facts.flow, arrival_ns, own_due_ns, may_overtake),
-        )
+        let own_due_ns = sent_ns + draws.delay_ns(impairment);
+        Some(self.order.due_ns(
+            frame.facts.flow,
+            frame.arrival_ns,
+            own_due_ns,
+            impairment.reorder,
+        ))
     }
 }
 
@@ -111,11 +190,16 @@ mod tests {
         message
     }
 
-    fn due_ns(direction: &mut Direction, flow: u8, arrival_ns: u64) -> u64 {
-        match direction.decide(&message(flow), arrival_ns) {
-            Fate::Due(due_ns) => due_ns,
-            fate => panic!("{fate:?}"),
+    fn departure(fate: Fate) -> Departure {
+        match fate {
+            Fate::Leaves(departure) => departure,
+            Fate::QueueFull => panic!("no room"),
         }
+    }
+
+    fn due_ns(direction: &mut Direction, flow: u8, arrival_ns: u64) -> u64 {
+        let fates = direction.decide(&message(flow), arrival_ns).unwrap();
+        departure(fates.own).due_ns
     }
 
     #[test]
@@ -185,7 +269,8 @@ mod tests {
         let mut direction = direction(impairment);
         assert_eq!(due_ns(&mut direction, 1, 0), 51 * MILLISECOND);
         assert_eq!(due_ns(&mut direction, 2, 0), 52 * MILLISECOND);
-        assert_eq!(direction.decide(&message(3), 0), Fate::QueueFull);
+        let fates = direction.decide(&message(3), 0).unwrap();
+        assert_eq!(fates.own, Fate::QueueFull);
     }
 
     #[test]
@@ -195,8 +280,8 @@ mod tests {
             loss: 1.0,
             ..Impairment::default()
         };
-        let mut direction = direction(impairment);
-        assert_eq!(direction.decide(&message(1), 0), Fate::Lost);
+        let mut direction = direction(impairment.clone());
+        assert_eq!(direction.decide(&message(1), 0), None);
         direction.change(
             Impairment {
                 loss: 0.0,
@@ -208,8 +293,81 @@ mod tests {
     }
 
     #[test]
+    fn the_second_copy_has_a_delay_of_its_own_but_stays_behind_the_first() {
+        for reorder in [false, true] {
+            let mut direction = direction(Impairment {
+                duplicate: 1.0,
+                ..jittered(reorder)
+            });
+            let (mut behind, mut differ) = (0, 0);
+            for i in 0..1_000 {
+                let fates = direction
+                    .decide(&message(1), i * 100 * MILLISECOND)
+                    .unwrap();
+                let own_ns = departure(fates.own).due_ns;
+                let copy_ns = departure(fates.copy.unwrap()).due_ns;
+                behind += u32::from(copy_ns >= own_ns);
+                differ += u32::from(copy_ns != own_ns);
+            }
+            match reorder {
+                false => assert!(behind == 1_000 && differ > 400, "{behind} {differ}"),
+                true => assert!(behind < 600 && differ > 990, "{behind} {differ}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_copy_takes_its_own_time_of_transmission() {
+        let mut direction = direction(Impairment {
+            rate_bps: Some(480_000),
+            queue_bytes: Some(120),
+            duplicate: 1.0,
+            ..Impairment::default()
+        });
+        let fates = direction.decide(&message(1), 0).unwrap();
+        assert_eq!(departure(fates.own).due_ns, MILLISECOND);
+        assert_eq!(departure(fates.copy.unwrap()).due_ns, 2 * MILLISECOND);
+        let fates = direction.decide(&message(1), MILLISECOND).unwrap();
+        assert_eq!(departure(fates.own).due_ns, 3 * MILLISECOND);
+        assert_eq!(fates.copy, Some(Fate::QueueFull));
+    }
+
+    #[test]
+    fn what_overtakes_leaves_at_once_and_holds_nobody_back() {
+        let overtaking = Impairment {
+            overtake: 1.0,
+            rate_bps: Some(480_000),
+            ..delayed(50 * MILLISECOND)
+        };
+        let mut direction = direction(delayed(50 * MILLISECOND));
+        assert_eq!(due_ns(&mut direction, 1, 0), 50 * MILLISECOND);
+        direction.change(overtaking, 5);
+        let fates = direction.decide(&message(1), 7).unwrap();
+        let departure = departure(fates.own);
+        assert!(departure.overtakes && departure.due_ns == 7);
+        direction.change(delayed(50 * MILLISECOND), 10);
+        assert_eq!(due_ns(&mut direction, 1, 10), 50 * MILLISECOND + 10);
+    }
+
+    #[test]
+    fn what_is_not_ip_is_not_corrupted() {
+        let mut direction = direction(Impairment {
+            corrupt: 1.0,
+            ..Impairment::default()
+        });
+        let mut arp = message(1);
+        arp[frame::OFFLOAD_HEADER_BYTES + 12..][..2].copy_from_slice(&[0x08, 0x06]);
+        let fates = direction.decide(&arp, 0).unwrap();
+        assert!(departure(fates.own).flips.is_empty());
+    }
+
+    #[test]
     fn a_message_of_any_length_is_decided() {
-        let mut direction = direction(jittered(false));
+        let mut direction = direction(Impairment {
+            corrupt: 0.5,
+            duplicate: 0.5,
+            ..jittered(false)
+        });
         for length in 0..100 {
             direction.decide(&vec![0xff; length], 0);
         }

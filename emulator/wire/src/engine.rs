@@ -1,15 +1,18 @@
 //! The links of a lab: frames in, frames held, frames out.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::arrival::ClockPair;
 use crate::buffers::{self, BufferPool};
 use crate::control::{Change, LinkRequest, LinkStats, Way};
-use crate::direction::{Direction, Fate};
+use crate::corruption;
+use crate::direction::{Departure, Direction, Fate};
+use crate::draws::Draws;
 use crate::due_queue::{DueQueue, HeldFrame};
 use crate::frame::OFFLOAD_HEADER_BYTES;
-use crate::impairment::Draws;
+use crate::impairment::{Impairment, Tables};
 use crate::sys::{self, BATCH, PacketSocket, ReceiveBatch};
 
 /// A frame that the kernel does not take at once is tried again this often, and waited for this
@@ -31,6 +34,7 @@ const LONGEST_LEAD_NS: u64 = 5_000;
 pub struct Engine {
     directions: Vec<Direction>,
     sockets: Vec<Socket>,
+    tables: Tables,
     held: DueQueue,
     pool: BufferPool,
     received: ReceiveBatch,
@@ -49,8 +53,15 @@ struct Socket {
 impl Engine {
     /// Checks the links, opens their interfaces, and receives from then on. At most
     /// `memory_bytes` are held at a time. The error says which link is wrong and why.
-    pub fn start(seed: u64, links: &[LinkRequest], memory_bytes: u64) -> Result<Engine, String> {
-        check_links(links)?;
+    pub fn start(
+        seed: u64,
+        tables: HashMap<String, Vec<f64>>,
+        links: &[LinkRequest],
+        memory_bytes: u64,
+    ) -> Result<Engine, String> {
+        let tables = Tables::default().extended(tables)?;
+        check_interfaces(links)?;
+        let impairments = resolve_links(links, &tables)?;
         let mut sockets = Vec::with_capacity(2 * links.len());
         for (index, link) in links.iter().enumerate() {
             for interface in [&link.a, &link.b] {
@@ -61,14 +72,15 @@ impl Engine {
             }
         }
         let draws = Draws::for_directions(seed, sockets.len());
-        let impairments = links.iter().flat_map(|link| [link.ab, link.ba]);
         let directions = impairments
+            .into_iter()
             .zip(draws)
             .map(|(impairment, draws)| Direction::new(impairment, draws))
             .collect();
         Ok(Engine {
             directions,
             sockets,
+            tables,
             held: DueQueue::default(),
             pool: BufferPool::new(memory_bytes),
             received: ReceiveBatch::new(buffers::LARGEST_BYTES),
@@ -92,9 +104,14 @@ impl Engine {
 
     /// Makes all changes, or none if one of them is wrong. Frames that are held stay due when
     /// they were. Returns the instant from which arriving frames meet the new impairments.
-    pub fn change(&mut self, changes: &[Change]) -> Result<u64, String> {
+    pub fn change(
+        &mut self,
+        tables: HashMap<String, Vec<f64>>,
+        changes: &[Change],
+    ) -> Result<u64, String> {
+        let tables = self.tables.extended(tables)?;
+        let mut impairments = Vec::with_capacity(changes.len());
         for change in changes {
-            let way = way_name(change.direction);
             if change.link >= self.directions.len() / 2 {
                 return Err(format!(
                     "there is no link {}; there are {}",
@@ -102,13 +119,16 @@ impl Engine {
                     self.directions.len() / 2
                 ));
             }
-            let checked = change.impairment.check();
-            checked.map_err(|error| format!("link {} {way}: {error}", change.link))?;
+            let resolved = change.impairment.resolve(&tables);
+            let way = way_name(change.direction);
+            impairments
+                .push(resolved.map_err(|error| format!("link {} {way}: {error}", change.link))?);
         }
+        self.tables = tables;
         let now_ns = sys::monotonic_ns();
-        for change in changes {
+        for (change, impairment) in changes.iter().zip(impairments) {
             let direction = 2 * change.link + usize::from(change.direction == Way::Ba);
-            self.directions[direction].change(change.impairment, now_ns);
+            self.directions[direction].change(impairment, now_ns);
         }
         Ok(now_ns)
     }
@@ -179,29 +199,81 @@ impl Engine {
             direction.counters.receive_errors += 1;
             return;
         }
-        let due_ns = match direction.decide(self.received.bytes(message), arrival_ns) {
-            Fate::Due(due_ns) => due_ns,
-            Fate::Lost => {
-                direction.counters.lost += 1;
-                return;
-            }
-            Fate::QueueFull => {
-                direction.counters.queue_drops += 1;
-                return;
-            }
-        };
-        let length = self.received.length(message);
-        let Some(mut buffer) = self.pool.take(length) else {
-            direction.counters.memory_drops += 1;
+        let Some(fates) = direction.decide(self.received.bytes(message), arrival_ns) else {
+            direction.counters.lost += 1;
             return;
         };
-        if BufferPool::is_large(length) {
-            buffer = self.received.swap_buffer(message, buffer);
-        } else {
-            buffer[..length].copy_from_slice(self.received.bytes(message));
+        let length = self.received.length(message);
+        // Before the frame itself, which may take the buffer that it was received in with it.
+        let copy = fates.copy.map(|fate| {
+            direction.counters.duplicated += 1;
+            let buffer = match fate {
+                Fate::Leaves(_) => self.pool.take(length),
+                Fate::QueueFull => None,
+            };
+            let copied = buffer.map(|mut buffer| {
+                buffer[..length].copy_from_slice(self.received.bytes(message));
+                buffer
+            });
+            (fate, copied)
+        });
+        let buffer = match fates.own {
+            Fate::Leaves(_) => self.pool.take(length).map(|mut buffer| {
+                if BufferPool::is_large(length) {
+                    return self.received.swap_buffer(message, buffer);
+                }
+                buffer[..length].copy_from_slice(self.received.bytes(message));
+                buffer
+            }),
+            Fate::QueueFull => None,
+        };
+        self.hold(index, fates.own, buffer, length);
+        if let Some((fate, buffer)) = copy {
+            self.hold(index, fate, buffer, length);
         }
-        direction.counters.held += 1;
-        self.held.push(due_ns, index, buffer, length);
+    }
+
+    /// Holds one copy of a frame, in its buffer if there was memory for it, until it is due.
+    fn hold(&mut self, index: usize, fate: Fate, buffer: Option<Box<[u8]>>, length: usize) {
+        let counters = &mut self.directions[index].counters;
+        let Fate::Leaves(departure) = fate else {
+            counters.queue_drops += 1;
+            return;
+        };
+        let Some(mut buffer) = buffer else {
+            counters.memory_drops += 1;
+            return;
+        };
+        counters.overtaken += u64::from(departure.overtakes);
+        if let Some(&flip) = departure.flips.first() {
+            let packets = corruption::cut_and_flip(&buffer[..length], &departure.flips);
+            if !packets.is_empty() {
+                self.pool.give_back(buffer);
+                return self.hold_cut(index, &departure, &packets);
+            }
+            counters.corrupted += 1;
+            corruption::flip(&mut buffer[..length], flip);
+        }
+        counters.held += 1;
+        self.held.push(departure.due_ns, index, buffer, length);
+    }
+
+    /// Holds the packets of an offloaded frame, which leave together.
+    fn hold_cut(&mut self, index: usize, departure: &Departure, packets: &[Vec<u8>]) {
+        let counters = &mut self.directions[index].counters;
+        counters.corrupted += departure.flips.len() as u64;
+        counters.cut += packets.len() as u64 - 1;
+        for packet in packets {
+            match self.pool.take(packet.len()) {
+                None => counters.memory_drops += 1,
+                Some(mut buffer) => {
+                    buffer[..packet.len()].copy_from_slice(packet);
+                    counters.held += 1;
+                    self.held
+                        .push(departure.due_ns, index, buffer, packet.len());
+                }
+            }
+        }
     }
 
     /// Sends what is due, up to a bound. What is left is still [`Engine::next_due_ns`].
@@ -281,8 +353,8 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-fn check_links(links: &[LinkRequest]) -> Result<(), String> {
-    let mut seen = std::collections::HashMap::new();
+fn check_interfaces(links: &[LinkRequest]) -> Result<(), String> {
+    let mut seen = HashMap::new();
     for (index, link) in links.iter().enumerate() {
         for interface in [&link.a, &link.b] {
             if let Some(other) = seen.insert(interface, index) {
@@ -291,12 +363,22 @@ fn check_links(links: &[LinkRequest]) -> Result<(), String> {
                 ));
             }
         }
-        for (way, impairment) in [(Way::Ab, &link.ab), (Way::Ba, &link.ba)] {
-            let checked = impairment.check();
-            checked.map_err(|error| format!("link {index} {}: {error}", way_name(way)))?;
-        }
     }
     Ok(())
+}
+
+/// The impairments of all directions, or which one is wrong and why.
+fn resolve_links(links: &[LinkRequest], tables: &Tables) -> Result<Vec<Impairment>, String> {
+    let mut impairments = Vec::with_capacity(2 * links.len());
+    for (index, link) in links.iter().enumerate() {
+        for (way, request) in [(Way::Ab, &link.ab), (Way::Ba, &link.ba)] {
+            let resolved = request.resolve(tables);
+            impairments.push(
+                resolved.map_err(|error| format!("link {index} {}: {error}", way_name(way)))?,
+            );
+        }
+    }
+    Ok(impairments)
 }
 
 fn way_name(way: Way) -> &'static str {

@@ -140,18 +140,23 @@ impl EventLoop {
         };
         let result = match (request, &mut self.engine) {
             (Request::Start { .. }, Some(_)) => Err("started already".into()),
-            (Request::Start { seed, links }, None) => {
-                match Engine::start(seed, &links, self.memory_bytes) {
-                    Ok(engine) => {
-                        self.adopt(engine)?;
-                        Ok(control::answer_done(sys::monotonic_ns()))
-                    }
-                    Err(error) => Err(error),
+            (
+                Request::Start {
+                    seed,
+                    tables,
+                    links,
+                },
+                None,
+            ) => match Engine::start(seed, tables, &links, self.memory_bytes) {
+                Ok(engine) => {
+                    self.adopt(engine)?;
+                    Ok(control::answer_done(sys::monotonic_ns()))
                 }
-            }
+                Err(error) => Err(error),
+            },
             (_, None) => Err("not started yet".into()),
-            (Request::Set { changes }, Some(engine)) => {
-                engine.change(&changes).map(control::answer_done)
+            (Request::Set { tables, changes }, Some(engine)) => {
+                engine.change(tables, &changes).map(control::answer_done)
             }
             (Request::Stats {}, Some(engine)) => {
                 let links = engine.stats();

@@ -152,6 +152,68 @@ fn parse_ipv6(packet: &[u8]) -> Option<Network<'_>> {
     })
 }
 
+/// Where the parts of a whole, unfragmented TCP or UDP packet lie in its Ethernet frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segmentable {
+    /// Start of the IP header.
+    pub network: usize,
+    /// 4 or 6.
+    pub version: u8,
+    /// Start of the TCP or UDP header.
+    pub transport: usize,
+    /// Whether it is TCP.
+    pub is_tcp: bool,
+    /// Start of the payload; there is some.
+    pub payload: usize,
+}
+
+/// Reads off a frame what is needed to cut it into segments; `None` if it is of another kind.
+pub fn segmentable(frame: &[u8]) -> Option<Segmentable> {
+    let (ethertype, network) = network_header(frame)?;
+    let packet = frame.get(network..)?;
+    let (version, header) = match ethertype {
+        ETHERTYPE_IPV4 => (4, parse_ipv4(packet)?),
+        ETHERTYPE_IPV6 => (6, parse_ipv6(packet)?),
+        _ => return None,
+    };
+    // Behind extension headers the checksum may be over other addresses (RFC 8200, 8.1).
+    if header.is_fragment || version == 6 && header.header_bytes != 40 {
+        return None;
+    }
+    let transport = packet.get(header.header_bytes..)?;
+    let transport_bytes = match header.protocol {
+        PROTOCOL_TCP => usize::from(transport.get(12)? >> 4) * 4,
+        PROTOCOL_UDP => 8,
+        _ => return None,
+    };
+    if header.protocol == PROTOCOL_TCP && transport_bytes < 20 {
+        return None;
+    }
+    let payload = network + header.header_bytes + transport_bytes;
+    (payload < frame.len()).then_some(Segmentable {
+        network,
+        version,
+        transport: network + header.header_bytes,
+        is_tcp: header.protocol == PROTOCOL_TCP,
+        payload,
+    })
+}
+
+/// Where the IP packet of a frame lies; `None` if the frame is of another kind.
+pub fn ip_packet(frame: &[u8]) -> Option<std::ops::Range<usize>> {
+    let (ethertype, start) = network_header(frame)?;
+    let packet = frame.get(start..)?;
+    let length = match ethertype {
+        ETHERTYPE_IPV4 => usize::from(be16(packet, 2)?),
+        ETHERTYPE_IPV6 => match be16(packet, 4)? {
+            0 => packet.len(), // a jumbogram
+            length => 40 + usize::from(length),
+        },
+        _ => return None,
+    };
+    Some(start..start + length.min(packet.len()))
+}
+
 /// Adds what tells flows of one protocol apart; returns the length of the transport header.
 fn hash_transport(protocol: u8, transport: &[u8], hasher: &mut DefaultHasher) -> Option<usize> {
     match protocol {
@@ -198,7 +260,7 @@ pub fn wire_bytes(message: &[u8], header_bytes: Option<usize>) -> u64 {
 }
 
 /// Payload of each segment of an offloaded frame (`gso_size`); `None` for an ordinary frame.
-fn segment_payload_bytes(message: &[u8]) -> Option<usize> {
+pub fn segment_payload_bytes(message: &[u8]) -> Option<usize> {
     let [_flags, gso_type, _, _, low, high, ..] = *message else {
         return None;
     };
@@ -206,7 +268,8 @@ fn segment_payload_bytes(message: &[u8]) -> Option<usize> {
     (gso_type != 0 && gso_size != 0).then_some(gso_size)
 }
 
-fn be16(bytes: &[u8], offset: usize) -> Option<u16> {
+/// Big-endian, as on the wire.
+pub(crate) fn be16(bytes: &[u8], offset: usize) -> Option<u16> {
     let pair = bytes.get(offset..offset + 2)?;
     Some(u16::from_be_bytes([pair[0], pair[1]]))
 }

@@ -1,8 +1,11 @@
-//! What a direction of a link does to frames: the request, its check, and the draws.
+//! What a direction of a link does to frames: the request, and its check.
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use serde::Deserialize;
+
+use crate::shape::Shape;
 
 /// One hour: longer delays are typing errors.
 const LONGEST_DELAY_NS: u64 = 3_600_000_000_000;
@@ -10,51 +13,202 @@ const LONGEST_DELAY_NS: u64 = 3_600_000_000_000;
 /// A transmission queue that nobody gave a size is at least this large.
 const SMALLEST_DEFAULT_QUEUE_BYTES: u64 = 64 << 10;
 
-/// What one direction of a link does to frames. Everything absent means: nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+/// Who splits a delay into parts rounds each of them: with a table, the smallest draw may fall
+/// short of zero by this much, and is zero then.
+const ROUNDING_NS: f64 = 2.0;
+
+/// More than this is a mistake of the requester's, and would take gigabytes.
+const MOST_TABLES: usize = 1_024;
+
+/// The tables that requests have brought so far, by name.
+#[derive(Debug, Default, Clone)]
+pub struct Tables(HashMap<String, Arc<Shape>>);
+
+impl Tables {
+    /// These tables and more. A name may come again if its values are the same.
+    pub fn extended(&self, more: HashMap<String, Vec<f64>>) -> Result<Tables, String> {
+        let mut all = self.clone();
+        for (name, values) in more {
+            let shape = Shape::new(values).map_err(|error| format!("table {name:?}: {error}"))?;
+            match all.0.get(&name) {
+                Some(known) if **known == shape => {}
+                Some(_) => return Err(format!("table {name:?} exists with other values")),
+                None => drop(all.0.insert(name, Arc::new(shape))),
+            }
+        }
+        if all.0.len() > MOST_TABLES {
+            return Err(format!(
+                "{} tables; at most {MOST_TABLES} are allowed",
+                all.0.len()
+            ));
+        }
+        Ok(all)
+    }
+}
+
+/// Loss in bursts (Gilbert-Elliott): a chain of two states that takes one step for every frame.
+/// Letters as in Hasslinger and Hohlfeld, "The Gilbert-Elliott Model for Packet Loss in Real Time
+/// Services on the Internet" (2008).
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GilbertElliott {
+    /// Probability of the step from good to bad.
+    pub p: f64,
+    /// Probability of the step from bad to good.
+    pub r: f64,
+    /// Probability of passing in the bad state.
+    #[serde(default)]
+    pub h: f64,
+    /// Probability of passing in the good state.
+    #[serde(default = "always")]
+    pub k: f64,
+}
+
+fn always() -> f64 {
+    1.0
+}
+
+/// What one direction of a link is asked to do to frames. Everything absent means: nothing.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Impairment {
-    /// Every frame is delayed by this ± [`Impairment::jitter_ns`].
+pub struct ImpairmentRequest {
+    /// Every frame is delayed by this + [`ImpairmentRequest::jitter_ns`] × a draw.
     pub delay_ns: u64,
-    /// Half the width of the uniform distribution of the delay.
+    /// How far a draw of one moves the delay: half the width of the uniform distribution, or the
+    /// standard deviation of a standardised table.
     pub jitter_ns: u64,
-    /// Whether frames of one flow may overtake each other.
+    /// Name of the table of quantiles from which the draw is; `None` is evenly from -1 to 1.
+    pub table: Option<String>,
+    /// Rank correlation between the draws of a frame and the next.
+    pub correlation: f64,
+    /// Whether jitter may let frames of one flow overtake each other.
     pub reorder: bool,
+    /// Probability that a frame leaves at once, ahead of those on their way.
+    pub overtake: f64,
     /// Probability of losing a frame, 0 to 1.
     pub loss: f64,
+    /// Loss in bursts, instead of `loss`.
+    pub bursts: Option<GilbertElliott>,
+    /// Probability that a second copy of a frame is sent.
+    pub duplicate: f64,
+    /// Probability that one bit of a frame is flipped.
+    pub corrupt: f64,
     /// Bits a second; `None` is no limit.
     pub rate_bps: Option<u64>,
     /// Bytes that wait for transmission at most, where there is a rate.
     pub queue_bytes: Option<u64>,
 }
 
-impl Impairment {
-    /// Says what is wrong, if something is.
-    pub fn check(&self) -> Result<(), String> {
-        if self.delay_ns > LONGEST_DELAY_NS {
-            return Err(format!(
-                "delay_ns is {}; at most one hour ({LONGEST_DELAY_NS}) is allowed",
-                self.delay_ns
-            ));
-        }
-        if self.jitter_ns > self.delay_ns {
-            return Err(format!(
-                "jitter_ns is {}, more than delay_ns, which is {}; a delay cannot be negative",
-                self.jitter_ns, self.delay_ns
-            ));
-        }
-        if !(0.0..=1.0).contains(&self.loss) {
-            return Err(format!("loss is {}; 0 to 1 is allowed", self.loss));
-        }
+/// What one direction of a link does to frames: a request that has been checked, with its table.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[allow(missing_docs)] // As in the request.
+pub struct Impairment {
+    pub delay_ns: u64,
+    pub jitter_ns: u64,
+    /// The table that was named.
+    pub shape: Option<Arc<Shape>>,
+    pub correlation: f64,
+    pub reorder: bool,
+    pub overtake: f64,
+    pub loss: f64,
+    pub bursts: Option<GilbertElliott>,
+    pub duplicate: f64,
+    pub corrupt: f64,
+    pub rate_bps: Option<u64>,
+    pub queue_bytes: Option<u64>,
+}
+
+impl ImpairmentRequest {
+    /// The impairment with its table, or what is wrong with the request.
+    pub fn resolve(&self, tables: &Tables) -> Result<Impairment, String> {
+        let shape = match &self.table {
+            None => None,
+            Some(name) => match tables.0.get(name) {
+                Some(shape) => Some(Arc::clone(shape)),
+                None => return Err(format!("there is no table {name:?}")),
+            },
+        };
+        self.check_delay(shape.as_deref())?;
+        self.check_probabilities()?;
         if self.rate_bps == Some(0) {
             return Err("rate_bps is 0; leave it out for no limit, or use loss 1".into());
         }
         if self.queue_bytes == Some(0) {
             return Err("queue_bytes is 0; at least 1 is allowed".into());
         }
+        Ok(Impairment {
+            delay_ns: self.delay_ns,
+            jitter_ns: self.jitter_ns,
+            shape,
+            correlation: self.correlation,
+            reorder: self.reorder,
+            overtake: self.overtake,
+            loss: self.loss,
+            bursts: self.bursts,
+            duplicate: self.duplicate,
+            corrupt: self.corrupt,
+            rate_bps: self.rate_bps,
+            queue_bytes: self.queue_bytes,
+        })
+    }
+
+    fn check_delay(&self, shape: Option<&Shape>) -> Result<(), String> {
+        for (name, value_ns) in [("delay_ns", self.delay_ns), ("jitter_ns", self.jitter_ns)] {
+            if value_ns > LONGEST_DELAY_NS {
+                return Err(format!(
+                    "{name} is {value_ns}; at most one hour ({LONGEST_DELAY_NS}) is allowed"
+                ));
+            }
+        }
+        let (least, most) = shape.map_or((-1.0, 1.0), |shape| (shape.least(), shape.most()));
+        let at = |draw: f64| self.delay_ns as f64 + self.jitter_ns as f64 * draw;
+        let tolerance_ns = shape.map_or(0.0, |_| ROUNDING_NS);
+        if at(least) < -tolerance_ns {
+            return Err(format!(
+                "jitter_ns is {}; with the smallest draw, {least:.3}, and a delay_ns of {} the \
+                 delay would be negative",
+                self.jitter_ns, self.delay_ns
+            ));
+        }
+        if at(most) > 2.0 * LONGEST_DELAY_NS as f64 {
+            return Err(format!(
+                "jitter_ns is {}; with the largest draw, {most:.3}, the delay would be longer \
+                 than two hours",
+                self.jitter_ns
+            ));
+        }
         Ok(())
     }
 
+    fn check_probabilities(&self) -> Result<(), String> {
+        let mut probabilities = vec![
+            ("correlation", self.correlation),
+            ("overtake", self.overtake),
+            ("loss", self.loss),
+            ("duplicate", self.duplicate),
+            ("corrupt", self.corrupt),
+        ];
+        if let Some(bursts) = self.bursts {
+            if self.loss != 0.0 {
+                return Err("loss and bursts exclude each other".into());
+            }
+            probabilities.extend([
+                ("bursts.p", bursts.p),
+                ("bursts.r", bursts.r),
+                ("bursts.h", bursts.h),
+                ("bursts.k", bursts.k),
+            ]);
+        }
+        for (name, value) in probabilities {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(format!("{name} is {value}; 0 to 1 is allowed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Impairment {
     /// The queue limit in force for a rate: the one that was asked for, or else what the link
     /// carries during its delay (rate × delay), and 64 KiB at least.
     pub fn queue_limit_bytes(&self, rate_bps: u64) -> u64 {
@@ -68,258 +222,91 @@ impl Impairment {
     }
 }
 
-/// The random numbers of one direction. Loss and jitter draw from streams of their own, so that
-/// switching one on does not change the other.
-#[derive(Debug, Clone)]
-pub struct Draws {
-    jitter: Xoshiro256PlusPlus,
-    loss: Xoshiro256PlusPlus,
-}
-
-impl Draws {
-    /// The draws of each of `directions` directions: from one seed, but in parts of the
-    /// generator's period that do not overlap (2¹²⁸ draws each).
-    pub fn for_directions(seed: u64, directions: usize) -> Vec<Draws> {
-        let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut next = || {
-            generator.jump();
-            generator.clone()
-        };
-        (0..directions)
-            .map(|_| Draws {
-                jitter: next(),
-                loss: next(),
-            })
-            .collect()
-    }
-
-    /// A delay for one frame: uniform over every nanosecond of delay ± jitter.
-    pub fn delay_ns(&mut self, impairment: &Impairment) -> u64 {
-        if impairment.jitter_ns == 0 {
-            return impairment.delay_ns;
-        }
-        let width = 2 * impairment.jitter_ns + 1;
-        // Multiply and shift (Lemire 2019, arXiv:1805.10941) without its rejection step: the
-        // bias is at most width / 2⁶⁴, below one in a million even for an hour.
-        let offset = (u128::from(self.jitter.next_u64()) * u128::from(width)) >> 64;
-        impairment.delay_ns - impairment.jitter_ns + offset as u64
-    }
-
-    /// Whether one frame is lost.
-    pub fn is_lost(&mut self, impairment: &Impairment) -> bool {
-        if impairment.loss <= 0.0 {
-            return false;
-        }
-        // 53 random bits: a float in [0, 1), so that loss 1 loses everything.
-        let draw = (self.loss.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        draw < impairment.loss
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn draws(seed: u64) -> Draws {
-        Draws::for_directions(seed, 1).remove(0)
+    fn tables(name: &str, values: &[f64]) -> Tables {
+        let more = HashMap::from([(name.to_owned(), values.to_vec())]);
+        Tables::default().extended(more).unwrap()
     }
 
-    fn jittered() -> Impairment {
-        Impairment {
-            delay_ns: 50_000_000,
-            jitter_ns: 10_000_000,
-            ..Impairment::default()
-        }
+    fn request(json: &str) -> ImpairmentRequest {
+        serde_json::from_str(json).unwrap()
     }
 
-    /// Kolmogorov–Smirnov distance between sorted samples and the uniform distribution.
-    fn distance_from_uniform(sorted: &[f64]) -> f64 {
-        let n = sorted.len() as f64;
-        sorted
-            .iter()
-            .enumerate()
-            .map(|(i, &x)| {
-                (x - i as f64 / n)
-                    .abs()
-                    .max((x - (i as f64 + 1.0) / n).abs())
-            })
-            .fold(0.0, f64::max)
-    }
-
-    #[test]
-    fn jitter_is_uniform_over_delay_plus_minus_jitter() {
-        let (mut draws, jittered) = (draws(1), jittered());
-        let n = 100_000;
-        let mut samples: Vec<f64> = (0..n)
-            .map(|_| draws.delay_ns(&jittered))
-            .inspect(|delay_ns| assert!((40_000_000..=60_000_000).contains(delay_ns)))
-            .map(|delay_ns| (delay_ns - 40_000_000) as f64 / 20_000_000.0)
-            .collect();
-        samples.sort_by(f64::total_cmp);
-        // The 99.9 % point of Kolmogorov's distribution is 1.95 / √n.
-        assert!(distance_from_uniform(&samples) < 1.95 / f64::from(n).sqrt());
-    }
-
-    #[test]
-    fn the_smallest_jitter_takes_all_its_three_values() {
-        let mut draws = draws(1);
-        let impairment = Impairment {
-            delay_ns: 1,
-            jitter_ns: 1,
-            ..Impairment::default()
-        };
-        let mut seen = [0; 3];
-        for _ in 0..3_000 {
-            seen[draws.delay_ns(&impairment) as usize] += 1;
-        }
-        // Binomial(3000, 1/3): mean 1000, deviation 26.
-        assert!(
-            seen.iter().all(|count| (880..1120).contains(count)),
-            "{seen:?}"
-        );
-    }
-
-    #[test]
-    fn without_jitter_the_delay_is_exact() {
-        let impairment = Impairment {
-            delay_ns: 123,
-            ..Impairment::default()
-        };
-        assert_eq!(draws(1).delay_ns(&impairment), 123);
-    }
-
-    #[test]
-    fn loss_is_as_frequent_as_asked() {
-        let mut draws = draws(7);
-        let impairment = Impairment {
-            loss: 0.01,
-            ..Impairment::default()
-        };
-        let lost = (0..1_000_000)
-            .filter(|_| draws.is_lost(&impairment))
-            .count();
-        // Binomial(10⁶, 0.01): mean 10⁴, deviation 99.5; five deviations.
-        assert!((9_500..10_500).contains(&lost), "{lost}");
-    }
-
-    #[test]
-    fn loss_0_loses_nothing_and_loss_1_everything() {
-        let mut draws = draws(7);
-        let always = Impairment {
-            loss: 1.0,
-            ..Impairment::default()
-        };
-        assert!((0..100_000).all(|_| draws.is_lost(&always)));
-        assert!((0..100_000).all(|_| !draws.is_lost(&Impairment::default())));
-    }
-
-    #[test]
-    fn the_same_seed_draws_the_same_and_another_seed_does_not() {
-        let sequence = |seed| {
-            let mut draws = draws(seed);
-            (0..100)
-                .map(|_| draws.delay_ns(&jittered()))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(sequence(5), sequence(5));
-        assert_ne!(sequence(5), sequence(6));
-    }
-
-    #[test]
-    fn directions_draw_independently() {
-        let mut directions = Draws::for_directions(3, 40);
-        let n = 2_000;
-        let samples: Vec<Vec<f64>> = directions
-            .iter_mut()
-            .map(|draws| {
-                (0..n)
-                    .map(|_| draws.delay_ns(&jittered()) as f64 / 1e7 - 5.0)
-                    .collect()
-            })
-            .collect();
-        for i in 0..samples.len() {
-            for j in 0..i {
-                let products = samples[i].iter().zip(&samples[j]).map(|(x, y)| x * y);
-                // Both uniform in ±1 with variance 1/3: the correlation has deviation 1/√n.
-                let correlation = products.sum::<f64>() / f64::from(n) * 3.0;
-                assert!(
-                    correlation.abs() < 5.0 / f64::from(n).sqrt(),
-                    "{i} {j} {correlation}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn switching_loss_on_leaves_the_jitter_as_it_was() {
-        let (mut with_loss, mut without) = (draws(9), draws(9));
-        let lossy = Impairment {
-            loss: 0.5,
-            ..jittered()
-        };
-        for _ in 0..100 {
-            with_loss.is_lost(&lossy);
-            assert_eq!(with_loss.delay_ns(&lossy), without.delay_ns(&jittered()));
-        }
+    fn error(json: &str) -> String {
+        request(json)
+            .resolve(&tables("skewed", &[-0.5, 0.0, 4.0]))
+            .unwrap_err()
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_its_name() {
-        let wrong = [
+        for (json, name) in [
+            (r#"{"delay_ns":18446744073709551615}"#, "delay_ns"),
             (
-                Impairment {
-                    delay_ns: u64::MAX,
-                    ..Impairment::default()
-                },
-                "delay_ns",
-            ),
-            (
-                Impairment {
-                    jitter_ns: 1,
-                    ..Impairment::default()
-                },
+                r#"{"delay_ns":1,"jitter_ns":18446744073709551615}"#,
                 "jitter_ns",
             ),
+            (r#"{"delay_ns":1000,"jitter_ns":1001}"#, "jitter_ns"),
             (
-                Impairment {
-                    loss: 1.01,
-                    ..Impairment::default()
-                },
-                "loss",
+                r#"{"delay_ns":999,"jitter_ns":2040,"table":"skewed"}"#,
+                "-0.5",
             ),
-            (
-                Impairment {
-                    loss: -0.1,
-                    ..Impairment::default()
-                },
-                "loss",
-            ),
-            (
-                Impairment {
-                    loss: f64::NAN,
-                    ..Impairment::default()
-                },
-                "loss",
-            ),
-            (
-                Impairment {
-                    rate_bps: Some(0),
-                    ..Impairment::default()
-                },
-                "rate_bps",
-            ),
-            (
-                Impairment {
-                    queue_bytes: Some(0),
-                    ..Impairment::default()
-                },
-                "queue_bytes",
-            ),
-        ];
-        for (impairment, name) in wrong {
-            assert!(impairment.check().unwrap_err().contains(name));
+            (r#"{"table":"unknown"}"#, "unknown"),
+            (r#"{"correlation":1.01}"#, "correlation"),
+            (r#"{"overtake":-0.1}"#, "overtake"),
+            (r#"{"loss":1.01}"#, "loss"),
+            (r#"{"loss":-0.1}"#, "loss"),
+            (r#"{"duplicate":2}"#, "duplicate"),
+            (r#"{"corrupt":2}"#, "corrupt"),
+            (r#"{"bursts":{"p":2,"r":1}}"#, "bursts.p"),
+            (r#"{"bursts":{"p":1,"r":-1}}"#, "bursts.r"),
+            (r#"{"bursts":{"p":1,"r":1,"h":2}}"#, "bursts.h"),
+            (r#"{"bursts":{"p":1,"r":1,"k":2}}"#, "bursts.k"),
+            (r#"{"loss":0.1,"bursts":{"p":1,"r":1}}"#, "exclude"),
+            (r#"{"rate_bps":0}"#, "rate_bps"),
+            (r#"{"queue_bytes":0}"#, "queue_bytes"),
+        ] {
+            assert!(error(json).contains(name), "{json}: {}", error(json));
         }
-        assert_eq!(jittered().check(), Ok(()));
+        let nan = ImpairmentRequest {
+            loss: f64::NAN,
+            ..ImpairmentRequest::default()
+        };
+        assert!(
+            nan.resolve(&Tables::default())
+                .unwrap_err()
+                .contains("loss")
+        );
+    }
+
+    #[test]
+    fn a_delay_may_reach_down_to_zero_and_a_little_rounding_is_forgiven() {
+        let skewed = tables("skewed", &[-0.5, 0.0, 4.0]);
+        for json in [
+            r#"{"delay_ns":1000,"jitter_ns":1000}"#,
+            r#"{"delay_ns":999,"jitter_ns":2000,"table":"skewed"}"#,
+        ] {
+            assert!(request(json).resolve(&skewed).is_ok(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_table_may_come_again_but_not_with_other_values() {
+        let one = tables("t", &[-1.0, 1.0]);
+        let again = |values: &[f64]| one.extended(HashMap::from([("t".into(), values.to_vec())]));
+        assert!(again(&[-1.0, 1.0]).is_ok());
+        assert!(again(&[-1.0, 2.0]).unwrap_err().contains("other values"));
+        assert!(again(&[1.0]).unwrap_err().contains("table \"t\""));
+    }
+
+    #[test]
+    fn there_is_an_end_to_tables() {
+        let many = (0..=MOST_TABLES).map(|i| (i.to_string(), vec![0.0, 1.0]));
+        let error = Tables::default().extended(many.collect()).unwrap_err();
+        assert!(error.contains("1025 tables"), "{error}");
     }
 
     #[test]

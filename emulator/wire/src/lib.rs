@@ -10,9 +10,12 @@
 
 pub mod arrival;
 pub mod buffers;
+pub mod checksum;
 pub mod console;
 pub mod control;
+pub mod corruption;
 pub mod direction;
+pub mod draws;
 pub mod due_queue;
 pub mod engine;
 pub mod event_loop;
@@ -21,6 +24,8 @@ pub mod frame;
 pub mod history;
 pub mod impairment;
 pub mod rate;
+pub mod segments;
+pub mod shape;
 pub mod stats;
 pub mod sys;
 pub mod waiter;

@@ -81,9 +81,9 @@ fn bucket_end_ns(bucket: usize) -> u64 {
     ((within + 1) << shift) - 1
 }
 
-/// Counters of one direction. At any instant, every frame that was received is in exactly one
-/// of `packets`, `lost`, `queue_drops`, `memory_drops`, `receive_errors`, `send_errors` and
-/// `held`; `rx_drops` were never received.
+/// Counters of one direction. At any instant, every frame that was received, and every one that
+/// was made of one (`duplicated`, `cut`), is in exactly one of `packets`, `lost`, `queue_drops`,
+/// `memory_drops`, `receive_errors`, `send_errors` and `held`; `rx_drops` were never received.
 #[derive(Debug, Clone, Default)]
 pub struct Counters {
     /// Frames read from the interface.
@@ -94,6 +94,15 @@ pub struct Counters {
     pub bytes: u64,
     /// Lost as asked.
     pub lost: u64,
+    /// Second copies that were made.
+    pub duplicated: u64,
+    /// Packets with a flipped bit.
+    pub corrupted: u64,
+    /// Left at once, ahead of those on their way.
+    pub overtaken: u64,
+    /// Packets that were made of offloaded frames beyond the first of each, because one of them
+    /// was to be corrupted.
+    pub cut: u64,
     /// Found the transmission queue full.
     pub queue_drops: u64,
     /// Found the memory for held frames used up.
@@ -127,6 +136,10 @@ pub struct DirectionStats {
     pub late_ns_p99: u64,
     pub late_ns_max: u64,
     pub held: u64,
+    pub duplicated: u64,
+    pub corrupted: u64,
+    pub overtaken: u64,
+    pub cut: u64,
 }
 
 impl From<&Counters> for DirectionStats {
@@ -145,6 +158,10 @@ impl From<&Counters> for DirectionStats {
             late_ns_p99: counters.late.quantile_ns(0.99),
             late_ns_max: counters.late.largest_ns(),
             held: counters.held,
+            duplicated: counters.duplicated,
+            corrupted: counters.corrupted,
+            overtaken: counters.overtaken,
+            cut: counters.cut,
         }
     }
 }

@@ -131,7 +131,7 @@ fn an_answer_comes_as_soon_as_its_line_is_whole() {
 
 #[test]
 fn a_line_without_end_is_refused_and_not_kept_in_memory() {
-    let mut input = vec![b'x'; 40 << 20];
+    let mut input = vec![b'x'; 140 << 20];
     input.extend(b"\n{\"op\":\"stats\"}\n");
     let answers = converse(&input);
     assert_eq!(answers.len(), 2);

@@ -1,0 +1,99 @@
+"""``python -m benchmarks.emulation``: wire beside netem, rattan and toxiproxy, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.emulation import chart, peers, results
+from benchmarks.emulation.contender import Contender, Found, Task
+from benchmarks.emulation.labs import LabContender, UserModeLinuxContender
+from benchmarks.emulation.rattan import RattanContender
+from benchmarks.emulation.toxiproxy import ToxiproxyContender
+from topologies.errors import MachineError, WanlatError
+
+_HERE = Path(__file__).parent
+_PAGE = _HERE.parents[1] / "docs" / "emulators-compared.md"
+_PICTURE = _HERE.parents[1] / "docs" / "images" / "emulators-compared"
+_MAKERS: dict[str, Callable[[], Contender]] = {
+    "wire": lambda: LabContender("wire", "wire"),
+    "netem": lambda: UserModeLinuxContender("netem", "netem"),
+    "rattan": RattanContender,
+    "toxiproxy": ToxiproxyContender,
+    "bare": lambda: LabContender("bare", None),
+    "bare in UML": lambda: UserModeLinuxContender("bare in UML", None),
+}
+
+
+def main() -> int:
+    """Return 0 when every claim holds, 1 when one does not, else what went wrong."""
+    options = _options()
+    try:
+        if options.install:
+            peers.build()
+            return 0
+        return _compare(options)
+    except WanlatError as error:
+        print(f"benchmarks.emulation: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _compare(options: argparse.Namespace) -> int:
+    contenders, absent = _contenders()
+    task = Task({100.0: options.samples, 1.0: 4 * options.samples})
+    found: dict[str, list[Found]] = {each.name: [] for each in contenders}
+    order = random.Random(options.seed)
+    for turn in range(options.rounds):
+        # In another order each round: what else the machine does hits all alike.
+        for each in order.sample(contenders, len(contenders)):
+            print(f"round {turn + 1} of {options.rounds}: {each.name}", file=sys.stderr)
+            found[each.name].append(each.measure(task))
+    made = results.rows(found, {each.name: each.version for each in contenders})
+    report = results.document(made, contenders, options.rounds, absent)
+    print(results.table(made), file=sys.stderr if options.json else sys.stdout)
+    print(f"\n{results.verdicts(report)}", file=sys.stderr)
+    if options.json:
+        print(json.dumps(report, indent=2))
+    if options.save:
+        (_HERE / "results.json").write_text(json.dumps(report, indent=2) + "\n", "utf-8")
+        results.write_section(_PAGE, report, made)
+        chart.draw(found, [_PICTURE.with_suffix(".png"), _PICTURE.with_suffix(".svg")])
+    return 0 if report["verdict"] == "pass" else 1
+
+
+def _contenders() -> tuple[list[Contender], dict[str, str]]:
+    """Return who takes part, and who cannot and why."""
+    if shutil.which("iperf3") is None:
+        raise MachineError("iperf3 is not installed (Debian, Ubuntu: apt-get install iperf3).")
+    present: list[Contender] = []
+    absent: dict[str, str] = {}
+    for name, make in _MAKERS.items():
+        try:
+            present.append(make())
+        except WanlatError as error:
+            absent[name] = f"{error} (python -m benchmarks.emulation --install builds it)"
+    return present, absent
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.emulation", description=__doc__)
+    parser.add_argument("--install", action="store_true", help="build rattan and toxiproxy first")
+    parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
+    parser.add_argument(
+        "--samples", type=int, default=100, help="at 100 ms, each round; four times that at 1 ms"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the order within a round")
+    parser.add_argument("--json", action="store_true", help="the document on standard output")
+    parser.add_argument(
+        "--save", action="store_true", help="write results.json, the page's table and the chart"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""The pass that counts: what is lost, doubled, damaged and overtaken on the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from emulator.calibration.counts import (
+    UNNOTICED_CORRUPTION,
+    corrupted_part,
+    duplicated_part,
+    inflation,
+    lost_part,
+    mean_burst,
+    p_value,
+    p_value_between,
+)
+from emulator.calibration.pairs import Pair, batches, slices
+from emulator.calibration.tolerance import Tolerance
+from emulator.lab import Lab
+from emulator.stream import Delivery, Stream
+from topologies.resolve import Impairment, Plan
+
+Tell = Callable[[float], None]
+
+_STEP_S = 0.0002  # between two datagrams of the whole lab
+_FEW = 100  # show whether order is kept
+_TOGETHER = 10  # so that a flow's packets follow each other more closely than their jitter
+_BURSTS_OFF = 0.25  # of the mean length, allowed beyond what chance allows
+_LATE_S = 0.15
+
+
+def delivery_pass(
+    lab: Lab, stream: Stream, requested: Plan, pairs: Sequence[Pair], samples: int, tell: Tell
+) -> dict[Pair, Delivery]:
+    """Send one flow of packets a pair, close together, with every impairment in force.
+
+    ``samples`` of them where loss, duplication, corruption or overtaking are asked for, few where
+    only the order is looked at.
+    """
+    many = [pair for pair in pairs if is_counted(requested.path(*pair))]
+    few = [pair for pair in pairs if pair not in set(many)]
+    # Bursts are runs of a link's packets, so each link has to be a pair's own.
+    rounds = [(batch, samples) for batch in batches(requested, many, at_most=_TOGETHER)]
+    rounds += [(batch, _FEW) for batch in slices(few, _TOGETHER)]
+    found: dict[Pair, Delivery] = {}
+    for number, (batch, count) in enumerate(rounds):
+        tell(number / len(rounds))
+        longest_ns = max(sum(step.range_ns[1] for step in lab.plan.path(*pair)) for pair in batch)
+        patience_s = 1.2 * longest_ns / 1e9 + _LATE_S
+        found |= stream.send(batch, count, _STEP_S * len(batch), patience_s)
+    tell(1.0)
+    return found
+
+
+def is_counted(steps: Sequence[Impairment]) -> bool:
+    """Return whether a path is asked to deliver other packets than those that were sent."""
+    return any(
+        step.loss_probability or step.duplicate or step.corrupt or step.overtake for step in steps
+    )
+
+
+def delivery_figures(
+    steps: Sequence[Impairment], delivery: Delivery, bare_ms: float
+) -> dict[str, Any]:
+    """Return what was asked for and what was counted, one way."""
+    bursts = delivery.bursts
+    overtake = max((step.overtake for step in steps), default=0.0)
+    return {
+        "sent": delivery.sent,
+        "lost": delivery.lost,
+        "duplicated": delivery.duplicated,
+        "damaged": delivery.damaged,
+        "overtaken": delivery.overtaken,
+        "undelayed": _undelayed(steps, delivery, bare_ms) if overtake else 0,
+        "mean_burst": float(bursts.mean()) if bursts.size else None,
+        "requested": {
+            "loss": lost_part(steps),
+            "duplicate": duplicated_part(steps),
+            "corrupt": corrupted_part(steps),
+            "overtake": overtake,
+            "mean_burst": _requested_burst(steps),
+        },
+    }
+
+
+def delivery_faults(
+    steps: Sequence[Impairment], found: dict[str, Any], bursts: int, tolerance: Tolerance
+) -> list[str]:
+    """Return what is wrong, in words. ``bursts``: how many runs of lost packets were seen."""
+    asked, sent, alpha = found["requested"], found["sent"], tolerance.alpha
+    faults = []
+    raised = inflation(steps)
+    for kind, part, word in (
+        ("lost", asked["loss"], "lost"),
+        ("duplicated", asked["duplicate"] * (1 - asked["loss"]), "duplicated"),
+    ):
+        count = found[kind]
+        if kind == "lost" and asked["corrupt"]:
+            continue  # a bit flipped in a header is a packet lost: judged together below
+        expected = p_value(count, sent, part, raised if kind == "lost" else 1.0)
+        if expected < alpha:
+            faults.append(f"{count} of {sent} packets {word}, asked for {_percent(part)}")
+    if asked["corrupt"]:
+        spoilt = found["lost"] + found["damaged"]
+        whole = 1 - asked["loss"]
+        least, most = (
+            1 - whole * (1 - asked["corrupt"] * noticed)
+            for noticed in (1 - UNNOTICED_CORRUPTION, 1)
+        )
+        if p_value_between(spoilt, sent, least, most) < alpha or not found["damaged"]:
+            faults.append(
+                f"{found['damaged']} of {sent} packets damaged and {found['lost']} lost, "
+                f"asked for {_percent(asked['corrupt'])} corrupted, {_percent(asked['loss'])} lost"
+            )
+    elif found["damaged"]:
+        faults.append(f"{found['damaged']} of {sent} packets damaged, none asked for")
+    if asked["overtake"] and p_value(found["undelayed"], sent, asked["overtake"]) < alpha:
+        faults.append(
+            f"{found['undelayed']} of {sent} packets sent ahead without delay, "
+            f"asked for {_percent(asked['overtake'])}"
+        )
+    faults += _burst_faults(found, bursts)
+    return faults + _order_faults(steps, found)
+
+
+def _burst_faults(found: dict[str, Any], bursts: int) -> list[str]:
+    requested, mean = found["requested"]["mean_burst"], found["mean_burst"]
+    if requested is None or bursts < 10:
+        return []  # too few to tell
+    # Lengths of bursts are about geometric: their deviation is below their mean.
+    allowed = requested * (_BURSTS_OFF + 4 / np.sqrt(bursts))
+    if abs(mean - requested) <= allowed:
+        return []
+    return [
+        f"losses come in bursts of {mean:.2f} packets on average, asked for {requested:.2f} "
+        f"(allowed: off by {allowed:.2f})"
+    ]
+
+
+def _order_faults(steps: Sequence[Impairment], found: dict[str, Any]) -> list[str]:
+    may = any((step.reorder and step.jitter_ns) or step.overtake for step in steps)
+    if found["overtaken"] and not may:
+        return [f"{found['overtaken']} packets of one flow overtaken, no reordering asked for"]
+    return []
+
+
+def _requested_burst(steps: Sequence[Impairment]) -> float | None:
+    """Return the mean length of bursts where one step loses packets, and does so in bursts."""
+    lossy = [step for step in steps if step.loss_probability]
+    if len(lossy) != 1 or lossy[0].bursts is None:
+        return None
+    length = mean_burst(lossy[0].bursts)
+    return length if np.isfinite(length) else None
+
+
+def _undelayed(steps: Sequence[Impairment], delivery: Delivery, bare_ms: float) -> int:
+    """Return how many packets took less than half of the shortest delay that is asked for."""
+    through = [step for step in steps if not step.overtake]
+    shortest_ns = min(step.range_ns[0] for step in steps if step.overtake) / 2
+    rest_ns = sum(step.range_ns[0] for step in through)
+    return int((delivery.delays_ns < rest_ns + bare_ms * 1e6 + shortest_ns).sum())
+
+
+def _percent(part: float) -> str:
+    return "none" if part == 0 else f"{part * 100:.3g} %"

@@ -1,0 +1,140 @@
+"""The other end: finds this user's running labs and asks one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from emulator.control import address
+from emulator.control.lines import Lines
+from topologies.errors import MachineError, RunFailed, UserError, WanlatError
+from topologies.wording import did_you_mean, listing, show
+
+_PATIENCE_S = 10.0  # a lab that builds 1,000 nodes' worth of counters answers within this
+_GREETING_S = 2.0
+_ERRORS: dict[int, type[WanlatError]] = {1: RunFailed, 2: UserError, 3: MachineError}
+
+
+class LabClient:
+    """A connection to one running lab. Raises what the lab raised, or MachineError."""
+
+    def __init__(self, pid: int, *, timeout_s: float = _PATIENCE_S) -> None:
+        self.pid = pid
+        try:
+            self._lines = Lines(address.connect(pid, timeout_s))
+        except OSError as error:
+            raise MachineError(
+                f"The lab of process {pid} cannot be reached: {error.strerror or error}."
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._lines.close()
+
+    def ask(self, operation: str, **request: Any) -> dict[str, Any]:
+        """Return the lab's answer."""
+        return self._exchange({"op": operation, **request}, ())
+
+    def spawn(self, node: str, argv: Sequence[str], fds: tuple[int, int, int]) -> None:
+        """Start a program on a node, with these streams, this environment and directory.
+
+        It lives as long as this connection; ``wait`` returns its exit code.
+        """
+        request = {
+            "op": "exec",
+            "node": node,
+            "argv": list(argv),
+            "env": dict(os.environ),
+            "cwd": str(Path.cwd()),
+        }
+        try:
+            self._lines.send(request, fds)
+        except ConnectionError as error:
+            raise self._gone(error) from error
+        self._lines.socket.settimeout(None)
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Return the exit code of what ``spawn`` started. Raises TimeoutError."""
+        self._lines.socket.settimeout(timeout_s)
+        return int(self._take()["exit_code"])
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to what ``spawn`` started."""
+        try:
+            self._lines.send({"signal": int(number)})
+        except ConnectionError as error:
+            raise self._gone(error) from error
+
+    def _exchange(self, request: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
+        try:
+            self._lines.send(request, fds)
+            return self._take()
+        except TimeoutError as error:
+            raise MachineError(
+                f"The lab of process {self.pid} gives no answer; is it stopped?"
+            ) from error
+        except ConnectionError as error:
+            raise self._gone(error) from error
+
+    def _take(self) -> dict[str, Any]:
+        try:
+            answer = self._lines.receive()
+        except ConnectionError as error:
+            raise self._gone(error) from error
+        if answer is None:
+            raise MachineError(f"The lab of process {self.pid} has ended.")
+        if not answer.pop("ok", False):
+            raise _ERRORS.get(answer.get("exit_code", 3), MachineError)(answer.get("error"))
+        return answer
+
+    def _gone(self, error: Exception) -> MachineError:
+        return MachineError(f"The lab of process {self.pid} has ended ({error}).")
+
+
+def labs() -> list[dict[str, Any]]:
+    """Return what every running lab of this user says of itself.
+
+    One that gives no answer has a ``pid`` and an ``error`` only.
+    """
+    found = []
+    for pid in address.listening():
+        try:
+            with LabClient(pid, timeout_s=_GREETING_S) as client:
+                found.append(client.ask("hello"))
+        except MachineError as error:
+            if pid in address.listening():  # else it has ended meanwhile
+                found.append({"pid": pid, "error": str(error)})
+    return found
+
+
+def find(wanted: str | None) -> LabClient:
+    """Return a connection to the lab of that name or process id; None: to the only one.
+
+    Raises UserError when there is none, or more than one.
+    """
+    running = labs()
+    if not running:
+        raise UserError("No lab is running. `wanlat lab up TOPOLOGY` starts one.")
+    fitting = [
+        lab for lab in running if wanted is None or wanted in (lab.get("name"), str(lab["pid"]))
+    ]
+    shown = listing(f"{lab.get('name', '(no answer)')} (process {lab['pid']})" for lab in running)
+    if not fitting:
+        names = [str(lab["name"]) for lab in running if "name" in lab]
+        raise UserError(
+            f"No running lab is named {show(wanted)}{did_you_mean(str(wanted), names)}; "
+            f"running: {shown}."
+        )
+    if len(fitting) > 1:
+        raise UserError(
+            f"More than one lab is running: {shown}. Say which with --lab NAME or its process id."
+        )
+    return LabClient(fitting[0]["pid"])

@@ -1,0 +1,270 @@
+"""What the links of a running lab do to packets, and changing it in place."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from emulator.backends import Counters
+from emulator.changes import Change, Settings, mistakes
+from emulator.journal import Entry, Journal
+from emulator.links import Direction, requested
+from emulator.sandboxed import Sandboxed
+from emulator.stack import Stack
+from emulator.targets import Target, Targets
+from topologies.errors import UserError, WanlatError
+from topologies.resolve import Impairment, Plan
+from topologies.wording import listing
+
+_BY_HAND = "by hand"  # whose cuts `heal` and another `cut` without a holder are about
+
+What = Impairment | Settings
+"""What a direction gets: an impairment in place of its own, or some settings on top of it."""
+
+
+class Impairments(Sandboxed):
+    """The part of a lab that changes its links. Every method may be called from any thread.
+
+    Packets that are on their way keep the instant at which they are due. All directions of one
+    call change at one instant (``wire``) or one right after the other (``netem``). Every change
+    returns its instant of effect, CLOCK_MONOTONIC in ns, and is in ``journal``.
+    """
+
+    def __init__(self, plan: Plan, journal: Path | None) -> None:
+        Sandboxed.__init__(self, plan)
+        self.targets = Targets(plan)
+        self._requested = requested(plan)
+        self._in_force = dict(self._requested)
+        self._stacks = {each: Stack(value) for each, value in self._requested.items()}
+        self._unsure: set[Direction] = set()
+        self._changing = threading.RLock()  # a listener of the journal may look
+        self.journal = Journal(self._requested, journal)
+
+    @property
+    def impairments(self) -> dict[Direction, Impairment]:
+        """Return what is in force on every direction of every link."""
+        with self._changing:
+            return dict(self._in_force)
+
+    @property
+    def requested(self) -> dict[Direction, Impairment]:
+        """Return what the topology asks of every direction."""
+        return dict(self._requested)
+
+    @property
+    def cut_off(self) -> frozenset[Direction]:
+        """Return the directions that are cut."""
+        with self._changing:
+            return frozenset(each for each, stack in self._stacks.items() if stack.is_cut)
+
+    def change(
+        self,
+        target: Target | Mapping[Any, What],
+        to: Impairment | None = None,
+        /,
+        *,
+        origin: str = "api",
+        **settings: Any,
+    ) -> int:
+        """Change links, until something else is asked of them.
+
+        ``lab.change("dc1/dc2", delay="200ms", loss="5%")`` changes that and leaves the rest;
+        ``lab.change("dc1:dc2", Impairment(...))`` replaces all of it. A mapping from targets to
+        either changes several, at one instant. Targets are named as `emulator.targets` says,
+        settings as `emulator.changes` does.
+
+        Raises UserError for what is not there or does not fit together, MachineError for what
+        the backend cannot do; nothing has changed then.
+        """
+        changes = self._changes(target, to, settings)
+        return self._apply(
+            lambda: {each: self._stacks[each].changed(one) for each, one in changes.items()}, origin
+        )
+
+    def changed(
+        self,
+        target: Target | Mapping[Any, What],
+        to: Impairment | None = None,
+        /,
+        *,
+        origin: str = "api",
+        **settings: Any,
+    ) -> Hold:
+        """Return a change that lasts for a ``with`` block, or from its ``begin`` to its ``end``.
+
+        When it ends, what it did is taken away, and what others did in the meantime stays.
+        """
+        holder, changes = object(), self._changes(target, to, settings)
+        return Hold(
+            self,
+            begin=lambda: self._apply(
+                lambda: {
+                    each: self._stacks[each].held(one, holder) for each, one in changes.items()
+                },
+                origin,
+            ),
+            end=lambda: self._release(changes, holder, origin),
+        )
+
+    def cut(self, target: Target, *, origin: str = "api") -> int:
+        """Let nothing through, whatever else is asked for, until it is healed."""
+        directions = self.targets.directions(target)
+        return self._apply(
+            lambda: {each: self._stacks[each].cut(_BY_HAND) for each in directions}, origin
+        )
+
+    def cutting(self, target: Target, *, origin: str = "api") -> Hold:
+        """Return a cut that lasts for a ``with`` block, or from its ``begin`` to its ``end``."""
+        holder, directions = object(), self.targets.directions(target)
+        return Hold(
+            self,
+            begin=lambda: self._apply(
+                lambda: {each: self._stacks[each].cut(holder) for each in directions}, origin
+            ),
+            end=lambda: self._release(directions, holder, origin),
+        )
+
+    def heal(self, target: Target = "all", *, origin: str = "api") -> int:
+        """End every cut; whatever else was changed stays."""
+        directions = self.targets.directions(target)
+        return self._apply(
+            lambda: {each: self._stacks[each].healed() for each in directions}, origin
+        )
+
+    def restore(self, target: Target = "all", *, origin: str = "api") -> int:
+        """Return to what the topology says; cuts and changes that are held end as well."""
+        directions = self.targets.directions(target)
+        return self._apply(
+            lambda: {each: Stack(self._requested[each]) for each in directions}, origin
+        )
+
+    def counters(self) -> dict[Direction, Counters]:
+        """Return the backend's counters of every impaired direction."""
+        value: dict[Direction, Counters] = self._ask("counters")[0]
+        return value
+
+    def _changes(
+        self, target: Target | Mapping[Any, What], to: Impairment | None, settings: Settings
+    ) -> dict[Direction, Change]:
+        if isinstance(target, Mapping):
+            if to is not None or settings:
+                raise UserError("A mapping says itself what each target gets; give nothing else.")
+            if not target:
+                raise UserError("Nothing is said to be changed: the mapping is empty.")
+            changes: dict[Direction, Change] = {}
+            for each, what in target.items():
+                for direction, change in self._of_one(each, what).items():
+                    changes[direction] = (
+                        changes[direction].then(change) if direction in changes else change
+                    )
+            return changes
+        if to is not None and settings:
+            raise UserError("Give an impairment to replace all, or settings to change some.")
+        return self._of_one(target, to if to is not None else settings)
+
+    def _of_one(self, target: Target, what: What) -> dict[Direction, Change]:
+        directions = self.targets.directions(target)
+        if isinstance(what, Impairment):
+            change = Change.to(what)
+        else:
+            named = set(directions)
+            both_ways = all(each.opposite in named for each in directions)
+            change = Change.of(what, both_ways=both_ways)
+        return dict.fromkeys(directions, change)
+
+    def _release(self, directions: Iterable[Direction], holder: Hashable, origin: str) -> int:
+        return self._apply(
+            lambda: {each: self._stacks[each].without(holder) for each in directions},
+            origin,
+        )
+
+    def _apply(self, stacks: Callable[[], Mapping[Direction, Stack]], origin: str) -> int:
+        """Have stacks of directions take the place of what they are; return the instant."""
+        with self._changing:
+            wanted = stacks()
+            after = {each: stack.top for each, stack in wanted.items()}
+            changes = {
+                each: value
+                for each, value in after.items()
+                if value != self._in_force[each] or each in self._unsure
+            }
+            _check(changes)
+            instant = self._change(changes) if changes else time.monotonic_ns()
+            entries = [
+                Entry(instant, each, self._in_force[each], value, origin)
+                for each, value in changes.items()
+            ]
+            self._stacks.update(wanted)
+            self._in_force.update(changes)
+            self.journal.record(entries)
+            return instant
+
+    def _change(self, changes: dict[Direction, Impairment]) -> int:
+        try:
+            instant: int = self._ask("change", changes)[0]
+        except WanlatError:
+            raise
+        except BaseException:
+            self._unsure.update(changes)  # interrupted: it may have happened or not
+            raise
+        self._unsure.difference_update(changes)
+        return instant
+
+
+class Hold:
+    """A change that somebody holds. A context manager; safe to end twice."""
+
+    def __init__(
+        self, lab: Impairments, *, begin: Callable[[], int], end: Callable[[], int]
+    ) -> None:
+        self.begun_ns: int | None = None
+        self.ended_ns: int | None = None
+        self._lab = lab
+        self._begin = begin
+        self._end = end
+
+    def begin(self) -> int:
+        """Let it take effect; return the instant. It begins once."""
+        if self.begun_ns is not None:
+            raise UserError("This change has begun before; make another one.")
+        self.begun_ns = self._begin()
+        return self.begun_ns
+
+    def end(self) -> int:
+        """Take it away; return the instant at which that was in force."""
+        if self.ended_ns is None:
+            self.ended_ns = self._end()
+        return self.ended_ns
+
+    def __enter__(self) -> Self:
+        try:
+            self.begin()
+        except KeyboardInterrupt:
+            with contextlib.suppress(WanlatError):
+                self.end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.end()
+        except WanlatError:
+            if error is None or not self._lab.fate:  # the end of the lab is told already
+                raise
+
+
+def _check(changes: Mapping[Direction, Impairment]) -> None:
+    for direction, impairment in changes.items():
+        wrong = mistakes(impairment)
+        if wrong:
+            raise UserError(f"The link {direction} cannot be changed so: {listing(wrong)}.")

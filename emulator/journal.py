@@ -1,0 +1,145 @@
+"""Every change of a lab's links, with the instant from which it was in force."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, overload
+
+from emulator.impairment_words import figures
+from emulator.links import Direction
+from topologies.errors import MachineError, UserError
+from topologies.resolve import Impairment
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One direction's change. ``t_ns`` is on CLOCK_MONOTONIC: a packet that arrives at the link
+    at that instant or later meets ``after``, an earlier one ``before``.
+
+    Entries of one request have one instant on ``wire``. ``origin`` says who asked.
+    """
+
+    t_ns: int
+    direction: Direction
+    before: Impairment
+    after: Impairment
+    origin: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; impairments without what has its default."""
+        return {
+            "t_ns": self.t_ns,
+            "link": self.direction.kind,
+            "from": self.direction.source,
+            "to": self.direction.target,
+            "before": figures(self.before),
+            "after": figures(self.after),
+            "origin": self.origin,
+        }
+
+
+class Journal(Sequence[Entry]):
+    """The entries of a lab in the order of effect, and as lines of a file while they come.
+
+    Safe to read from any thread. A path is opened at once, to append to; raises UserError when
+    that fails.
+    """
+
+    def __init__(self, requested: Mapping[Direction, Impairment], path: Path | None) -> None:
+        self._requested = dict(requested)
+        self._entries: list[Entry] = []
+        self._of: dict[Direction, list[Entry]] = {}
+        self._listeners: list[Callable[[Entry], None]] = []
+        self._lock = threading.Lock()
+        self._file = _open(path) if path is not None else None
+
+    def begin(self, t_ns: int, topology: str, backend: str) -> None:
+        """Write the first line of a lab: what was in force from its beginning on."""
+        if self._file is None:
+            return
+        self._write(
+            {
+                "t_ns": t_ns,
+                "lab": topology,
+                "backend": backend,
+                "clock": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "in_force": [
+                    {"link": each.kind, "from": each.source, "to": each.target, **figures(value)}
+                    for each, value in self._requested.items()
+                    if not value.is_noop
+                ],
+            }
+        )
+
+    def record(self, entries: Sequence[Entry]) -> None:
+        """Take in the entries of one request, and tell whoever listens.
+
+        Raises MachineError when the file cannot be written; they are in the journal all the same.
+        """
+        with self._lock:
+            self._entries += entries
+            for entry in entries:
+                self._of.setdefault(entry.direction, []).append(entry)
+            listeners = tuple(self._listeners)
+        for entry in entries:
+            for listener in listeners:
+                listener(entry)
+        self._write(*(entry.to_dict() for entry in entries))
+
+    def listen(self, listener: Callable[[Entry], None]) -> None:
+        """Have ``listener`` called with every entry from now on, in the thread of the change."""
+        with self._lock:
+            self._listeners.append(listener)
+
+    def at(self, direction: Direction, t_ns: int) -> Impairment:
+        """Return what a packet met that arrived at a direction at that instant."""
+        with self._lock:
+            entries = self._of.get(direction, [])
+            place = bisect.bisect_right(entries, t_ns, key=lambda entry: entry.t_ns)
+        return entries[place - 1].after if place else self._requested[direction]
+
+    def close(self) -> None:
+        """Close the file. What has been recorded can still be read."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
+        return self._entries[place]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries[:])
+
+    def _write(self, *lines: Mapping[str, Any]) -> None:
+        if self._file is None or not lines:
+            return
+        try:
+            self._file.write("".join(json.dumps(line) + "\n" for line in lines))
+            self._file.flush()
+        except OSError as error:
+            name = self._file.name
+            self.close()
+            raise MachineError(
+                f"The change is in force, but the journal {name} could not be written: "
+                f"{error.strerror}. The lab goes on without the file."
+            ) from error
+
+
+def _open(path: Path) -> IO[str]:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"The journal cannot be written to {path}: {error.strerror}.") from error

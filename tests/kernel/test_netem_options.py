@@ -1,0 +1,172 @@
+"""What is sent to sch_netem is what it then has: read back by netlink, and by tc."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from emulator.backends import netem_parameters
+from emulator.lab import Lab
+from emulator.links import wan
+from tests.emulator.plans import mesh, ms
+from tests.kernel import packets
+from topologies.resolve import GilbertElliott, Impairment
+
+
+def shown(lab: Lab, namespace: str = "site.dc1") -> dict[str, Any]:
+    """Return what tc says of the netem of a router of a lab of two sites."""
+    command = ["ip", "netns", "exec", namespace, "tc", "-j", "qdisc", "show"]
+    (netem,) = [q for q in json.loads(lab.run("n1", command).stdout) if q["kind"] == "netem"]
+    options: dict[str, Any] = netem["options"]
+    return options
+
+
+def tc(lab: Lab, arguments: str, namespace: str = "site.dc1") -> None:
+    """Have tc change the netem of a router, past the emulator."""
+    (name,) = [
+        each["ifname"]
+        for each in json.loads(
+            lab.run("n1", ["ip", "netns", "exec", namespace, "ip", "-j", "link"]).stdout
+        )
+        if each["ifname"].startswith("w")
+    ]
+    command = f"ip netns exec {namespace} tc qdisc change dev {name} root netem {arguments}"
+    done = lab.run("n1", command.split())
+    assert done.returncode == 0, done.stderr
+
+
+PROBABILITY = 1e-6  # tc prints no more digits
+
+
+@pytest.fixture(scope="module")
+def lab() -> Any:
+    with Lab(mesh(2, wan=ms(1)), backend="netem") as made:
+        yield made
+
+
+def put(lab: Lab, asked: Impairment) -> dict[str, Any]:
+    lab.change({wan("dc1", "dc2"): asked})
+    return shown(lab)
+
+
+def test_tc_shows_delay_and_jitter(lab: Lab) -> None:
+    # tc prints six digits; nanoseconds are read back by netlink, below.
+    delay = put(lab, Impairment(50_012_300, 10_045_600))["delay"]
+    assert delay == {"delay": 0.0500123, "jitter": 0.0100456, "correlation": 0}
+
+
+def test_tc_shows_a_delay_beyond_32_bits(lab: Lab) -> None:
+    delay = put(lab, Impairment(1_800_000_000_000, 2_000_000_000))["delay"]
+    assert (delay["delay"], delay["jitter"]) == (1800, 2)
+
+
+def test_tc_shows_loss_duplication_and_corruption(lab: Lab) -> None:
+    options = put(lab, ms(5, loss=0.01, corrupt=0.02))
+    assert options["loss-random"]["loss"] == pytest.approx(0.01, abs=PROBABILITY)
+    assert options["corrupt"]["corrupt"] == pytest.approx(0.02, abs=PROBABILITY)
+    options = put(lab, ms(5, duplicate=0.03))
+    assert options["duplicate"]["duplicate"] == pytest.approx(0.03, abs=PROBABILITY)
+    assert "loss-random" not in options and "corrupt" not in options
+
+
+def test_tc_shows_loss_in_bursts(lab: Lab) -> None:
+    chain = put(lab, ms(5, bursts=GilbertElliott(0.01, 0.3, 0.2, 0.999)))["loss-gemodel"]
+    assert [chain[each] for each in ("p", "r", "1-h", "1-k")] == pytest.approx(
+        [0.01, 0.3, 0.8, 0.001], abs=PROBABILITY
+    )
+    assert "loss-gemodel" not in put(lab, ms(5))
+
+
+def test_tc_shows_overtaking(lab: Lab) -> None:
+    options = put(lab, ms(5, overtake=0.25))
+    assert options["reorder"]["reorder"] == pytest.approx(0.25, abs=PROBABILITY)
+    assert options["gap"] == 1
+    assert "reorder" not in put(lab, ms(5))
+
+
+@pytest.mark.parametrize("rate_bps", [8_000, 80_000_000, 40_000_000_000])
+def test_tc_shows_the_rate_and_the_limit(lab: Lab, rate_bps: int) -> None:
+    asked = ms(50, rate_bps=rate_bps)
+    options = put(lab, asked)
+    assert options["rate"]["rate"] == rate_bps // 8
+    assert options["limit"] == netem_parameters.queue_limit(asked)
+
+
+def test_random_parameters_come_back_from_the_kernel_as_they_were_sent() -> None:
+    """With a seed, and in one order: what one leaves behind would show in the next."""
+    from emulator.backends import traffic_control
+    from emulator.backends.netem_options import NetemOptions
+    from emulator.backends.traffic_control import TrafficControl
+
+    draw = random.Random(4)
+
+    def word() -> int:
+        return draw.choice([0, 1, draw.getrandbits(32), 2**32 - 1])
+
+    control = TrafficControl()
+    what = "loopback"
+    control.send([traffic_control.add(1, "netem", NetemOptions().encode(), what)])
+    try:
+        for _ in range(2000):
+            sent = NetemOptions(
+                latency_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(50)]),
+                jitter_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(31)]),
+                table=draw.choice([b"", draw.randbytes(2 * draw.randint(1, 16384))]),
+                limit=draw.getrandbits(31),
+                loss=word(),
+                bursts=draw.choice([None, (word(), word(), word(), word())]),
+                gap=draw.choice([0, 1]),
+                reorder=word(),
+                duplicate=word(),
+                corrupt=word(),
+                rate_bytes=draw.choice([0, draw.getrandbits(32), draw.getrandbits(60)]),
+                corr=(word(), word(), word()),
+                seed=draw.getrandbits(64),
+            )
+            (_, answer) = control.send(
+                [
+                    traffic_control.change(1, "netem", sent.encode(), what),
+                    traffic_control.look(1, what),
+                ]
+            )
+            assert answer is not None
+            back = NetemOptions.decode(traffic_control.options(answer))
+            # The kernel shows no table, and before 6.6 it has no seed.
+            expected = replace(sent, table=b"", seed=sent.seed if back.seed is not None else None)
+            assert back == expected
+    finally:
+        control.send([traffic_control.remove(1, what)])
+        control.close()
+
+
+def test_a_refusal_names_the_link_and_the_kernels_reason() -> None:
+    from emulator.backends import traffic_control
+    from emulator.backends.traffic_control import Refused, TrafficControl
+
+    control = TrafficControl()
+    with pytest.raises(Refused, match="qdisc") as caught:
+        control.send([traffic_control.add(1, "nonsense", b"", "dc1->dc2")])
+    control.close()
+    assert caught.value.what == "dc1->dc2"
+
+
+def lag_one(values: Any) -> float:
+    """Return the correlation of each value with the one before."""
+    import numpy as np
+
+    return float(np.corrcoef(values[:-1], values[1:])[0, 1])
+
+
+def test_netems_own_delay_correlation_has_no_effect() -> None:
+    """Why correlation is refused: asked for 90 % in tc's way, netem delivers none."""
+    with Lab(mesh(2, wan=ms(20, 5)), backend="netem") as lab:
+        tc(lab, "limit 1000 delay 20ms 5ms 90%")
+        assert shown(lab)["delay"]["correlation"] == pytest.approx(0.9, abs=1e-4)
+        # As far apart as the jitter: no packet waits for the one before.
+        passage = packets.send(lab, "n1", "n2", 300, interval_s=0.011)
+    assert passage.lost == 0
+    assert abs(lag_one(passage.delays_in_order())) < 0.25
