@@ -57,6 +57,10 @@ def splice_interfaces(kind: str, link_index: int) -> tuple[str, str]:
 
 
 # Interface indexes, so that requests can name an interface before it exists. 1 is the loopback.
+#
+# The two ends of a veth pair never have the same index. Where they have, linkwatch_urgent_event()
+# (net/core/link_watch.c) takes the end for an interface without a peer, and its carrier may come
+# a second late: until then it drops whatever is sent, and a bridge does not forward to it.
 
 _WAN_INDEXES = 1 << 24  # above those of LAN links, of which there is one a node
 _BRIDGE_INDEXES = 1 << 25
@@ -66,17 +70,17 @@ NODE_INTERFACE_INDEX = 2
 
 def router_lan_index(node_index: int) -> int:
     """Return the index of the router's interface towards a node."""
-    return 2 + node_index
+    return 3 + node_index
 
 
-def router_wan_index(link_index: int) -> int:
-    """Return the index, in both routers' namespaces, of the interface on a WAN link."""
-    return _WAN_INDEXES + link_index
+def router_wan_index(link_index: int, side: str) -> int:
+    """Return the index, in the router of side a or b, of the interface on a WAN link."""
+    return _WAN_INDEXES + 2 * link_index + (side == "b")
 
 
 def splice_indexes(kind: str, link_index: int) -> tuple[int, int]:
     """Return the indexes of the two ends of a spliced link in the core namespace."""
-    first = (_WAN_INDEXES if kind == "wan" else 2) + 2 * link_index
+    first = (_WAN_INDEXES + 1 if kind == "wan" else 3) + 2 * link_index
     return first, first + 1
 
 

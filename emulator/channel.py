@@ -75,6 +75,11 @@ class Channel:
         """Close this process's copy only; another process goes on using this end."""
         self._socket.close()
 
+    def finish(self) -> None:
+        """Say that nothing more will be sent; the other end sees the end of the stream."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+
     def close(self) -> None:
         """Close this end; the other end sees the end of the stream."""
         with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -108,7 +109,8 @@ class Journal(Sequence[Entry]):
         """Close the file. What has been recorded can still be read."""
         file, self._file = self._file, None
         if file is not None:
-            file.close()
+            with contextlib.suppress(OSError):  # a full disk has been told
+                file.close()
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -6,7 +6,9 @@ Each is pinned by a mount under /run/netns and opened from there when it is need
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,8 @@ from emulator import rtnetlink, syscalls
 from emulator.rtnetlink import Request
 from emulator.sandbox import NAMESPACE_DIRECTORY
 from topologies.errors import MachineError
+
+_OPERATING_S = 30.0
 
 CORE = "core"  # the sandbox's first namespace: splices and the wire process live there
 
@@ -64,9 +68,10 @@ class Namespaces:
         try:
             syscalls.unshare(syscalls.CLONE_NEWNET)
         except OSError as error:
+            hint = " Other labs count too: see user.max_net_namespaces."
             raise MachineError(
                 f"The kernel refused the network namespace {name}, after {len(self._names)} of "
-                f"this lab: {error}."
+                f"this lab: {error}.{hint if error.errno == errno.ENOSPC else ''}"
             ) from error
         try:
             _set_sysctls(_EVERY_NAMESPACE | _ROUTER if router else _EVERY_NAMESPACE)
@@ -109,6 +114,22 @@ class Namespaces:
         if requests:
             with self.entered(name):
                 _send(name, requests)
+
+    def await_operating(self, name: str, indexes: Sequence[int]) -> None:
+        """Wait until interfaces of a namespace can send. Raises MachineError.
+
+        An interface that came up before its peer drops what it is given until the kernel has
+        taken note of the peer, which may be a second later (net/core/link_watch.c).
+        """
+        with self.entered(name), rtnetlink.Socket() as netlink:
+            give_up = time.monotonic() + _OPERATING_S
+            while not netlink.are_operating(indexes):
+                if time.monotonic() > give_up:
+                    raise MachineError(
+                        f"The interfaces of the lab's namespace {name} did not come into "
+                        f"operation within {_OPERATING_S:.0f} s."
+                    )
+                time.sleep(0.005)
 
     @contextmanager
     def netlink(self, name: str) -> Iterator[Any]:

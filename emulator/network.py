@@ -110,6 +110,8 @@ class Network:
             # After the pairs of all routers: a cabled WAN link is made from one of its ends.
             self.namespaces.send(router_namespace(site.name), list(self._router_requests(site)))
         self.namespaces.send(CORE, list(self._core_requests()))
+        for namespace, indexes in self._near_ends().items():
+            self.namespaces.await_operating(namespace, indexes)
 
     def is_spliced(self, link: Link) -> bool:
         """Tell whether a link passes through the core namespace."""
@@ -139,7 +141,7 @@ class Network:
             End(
                 router_namespace(site),
                 addressing.router_wan_interface(link.index),
-                addressing.router_wan_index(link.index),
+                addressing.router_wan_index(link.index, side),
                 addressing.router_wan_mac(link.index, side),
             )
             for site, side in ((link.a, "a"), (link.b, "b"))
@@ -219,6 +221,15 @@ class Network:
             yield rtnetlink.link_up(*interface)
             yield rtnetlink.neighbour(*interface, other.router_address, there.mac)
             yield rtnetlink.route(*interface, other.subnet, other.router_address)
+
+    def _near_ends(self) -> dict[str, list[int]]:
+        """Return the indexes, by namespace, of the interfaces that came up before their peers."""
+        found: dict[str, list[int]] = {}
+        for link in self.links:
+            a, b = self.ends(link)
+            for end in (a, b) if self.is_spliced(link) else (a,):
+                found.setdefault(end.namespace, []).append(end.index)
+        return found
 
     def _core_requests(self) -> Iterator[Request]:
         for link in self.links:

@@ -20,6 +20,7 @@ from emulator.process import Process
 from topologies.errors import MachineError
 
 _START_TIMEOUT_S = 60.0
+_GUARD_PROGRAM = "from emulator.sandbox import main; main()"
 
 
 class Owner:
@@ -56,20 +57,21 @@ class Owner:
 
     def close(self) -> None:
         """End the sandbox and everything in it. Returns once the kernel has. Safe to repeat."""
-        self._cut_lifeline()
+        self._let_go()
         self._guard.wait()
         self._channel.close()
 
     def abort(self, why: str) -> None:
         """End everything at once, from any thread; whoever waits for any of it is told why."""
         self.fate = self.fate or why
-        self._cut_lifeline()
+        self._let_go()
 
-    def _cut_lifeline(self) -> None:
+    def _let_go(self) -> None:
         with self._lock:
             lifeline, self._lifeline = self._lifeline, None
         if lifeline is not None:
-            os.close(lifeline)
+            self._channel.finish()  # the supervisor ends the lab in good order,
+            os.close(lifeline)  # and the guard sees that it does
 
     def ask(
         self, operation: str, *arguments: Any, fds: tuple[int, ...] = ()
@@ -163,7 +165,9 @@ def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subpro
         arguments.append(str(disk))
     search_path = os.pathsep.join([str(CHECKOUT), *filter(None, sys.path)])
     return subprocess.Popen(
-        [sys.executable, "-m", "emulator.sandbox", *arguments],
+        # All that it imports is named by PYTHONPATH: not the directory it starts in (-P), and
+        # no time is spent on what else the environment has installed (-S).
+        [sys.executable, "-P", "-S", "-c", _GUARD_PROGRAM, *arguments],
         pass_fds=(channel_fd, lifeline_fd),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

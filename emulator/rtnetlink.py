@@ -24,10 +24,13 @@ _SOL_NETLINK = 270
 _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 10, 11
 _ERROR_TEXT = 1  # NLMSGERR_ATTR_MSG
 
+_GET_LINK = 18
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE, _NEW_NEIGHBOUR = 16, 20, 24, 28
 NEW_QDISC, DEL_QDISC = 36, 37
 
 _UP = 0x1  # IFF_UP
+_OPERATING = 6  # IF_OPER_UP, RFC 2863
+_SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS
 _PERMANENT = 0x80  # NUD_PERMANENT
 _TABLE_MAIN, _PROTOCOL_STATIC = 254, 4
 _SCOPE_UNIVERSE, _SCOPE_LINK = 0, 253
@@ -245,6 +248,20 @@ class Socket:
             self._await(requests, sequence)
             start = sequence
 
+    def are_operating(self, indexes: Sequence[int]) -> bool:
+        """Tell whether interfaces can send: up, with their peers up, and the kernel aware of it.
+
+        From Linux 6.8 on, asking makes it aware (linkwatch_sync_dev() in rtnl_getlink()).
+        """
+        for index in indexes:
+            body = _LINK.pack(0, 0, index, 0, 0) + _number(29, _SKIP_STATISTICS)  # IFLA_EXT_MASK
+            self._socket.send(_HEADER.pack(16 + len(body), _GET_LINK, _REQUEST, index, 0) + body)
+            answer = self._socket.recv(1 << 16)
+            (kind,) = struct.unpack_from("=4xH", answer)
+            if kind != _NEW_LINK or _operating_state(answer) != _OPERATING:
+                return False
+        return True
+
     def _await(self, requests: Sequence[Request], last: int) -> None:
         refusal: Refusal | None = None
         while True:
@@ -267,6 +284,16 @@ class Socket:
                         raise refusal
                     return
                 offset += (length + 3) & ~3
+
+
+def _operating_state(answer: bytes) -> int:
+    offset = _HEADER.size + _LINK.size
+    while offset + _ATTRIBUTE.size <= len(answer):
+        length, kind = _ATTRIBUTE.unpack_from(answer, offset)
+        if kind == 16:  # IFLA_OPERSTATE
+            return answer[offset + _ATTRIBUTE.size]
+        offset += max(_ATTRIBUTE.size, (length + 3) & ~3)
+    return 0
 
 
 def _reason(message: bytes, flags: int) -> str:

@@ -19,22 +19,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
-import shutil
 import signal
 import socket
 import sys
-import traceback
-from pathlib import Path
 
 from emulator import syscalls
+from emulator.capacity import Limits, read_limits
 from emulator.channel import Channel, Closed
-from emulator.machine import explain_sandbox_failure
 
 LAB_DIRECTORY = "/run/wanlat"
 NAMESPACE_DIRECTORY = "/run/netns"  # where iproute2 looks, so that `ip netns exec` works inside
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# How long the supervisor may take to end a lab in good order. When the caller has been killed,
+# nobody is there to care for order, and what it left is to be gone within a second.
+_ORDERLY_S = 5.0
+_ORPHANED_S = 0.3
+_DISMANTLING_S = 30.0
 
 
 def _write(path: str, text: str) -> None:
@@ -46,7 +48,6 @@ def _enter_namespaces() -> None:
     uid, gid = os.geteuid(), os.getegid()
     syscalls.unshare(
         syscalls.CLONE_NEWUSER
-        | syscalls.CLONE_NEWNS
         | syscalls.CLONE_NEWPID
         | syscalls.CLONE_NEWNET
         | syscalls.CLONE_NEWUTS
@@ -57,6 +58,14 @@ def _enter_namespaces() -> None:
     _write("/proc/self/gid_map", f"0 {gid} 1")
 
 
+def _leave_guard() -> None:
+    """Enter the lab's own mount and network namespaces, in which the guard has no part.
+
+    What the guard shared would last as long as the guard, and it is to see the lab's end.
+    """
+    syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
+
+
 def _mount_private_directories() -> None:
     """Give PID 1 its own /proc and an empty /run; hide nothing else of the host's files."""
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
@@ -64,10 +73,10 @@ def _mount_private_directories() -> None:
     syscalls.mount("proc", "/proc", "proc", hardened | syscalls.MS_NOEXEC)
     syscalls.mount("tmpfs", "/run", "tmpfs", hardened, "mode=755")
     for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
-        Path(directory).mkdir()
+        os.mkdir(directory)  # noqa: PTH102 - pathlib takes longer to import than this to run
 
 
-def _supervise(channel: Channel, go_read: int, go_write: int) -> None:
+def _supervise(channel: Channel, limits: Limits, go_read: int, go_write: int) -> None:
     os.close(go_write)
     syscalls.die_with_parent(signal.SIGKILL)
     # The guard may have died before the line above took effect; then no byte comes.
@@ -79,34 +88,54 @@ def _supervise(channel: Channel, go_read: int, go_write: int) -> None:
         # An ignored signal stays ignored over exec(), and the lab's processes need theirs.
         signal.signal(interrupt, signal.SIG_DFL)
     try:
+        _leave_guard()
         _mount_private_directories()
         socket.sethostname("wanlat")
     except OSError as error:
-        channel.send(("refused", explain_sandbox_failure(error)))
+        channel.send(("refused", _explain(error)))
         return
     # Imported here: the guard itself needs none of it.
     from emulator.supervisor import Supervisor
 
-    Supervisor(channel).run()
+    Supervisor(channel, limits).run()
 
 
-def _guard(child: int, caller: int, lifeline: int, disk: Path | None) -> None:
+def _explain(error: OSError) -> str:
+    # Imported here: what a lab that comes up does not need costs it time.
+    from emulator.machine import explain_sandbox_failure
+
+    return explain_sandbox_failure(error)
+
+
+def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     """Wait until the supervisor or the caller ends, then see that nothing is left."""
+    # Imported while the supervisor is at work, for the end.
+    import shutil
+
+    from emulator.dismantling import wait_until_dismantled
+    from emulator.rtnetlink import Refusal
+
     child_fd = os.pidfd_open(child)
-    with contextlib.suppress(OSError):
-        select.select([child_fd, caller, lifeline], [], [])
+    ready = syscalls.wait_readable([child_fd, caller, lifeline])
+    if child_fd not in ready:
+        # The supervisor has seen the same end and lets go in good order.
+        ready = syscalls.wait_readable([child_fd, caller], _ORDERLY_S)
+        if ready == {caller}:
+            syscalls.wait_readable([child_fd], _ORPHANED_S)
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     # Returns once the kernel has ended every process of the lab's PID namespace.
     os.waitpid(child, 0)
     if disk is not None:
         shutil.rmtree(disk, ignore_errors=True)
+    with contextlib.suppress(OSError, Refusal):
+        wait_until_dismantled(_DISMANTLING_S)
 
 
 def main() -> None:
-    """Run the guard: ``python -m emulator.sandbox CHANNEL_FD LIFELINE_FD CALLER_PID [DISK]``."""
+    """Run the guard. Arguments: CHANNEL_FD LIFELINE_FD CALLER_PID [DISK]."""
     channel_fd, lifeline, caller_pid = (int(text) for text in sys.argv[1:4])
-    disk = Path(sys.argv[4]) if len(sys.argv) > 4 else None
+    disk = sys.argv[4] if len(sys.argv) > 4 else None
     channel = Channel(socket.socket(fileno=channel_fd))
     for interrupt in _INTERRUPTS:
         signal.signal(interrupt, signal.SIG_IGN)
@@ -115,11 +144,12 @@ def main() -> None:
         caller = os.pidfd_open(caller_pid)
     except OSError:
         return  # The caller is gone already.
+    limits = read_limits()
     try:
         _enter_namespaces()
     except OSError as error:
         with contextlib.suppress(Closed):
-            channel.send(("refused", explain_sandbox_failure(error)))
+            channel.send(("refused", _explain(error)))
         return
     go_read, go_write = os.pipe()
     child = os.fork()
@@ -127,10 +157,10 @@ def main() -> None:
         os.close(lifeline)
         os.close(caller)
         try:
-            _supervise(channel, go_read, go_write)
+            _supervise(channel, limits, go_read, go_write)
         except Exception:
             # os._exit() skips the interpreter's own report; the owner's stderr is ours too.
-            traceback.print_exc()
+            sys.excepthook(*sys.exc_info())
         finally:
             os._exit(0)
     with contextlib.suppress(Closed):
@@ -141,7 +171,3 @@ def main() -> None:
         os.write(go_write, b"g")
     os.close(go_write)
     _guard(child, caller, lifeline, disk)
-
-
-if __name__ == "__main__":
-    main()

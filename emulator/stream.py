@@ -113,6 +113,7 @@ class Stream:
                 self._senders[node] = self._open.enter_context(sender)
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
                 sink = self._open.enter_context(lab.socket(node, socket.AF_INET, socket.SOCK_DGRAM))
+                sink.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # others may do the same
                 sink.bind((self._addresses[node], SINK_PORT))
         except BaseException:
             self.close()

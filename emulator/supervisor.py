@@ -18,10 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from emulator import capacity
 from emulator.backends import Backend, choice
 from emulator.backends.netem import NetemBackend
 from emulator.backends.netem import available as netem_available
 from emulator.backends.wire import WireBackend
+from emulator.capacity import Limits
 from emulator.channel import Channel, Closed
 from emulator.links import Direction, requested
 from emulator.namespaces import Namespaces
@@ -35,8 +37,9 @@ Answer = tuple[Any, tuple[int, ...]]  # a value, and descriptors that go with it
 class Supervisor:
     """Serves the owner of the lab until it goes away."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, limits: Limits) -> None:
         self._channel = channel
+        self._limits = limits
         self._namespaces: Namespaces | None = None
         self._network: Network | None = None
         self._backend: Backend | None = None
@@ -51,7 +54,14 @@ class Supervisor:
         }
 
     def run(self) -> None:
-        """Serve until the channel closes."""
+        """Serve until the channel closes, then end in good order."""
+        try:
+            self._serve_all()
+        finally:
+            if self._backend is not None:
+                self._backend.stop()
+
+    def _serve_all(self) -> None:
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_read, False)
         os.set_blocking(wake_write, False)
@@ -133,6 +143,13 @@ class Supervisor:
             plan,
             splice_wan=chosen == "wire",
             splice_every_lan=splice_every_lan,
+        )
+        spliced = sum(map(self._network.is_spliced, self._network.links))
+        capacity.check(
+            self._limits,
+            sites=len(plan.sites),
+            nodes=len(plan.nodes),
+            sockets=2 * spliced if chosen == "wire" else 0,
         )
         self._network.build()
         self._network.send_single_segments(

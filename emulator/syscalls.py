@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+import select
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 CLONE_NEWNS = 0x00020000
@@ -62,6 +63,18 @@ def die_with_parent(signal: int) -> None:
 def set_process_name(name: str) -> None:
     """Name this process in ``ps`` (15 characters at most)."""
     _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
+def wait_readable(descriptors: Iterable[int], timeout_s: float | None = None) -> set[int]:
+    """Wait until one can be read, has hung up, or (a pidfd) its process has ended.
+
+    Returns those; none after ``timeout_s``. Unlike select(), takes descriptors above 1023.
+    """
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
+    return {descriptor for descriptor, _ in poll.poll(timeout_ms)}
 
 
 @contextmanager

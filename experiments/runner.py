@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import statistics
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 from emulator.binaries import binary
 from emulator.calibration import calibrate, pairs_of
+from emulator.journal import Entry
 from emulator.lab import BackendName, Lab
 from experiments import machine_facts
 from experiments.asked import BUCKET, Asked, ask
@@ -223,6 +225,7 @@ class _Run:
             storage=study.storage,
         ) as lab:
             self.bundle.event("lab up", self._name, lab.backend)
+            lab.journal.listen(self._note_change)
             self.bundle.write_manifest(
                 backend=lab.backend, tcp=machine_facts.tcp(lab, self.prepared.client)
             )
@@ -232,6 +235,11 @@ class _Run:
             self._probe(lab, cluster)
             self._check_emulation(lab)
         self.bundle.event("lab down", self._name)
+
+    def _note_change(self, entry: Entry) -> None:
+        line = entry.to_dict()
+        detail = json.dumps({key: line[key] for key in ("before", "after", "origin")})
+        self.bundle.event("impairment", str(entry.direction), detail, entry.t_ns)
 
     def _calibrate(self, lab: Lab) -> None:
         pairs = pairs_of(lab.plan, _QUICK_CALIBRATION_PAIRS)

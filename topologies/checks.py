@@ -11,7 +11,13 @@ from itertools import combinations
 from typing import Any, TypeVar, get_args
 
 from topologies.findings import Finding, Path
-from topologies.limits import MAX_LINK_RTT_NS, MIN_QUEUE_BYTES, NAME_PATTERN
+from topologies.limits import (
+    MAX_LINK_RTT_NS,
+    MAX_NODES,
+    MAX_SITES,
+    MIN_QUEUE_BYTES,
+    NAME_PATTERN,
+)
 from topologies.shapes import Distribution, extent
 from topologies.tables import Table, TableError
 from topologies.units import LARGEST_COUNT, Duration, Fraction, Quantity, QuantityError, Size
@@ -36,7 +42,9 @@ def bursts(raw: Any) -> list[Finding]:
 
 
 def _link(raw: Any) -> Iterator[Finding]:
-    values = _mapping(raw)
+    if not isinstance(raw, dict):
+        return
+    values: dict[Any, Any] = raw
     yield from _shape(values)
     for base in ("rtt", "delay"):
         length = _quantity(Duration, values.get(base))
@@ -57,7 +65,8 @@ def _link(raw: Any) -> Iterator[Finding]:
 
 def _shape(values: dict[Any, Any]) -> Iterator[Finding]:
     """What describes the jitter needs one, and a table its distribution."""
-    if _quantity(Duration, values.get("jitter", "0ms")) == Duration(0):
+    jitter = values.get("jitter")
+    if jitter is None or _quantity(Duration, jitter) == Duration(0):
         for key in ("distribution", "table", "correlation"):
             if values.get(key) is not None:
                 text = f"`{key}` says how the jitter is drawn, and there is no jitter"
@@ -112,7 +121,9 @@ def _drawn(values: dict[Any, Any]) -> tuple[str, float] | None:
 
 
 def _bursts(raw: Any) -> Iterator[Finding]:
-    values = _mapping(raw)
+    if not isinstance(raw, dict):
+        return
+    values: dict[Any, Any] = raw
     for key, state in (("p", "never enters the bad state"), ("r", "never leaves the bad state")):
         step = _quantity(Fraction, values.get(key))
         if step is not None and not step.value:
@@ -156,6 +167,7 @@ def _sites(raw: Any) -> Iterator[Finding]:
         site = _mapping(entry)
         name, nodes = _text(site.get("name")), site.get("nodes")
         yield from (found.under((*here, "lan")) for found in _link(site.get("lan")))
+        yield from (found.under(here) for found in _access(site))
         if name is not None:
             path: Path = (*here, "name")
             if name in seen_sites:
@@ -168,12 +180,27 @@ def _sites(raw: Any) -> Iterator[Finding]:
         for position, node in enumerate(_list(nodes)):
             if isinstance(node, str):
                 named.append((node, (*here, "nodes", position)))
+    total = len(named) + sum(max(count, 0) for count, _ in counted.values())
+    if total > MAX_NODES:
+        yield Finding(("sites",), f"{total} nodes in all; at most {MAX_NODES}")
     for node, path in named:
         see = seen_nodes.get(node) or _made_by(node, counted)
         if see is not None:
             text = f"node {show(node)} is there already; node names are unique across all sites"
             yield Finding(path, text, see=see)
         seen_nodes.setdefault(node, path)
+
+
+def _access(site: dict[Any, Any]) -> Iterator[Finding]:
+    if site.get("access") is None:
+        return
+    if site.get("lan") is not None:
+        text = "`access` stands in the place of `lan`: both say what the nodes' links do"
+        yield Finding(("access",), f"{text}; remove one", at_key=True)
+    for way in ("up", "down"):
+        values = _mapping(_mapping(site["access"]).get(way))
+        # A delay that is not given is 0: a jitter needs one.
+        yield from (found.under(("access", way)) for found in _link({"delay": 0, **values}))
 
 
 def _made_names(site: str, count: int, path: Path) -> Iterator[Finding]:
@@ -249,6 +276,8 @@ def _pair(
 
 def _missing(sites: list[str], given: dict[tuple[str, str], Path]) -> Iterator[Finding]:
     """Without a default, every direction between two sites must be given."""
+    if len(sites) > MAX_SITES:
+        return  # which is told, and the pairs are more than anybody waits for
     missing = []
     for a, b in combinations(sites, 2):
         lacking = [direction for direction in ((a, b), (b, a)) if direction not in given]
@@ -280,6 +309,8 @@ Q = TypeVar("Q", bound=Quantity)
 
 
 def _quantity(kind: type[Q], raw: Any) -> Q | None:
+    if raw is None or isinstance(raw, kind):
+        return raw
     try:
         return kind.parse(raw)
     except QuantityError:

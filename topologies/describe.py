@@ -124,8 +124,11 @@ def _path_in(raw: Any, loc: Sequence[str | int]) -> Path:
     path: Path = ()
     here = raw
     for step in loc:
-        inside = range(len(here)) if isinstance(here, list) else here
-        if isinstance(inside, range | dict) and step in inside:
+        if isinstance(here, list):
+            leads_on = isinstance(step, int) and 0 <= step < len(here)
+        else:
+            leads_on = isinstance(here, dict) and step in here
+        if leads_on:
             here = here[step]
             path = (*path, step)
     return path

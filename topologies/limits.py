@@ -6,6 +6,8 @@ from typing import Final
 MAX_SITES: Final = 200
 # 254 nodes fill one third byte; 237 of those are used, and the router sits far above at .255.254.
 MAX_NODES_PER_SITE: Final = 60_000
+# More than a machine has room for; a plan of so many is still made in a second.
+MAX_NODES: Final = 100_000
 # Names become host names, parts of file names and labels of charts.
 NAME_PATTERN: Final = "^[a-z0-9][a-z0-9-]{0,31}$"
 # More than from Earth to Mars and back; a longer one is a wrong unit.

@@ -6,7 +6,7 @@ from typing import Any
 from topologies import tables
 from topologies.findings import Finding
 from topologies.model import Topology
-from topologies.wording import did_you_mean, listing, show
+from topologies.wording import did_you_mean, listing, printable, show
 from topologies.yaml_lines import YamlError, load_yaml_model
 
 _SHIPPED = Path(__file__).parent
@@ -34,6 +34,20 @@ def load(name_or_path: str | Path) -> Topology:
         return tables.inline_all(raw, path.parent)
 
     return load_yaml_model(path, Topology, prepare=read_tables, error=TopologyError)
+
+
+def origin(name_or_path: str | Path) -> str:
+    """The comment at the head of the file: where its figures come from. Empty without one.
+
+    TopologyError when there is no such file.
+    """
+    lines = []
+    with _find(name_or_path).open(encoding="utf-8-sig", errors="replace") as stream:
+        for line in stream:
+            if not line.startswith("#"):
+                break
+            lines.append(printable(line[1:].removeprefix(" ").rstrip()))
+    return "\n".join(lines)
 
 
 def _find(name_or_path: str | Path) -> Path:

@@ -257,6 +257,35 @@ Nodes = Annotated[
 ]
 
 
+class _Delay(YamlModel):
+    delay: Duration = Field(
+        default=Duration(0),
+        description="one-way delay that the direction adds, such as `5ms`",
+        json_schema_extra={"default": "0ms"},
+    )
+    jitter: Duration = Field(
+        default=Duration(0),
+        description="how far a packet's delay varies around `delay`: either way at most,"
+        " or the standard deviation, as `distribution` says",
+        json_schema_extra={"default": "0ms"},
+    )
+
+
+class Way(_Quality, _Delay):
+    """One direction of a node's access line."""
+
+    key_hints: ClassVar[dict[str, str]] = {
+        "rtt": "one direction has a `delay` (one way)",
+    }
+
+
+class Access(YamlModel):
+    """A node's own line to its site's router: what it sends and what it receives differ."""
+
+    up: Way = Field(default=Way(), description="from the node to its router")
+    down: Way = Field(default=Way(), description="from the router to the node")
+
+
 class Site(YamlModel):
     """One datacenter: its nodes and the network between them."""
 
@@ -267,6 +296,10 @@ class Site(YamlModel):
     )
     lan: Link | None = Field(
         default=None, description="what lies between two nodes of the site; default: no impairment"
+    )
+    access: Access | None = Field(
+        default=None,
+        description="in place of `lan`: each node's own line, whose two directions differ",
     )
 
     @property
@@ -290,6 +323,8 @@ class Links(YamlModel):
 
 class Topology(YamlModel):
     """Sites, their nodes and the links between them, as the YAML file says it."""
+
+    checks_all_within: ClassVar[bool] = True
 
     name: Name = Field(description="the name of the topology")
     description: StrictStr = Field(default="", description="one line for people")

@@ -4,18 +4,25 @@ This is what an emulator builds. Rounding is to whole nanoseconds, so a path's d
 requested round trip within 4 ns.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from topologies import shapes
 from topologies.errors import UserError
-from topologies.model import Both, Bursts, Link, OneWay, Topology
 from topologies.shapes import Distribution
-from topologies.units import Fraction
 from topologies.wording import did_you_mean, listing, show
+
+if TYPE_CHECKING:
+    # Not at run time: it takes longer to import than a lab of 100 nodes takes to build, and a
+    # lab's first process, which is given a Plan, has no use for it.
+    from topologies.model import Bursts, Link, OneWay, Topology, Way
+    from topologies.units import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +250,11 @@ def _sites(topology: Topology) -> Iterator[Site]:
 
 def _lan_links(topology: Topology) -> Iterator[LanLink]:
     for site in topology.sites:
-        up, down = (Impairment(), Impairment()) if site.lan is None else _legs(site.lan)
+        up = down = Impairment()
+        if site.lan is not None:
+            up, down = _legs(site.lan)
+        elif site.access is not None:
+            up, down = (one_way(way) for way in (site.access.up, site.access.down))
         for name in site.node_names:
             yield LanLink(name, site.name, up=up, down=down)
 
@@ -268,6 +279,8 @@ def _of_two(part: float) -> float:
 
 
 def _wan_links(topology: Topology) -> Iterator[WanLink]:
+    from topologies.model import Both
+
     given: dict[tuple[str, str], Impairment] = {}
     for pair in topology.links.pairs:
         if isinstance(pair, Both):
@@ -289,12 +302,14 @@ def _half(link: Link) -> Impairment:
     return _impairment(link, link.rtt.ns // 2, link.jitter.ns // 2)
 
 
-def one_way(link: OneWay) -> Impairment:
+def one_way(link: OneWay | Way) -> Impairment:
     """What a direction that is given alone does to packets."""
     return _impairment(link, link.delay.ns, link.jitter.ns)
 
 
-def _impairment(link: Link | OneWay, delay_ns: int, jitter_ns: int) -> Impairment:
+def _impairment(link: Link | OneWay | Way, delay_ns: int, jitter_ns: int) -> Impairment:
+    from topologies.model import Bursts
+
     bursts = link.loss if isinstance(link.loss, Bursts) else None
     return Impairment(
         delay_ns=delay_ns,

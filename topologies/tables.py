@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -156,10 +157,10 @@ class Table:
 
 
 def inline_all(raw: Any, directory: Path) -> list[Finding]:
-    """Read every file that a raw topology's tables name; put the samples in the names' place.
+    """Put the samples in the place of every table of a raw topology: a file's name, or a list.
 
     A file is read once, relative to the directory. Returns what is wrong with the files; there
-    the name stays.
+    the name stays. A list that is no table stays too: the model tells what is wrong with it.
     """
     known: dict[str, Table | TableError] = {}
     return [
@@ -174,8 +175,14 @@ def _links(raw: Any) -> Iterator[tuple[Place, dict[Any, Any]]]:
     top = raw if isinstance(raw, dict) else {}
     sites = top.get("sites")
     for index, site in enumerate(sites if isinstance(sites, list) else []):
-        if isinstance(site, dict) and isinstance(site.get("lan"), dict):
+        if not isinstance(site, dict):
+            continue
+        if isinstance(site.get("lan"), dict):
             yield ("sites", index, "lan"), site["lan"]
+        access = site.get("access")
+        for way, line in access.items() if isinstance(access, dict) else ():
+            if isinstance(line, dict):
+                yield ("sites", index, "access", way), line
     links = top.get("links")
     if not isinstance(links, dict):
         return
@@ -191,6 +198,9 @@ def _inline(
     link: dict[Any, Any], directory: Path, known: dict[str, "Table | TableError"]
 ) -> tuple[Finding, ...]:
     asked = link.get("table")
+    if isinstance(asked, list):
+        with suppress(TableError):
+            link["table"] = Table.parse(asked)  # once, where the checks and the model would each
     if not isinstance(asked, str | dict):
         return ()
     key = repr(asked)
@@ -239,7 +249,7 @@ def read(path: Path, column: str | None = None) -> Table:
             raise TableError(f"{file} has more than {MAX_SAMPLES} samples; take a part of them")
     if wrong:
         number, text, cell = wrong[0]
-        more = f" (and {len(wrong) - 1} more lines like it)" if len(wrong) > 1 else ""
+        more = f" (and so in {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         if column is None and "," in cell:
             first = cell.rpartition(",")[2].strip() or "NAME"
             more += (

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,13 +13,15 @@ from topologies.describe import describe
 from topologies.errors import UserError
 from topologies.findings import Finding, path_text
 from topologies.wording import printable
-from topologies.yaml_model import YamlModel
+from topologies.yaml_model import CHECKED_BY_LOADER, YamlModel
 from topologies.yaml_tree import Document, NotYamlError
 
 # A model of thousands of nodes gives a count; what is larger than this is another file.
 MAX_FILE_BYTES = 4 * 2**20
-# A terminal holds no more; `YamlError.mistakes` has them all.
+# A terminal holds no more; `YamlError.mistakes` has the rest.
 MAX_PRINTED = 200
+# A file with more has one mistake everywhere, or is no file of ours.
+MAX_TOLD = 10_000
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -40,7 +43,7 @@ class Mistake:
 
 
 class YamlError(UserError):
-    """A YAML file that cannot be used. `mistakes` has every one; the message lists them."""
+    """A YAML file that cannot be used. `mistakes` has all, or the first 10,000; the text 200."""
 
     def __init__(self, message: str, mistakes: Iterable[Mistake] = ()) -> None:
         """Without mistakes when there is no file to have them."""
@@ -55,7 +58,8 @@ class YamlError(UserError):
         if len(every) > MAX_PRINTED:
             lines.append(f"and {len(every) - MAX_PRINTED} more mistakes")
         if len(every) > 1:
-            lines.insert(0, f"{every[0].file} has {len(every)} mistakes:")
+            more = "or more " if len(every) == MAX_TOLD else ""
+            lines.insert(0, f"{every[0].file} has {len(every)} {more}mistakes:")
         return cls("\n".join(lines), every)
 
 
@@ -127,9 +131,11 @@ def _validate(
     told: list[Finding] = []
     unprepared = {found.path for found in prepared}
     try:
-        loaded = model.model_validate(document.raw)
+        within = issubclass(model, YamlModel) and model.checks_all_within
+        context = CHECKED_BY_LOADER if within else None
+        loaded = model.model_validate(document.raw, context=context)
     except ValidationError as problem:
-        for each in problem.errors(include_url=False):
+        for each in islice(problem.errors(include_url=False), MAX_TOLD):
             told += describe(each, model, document)
     # The checks run whether or not the types are right, so that all mistakes are told at once.
     wrong = {found.path for found in told if document.text(found.path) is not None}
@@ -140,7 +146,8 @@ def _validate(
         checked += cross_checks(document.raw)
     told += [found for found in checked if found.path not in wrong]
     told = [*prepared, *(found for found in told if found.at_key or found.path not in unprepared)]
-    return loaded, list(dict.fromkeys(_joined(document.findings, told)))
+    every = dict.fromkeys(_joined(document.findings, told))
+    return loaded, list(islice(every, MAX_TOLD))
 
 
 def _joined(odd: list[Finding], told: list[Finding]) -> Iterator[Finding]:

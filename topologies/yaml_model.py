@@ -2,16 +2,22 @@
 
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from topologies.findings import Finding, path_text
+
+# The context of a validation whose cross-checks run outside of it, once.
+CHECKED_BY_LOADER = {"checked": "by the loader"}
 
 
 class YamlModel(BaseModel):
     """A mapping in a YAML file: frozen, every key known, dumped with the keys of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+
+    # Whether the cross-checks of this model include those of every model in it.
+    checks_all_within: ClassVar[bool] = False
 
     # What to say about a key that is not one of the model's, where it has a meaning elsewhere.
     key_hints: ClassVar[dict[str, str]] = {}
@@ -29,7 +35,9 @@ class YamlModel(BaseModel):
         return []
 
     @model_validator(mode="after")
-    def _holds_together(self) -> Self:
+    def _holds_together(self, info: ValidationInfo) -> Self:
+        if info.context is CHECKED_BY_LOADER:
+            return self
         findings = self.cross_checks(self.model_dump())
         if findings:
             lines = (f"{path_text(found.path)}: {found.text}" for found in findings)

@@ -269,7 +269,7 @@ class _Builder:
             self._find(path, "a key is a word, not a list or a mapping", node, at_key=True)
             return None
         if node.tag not in (f"{_TAG}str", f"{_TAG}value"):
-            written = f"`{printable(node.value)}`" if node.value else "an empty key"
+            written = show(node.value) if node.value else "an empty key"
             self._find(
                 path, f"{written} is not text to YAML, and a key is a word", node, at_key=True
             )
@@ -305,8 +305,8 @@ class _Builder:
         return text
 
     def _foreign_tag(self, node: Node, path: Path) -> None:
-        tag = printable(node.tag.replace(_TAG, "!!"))
-        self._find(path, f"the tag `{tag}` is not used here; remove it", node)
+        tag = show(node.tag.replace(_TAG, "!!"))
+        self._find(path, f"the tag {tag} is not used here; remove it", node)
 
     def _find(self, path: Path, text: str, node: Node, at_key: bool = False) -> None:
         self._document.findings.append(Finding(path, text, at_key=at_key, line=_line(node)))
@@ -335,6 +335,8 @@ def _notation(text: str) -> str:
         return "a number in base 60"
     if "_" in digits:
         return "a number with `_`"
+    if "." in digits[1:]:
+        return "a number too long"
     return next(
         (kind for prefix, kind in prefixes.items() if digits.startswith(prefix)),
         "a number too long",

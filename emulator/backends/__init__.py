@@ -36,6 +36,9 @@ class Backend(Protocol):
     def start(self, network: Network) -> None:
         """Apply the plan's impairments. Raises MachineError where the machine cannot."""
 
+    def stop(self) -> None:
+        """End in good order, just before the lab does."""
+
     def change(self, changes: dict[Direction, Impairment]) -> int:
         """Apply impairments in place; return the CLOCK_MONOTONIC instant (ns) of effect."""
         ...

@@ -7,27 +7,29 @@ netem on both of its ports: the node's own interface stays free of it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
-import socket
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from emulator import addressing
+from emulator import addressing, rtnetlink
 from emulator.backends import Counters, netem_parameters, traffic_control
 from emulator.backends.netem_ledger import Ledger, may_lose
 from emulator.backends.netem_options import NetemOptions
-from emulator.backends.traffic_control import Refused, Request, Statistics, TrafficControl
+from emulator.backends.traffic_control import Refused, Statistics, TrafficControl
 from emulator.links import Direction, Link
 from emulator.namespaces import CORE
-from emulator.network import Interface, Network
+from emulator.network import End, Network
+from emulator.rtnetlink import Request
 from topologies.errors import MachineError
 from topologies.resolve import Impairment
 
-_KIND = "netem"
-_LOOPBACK = 1
+_LOOPBACK = (1, "lo")
+_SETTLE_SLACK_S = 0.05
 _NO_NETEM = (
     "This kernel has no netem (sch_netem): the module is neither loaded nor to be found. "
     "`wanlat doctor` says why, and how to have it. The other backend needs no kernel module: "
@@ -49,12 +51,9 @@ def _tried(asked: NetemOptions) -> NetemOptions | None:
     """Return what the kernel makes of parameters, None when it has no netem."""
     control = TrafficControl()
     try:
-        control.send([traffic_control.add(_LOOPBACK, _KIND, asked.encode(), "loopback")])
+        control.send([traffic_control.put(*_LOOPBACK, asked.encode())])
         looked, _ = control.send(
-            [
-                traffic_control.look(_LOOPBACK, "loopback"),
-                traffic_control.remove(_LOOPBACK, "loopback"),
-            ]
+            [traffic_control.look(*_LOOPBACK), traffic_control.remove(*_LOOPBACK)]
         )
     except Refused as refusal:
         if refusal.errno in (errno.ENOENT, errno.EOPNOTSUPP):
@@ -70,11 +69,11 @@ def _tried(asked: NetemOptions) -> NetemOptions | None:
 class _Port:
     """The interface whose egress is one direction of a link, and what its netem does."""
 
-    interface: Interface
-    index: int
+    end: End
     asked: Impairment
     ledger: Ledger
     limit: int = 0
+    held_until_ns: int = 0  # packets that were let in before the last change have left by then
     table: bytes = b""  # the one that the kernel has
     changes: int = 0
 
@@ -88,7 +87,7 @@ class _Batch:
 
     def look(self, direction: Direction, port: _Port) -> None:
         self.heard[len(self.requests)] = direction
-        self.requests.append(traffic_control.look(port.index, str(direction)))
+        self.requests.append(traffic_control.look(port.end.index, port.end.name))
 
 
 class NetemBackend:
@@ -106,6 +105,9 @@ class NetemBackend:
         self._ports: dict[Direction, _Port] = {}
         self._controls: dict[str, TrafficControl] = {}
         self.window_ns = (0, 0)
+        self._lock = threading.Lock()
+        self._unsettled: set[Direction] = set()
+        self._timer: threading.Timer | None = None
 
     # -- start --------------------------------------------------------------------------------
 
@@ -113,62 +115,57 @@ class NetemBackend:
         """Put netem on every impaired link. Raises MachineError without sch_netem."""
         self._network = network
         _check_kernel()
+        self._open(CORE)
         links = [link for link in network.links if link.kind == "wan" or network.is_spliced(link)]
         self._bridge([link for link in links if network.is_spliced(link)])
         self._find_ports(links)
         requests: dict[str, list[Request]] = defaultdict(list)
         for direction, port in self._ports.items():
             sent = netem_parameters.options(port.asked)
-            requests[port.interface.namespace].append(
-                traffic_control.add(
-                    port.index, _KIND, self._encoded(direction, port, sent), str(direction)
+            requests[port.end.namespace].append(
+                traffic_control.put(
+                    port.end.index, port.end.name, self._encoded(direction, port, sent)
                 )
             )
         for namespace, batch in requests.items():
             self._send(namespace, batch)
 
     def _bridge(self, links: list[Link]) -> None:
-        if not links:
-            return
         assert self._network is not None
-        with self._network.namespaces.netlink(CORE) as netlink:
-            ports = {name: index for index, name in socket.if_nameindex()}
-            for link in links:
-                name = f"b{link.kind[0]}{link.index}"
-                # No spanning tree, no multicast snooping: a bridge of two ports is a wire.
-                netlink.link("add", ifname=name, kind="bridge", br_mcast_snooping=0)
-                bridge = socket.if_nametoindex(name)
-                netlink.link("set", index=bridge, state="up")
-                for port in addressing.splice_interfaces(link.kind, link.index):
-                    netlink.link("set", index=ports[port], master=bridge)
+        requests: list[Request] = []
+        for link in links:
+            name, bridge = addressing.splice_bridge(link.kind, link.index)
+            requests.append(rtnetlink.bridge(name, bridge))
+            for end in self._network.splice(link):
+                requests.append(rtnetlink.into_bridge(end.index, end.name, bridge))
+        self._send(CORE, requests)
 
     def _find_ports(self, links: Iterable[Link]) -> None:
-        assert self._network is not None
-        egress = {
-            direction: (interface, asked)
-            for link in links
-            for direction, interface, asked in zip(
+        for link in links:
+            for direction, end, asked in zip(
                 link.directions, self._egress(link), (link.ab, link.ba), strict=True
-            )
-        }
-        indices: dict[str, dict[str, int]] = {}
-        for namespace in {interface.namespace for interface, _ in egress.values()}:
-            with self._network.namespaces.entered(namespace):
-                self._controls[namespace] = TrafficControl()
-                indices[namespace] = {name: index for index, name in socket.if_nameindex()}
-        for direction, (interface, asked) in egress.items():
-            index = indices[interface.namespace][interface.name]
-            self._ports[direction] = _Port(interface, index, asked, Ledger(asked))
+            ):
+                self._open(end.namespace)
+                self._ports[direction] = _Port(end, asked, Ledger(asked))
 
-    def _egress(self, link: Link) -> tuple[Interface, Interface]:
+    def _egress(self, link: Link) -> tuple[End, End]:
+        """Return the interfaces whose egress is the direction ab, ba."""
         assert self._network is not None
         if self._network.is_spliced(link):
-            a, b = addressing.splice_interfaces(link.kind, link.index)
-            return Interface(CORE, b), Interface(CORE, a)
-        a_end, b_end = self._network.ends(link)
-        return Interface(a_end.namespace, a_end.name), Interface(b_end.namespace, b_end.name)
+            towards_a, towards_b = self._network.splice(link)
+            return towards_b, towards_a
+        return self._network.ends(link)
+
+    def _open(self, namespace: str) -> None:
+        assert self._network is not None
+        if namespace not in self._controls:
+            with self._network.namespaces.entered(namespace):
+                self._controls[namespace] = TrafficControl()
 
     # -- changes ------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Leave it to the kernel, which takes everything down with the namespaces."""
 
     def change(self, changes: Mapping[Direction, Impairment]) -> int:
         """Change parameters in place; packets already queued keep their due time.
@@ -182,35 +179,42 @@ class NetemBackend:
                     f"The link {direction} is a plain cable in this lab and cannot be impaired "
                     'while it runs: make the lab with Lab(..., splice="all").'
                 )
-        waiting = self._waiting(changes)
+        with self._lock:
+            window_ns = self._change(changes, self._limits(changes))
+            self._settle_later()
+        self.window_ns = window_ns
+        return window_ns[1]
+
+    def _change(
+        self, changes: Mapping[Direction, Impairment], limits: Mapping[Direction, int]
+    ) -> tuple[int, int]:
         batches: dict[str, _Batch] = defaultdict(_Batch)
         for direction, impairment in changes.items():
-            self._put(batches, direction, impairment, waiting.get(direction, 0))
+            self._put(batches, direction, impairment, limits.get(direction))
         before_ns = time.monotonic_ns()
         answers = {
             namespace: self._send(namespace, batch.requests) for namespace, batch in batches.items()
         }
-        self.window_ns = before_ns, time.monotonic_ns()
+        after_ns = time.monotonic_ns()
         for namespace, batch in batches.items():
             for direction, seen in _statistics(batch, answers[namespace]):
                 port = self._ports[direction]
                 port.asked = changes[direction]
                 port.ledger.change(seen, port.asked)
-        return self.window_ns[1]
+        return before_ns, after_ns
 
     def _put(
         self,
         batches: dict[str, _Batch],
         direction: Direction,
         impairment: Impairment,
-        waiting: int,
+        limit: int | None,
     ) -> None:
         port = self._ports[direction]
-        batch = batches[port.interface.namespace]
-        sent = netem_parameters.options(impairment)
-        sent = replace(sent, limit=sent.limit + waiting)
-        request = traffic_control.change(
-            port.index, _KIND, self._encoded(direction, port, sent), str(direction)
+        batch = batches[port.end.namespace]
+        sent = netem_parameters.options(impairment, limit=limit)
+        request = traffic_control.put(
+            port.end.index, port.end.name, self._encoded(direction, port, sent), change=True
         )
         # What is dropped between the look and the change counts as of the impairment that may
         # lose packets, if one of the two may.
@@ -221,22 +225,59 @@ class NetemBackend:
             batch.requests.append(request)
             batch.look(direction, port)
 
-    def _waiting(self, changes: Mapping[Direction, Impairment]) -> dict[Direction, int]:
-        """Return how many packets wait where the limit would shrink.
+    # -- limits while old packets wait --------------------------------------------------------
 
-        They were let in under a larger limit, and would else keep newcomers out until they have
-        left (netem_enqueue() compares the whole queue with the limit).
+    def _limits(self, changes: Mapping[Direction, Impairment]) -> dict[Direction, int]:
+        """Return the limits of queues in which packets wait.
+
+        netem_enqueue() compares all that waits with the new limit, and would turn newcomers away
+        until enough of what was let in under the old one has left. Those newcomers in their turn
+        wait behind the old ones. So the limit covers both until the old ones have left.
         """
         batches: dict[str, _Batch] = defaultdict(_Batch)
-        for direction, impairment in changes.items():
+        for direction in changes:
             port = self._ports[direction]
-            if netem_parameters.queue_limit(impairment) < port.limit:
-                batches[port.interface.namespace].look(direction, port)
-        return {
-            direction: seen.waiting
-            for namespace, batch in batches.items()
-            for direction, seen in _statistics(batch, self._send(namespace, batch.requests))
-        }
+            batches[port.end.namespace].look(direction, port)
+        limits = {}
+        now_ns = time.monotonic_ns()
+        for namespace, batch in batches.items():
+            for direction, seen in _statistics(batch, self._send(namespace, batch.requests)):
+                if seen.waiting == 0:
+                    continue
+                port, following = self._ports[direction], changes[direction]
+                limited = following.rate_bps is not None
+                # A full queue of a rate stays full, whatever is changed: it has no old packets.
+                held_ns = netem_parameters.waiting_ns(port.asked, 0 if limited else seen.waiting)
+                port.held_until_ns = max(port.held_until_ns, now_ns + held_ns)
+                limits[direction] = max(
+                    port.limit,
+                    netem_parameters.queue_limit(
+                        following, held_ns=max(0, port.held_until_ns - now_ns)
+                    ),
+                )
+                if limited:
+                    self._unsettled.add(direction)
+        return limits
+
+    def _settle_later(self) -> None:
+        """Have queues shrink to what was asked for once the old packets have left."""
+        if self._unsettled and self._timer is None:
+            first_ns = min(self._ports[each].held_until_ns for each in self._unsettled)
+            delay_s = max(0.0, (first_ns - time.monotonic_ns()) / 1e9) + _SETTLE_SLACK_S
+            self._timer = threading.Timer(delay_s, self._settle)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _settle(self) -> None:
+        with self._lock:
+            self._timer = None
+            now_ns = time.monotonic_ns()
+            due = {each for each in self._unsettled if self._ports[each].held_until_ns <= now_ns}
+            self._unsettled -= due
+            too_long = {each: self._ports[each].asked for each in due}
+            with contextlib.suppress(MachineError):  # the lab is about to end
+                self._change(too_long, {})
+            self._settle_later()
 
     def _encoded(self, direction: Direction, port: _Port, sent: NetemOptions) -> bytes:
         """Return what to send, and remember what the kernel then has.
@@ -259,12 +300,15 @@ class NetemBackend:
         """Return the queueing disciplines' own counters, losses told from drops (`Ledger`)."""
         batches: dict[str, _Batch] = defaultdict(_Batch)
         for direction, port in self._ports.items():
-            batches[port.interface.namespace].look(direction, port)
-        seen = {
-            direction: statistics
-            for namespace, batch in batches.items()
-            for direction, statistics in _statistics(batch, self._send(namespace, batch.requests))
-        }
+            batches[port.end.namespace].look(direction, port)
+        with self._lock:
+            seen = {
+                direction: statistics
+                for namespace, batch in batches.items()
+                for direction, statistics in _statistics(
+                    batch, self._send(namespace, batch.requests)
+                )
+            }
         return {
             direction: port.ledger.counters(seen[direction])
             for direction, port in self._ports.items()
@@ -275,7 +319,7 @@ class NetemBackend:
             return self._controls[namespace].send(requests)
         except Refused as refusal:
             raise MachineError(
-                f"The kernel refused the netem of {refusal.what}: {refusal.strerror}."
+                f"The kernel refused to {refusal.what} in {namespace}: {refusal.strerror}."
             ) from refusal
 
 

@@ -33,10 +33,11 @@ _LARGEST_JITTER_NS = 0x7FFFFFFF
 _CERTAIN = 0xFFFFFFFF
 
 
-def options(impairment: Impairment) -> NetemOptions:
+def options(impairment: Impairment, *, limit: int | None = None) -> NetemOptions:
     """Return the parameters that make netem do what ``impairment`` asks for.
 
-    It must be one that netem can do: `unsupported` is None for it.
+    It must be one that netem can do: `unsupported` is None for it. ``limit`` of the queue is what
+    `queue_limit` says, unless given.
     """
     jitter_ns, table = _draws(impairment)
     loss, duplicate = _loss_and_duplicate(impairment)
@@ -45,7 +46,7 @@ def options(impairment: Impairment) -> NetemOptions:
         latency_ns=impairment.delay_ns,
         jitter_ns=jitter_ns,
         table=table,
-        limit=queue_limit(impairment),
+        limit=queue_limit(impairment) if limit is None else limit,
         loss=_part(loss),
         bursts=None if bursts is None else _chain(bursts),
         gap=1 if impairment.overtake else 0,
@@ -80,16 +81,17 @@ def _lacks(impairment: Impairment) -> Iterator[str]:
         yield "so much duplication with so much loss (it tries each copy for loss again)"
 
 
-def queue_limit(impairment: Impairment) -> int:
+def queue_limit(impairment: Impairment, *, held_ns: int = 0) -> int:
     """Return how many packets netem must be able to hold.
 
     netem's queue holds every delayed packet, so its limit has to cover rate × delay; its default
     of 1000 packets silently drops from 120 Mbit/s on at 100 ms. The delay is the longest that
     can be drawn, since those behind such a packet wait for it. With a rate, the waiting room of
-    ``queue_bytes`` comes on top, counted in full packets: netem knows no bytes.
+    ``queue_bytes`` comes on top, counted in full packets: netem knows no bytes. ``held_ns`` is
+    how long a packet may be held by what waits before it, if that is longer.
     """
     rate_bps = impairment.rate_bps or _UNLIMITED_BPS
-    held_ns = impairment.range_ns[1]
+    held_ns = max(held_ns, impairment.range_ns[1])
     in_flight = rate_bps * held_ns // (8 * _MTU_BYTES * 1_000_000_000) + 1
     if impairment.rate_bps is None:
         wanted = round(in_flight * (1 + impairment.duplicate)) + _SLACK_PACKETS
@@ -154,6 +156,13 @@ def _part(probability: float) -> int:
 
 def _chain(bursts: GilbertElliott) -> Bursts:
     return _part(bursts.p), _part(bursts.r), _part(bursts.h), _part(1 - bursts.k)
+
+
+def waiting_ns(impairment: Impairment, packets: int) -> int:
+    """Return how long it may take at most until so many packets in the queue have left."""
+    if impairment.rate_bps is None:
+        return impairment.range_ns[1]
+    return impairment.range_ns[1] + packets * 8 * _MTU_BYTES * 1_000_000_000 // impairment.rate_bps
 
 
 def _loss_and_duplicate(impairment: Impairment) -> tuple[float, float]:

@@ -1,7 +1,7 @@
-"""Queueing disciplines of one namespace, over one netlink socket that stays open.
+"""The netems of one namespace, over one netlink socket that stays open.
 
-A request of pyroute2 takes half a millisecond to put together, and a socket for each takes
-longer. Here many requests go to the kernel in one call, and it serves them one after the other.
+Building a network asks the kernel to do things (`emulator.rtnetlink`); a backend also asks it how
+things are, while packets pass, and as often as somebody changes a link.
 """
 
 from __future__ import annotations
@@ -12,35 +12,26 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from emulator.backends.netem_options import attribute, attributes
+from emulator.backends.netem_options import attributes
+from emulator.rtnetlink import DEL_QDISC, Request, queueing_discipline
 
 # linux/netlink.h, linux/rtnetlink.h, linux/pkt_sched.h
-_NLMSG_ERROR, _RTM_NEWQDISC, _RTM_GETQDISC, _RTM_DELQDISC = 2, 36, 38, 37
-_REQUEST, _ACK, _ECHO, _EXCL, _CREATE = 0x1, 0x4, 0x8, 0x200, 0x400
+_NLMSG_ERROR, _RTM_GETQDISC = 2, 38
+_REQUEST, _ACK, _ECHO = 0x1, 0x4, 0x8
 _SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11
 _ACK_TLVS, _ERROR_TEXT = 0x200, 1
 _ROOT = 0xFFFFFFFF
-_TCA_KIND, _TCA_OPTIONS, _TCA_STATS = 1, 2, 3
+_TCA_OPTIONS, _TCA_STATS = 2, 3
 _HEADER = struct.Struct("=IHHII")
 _TCMSG = struct.Struct("=BxxxiIII")
 _STATISTICS = struct.Struct("=QIIIIIII")  # struct tc_stats
 
-HANDLE = 0x10000
+_HANDLE = 0x10000
 
 # What one call may hold: the kernel's default buffers of a socket take a good 200 kB, and an
 # answer takes some 800 bytes of them.
 _CALL_BYTES = 64 << 10
 _CALL_REQUESTS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One message to the kernel, without its header; ``what`` names it in an error."""
-
-    kind: int
-    flags: int
-    body: bytes
-    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +52,21 @@ class Refused(OSError):
         self.what = what
 
 
-def add(index: int, kind: str, options: bytes, what: str) -> Request:
-    """Return the request that makes a root queueing discipline of an interface."""
-    return Request(_RTM_NEWQDISC, _EXCL | _CREATE, _queueing(index, kind, options), what)
+def put(index: int, name: str, options: bytes, *, change: bool = False) -> Request:
+    """Return the request that makes a netem at an interface's root, or changes it in place."""
+    return queueing_discipline(index, name, "netem", _HANDLE, options, change=change)
 
 
-def change(index: int, kind: str, options: bytes, what: str) -> Request:
-    """Return the request that changes it in place."""
-    return Request(_RTM_NEWQDISC, 0, _queueing(index, kind, options), what)
-
-
-def remove(index: int, what: str) -> Request:
+def remove(index: int, name: str) -> Request:
     """Return the request that removes it."""
-    return Request(_RTM_DELQDISC, 0, _TCMSG.pack(0, index, HANDLE, _ROOT, 0), what)
+    body = _TCMSG.pack(0, index, _HANDLE, _ROOT, 0)
+    return Request(DEL_QDISC, _REQUEST, body, f"take netem off the interface {name}")
 
 
-def look(index: int, what: str) -> Request:
+def look(index: int, name: str) -> Request:
     """Return the request that asks for its parameters and statistics."""
-    return Request(_RTM_GETQDISC, _ECHO, _TCMSG.pack(0, index, HANDLE, _ROOT, 0), what)
+    body = _TCMSG.pack(0, index, _HANDLE, _ROOT, 0)
+    return Request(_RTM_GETQDISC, _REQUEST | _ECHO, body, f"read netem of the interface {name}")
 
 
 class TrafficControl:
@@ -131,7 +119,7 @@ class TrafficControl:
                 yield start, call
                 start, call, size = place, [], 0
             self._sequence = (self._sequence + 1) & 0x7FFFFFFF
-            flags = _REQUEST | _ACK | request.flags
+            flags = request.flags | _ACK
             header = _HEADER.pack(length, request.kind, flags, self._sequence, 0)
             call.append(header + request.body)
             size += length
@@ -150,16 +138,6 @@ def statistics(answer: bytes) -> Statistics:
         _attribute_of(answer, _TCA_STATS)
     )
     return Statistics(sent, packets, drops, waiting)
-
-
-def _queueing(index: int, kind: str, options: bytes) -> bytes:
-    return b"".join(
-        (
-            _TCMSG.pack(0, index, HANDLE, _ROOT, 0),
-            attribute(_TCA_KIND, kind.encode() + b"\0"),
-            attribute(_TCA_OPTIONS, options),
-        )
-    )
 
 
 def _attribute_of(answer: bytes, wanted: int) -> bytes:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import subprocess
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from emulator import addressing
+from emulator import addressing, syscalls
 from emulator.backends import Counters
 from emulator.links import Direction, Link
 from emulator.network import Network
@@ -77,6 +79,7 @@ def _name_of(table: tuple[float, ...]) -> str:
     return "table " + hashlib.sha256(repr(table).encode()).hexdigest()[:32]
 
 
+_STOP_S = 5.0
 _UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
 
 
@@ -119,6 +122,16 @@ class WireBackend:
             for (a, b), link in zip(names, self._links, strict=True)
         ]
         self._ask({"op": "start", "seed": self._seed, "links": links})
+
+    def stop(self) -> None:
+        """Have the program end in good order. Returns when it has, or after a while."""
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            end = os.pidfd_open(self._process.pid)
+            self._process.stdin.close()
+            syscalls.wait_readable([end], _STOP_S)
 
     def change(self, changes: dict[Direction, Impairment]) -> int:
         """Apply impairments to running links. Raises MachineError for a link that is cabled."""

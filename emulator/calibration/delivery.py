@@ -28,7 +28,7 @@ Tell = Callable[[float], None]
 _STEP_S = 0.0002  # between two datagrams of the whole lab
 _FEW = 100  # show whether order is kept
 _TOGETHER = 10  # so that a flow's packets follow each other more closely than their jitter
-_BURSTS_OFF = 0.25  # of the mean length, allowed beyond what chance allows
+_BURSTS_OFF = 0.1  # of the mean length, allowed beyond what chance allows
 _LATE_S = 0.15
 
 
@@ -130,8 +130,9 @@ def _burst_faults(found: dict[str, Any], bursts: int) -> list[str]:
     requested, mean = found["requested"]["mean_burst"], found["mean_burst"]
     if requested is None or bursts < 10:
         return []  # too few to tell
-    # Lengths of bursts are about geometric: their deviation is below their mean.
-    allowed = requested * (_BURSTS_OFF + 4 / np.sqrt(bursts))
+    # Lengths of bursts are about geometric, and the deviation of a mean falls with their number.
+    deviation = np.sqrt(max(requested * (requested - 1), 0.1) / bursts)
+    allowed = _BURSTS_OFF * requested + 4 * deviation
     if abs(mean - requested) <= allowed:
         return []
     return [

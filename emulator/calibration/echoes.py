@@ -68,7 +68,7 @@ def jitter_pass(
         for number, batch in enumerate(rounds):
             interval_s = len(batch) * _STEP_S
             if keeps_link_order:
-                interval_s = max(interval_s, _widest_s(requested, batch))
+                interval_s = max(interval_s, widest_s(requested, batch))
 
             def tell_all(part: float, number: int = number) -> None:
                 tell((number + part) / len(rounds))
@@ -106,7 +106,7 @@ def _needed(steps: Sequence[Impairment], samples: int) -> int:
     return max(samples, min(_AT_MOST, max(shows, samples * apart(steps))))
 
 
-def _widest_s(plan: Plan, pairs: Sequence[Pair]) -> float:
+def widest_s(plan: Plan, pairs: Sequence[Pair]) -> float:
     """Return how far apart packets must be sent for (nearly) none to wait for the one before."""
     ways = [way for pair in pairs for way in (pair, pair[::-1])]
     widths_ms = []

@@ -2,9 +2,11 @@
 
 A link with a rate lets packets leave one transmission time after the other as long as some wait.
 So a train is sent that keeps the link's queue filled and never overflows it: half the queue at
-once, then a little faster than the rate. The line through the instants of arrival over the bytes
-arrived has the rate as its slope, whatever the path's delay (packet train dispersion: Dovrolis,
-Ramanathan and Moore, "What do packet dispersion techniques measure?", INFOCOM 2001).
+once, then a little faster than the rate; or, where that half is over too soon for this process to
+be in time with more, what fits into the queue at once. The line through the instants of arrival
+over the bytes arrived has the rate as its slope, whatever the path's delay (packet train
+dispersion: Dovrolis, Ramanathan and Moore, "What do packet dispersion techniques measure?",
+INFOCOM 2001).
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ from emulator.calibration.pairs import Pair, batches
 from emulator.calibration.switched import DRAWN, UNDELIVERED, without
 from emulator.calibration.tolerance import Tolerance
 from emulator.lab import Lab
-
 from topologies.resolve import Impairment, Plan
 
 Tell = Callable[[float], None]
@@ -42,11 +43,15 @@ _FILLED, _FULL = 0.5, 0.85  # parts of the queue: at once, and at most
 _FASTER = 1.15  # than the rate
 _LONGEST_S, _LARGEST_BYTES, _FEWEST = 0.25, 2 << 20, 16  # of a train
 _CALL_S = 0.0002  # between two calls, where packets would follow each other faster
-_SHORT_S, _TRAINS, _SHORT_TRAINS = 0.02, 3, 15  # a short train can fall into one hold-up whole
+_SHORT_S, _TRAINS, _SHORT_TRAINS = 0.02, 5, 15  # a short train can fall into one hold-up whole
 _ARRIVED = 0.9  # of a train, at least
+_STRAIGHT = 0.03  # of a train's length: how far off their line its packets are, at the median
+_ENOUGH = 3  # trains
+_HELD_UP_S = 0.01  # this process may be, without the queue running empty
+_BURST_BYTES = 128 * 1024  # at once and not more: what a backend's receive buffer has room for
 _LINE_POINTS = 250
 _TOGETHER_BPS = 300e6  # of trains at the same time: this process has to keep up
-_STAMP_S = 50e-6  # how far a stamp of arrival may be off, so how far a short train's end
+_STAMP_S = 10e-6  # how far off the ends of the line through a train's stamps are, at best
 _LATE_S = 0.15
 
 
@@ -103,11 +108,14 @@ class Train:
         """Return a train that fills the queue and does not overflow it."""
         packet_s = rated.packet_s
         room = max(2, rated.queue_bytes // _FRAME_BYTES)
+        paced = _FILLED * room * packet_s > _HELD_UP_S
         at_once = max(1, math.floor(_FILLED * room))
         longest = max(_FEWEST, min(_LONGEST_S / packet_s, _LARGEST_BYTES / _FRAME_BYTES))
         # The queue grows by the part of each packet that the rate has not sent meanwhile.
         more = (_FULL * room - at_once) / (1 - 1 / _FASTER)
         total = int(min(longest, at_once + max(0.0, more)))
+        if not paced:
+            total = at_once = max(2, int(min(_FULL * room, _BURST_BYTES / _FRAME_BYTES)))
         at_once = min(at_once, total)
         together = max(1, min(_MOST_SEGMENTS, math.ceil(_CALL_S / packet_s), room // 8))
         offsets, packets = [], []
@@ -185,6 +193,7 @@ class _Senders:
         source, target = pair
         address = (self._lab.node(target).address, _SINK_PORT)
         sink = self._open.enter_context(self._lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM))
+        sink.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sink.bind(address)
         sender = self._lab.socket(source, socket.AF_INET, socket.SOCK_DGRAM)
         self._open.enter_context(sender)
@@ -220,7 +229,9 @@ class _Senders:
         """Return when each call of each train was made, s."""
         pairs = list(trains)
         events = heapq.merge(*(_events(place, trains[pair]) for place, pair in enumerate(pairs)))
-        sent_s = {pair: [[] for _ in range(train.times)] for pair, train in trains.items()}
+        sent_s: dict[Pair, list[list[float]]] = {
+            pair: [[] for _ in range(train.times)] for pair, train in trains.items()
+        }
         data = [_numbered(train) for train in trains.values()]
         now = time.monotonic
         begin = now() + 0.002
@@ -283,15 +294,18 @@ def slope_bps(arrived_ns: Instants, length: int) -> float | None:
 
     The median of slopes (Theil 1950, Sen 1968): an emulation that was held up delivers some
     packets late, and all of those at once, which a mean would take for another rate. None when
-    too few arrived.
+    too few arrived, or when the machine was held up for so long that there is no line.
     """
     if arrived_ns.size < max(3, _ARRIVED * length):
         return None
     chosen = np.unique(np.linspace(0, arrived_ns.size - 1, _LINE_POINTS).astype(np.int64))
     times_s = (arrived_ns[chosen] - arrived_ns[0]) / 1e9
     bits = chosen * 8.0 * _FRAME_BYTES
-    seconds_per_bit = float(stats.theilslopes(times_s, bits).slope)
-    return 1 / seconds_per_bit if seconds_per_bit > 0 else None
+    line = stats.theilslopes(times_s, bits)
+    off_s = np.median(np.abs(times_s - line.intercept - line.slope * bits))
+    if line.slope <= 0 or off_s > _STRAIGHT * times_s[-1]:
+        return None
+    return 1 / float(line.slope)
 
 
 def densest(values: Sequence[float]) -> float:
@@ -313,7 +327,7 @@ def rate_figures(
     if rated is None:
         return None
     known = [rate_bps for rate_bps in trains_bps if rate_bps is not None]
-    measured = densest(known) if known else None
+    measured = densest(known) if len(known) >= _ENOUGH else None
     length_s = Train.for_rate(rated).length * rated.packet_s
     return {
         "requested_bps": rated.rate_bps,
@@ -329,7 +343,8 @@ def rate_faults(found: dict[str, Any]) -> list[str]:
     asked = bits_a_second(found["requested_bps"])
     if found["measured_bps"] is None:
         return [
-            f"the rate of {asked} could not be measured: no train of packets came through whole"
+            f"the rate of {asked} could not be measured: this machine does not send, or does not "
+            "pass on, so many packets. Ask for a lower rate, or for none"
         ]
     if abs(found["error"]) <= found["allowed_error"]:
         return []

@@ -62,8 +62,8 @@ def _changed(lab: Lab, changes: dict[Direction, Impairment]) -> Iterator[None]:
         yield
         return
     before = {direction: lab.impairments[direction] for direction in changes}
-    lab.change(changes)
+    lab.change(changes, origin="calibration")
     try:
         yield
     finally:
-        lab.change(before)
+        lab.change(before, origin="calibration")

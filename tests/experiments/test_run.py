@@ -103,9 +103,27 @@ def test_stdout_is_the_summary_and_nothing_else(bundle: Path) -> None:
 def test_the_events_are_on_the_samples_clock(bundle: Path) -> None:
     events = pd.read_parquet(bundle / "events.parquet")
     samples = pd.read_parquet(bundle / "samples.parquet")
-    assert list(events.kind) == ["lab up", "calibrated", "ready", "lab down"]
-    ready, down = events.t_ns.iloc[2], events.t_ns.iloc[3]
+    lifecycle = events[events.kind != "impairment"]
+    assert list(lifecycle.kind) == ["lab up", "calibrated", "ready", "lab down"]
+    ready, down = lifecycle.t_ns.iloc[2], lifecycle.t_ns.iloc[3]
     assert ready < samples.start_ns.min() < samples.start_ns.max() < down
+
+
+def test_every_change_of_a_link_is_an_event_with_its_instant(bundle: Path) -> None:
+    events = pd.read_parquet(bundle / "events.parquet").set_index("kind")
+    changes = events.loc[["impairment"]]
+    # Calibration takes the impairments away for a moment, to measure the bare path.
+    details = [json.loads(detail) for detail in changes.detail]
+    assert {each["origin"] for each in details} == {"calibration"}
+    of_one = [
+        each for each, name in zip(details, changes.subject, strict=True) if name == "dc1->dc2"
+    ]
+    assert len(of_one) >= 2
+    assert [each["after"] for each in of_one[:-1]] == [each["before"] for each in of_one[1:]]
+    assert of_one[0]["before"] == of_one[-1]["after"]
+    assert of_one[0]["before"]["delay_ns"] > 0
+    begin, end = events.t_ns["lab up"], events.t_ns["calibrated"]
+    assert begin < changes.t_ns.min() <= changes.t_ns.max() < end
 
 
 def test_k_rounds_cost_k_round_trips(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from emulator.lab import Lab
 
 _SO_TIMESTAMPNS = 35
+_SO_RCVBUFFORCE = 33  # beyond the limit of the system: a pause of the reader loses nothing
 _STAMP = struct.Struct("=IQ")
 _PORT = 5005
 
@@ -67,7 +68,7 @@ def send(
     into = lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM)
     with out, into:
         into.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        into.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        into.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 32 << 20)
         into.bind(("", _PORT))
         into.setblocking(False)
         out.connect((lab.node(target).address, _PORT))

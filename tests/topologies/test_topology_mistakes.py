@@ -47,7 +47,7 @@ ONE_MISTAKE = [
     ("name: t\nsites: []", 2, "sites", "at least 1"),
     ("name: t\nsites:\n", 2, "sites", "a list is wanted here, not nothing"),
     (f"{HEAD}links:\n", 5, "links", "a mapping is wanted here, not nothing; its keys are"),
-    ("name: t\nsites: [a]", 2, "sites[0]", "its keys are name, nodes and lan"),
+    ("name: t\nsites: [a]", 2, "sites[0]", "its keys are name, nodes, lan and access"),
     ("name: t\nsites: [{name: a, nodes: two}]", 2, "sites[0].nodes", "names such as `[n1, n2]`"),
     ("name: t\nsites: [{name: a, nodes: []}]", 2, "sites[0].nodes", "at least 1"),
     ("name: t\nsites: [{name: a, nodes: 0}]", 2, "sites[0].nodes", "at least 1"),

@@ -10,8 +10,9 @@ routers pairwise; a LAN link that delays is a Linux bridge between the node and 
 that no impairment sits on the interface from which a node sends (it would fight TCP's small
 queues). Everything lives in namespaces; `mn -c` is not needed.
 
-Mininet runs under the system's Python, which has none of wanlat's packages: the `wanlat` command
-of the checkout that this file belongs to works the topology out. `WANLAT` names another one.
+Mininet runs under the system's Python, which has none of wanlat's packages: the Python in the
+`.venv` of the checkout that this file belongs to works the topology out. `WANLAT_PYTHON` names
+another one.
 """
 
 # `mn` executes this file without __file__ and takes over every global name: hence the leading
@@ -26,6 +27,7 @@ import tempfile as _tempfile
 from pathlib import Path as _Path
 from typing import Any as _Any
 
+from mininet.cli import CLI as _CLI  # type: ignore[import-not-found]
 from mininet.node import Host as _Host  # type: ignore[import-not-found]
 from mininet.node import Switch as _Switch
 from mininet.topo import Topo as _Topo  # type: ignore[import-not-found]
@@ -41,21 +43,18 @@ def _stop(text: str, code: int) -> None:
     raise SystemExit(code)
 
 
-def _wanlat() -> str:
-    """The command that works topologies out."""
-    given = _os.environ.get("WANLAT")
-    if given:
-        return given
-    beside = _THIS.parents[2] / ".venv" / "bin" / "wanlat"
-    found = str(beside) if beside.exists() else _shutil.which("wanlat")
-    if found is None:
+def _python() -> str:
+    """A Python that has wanlat."""
+    given = _os.environ.get("WANLAT_PYTHON")
+    beside = _THIS.parents[2] / ".venv" / "bin" / "python"
+    if given is None and not beside.exists():
         _stop(
-            f"there is no {beside}, and no `wanlat` on PATH. Run `make build` in the checkout, or"
-            " set WANLAT to the command, or give a file that"
-            " `wanlat topology export NAME --to mininet --out FILE` wrote",
+            f"there is no {beside}. Run `make build` in the checkout, or set WANLAT_PYTHON to a"
+            " Python that has wanlat, or give a file that"
+            " `wanlat topology export NAME --to mininet --out FILE.json` wrote",
             3,
         )
-    return str(found)
+    return given or str(beside)
 
 
 def _document(name: str) -> dict[str, _Any]:
@@ -66,7 +65,8 @@ def _document(name: str) -> dict[str, _Any]:
         except (OSError, ValueError) as problem:
             _stop(f"{name} cannot be read: {problem}", 2)
     else:
-        command = [_wanlat(), "topology", "export", name, "--to", "mininet"]
+        # -P: a directory `topologies` where the user stands is not ours.
+        command = [_python(), "-P", "-m", "topologies.export", name]
         try:
             done = _subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as problem:
@@ -111,6 +111,7 @@ class _WanlatNode(_Host):  # type: ignore[misc]
     def config(self, wanlat_ip: tuple[str, ...] = (), **params: _Any) -> _Any:
         configured = super().config(**params)
         _batch(self, "ip", list(wanlat_ip), {})
+        self.defaultIntf().ip = params["wanlat_address"]  # what IP() answers
         return configured
 
 
@@ -188,12 +189,20 @@ class _WanlatTopo(_Topo):  # type: ignore[misc]
         name, router = node["name"], self._routers[node["site"]]
         node_mac, router_mac, port = _mac(1, index), _mac(2, index), f"n{index}"
         lines = [
+            f"addr add {node['address']}/32 dev eth0",
             f"neigh replace {_GATEWAY} lladdr {router_mac} nud permanent dev eth0",
             f"route replace default via {_GATEWAY} dev eth0 onlink",
         ]
         if self.wanlat["single_segments"]:
             lines.append("link set dev eth0 gso_max_segs 1")
-        self.addHost(name, cls=_WanlatNode, ip=f"{node['address']}/32", wanlat_ip=tuple(lines))
+        # Mininet's own way to an address is ifconfig, which makes a /0 of a /32.
+        self.addHost(
+            name,
+            cls=_WanlatNode,
+            ip=None,
+            wanlat_ip=tuple(lines),
+            wanlat_address=node["address"],
+        )
         self._ip[router] += [
             f"link set dev {port} up",
             f"neigh replace {node['address']} lladdr {node_mac} nud permanent dev {port}",
@@ -254,30 +263,37 @@ def _pings(net: _Any, count: int = 10) -> None:
     One line a pair: `rtt FROM TO requested R first F min L mean M max H lost N`, times in ms;
     `first` is the very first packet of the pair, which an ARP exchange would make late.
     """
+    if _shutil.which("ping") is None:
+        _stop("ping is not installed (Debian, Ubuntu: apt-get install iputils-ping)", 3)
     hosts = net.hosts
     for a in hosts:
         for b in hosts:
             if a is b:
                 continue
-            first, _ = _ping(a, b, 1)
-            times, lost = _ping(a, b, count)
+            first, times, lost = _ping(a, b, count)
             requested = net.topo.requested_ms(a.name, b.name)
             _sys.stdout.write(
-                f"rtt {a.name} {b.name} requested {requested:.3f} first {first[1]:.3f}"
+                f"rtt {a.name} {b.name} requested {requested:.3f} first {first:.3f}"
                 f" min {times[0]:.3f} mean {times[1]:.3f} max {times[2]:.3f} lost {lost}\n"
             )
             _sys.stdout.flush()
 
 
-def _ping(a: _Any, b: _Any, count: int) -> tuple[tuple[float, ...], int]:
-    command = ["ping", "-n", "-q", "-c", str(count), "-i", "0.02", "-W", "5", b.IP()]
+def _ping(a: _Any, b: _Any, count: int) -> tuple[float, tuple[float, ...], int]:
+    """The first round trip; the least, mean and most; how many are lost."""
+    command = ["ping", "-n", "-c", str(count), "-i", "0.02", "-W", "5", b.IP()]
     said, _, _ = a.pexec(command)
+    first = _re.search(r"icmp_seq=1 .*time=([\d.]+) ms", said)
     counted = _re.search(r"(\d+) packets transmitted, (\d+) received", said)
     summary = _re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/", said)
     nan = float("nan")
-    times = tuple(float(each) for each in summary.groups()) if summary else (nan, nan, nan)
-    return times, int(counted[1]) - int(counted[2]) if counted else count
+    return (
+        float(first[1]) if first else nan,
+        tuple(float(each) for each in summary.groups()) if summary else (nan, nan, nan),
+        int(counted[1]) - int(counted[2]) if counted else count,
+    )
 
 
+_CLI.identchars += "-."  # so that its command line knows `site.dc1` and `lan.n1` for nodes
 topos = {"wanlat": _WanlatTopo}
 tests = {"wanlat": _pings}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, get_args
@@ -13,11 +14,11 @@ from rich.table import Table
 from topologies.errors import UserError
 from topologies.export.exported import Exported
 from topologies.export.exported import export as export_to
-from topologies.load import load, shipped
+from topologies.load import load, origin, shipped
 from topologies.matrix import UNITS
 from topologies.matrix_import import Asymmetric, import_matrix
-from topologies.resolve import Plan, resolve
-from topologies.units import Duration, Fraction
+from topologies.resolve import Impairment, Plan, resolve
+from topologies.units import Duration, Fraction, Rate, Size
 from topologies.wording import listing
 from topologies.wording import show as shown
 from wanlat.output import emit, people, say
@@ -33,7 +34,17 @@ def list_(as_json: Json = False) -> None:
     """List the shipped topologies."""
     topologies = [load(name) for name in shipped()]
     if as_json:
-        emit([{"name": each.name, "description": each.description} for each in topologies])
+        emit(
+            [
+                {
+                    "name": each.name,
+                    "description": each.description,
+                    "sites": len(each.sites),
+                    "nodes": sum(len(site.node_names) for site in each.sites),
+                }
+                for each in topologies
+            ]
+        )
         return
     for topology in topologies:
         plan = resolve(topology)
@@ -59,9 +70,49 @@ def _matrix(plan: Plan) -> Table:
     return table
 
 
+def _besides(plan: Plan) -> Iterator[str]:
+    """What links do besides delaying and evenly spread jitter, alike ones together."""
+    ways: dict[str, list[str]] = {}
+    for lan in plan.lan_links:
+        ways.setdefault(_qualities(lan.up), []).append(f"{lan.node} up")
+        ways.setdefault(_qualities(lan.down), []).append(f"{lan.node} down")
+    for wan in plan.wan_links:
+        ways.setdefault(_qualities(wan.forward), []).append(f"{wan.a} to {wan.b}")
+        ways.setdefault(_qualities(wan.backward), []).append(f"{wan.b} to {wan.a}")
+    for qualities, where in ways.items():
+        if qualities:
+            yield f"{qualities}: {listing(where, at_most=_FEW_NODES)}"
+
+
+def _qualities(way: Impairment) -> str:
+    """Such as `loss 0.5%, rate 2mbit`; empty when there is nothing to say."""
+    parts = []
+    if way.jitter_ns and way.distribution != "uniform":
+        parts.append(f"{way.distribution} jitter")
+    if way.correlation:
+        parts.append(f"correlation {Fraction(way.correlation)}")
+    if way.jitter_ns and way.reorder:
+        parts.append("jitter reorders")
+    if way.bursts is not None:
+        parts.append(f"loss {Fraction(way.bursts.loss)} in bursts")
+    for what, part in (
+        ("overtaking", way.overtake),
+        ("loss", way.loss),
+        ("duplicates", way.duplicate),
+        ("corruption", way.corrupt),
+    ):
+        if part:
+            parts.append(f"{what} {Fraction(float(f'{part:.4g}'))}")
+    if way.rate_bps is not None:
+        parts.append(f"rate {Rate(way.rate_bps)}")
+    if way.queue_bytes is not None:
+        parts.append(f"queue {Size(way.queue_bytes)}")
+    return ", ".join(parts)
+
+
 @app.command()
 def show(name: str, as_json: Json = False) -> None:
-    """Show one topology: its sites, and the RTT between its nodes."""
+    """Show one topology: its sites, the RTT between its nodes, and where it comes from."""
     topology = load(name)
     plan = resolve(topology)
     if as_json:
@@ -73,6 +124,11 @@ def show(name: str, as_json: Json = False) -> None:
         more = f" and {len(site.nodes) - _FEW_NODES} more" if len(site.nodes) > _FEW_NODES else ""
         say(f"  site {site.name}: {nodes}{more}")
     people.print(_matrix(plan))
+    for line in _besides(plan):
+        say(line)
+    text = origin(name)
+    if text:
+        say(f"\n{text}")
 
 
 @app.command()

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::thread;
 
 use crate::arrival::ClockPair;
 use crate::buffers::{self, BufferPool};
@@ -27,13 +28,17 @@ const MOST_SENT_IN_A_ROW: usize = 2 * BATCH;
 /// However long sending takes, frames leave no earlier than this before they are due.
 const LONGEST_LEAD_NS: u64 = 5_000;
 
+/// How many sockets one thread closes, one after the other, and what it needs for that.
+const CLOSED_AT_A_TIME: usize = 16;
+const CLOSER_STACK_BYTES: usize = 64 << 10;
+
 /// The running links.
 ///
 /// Direction `2 × link` goes from `a` to `b`, direction `2 × link + 1` back. Socket `d` is the
 /// one that direction `d` receives from; it sends to socket `d ^ 1`.
 pub struct Engine {
     directions: Vec<Direction>,
-    sockets: Vec<Socket>,
+    sockets: Sockets,
     tables: Tables,
     held: DueQueue,
     pool: BufferPool,
@@ -44,10 +49,31 @@ pub struct Engine {
     outgoing: Vec<HeldFrame>,
 }
 
+/// All sockets, which close together.
+struct Sockets(Vec<Socket>);
+
 struct Socket {
     socket: PacketSocket,
     /// When it was last known to have nothing to receive.
     empty_ns: u64,
+}
+
+/// The kernel waits for a grace period of RCU for each socket that is closed (`packet_release` in
+/// net/packet/af_packet.c), 10–30 ms; side by side they share it, and thousands close in less
+/// than a second instead of half a minute.
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        thread::scope(|scope| {
+            while self.0.len() > CLOSED_AT_A_TIME {
+                let part = self.0.split_off(self.0.len() - CLOSED_AT_A_TIME);
+                // Without a thread this one closes them.
+                let _ = thread::Builder::new()
+                    .stack_size(CLOSER_STACK_BYTES)
+                    .spawn_scoped(scope, move || drop(part));
+            }
+            self.0.clear();
+        });
+    }
 }
 
 impl Engine {
@@ -62,16 +88,18 @@ impl Engine {
         let tables = Tables::default().extended(tables)?;
         check_interfaces(links)?;
         let impairments = resolve_links(links, &tables)?;
-        let mut sockets = Vec::with_capacity(2 * links.len());
+        let mut sockets = Sockets(Vec::with_capacity(2 * links.len()));
         for (index, link) in links.iter().enumerate() {
             for interface in [&link.a, &link.b] {
-                let socket = PacketSocket::open(interface)
-                    .map_err(|error| format!("link {index}: interface {interface:?}: {error}"))?;
+                let socket = PacketSocket::open(interface).map_err(|error| {
+                    let way_out = way_out(&error, links.len());
+                    format!("link {index}: interface {interface:?}: {error}{way_out}")
+                })?;
                 let empty_ns = sys::monotonic_ns();
-                sockets.push(Socket { socket, empty_ns });
+                sockets.0.push(Socket { socket, empty_ns });
             }
         }
-        let draws = Draws::for_directions(seed, sockets.len());
+        let draws = Draws::for_directions(seed, sockets.0.len());
         let directions = impairments
             .into_iter()
             .zip(draws)
@@ -91,12 +119,13 @@ impl Engine {
 
     /// The sockets to watch; [`Engine::receive`] takes their position.
     pub fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.iter().map(|socket| socket.socket.as_fd())
+        self.sockets.0.iter().map(|socket| socket.socket.as_fd())
     }
 
     /// The smallest receive buffer of all sockets.
     pub fn smallest_receive_buffer_bytes(&self) -> Option<usize> {
         self.sockets
+            .0
             .iter()
             .filter_map(|socket| socket.socket.receive_buffer_bytes().ok())
             .min()
@@ -135,7 +164,7 @@ impl Engine {
 
     /// The counters of all links.
     pub fn stats(&mut self) -> Vec<LinkStats> {
-        for (direction, socket) in self.directions.iter_mut().zip(&self.sockets) {
+        for (direction, socket) in self.directions.iter_mut().zip(&self.sockets.0) {
             // An interface that is gone has no more drops to tell.
             direction.counters.rx_drops += socket.socket.take_receive_drops().unwrap_or(0);
         }
@@ -162,7 +191,7 @@ impl Engine {
 
     /// Receives one batch from the socket at position `index` and decides over its frames.
     pub fn receive(&mut self, index: usize) {
-        let Socket { socket, empty_ns } = &mut self.sockets[index];
+        let Socket { socket, empty_ns } = &mut self.sockets.0[index];
         let empty_before_ns = *empty_ns;
         let asked_ns = sys::monotonic_ns();
         let count = match socket.receive(&mut self.received) {
@@ -305,7 +334,7 @@ impl Engine {
     /// Sends the outgoing frames, all of one direction, and gives their buffers back. Sending
     /// began at `started_ns`.
     fn transmit(&mut self, direction: usize, mut started_ns: u64) {
-        let socket = &self.sockets[direction ^ 1].socket;
+        let socket = &self.sockets.0[direction ^ 1].socket;
         let counters = &mut self.directions[direction].counters;
         let mut done = 0;
         let mut retries = 0;
@@ -350,6 +379,19 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR)
+    )
+}
+
+/// What to do about an error of opening a socket, where that is known.
+fn way_out(error: &io::Error, links: usize) -> String {
+    if error.raw_os_error() != Some(libc::EMFILE) {
+        return String::new();
+    }
+    format!(
+        "; {links} links need {} descriptors and a few more, and RLIMIT_NOFILE allows {}: raise \
+         it (ulimit -Hn, LimitNOFILE)",
+        2 * links,
+        sys::descriptor_limit()
     )
 }
 

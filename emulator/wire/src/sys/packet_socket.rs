@@ -1,6 +1,5 @@
 //! An AF_PACKET socket on one interface: whole Ethernet frames, both ways.
 
-use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -21,7 +20,6 @@ pub struct PacketSocket {
 impl PacketSocket {
     /// Opens a socket on the interface named `interface` of the caller's network namespace.
     pub fn open(interface: &str) -> io::Result<PacketSocket> {
-        let index = interface_index(interface)?;
         // Protocol 0 receives nothing. With any other, frames of all interfaces would queue up
         // between here and bind().
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -35,7 +33,7 @@ impl PacketSocket {
         socket.set_option(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         socket.grow_buffer(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)?;
         socket.grow_buffer(libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)?;
-        socket.bind(index)?;
+        socket.bind(socket.interface_index(interface)?)?;
         Ok(socket)
     }
 
@@ -83,6 +81,29 @@ impl PacketSocket {
             Ok(0) => None,
             Ok(code) => Some(io::Error::from_raw_os_error(code)),
             Err(error) => Some(error),
+        }
+    }
+
+    /// Asked with this socket: `if_nametoindex` would open another, and not say why if it cannot.
+    fn interface_index(&self, interface: &str) -> io::Result<libc::c_int> {
+        // SAFETY: all-zero is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        let room = request.ifr_name.len() - 1; // one stays zero
+        if interface.len() > room || interface.contains('\0') {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        // SAFETY: `request` is an ifreq with a terminated name; the kernel fills in the index,
+        // which is then what the union holds.
+        unsafe {
+            checked(libc::ioctl(
+                self.fd.as_raw_fd(),
+                libc::SIOCGIFINDEX as _,
+                &mut request,
+            ))?;
+            Ok(request.ifr_ifru.ifru_ifindex)
         }
     }
 
@@ -149,17 +170,5 @@ impl PacketSocket {
 impl AsFd for PacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-fn interface_index(interface: &str) -> io::Result<libc::c_int> {
-    let name = CString::new(interface)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a zero byte in the name"))?;
-    // SAFETY: `name` is a terminated string that lives through the call.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(io::Error::last_os_error()),
-        index => {
-            libc::c_int::try_from(index).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))
-        }
     }
 }

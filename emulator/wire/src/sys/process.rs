@@ -48,20 +48,30 @@ fn shorten_slice() {
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attributes, 0) };
 }
 
-/// A lab of n sites in a full mesh needs n × (n − 1) sockets.
+/// Every link needs two sockets.
 fn raise_descriptor_limit() {
+    let Some(mut limit) = read_descriptor_limit() else {
+        return;
+    };
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a valid rlimit; raising the soft limit to the hard one is always
+    // allowed.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+}
+
+/// How many descriptors this process may have.
+pub fn descriptor_limit() -> u64 {
+    read_descriptor_limit().map_or(0, |limit| limit.rlim_cur)
+}
+
+fn read_descriptor_limit() -> Option<libc::rlimit> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: `limit` is a valid rlimit for both calls; raising the soft limit to the hard one
-    // is always allowed.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
+    // SAFETY: `limit` is writable.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    (result == 0).then_some(limit)
 }
 
 /// Waits until `fd` can be written, but no longer than `timeout_ns`. Returns whether it can.

@@ -41,6 +41,11 @@ impl Lab {
 
     /// The network with a `wire` that has not been told to start.
     pub fn idle(options: &[&str]) -> Lab {
+        Lab::around(|| Wire::spawn(options))
+    }
+
+    /// The network with a `wire` that somebody else starts.
+    pub fn around(start: impl FnOnce() -> Wire) -> Lab {
         let (left, right) = (Namespace::new(), Namespace::new());
         ip("link add wa type veth peer name l0");
         ip("link add wb type veth peer name r0");
@@ -62,7 +67,7 @@ impl Lab {
         Lab {
             left,
             right,
-            wire: Wire::spawn(options),
+            wire: start(),
         }
     }
 

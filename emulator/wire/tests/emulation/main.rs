@@ -18,3 +18,4 @@ mod loss;
 mod rate;
 mod robustness;
 mod throughput;
+mod under_load;

@@ -20,7 +20,12 @@ pub struct Wire {
 impl Wire {
     /// Starts the program in the current network namespace.
     pub fn spawn(options: &[&str]) -> Wire {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_wire"))
+        Wire::spawn_program(env!("CARGO_BIN_EXE_wire"), options)
+    }
+
+    /// Starts another build of the program.
+    pub fn spawn_program(program: &str, options: &[&str]) -> Wire {
+        let mut child = Command::new(program)
             .args(options)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

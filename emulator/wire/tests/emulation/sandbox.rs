@@ -29,7 +29,7 @@ pub fn inside(name: &str, body: impl FnOnce()) {
     command
         .args(["--user", "--map-root-user", "--net"])
         .arg(std::env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .args([name, "--exact", "--nocapture", "--include-ignored"])
         .env(INSIDE, "1")
         .stdin(Stdio::null())
         .stdout(write_end.try_clone().unwrap())

@@ -1,0 +1,88 @@
+"""Calibration passes a network that does all that was asked, and finds each single wrong thing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from emulator.calibration import Tolerance, calibrate
+from tests.calibration.bench import PAIR, SITES, Bench, told
+from tests.calibration.test_delays import TABLE
+from tests.emulator.plans import mesh, ms
+from topologies.resolve import GilbertElliott, Impairment
+
+EVERYTHING = ms(
+    30,
+    jitter=4,
+    distribution="normal",
+    loss=0.02,
+    duplicate=0.02,
+    corrupt=0.02,
+    rate_bps=20_000_000,
+)
+PLAIN = ms(30, jitter=4, distribution="normal")
+
+
+def test_a_network_that_does_everything_asked_passes(bench: Bench, tolerance: Tolerance) -> None:
+    plan = bench.ask(EVERYTHING)
+    document = calibrate(
+        bench.lab, against=plan, pairs=[PAIR], samples=60, jitter_samples=200, tolerance=tolerance
+    )
+    (pair,) = document["pairs"]
+    assert pair["verdict"] == "pass", told(document)
+    assert pair["bare_rtt_ms"]["p50"] < 2
+    assert pair["jitter"]["there"]["distribution"] == "normal"
+    assert pair["rate"]["measured_bps"] == pytest.approx(20e6, rel=0.02)
+    assert pair["delivery"]["lost"] > 0
+    assert pair["delivery"]["duplicated"] > 0
+    assert pair["delivery"]["damaged"] > 0
+    assert set(bench.lab.impairments.values()) >= {EVERYTHING}  # they are back in force
+
+
+WRONG: dict[str, tuple[Impairment, Impairment, str]] = {
+    "delay": (replace(PLAIN, delay_ns=32_000_000), PLAIN, "median error"),
+    "distribution": (ms(30, jitter=4), PLAIN, "is not normal"),
+    "a heavy tail": (ms(30, jitter=4, distribution="pareto"), PLAIN, "is not normal"),
+    "table": (
+        ms(30, jitter=4, distribution="table", table=TABLE),
+        ms(30, jitter=4, distribution="table", table=tuple(-q for q in reversed(TABLE))),
+        "is not table",
+    ),
+    "size of jitter": (replace(PLAIN, jitter_ns=5_500_000), PLAIN, "is not normal"),
+    "no jitter": (ms(30), PLAIN, "is not normal"),
+    "no correlation": (PLAIN, replace(PLAIN, correlation=0.4), "correlation"),
+    "loss": (ms(5, loss=0.06), ms(5, loss=0.02), "lost"),
+    "no loss": (ms(5), ms(5, loss=0.02), "lost"),
+    "loss unasked": (ms(5, loss=0.1), ms(5), "none asked"),
+    "single losses for bursts": (
+        ms(5, loss=0.04),
+        ms(5, bursts=GilbertElliott(p=0.0125, r=0.3)),
+        "bursts of",
+    ),
+    "duplicates unasked": (ms(5, duplicate=0.1), ms(5), "twice"),
+    "no duplicates": (ms(5), ms(5, duplicate=0.02), "duplicated"),
+    "corruption unasked": (ms(5, corrupt=0.2), ms(5), "damaged"),
+    "no corruption": (ms(5), ms(5, corrupt=0.02), "damaged"),
+    "no overtaking": (ms(20), ms(20, overtake=0.02), "ahead"),
+    "reordering unasked": (replace(PLAIN, reorder=True), PLAIN, "overtaken"),
+    "rate, by 5 %": (ms(5, rate_bps=21_000_000), ms(5, rate_bps=20_000_000), "rate 21"),
+    "no rate": (ms(5), ms(5, rate_bps=20_000_000), "rate"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_single_wrong_thing_is_found(bench: Bench, tolerance: Tolerance, name: str) -> None:
+    built, asked, words = WRONG[name]
+    bench.ask(built)
+    document = calibrate(
+        bench.lab,
+        against=mesh(SITES, wan=asked),
+        pairs=[PAIR],
+        samples=40,
+        jitter_samples=400,
+        tolerance=tolerance,
+        attempts=1,
+    )
+    assert document["verdict"] == "fail"
+    assert words in told(document)

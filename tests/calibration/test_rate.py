@@ -1,0 +1,40 @@
+"""A link passes as many bits a second as asked, of packets that follow each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.calibration import Tolerance
+from emulator.calibration.rate import rate_figures, rate_pass
+from tests.calibration.bench import PAIR, Bench, holds
+from tests.emulator.plans import ms
+from topologies.resolve import Impairment
+
+ASKED = {
+    "home uplink": ms(10, rate_bps=5_000_000),
+    "short queue": ms(10, rate_bps=20_000_000, queue_bytes=16_000),
+    "with jitter and loss": ms(15, jitter=3, loss=0.02, rate_bps=50_000_000),
+    "200 Mbit/s": ms(20, rate_bps=200_000_000),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_rate_is_within_two_percent(bench: Bench, name: str) -> None:
+    asked: Impairment = ASKED[name]
+    plan = bench.ask(asked)
+    found: list[float | None] = []
+
+    def is_right() -> bool:
+        trains_bps = rate_pass(bench.lab, plan, [PAIR], lambda _: None)[PAIR]
+        figures = rate_figures(plan.path(*PAIR), trains_bps, Tolerance())
+        assert figures is not None
+        found.append(figures["error"])
+        return figures["error"] is not None and abs(figures["error"]) < 0.02
+
+    assert holds(is_right), found
+
+
+def test_what_finds_no_room_in_the_queue_is_dropped(bench: Bench) -> None:
+    delivery = bench.send(ms(5, rate_bps=1_000_000, queue_bytes=8_000), 400, 5000)
+    # 80 ms of sending let 1 Mbit/s take 57 packets of 174 bytes, and 45 wait.
+    assert 80 <= delivery.sent - delivery.lost <= 130

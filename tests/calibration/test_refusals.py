@@ -1,0 +1,53 @@
+"""What a backend does not do, it refuses; what it does not refuse is measured in this suite."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.lab import Lab
+from emulator.links import wan
+from tests.calibration.bench import Bench
+from tests.calibration.test_delays import TABLE
+from tests.emulator.plans import mesh, ms
+from topologies.errors import MachineError
+from topologies.resolve import GilbertElliott
+
+MODEL = {
+    "uniform": ms(20, jitter=5),
+    "normal": ms(20, jitter=5, distribution="normal"),
+    "pareto": ms(20, jitter=5, distribution="pareto"),
+    "table": ms(20, jitter=5, distribution="table", table=TABLE),
+    "correlation": ms(20, jitter=5, correlation=0.25),
+    "reorder": ms(20, jitter=5, reorder=True),
+    "overtake": ms(20, overtake=0.01),
+    "loss": ms(20, loss=0.01),
+    "bursts": ms(20, bursts=GilbertElliott(p=0.01, r=0.3)),
+    "duplicate": ms(20, duplicate=0.01),
+    "corrupt": ms(20, corrupt=0.01),
+    "rate": ms(20, rate_bps=10_000_000),
+    "queue": ms(20, rate_bps=10_000_000, queue_bytes=100_000),
+}
+REFUSED = {"wire": set[str](), "netem": {"correlation"}}
+
+
+def test_a_backend_refuses_what_its_documentation_says_and_nothing_else(bench: Bench) -> None:
+    refused = {name for name, asked in MODEL.items() if bench.refusal(asked)}
+    assert refused == REFUSED[bench.backend]
+
+
+def test_a_refusal_is_an_error_when_a_lab_is_built_and_says_why(bench: Bench) -> None:
+    for name in REFUSED[bench.backend]:
+        with (
+            pytest.raises(MachineError, match="does not do"),
+            Lab(mesh(2, wan=MODEL[name]), backend=bench.lab.backend),  # type: ignore[arg-type]
+        ):
+            pass
+
+
+def test_a_refusal_is_an_error_when_a_link_is_changed_and_changes_nothing(bench: Bench) -> None:
+    bench.ask(ms(7))
+    before = bench.lab.impairments
+    for name in REFUSED[bench.backend]:
+        with pytest.raises(MachineError, match="does not do"):
+            bench.lab.change({wan("dc1", "dc2"): MODEL[name]})
+    assert bench.lab.impairments == before

@@ -1,0 +1,137 @@
+"""Live changes on netem: nothing is lost, nothing comes early, what waits keeps its due time."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator.lab import Lab
+from emulator.links import wan
+from experiments import runner
+from tests.emulator.plans import mesh, ms
+from tests.kernel import packets
+
+FORWARD, BACK = wan("dc1", "dc2"), wan("dc2", "dc1")
+CHANGES = 10_000
+
+
+def test_ten_thousand_changes_lose_no_packet_and_let_none_be_early() -> None:
+    """One change before every packet, of both directions; some twenty packets wait meanwhile."""
+    draw = random.Random(7)
+    delays_ms = [draw.uniform(1, 40) for _ in range(CHANGES + 1)]
+    with Lab(mesh(2, wan=ms(20)), backend="netem") as lab:
+
+        def change(number: int) -> None:
+            asked = ms(delays_ms[number])
+            lab.change({FORWARD: asked, BACK: asked})
+
+        began = time.perf_counter()
+        passage = packets.send(lab, "n1", "n2", CHANGES, interval_s=0, between=change)
+        took_s = time.perf_counter() - began
+        counters = lab.counters()[FORWARD]
+    print(f"{CHANGES} changes of two directions in {took_s:.1f} s")
+    assert (passage.lost, passage.doubled, passage.overtaken) == (0, 0, 0)
+    assert (counters.packets, counters.lost) == (CHANGES, 0)
+    assert (counters.queue_drops, counters.overflows) == (0, 0)
+    asked_ns = np.array(delays_ms)[passage.number] * 1e6
+    # A packet may reach the link only after the next change.
+    following_ns = np.array(delays_ms)[passage.number + 1] * 1e6
+    assert np.all(passage.delay_ns >= np.minimum(asked_ns, following_ns) - 1)
+    # The order is kept: a packet is due when its delay is over and the one before has left.
+    due_ns = np.maximum.accumulate(passage.sent_ns + asked_ns)
+    late_ns = passage.sent_ns + passage.delay_ns - due_ns
+    assert np.median(late_ns) < 2e6
+
+
+def test_packets_that_wait_keep_their_due_time() -> None:
+    with Lab(mesh(2, wan=ms(300)), backend="netem") as lab:
+
+        def change(number: int) -> None:
+            if number == 50:  # while the first ones are on their way
+                lab.change({FORWARD: ms(1)})
+
+        passage = packets.send(lab, "n1", "n2", 100, interval_s=0.002, between=change)
+    assert (passage.lost, passage.overtaken) == (0, 0)
+    assert passage.delay_ns[:50].min() >= 300e6
+    # Later ones stay behind them, and no longer than that.
+    assert passage.delay_ns[51:].max() < 300e6
+
+
+@pytest.mark.parametrize(
+    "following", [ms(5), ms(5, rate_bps=50_000_000, queue_bytes=15_140)], ids=["delay", "rate"]
+)
+def test_a_smaller_queue_takes_newcomers_while_old_packets_still_wait(following: Any) -> None:
+    """netem compares all that waits with the new limit."""
+    with Lab(mesh(2, wan=ms(800, rate_bps=900_000_000)), backend="netem") as lab:
+
+        def change(number: int) -> None:
+            if number == 1000:
+                lab.change({FORWARD: following})
+
+        passage = packets.send(lab, "n1", "n2", 1100, interval_s=0.0003, settle_s=1, between=change)
+    assert passage.lost == 0
+
+
+def test_the_queue_shrinks_to_what_was_asked_for_when_the_old_packets_have_left() -> None:
+    asked = ms(5, rate_bps=8_000_000, queue_bytes=15_140)
+    with Lab(mesh(2, wan=ms(200)), backend="netem") as lab:
+
+        def change(number: int) -> None:
+            if number == 100:
+                lab.change({FORWARD: asked})
+
+        first = packets.send(lab, "n1", "n2", 110, interval_s=0.0005, settle_s=1, between=change)
+        burst = packets.send(lab, "n1", "n2", 500, interval_s=0, bytes_each=1400)
+        drops = lab.counters()[FORWARD].queue_drops
+    assert first.lost == 0
+    assert burst.lost > 300
+    assert drops == burst.lost
+
+
+def test_a_change_does_not_turn_losses_into_overflows() -> None:
+    with Lab(mesh(2, wan=ms(2, loss=0.3)), backend="netem") as lab:
+
+        def change(number: int) -> None:
+            if number % 20 == 0:
+                lab.change({FORWARD: ms(2, loss=0.3) if number % 40 else ms(2)})
+
+        passage = packets.send(lab, "n1", "n2", 4000, interval_s=0.0002, between=change)
+        counters = lab.counters()[FORWARD]
+    assert counters.lost == passage.lost > 300
+    assert counters.overflows == 0
+
+
+def change_by_hand(lab: Lab, arguments: str) -> None:
+    """Change netem past the emulator, which thinks that its own limit is in force."""
+    inside = ["ip", "netns", "exec", "site.dc1"]
+    shown = json.loads(lab.run("n1", [*inside, "ip", "-j", "link"]).stdout)
+    (name,) = [each["ifname"] for each in shown if each["ifname"].startswith("w")]
+    command = [*inside, "tc", "qdisc", "change", "dev", name, "root", "netem", *arguments.split()]
+    done = lab.run("n1", command)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.05])
+def test_an_overflowing_queue_is_flagged_in_the_bundle(loss: float) -> None:
+    with Lab(mesh(2, wan=ms(100, loss=loss)), backend="netem") as lab:
+        change_by_hand(lab, f"delay 100ms limit 20 loss {loss:%}")
+        passage = packets.send(lab, "n1", "n2", 1000, interval_s=0.0002)
+        counters = lab.counters()[FORWARD]
+        events: list[tuple[str, ...]] = []
+        run = SimpleNamespace(
+            _name="s",
+            outcome=SimpleNamespace(warnings=[]),
+            bundle=SimpleNamespace(event=lambda *told: events.append(told)),
+        )
+        runner._Run._check_emulation(run, lab)  # type: ignore[attr-defined,arg-type]
+    assert passage.lost > 500
+    assert counters.overflows == pytest.approx(passage.lost, abs=1000 * loss + 50)
+    assert counters.overflows + counters.lost == passage.lost
+    assert [event[:2] for event in events] == [("overflow", "dc1->dc2")]
+    assert "dropped on dc1->dc2" in run.outcome.warnings[0]

@@ -1,0 +1,270 @@
+"""A matrix of round trips becomes the network that it measured; what is odd in it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topologies.load import load
+from topologies.matrix import MatrixError, detours, read
+from topologies.matrix_import import Imported, import_matrix
+from topologies.resolve import Plan, resolve
+from topologies.units import Duration, Fraction
+
+SQUARE = """# Where from: a measurement of ours
+from,Paris,Tokyo,Lima
+Paris,,230,190
+Tokyo,231,,150
+Lima,190,150,
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def made(text: str | bytes, **options: Any) -> Imported:
+    """Import a matrix, and make sure that the text loads to the same topology."""
+    data = text.encode() if isinstance(text, str) else text
+    Path("matrix.csv").write_bytes(data)
+    imported = import_matrix("matrix.csv", **options)
+    Path("made.yaml").write_text(imported.text, encoding="utf-8")
+    assert load("made.yaml") == imported.topology
+    return imported
+
+
+def plan(text: str | bytes, **options: Any) -> Plan:
+    return resolve(made(text, **options).topology)
+
+
+def rtt(text: str | bytes, **options: Any) -> dict[tuple[str, str], float]:
+    """Every round trip between the first nodes of two sites, by the sites' names."""
+    network = plan(text, **options)
+    firsts = {site.name: site.nodes[0].name for site in network.sites}
+    return {(a, b): network.rtt_ms(firsts[a], firsts[b]) for a in firsts for b in firsts if a < b}
+
+
+def test_sites_by_sites() -> None:
+    assert rtt(SQUARE) == {
+        ("paris", "tokyo"): 230.5,  # both ends measured it: the mean
+        ("lima", "paris"): 190,
+        ("lima", "tokyo"): 150,
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SQUARE.replace(",", ";").replace("190", "190,0"),  # as a German spreadsheet saves it
+        SQUARE.replace(",", "\t"),
+        SQUARE.replace("\n", "\r\n"),
+        "\ufeff" + SQUARE,
+        SQUARE.replace("190", "0.19s").replace("150", "150 ms"),
+        SQUARE.replace("Tokyo,231,,150", "Tokyo,231"),
+        SQUARE + "\n,,,\n",
+        'from,"Paris",Tokyo,Lima\nParis,-,230,190\nTokyo,231,n/a,\nLima,,150,-\n',
+        "source,destination,rtt_ms\nParis,Tokyo,230\nTokyo,Paris,231\nParis,Lima,190\n"
+        "Lima,Tokyo,150\n",
+        "from,to,latency\nParis,Tokyo,230.5\nLima,Paris,190\nTokyo,Lima,150ms\n",
+        "from,to,rtt_us\nParis,Tokyo,230500\nLima,Paris,190000\nTokyo,Lima,150000\n",
+    ],
+)
+def test_the_forms_that_mean_the_same(text: str) -> None:
+    assert rtt(text) == rtt(SQUARE)
+
+
+@pytest.mark.parametrize(("which", "ms"), [("mean", 230.5), ("min", 230), ("max", 231)])
+def test_of_two_measurements_one_can_be_chosen(which: Any, ms: float) -> None:
+    assert rtt(SQUARE, asymmetric=which)["paris", "tokyo"] == ms
+
+
+def test_two_measurements_that_differ_can_be_refused() -> None:
+    with pytest.raises(MatrixError, match=r"1 of 3 pairs .* 230ms \(line 3\) and 231ms \(line 4\)"):
+        made(SQUARE, asymmetric="error")
+
+
+def test_one_way_delays_keep_their_direction() -> None:
+    network = plan("from,to,delay_ms\na,b,30\nb,a,80.5\n")
+    (link,) = network.wan_links
+    assert (link.forward.delay_ns, link.backward.delay_ns) == (30_000_000, 80_500_000)
+    square = plan("x,a,b\na,,30\nb,80.5,\n", one_way=True)
+    assert square.wan_links == network.wan_links
+
+
+def test_the_diagonal_lies_inside_a_place_and_the_matrix_still_holds() -> None:
+    network = plan("x,a,b\na,1.2,30\nb,30,0.4\n", nodes=2)
+    assert network.rtt_ms("a-1", "a-2") == 1.2
+    assert network.rtt_ms("b-1", "b-2") == 0.4
+    assert network.rtt_ms("a-1", "b-2") == 30
+    assert plan("x,a,b\na,1.2,30\nb,30,0.4\n", nodes=2, inside=False).rtt_ms("a-1", "a-2") == 0
+    with pytest.raises(MatrixError, match=r"matrix.csv:2: from a to b is 1ms, less than the 3ms"):
+        made("x,a,b\na,4,1\nb,1,2\n")
+
+
+def test_jitter_loss_and_rate_of_the_long_form_are_taken() -> None:
+    network = plan("from,to,rtt_ms,jitter_ms,loss,rate\na,b,30,2,0.5%,100mbit\n")
+    (link,) = network.wan_links
+    assert link.forward == link.backward
+    assert link.forward.jitter_ns == 10**6
+    assert link.forward.loss == 0.005
+    assert link.forward.rate_bps == 10**8
+
+
+@pytest.mark.parametrize(
+    ("jitter", "ns"), [(Duration(10**6), 500_000), (Fraction.parse("5%"), 5_762_500)]
+)
+def test_jitter_is_given_as_a_duration_or_a_part(jitter: Duration | Fraction, ns: int) -> None:
+    network = plan(SQUARE, jitter=jitter)
+    assert network.wan_links[0].forward.jitter_ns == ns
+
+
+def test_missing_figures_are_told_or_filled() -> None:
+    missing = SQUARE.replace("190", "").replace("150", "")
+    with pytest.raises(MatrixError, match="2 figures are missing: Paris to Lima and Tokyo to Lima"):
+        made(missing)
+    filled = rtt(missing, default=Duration(99 * 10**6))
+    assert filled["lima", "paris"] == filled["lima", "tokyo"] == 99
+    one_way = plan("from,to,delay\na,b,3\n", default=Duration(9 * 10**6))
+    assert one_way.wan_links[0].backward.delay_ns == 9 * 10**6
+
+
+def test_broken_triangles_are_counted_and_the_worst_is_told() -> None:
+    notes = made("x,a,b,c,d\na,,328,95,9\nb,328,,177,400\nc,95,177,,90\nd,9,400,90,\n").notes
+    (told,) = [note for note in notes if "triangle" in note]
+    # a–b over c: 272; b–d over c: 267; b–d over a: 337; a–c over d: 99 is longer.
+    assert told.startswith("2 of 6 pairs")
+    assert "b to d takes 400ms, over c it would take 267ms" in told
+
+
+def test_triangles_that_hold_are_not_told() -> None:
+    assert detours({("a", "b"): 2, ("b", "a"): 2}, ["a", "b"]) is None
+    assert not [note for note in made(SQUARE).notes if "triangle" in note]
+
+
+def test_names_become_host_names_and_it_is_told() -> None:
+    text = "x,São Paulo (GRU),sao paulo gru,東京,no\n" + "".join(
+        f"{name},{','.join('5' if name != other else '' for other in NAMES)}\n" for name in NAMES
+    )
+    imported = made(text)
+    assert [site.name for site in imported.topology.sites] == [
+        *("sao-paulo-gru", "sao-paulo-gru-2", "site-3", "no"),
+    ]
+    assert "東京 → site-3" in " ".join(imported.notes)
+
+
+NAMES = ["São Paulo (GRU)", "sao paulo gru", "東京", "no"]
+
+
+def test_long_names_leave_room_for_the_nodes() -> None:
+    long = "a-region-with-a-name-beyond-all-reason"
+    network = plan(f"from,to,rtt\n{long},{long}-2,5\n", nodes=12)
+    assert all(len(node.name) <= 32 for node in network.nodes)
+    assert len(network.nodes) == 24
+
+
+def test_where_the_figures_come_from_stays_with_them() -> None:
+    text = made(SQUARE).text
+    assert "# Where from: a measurement of ours\n" in text
+    assert "from matrix.csv" in text
+
+
+@pytest.mark.parametrize(
+    ("figure", "hint"), [("230000", "is the unit right"), ("0.23", "is the unit right")]
+)
+def test_an_unlikely_unit_is_told(figure: str, hint: str) -> None:
+    notes = made(f"from,to,rtt\na,b,{figure}\n").notes
+    assert any(hint in note for note in notes)
+
+
+def test_columns_that_are_not_used_are_told() -> None:
+    assert "column `p95_ms` is not used" in made("from,to,rtt_ms,p95_ms\na,b,5,9\n").notes
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no line with figures"),
+        ("# only a comment\n", "no line with figures"),
+        ("x,a\na,\n", "matrix.csv:1: a matrix has at least two places"),
+        ("x,a,b,a\na,,1,1\n", "matrix.csv:1: column `a` is there twice"),
+        ("x,a,,b\na,,1,1\n", "matrix.csv:1: column 3 has no name"),
+        ("x,a,b\na,,1\na,,2\n", "matrix.csv:3: row `a` is there already (first in line 2)"),
+        ("x,paris,b\nparos,,1\n", "matrix.csv:2: row `paros` has no column of that name (did you"),
+        ("x,a,b\n,1,1\n", "matrix.csv:2: the row has no name"),
+        ("x,a,b\na,,1,2\n", "matrix.csv:2: row `a` has 3 figures for 2 columns"),
+        ("x,a,b\na,,-1\n", "matrix.csv:2: from a to b: `-1` is negative"),
+        ("x,a,b\na,,inf\n", "matrix.csv:2: from a to b: `inf` is no duration"),
+        ("x,a,b\na,,fast\n", "matrix.csv:2: from a to b: `fast` is not a number and a unit"),
+        ("x,a,b\na,,1e30\n", "matrix.csv:2: from a to b: `1e30` is longer than 1800s"),
+        ("from,to,rtt\na,b,1\na,b,2\n", "matrix.csv:3: from a to b is given already (first in li"),
+        ("from,to,speed\na,b,1\n", "matrix.csv:1: there is no column with the figures"),
+        ("from,to,rtt,delay\na,b,1,2\n", "`rtt` and `delay` could all be the figures"),
+        ("from,to,rtt,rtt\na,b,1,2\n", "matrix.csv:1: a column is named twice"),
+        ("from,to,rtt\na,b\n", "figures are missing"),
+        ("from,to,rtt\na\n", "matrix.csv:2: 3 cells are wanted here"),
+        ("from,to,rtt,loss\na,b,1,5\n", "matrix.csv:2: `5` is outside 0..1"),
+        ("from,to,rtt,rate\na,b,1,5\n", "matrix.csv:2: `5` has no unit"),
+        ('x,a,b\na,,"1\n', "matrix.csv:2: this is not CSV"),
+        (b"x,a,b\na,,1\xff\n", "matrix.csv:2: byte 0xff is not UTF-8"),
+        ("x,a,b\na,,\x001\n", "matrix.csv:2"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(text: str | bytes, says: str) -> None:
+    with pytest.raises(MatrixError) as caught:
+        made(text)
+    assert says in str(caught.value)
+    assert "matrix.csv" in str(caught.value)
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    with pytest.raises(MatrixError) as caught:
+        made("x,a,b\na,,-1\nb,slow,\nc,1,1\n")
+    assert str(caught.value).splitlines()[0] == "matrix.csv has 3 mistakes:"
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "."])
+def test_a_file_that_cannot_be_read_is_told(name: str) -> None:
+    with pytest.raises(MatrixError, match=r"no such file|directory"):
+        read(name)
+
+
+def test_round_trips_cannot_be_one_way_too() -> None:
+    with pytest.raises(MatrixError, match="--one-way says that it has not"):
+        made("from,to,rtt_ms\na,b,1\n", one_way=True)
+
+
+def test_jitter_beyond_the_delay_is_told() -> None:
+    with pytest.raises(MatrixError, match="more than the 150ms between them"):
+        made(SQUARE, jitter=Duration(160 * 10**6))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    names=st.lists(st.text(min_size=1, max_size=40), min_size=2, max_size=6, unique=True),
+    figures=st.lists(st.floats(0, 2000, allow_nan=False), min_size=36, max_size=36),
+    nodes=st.integers(1, 3),
+)
+def test_whatever_is_written_is_a_matrix_or_a_clear_error(
+    names: list[str], figures: list[float], nodes: int
+) -> None:
+    rows = [["from", *names]]
+    rows += [[a, *map(str, figures[i * 6 : i * 6 + len(names)])] for i, a in enumerate(names)]
+    text = "\n".join(",".join(row) for row in rows)
+    try:
+        made(text.encode("utf-8", "replace"), nodes=nodes)
+    except MatrixError as error:
+        assert "matrix.csv" in str(error)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(alphabet="ab,;\t\n\"'#-.0123456789msµé", max_size=200))
+def test_noise_is_a_matrix_or_a_clear_error(text: str) -> None:
+    try:
+        made(text)
+    except MatrixError as error:
+        assert "matrix.csv" in str(error)

@@ -1,0 +1,358 @@
+"""A lab that ``wanlat lab up`` holds is looked at and changed from other processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emulator.control import address, client
+from tests.wanlat.test_cli import wanlat
+from topologies.errors import MachineError, UserError
+
+TOPOLOGY = """
+name: small
+sites:
+  - {name: dc1, nodes: [n1, n2]}
+  - {name: dc2, nodes: [n3]}
+links: {default: {rtt: 20ms, jitter: 2ms}}
+"""
+CONNECT = """
+import socket, sys, time
+begun = time.monotonic()
+socket.socket().connect_ex((sys.argv[1], 9))
+print(time.monotonic() - begun)
+"""
+
+
+@dataclass
+class Up:
+    """A running ``wanlat lab up``."""
+
+    process: subprocess.Popen[str]
+    name: str
+    said: Path
+    journal: Path
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a ``wanlat lab`` command on it."""
+        command, *rest = arguments
+        return wanlat("lab", command, "--lab", self.name, *rest)
+
+    def json(self, *arguments: str) -> Any:
+        done = self(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def rtt_ms(self, node: str, target: str) -> float:
+        """Return how long it takes to be told that a port is closed, at the best of five."""
+        times = []
+        for _ in range(5):
+            done = self("exec", node, "--", sys.executable, "-c", CONNECT, target)
+            assert done.returncode == 0, done.stderr
+            times.append(float(done.stdout) * 1000)
+        return min(times)
+
+
+@contextmanager
+def lab_up(directory: Path, *options: str, text: str = TOPOLOGY) -> Iterator[Up]:
+    (directory / "small.yaml").write_text(text)
+    said, journal = directory / "said", directory / "journal.jsonl"
+    name = f"test-{os.getpid()}-{time.monotonic_ns()}"
+    with said.open("w") as stderr:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "wanlat.cli", "lab", "up", str(directory / "small.yaml")),
+                *("--name", name, "--journal", str(journal), "--json", *options),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    assert process.stdout is not None
+    try:
+        first = process.stdout.readline()
+        assert first == "{\n", said.read_text()
+        yield Up(process, name, said, journal)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with lab_up(tmp_path_factory.mktemp("up")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _as_the_topology_says(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "up" in request.fixturenames:
+        with client.find(request.getfixturevalue("up").name) as lab:
+            lab.ask("restore")
+
+
+def in_force(up: Up) -> dict[str, dict[str, Any]]:
+    with client.find(up.name) as lab:
+        rows = lab.ask("show")["directions"]
+    return {f"{row['from']}->{row['to']}": row["in_force"] for row in rows}
+
+
+def test_a_running_lab_is_listed(up):
+    labs = {lab["name"]: lab for lab in json.loads(wanlat("lab", "list", "--json").stdout)}
+    assert labs[up.name]["pid"] == up.process.pid
+    assert (labs[up.name]["topology"], labs[up.name]["nodes"]) == ("small", 3)
+    assert re.search(rf"^{up.process.pid} +{up.name} ", wanlat("lab", "list").stdout, re.M)
+
+
+def test_it_said_how_to_look_and_change_and_enter(up):
+    said = up.said.read_text()
+    for words in ("wanlat lab show", "wanlat lab change dc1/dc2", "wanlat lab restore", "nsenter"):
+        assert words in said
+
+
+def test_a_change_is_what_packets_meet_and_restore_takes_it_back(up):
+    before = up.rtt_ms("n1", "10.2.0.1")
+    done = up.json("change", "dc1/dc2", "delay=60ms", "jitter=0ms")
+    changes = {f"{change['from']}->{change['to']}": change for change in done["changes"]}
+    assert changes.keys() == {"dc1->dc2", "dc2->dc1"}
+    assert changes["dc1->dc2"]["before"] == {"delay_ns": 10_000_000, "jitter_ns": 1_000_000}
+    assert changes["dc1->dc2"]["after"] == {"delay_ns": 60_000_000}
+    assert {change["t_ns"] for change in changes.values()} == {done["t_ns"]}
+    during = up.rtt_ms("n1", "10.2.0.1")
+    assert up("restore").returncode == 0
+    after = up.rtt_ms("n1", "10.2.0.1")
+    assert 18 <= before < 60
+    assert 120 <= during < 180
+    assert 18 <= after < 60
+
+
+def test_a_nodes_plain_link_can_be_changed_too(up):
+    up.json("change", "n2", "delay=+30ms", "rate=100mbit")
+    assert in_force(up)["n2->dc1"] == {"delay_ns": 30_000_000, "rate_bps": 100_000_000}
+    assert up.rtt_ms("n1", "10.1.0.2") >= 60
+    up.json("change", "n2", "delay=+5ms", "rate=none")
+    assert in_force(up)["dc1->n2"] == {"delay_ns": 35_000_000}
+
+
+def test_a_change_for_a_while_ends_by_itself(up):
+    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "2500ms")
+    assert done["until"] > done["clock"]
+    up.json("change", "dc1:dc2", "delay=15ms")
+    assert in_force(up)["dc1->dc2"]["loss"] == 0.5
+    deadline = time.monotonic() + 20
+    while "loss" in in_force(up)["dc1->dc2"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    # What came in the meantime stays.
+    assert in_force(up)["dc1->dc2"] == {"delay_ns": 15_000_000, "jitter_ns": 1_000_000}
+    with client.find(up.name) as lab:
+        last = lab.ask("journal")["entries"][-1]
+    assert last["t_ns"] - done["t_ns"] == pytest.approx(2.5e9, abs=1e9)
+
+
+def test_a_cut_lets_nothing_through_until_it_is_healed(up):
+    def connects() -> bool:
+        code = f"import socket; socket.create_connection(('10.2.0.1', 9), {0.5})"
+        done = up("exec", "n1", "--", sys.executable, "-c", code)
+        return "ConnectionRefused" in done.stderr
+
+    assert connects()
+    up.json("cut", "dc2")
+    assert in_force(up)["dc1->dc2"]["loss"] == 1
+    assert not connects()
+    up.json("change", "dc1/dc2", "loss=0%")
+    assert not connects(), "only healing ends a cut"
+    up.json("heal")
+    assert connects()
+
+
+def test_show_has_what_is_in_force_and_what_passed(up):
+    up.json("change", "dc1/dc2", "delay=25ms")
+    up.rtt_ms("n1", "10.2.0.1")
+    document = up.json("show", "dc1:dc2")
+    (row,) = document["directions"]
+    assert row["in_force"] == {"delay_ns": 25_000_000, "jitter_ns": 1_000_000}
+    assert row["requested"] == {"delay_ns": 10_000_000, "jitter_ns": 1_000_000}
+    assert row["changed"] and not row["cut"]
+    assert row["counters"]["packets"] >= 5
+    table = up("show").stderr
+    assert re.search(r"dc1->dc2 +25ms ± 1ms +10ms ± 1ms", table)
+    assert re.search(r"n1->dc1 +nothing +the same", table)
+
+
+def test_the_journal_is_told_and_written(up):
+    done = up.json("change", "dc1:dc2", "delay=33ms")
+    last = up.json("journal")[-1]
+    assert (last["t_ns"], last["origin"]) == (done["t_ns"], "command")
+    assert last["after"]["delay_ns"] == 33_000_000
+    written = [json.loads(line) for line in up.journal.read_text().splitlines()]
+    assert written[-1]["t_ns"] == done["t_ns"]
+    assert "dc1->dc2: 10ms ± 1ms → 33ms ± 1ms" in up("journal").stdout
+
+
+def test_exec_passes_streams_directory_and_exit_code_through(up):
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "wanlat.cli", "lab", "exec", "--lab", str(up.process.pid)),
+            *("n1", "--", "sh", "-c", "cat; pwd; hostname -I >&2; exit 7"),
+        ],
+        input="hello\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (7, f"hello\n{Path.cwd()}\n")
+
+
+def test_what_exec_started_ends_with_it(up):
+    running = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "wanlat.cli", "lab", "exec", "--lab", up.name),
+            *("n1", "--", "sh", "-c", "echo started; sleep 998877; true"),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline() == "started\n"
+    running.kill()
+    running.wait()
+    running.stdout.close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        left = up("exec", "n1", "--", "sh", "-c", "grep -c 'started; slee[p]' /proc/[0-9]*/cmdline")
+        if ":1" not in left.stdout:
+            return
+    raise AssertionError(left.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["change", "dc1/dc9", "delay=5ms"], "did you mean `dc1`"),
+        (["change", "dc1/dc2", "dely=5ms"], "did you mean `delay`"),
+        (["change", "dc1/dc2", "delay=5"], "no unit"),
+        (["change", "dc1/dc2", "delay="], "has no value"),
+        (["change", "dc1/dc2"], "KEY=VALUE"),
+        (["change", "delay=5ms"], "give a target"),
+        (["change", "dc1/dc2", "jitter=11ms"], "delays would be negative"),
+        (["change", "dc1/dc2", "loss={p: 1%"], "cannot be read"),
+        (["change", "dc1/dc2", "table=nowhere.txt"], "nowhere.txt"),
+        (["change", "dc1/dc2", "delay=5ms", "--for", "soon"], "--for"),
+        (["change", "dc1/dc2", "delay=5ms", "--for", "0"], "--for"),
+        (["journal", "--follow", "--json"], "--journal FILE"),
+        (["exec", "nx", "--", "true"], "no node `nx`"),
+        (["exec", "n1"], "no command"),
+    ],
+)
+def test_a_mistake_changes_nothing_and_ends_with_code_2(up, arguments, says):
+    before = in_force(up)
+    done = up(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert in_force(up) == before
+
+
+def test_a_program_that_is_not_there_is_the_machines(up):
+    done = up("exec", "n1", "--", "/no-such-program")
+    assert done.returncode == 3
+    assert "no-such-program could not be started" in done.stderr
+
+
+def test_a_lab_that_is_not_there_is_told_with_those_that_are(up):
+    done = wanlat("lab", "show", "--lab", "elsewhere")
+    assert done.returncode == 2
+    assert up.name in done.stderr
+
+
+def test_with_several_labs_one_must_be_named(monkeypatch):
+    two = [{"name": "a", "pid": 1}, {"name": "a", "pid": 2}]
+    monkeypatch.setattr(client, "labs", lambda: two)
+    for wanted in (None, "a"):
+        with pytest.raises(UserError, match=r"a \(process 1\) and a \(process 2\)"):
+            client.find(wanted)
+    monkeypatch.setattr(client, "labs", list)
+    with pytest.raises(UserError, match="No lab is running"):
+        client.find(None)
+
+
+def test_rubbish_is_answered_or_dropped_and_the_lab_goes_on(up):
+    for line in (b"\n", b"[]\n", b"\xff\n", b'{"op": "fly"}\n', b'{"op": "change"}\n', b"{" * 5000):
+        with address.connect(up.process.pid, 5) as rude:
+            rude.sendall(line)
+            rude.shutdown(socket.SHUT_WR)
+            answer = rude.recv(65536)
+        assert answer == b"" or json.loads(answer)["ok"] is False
+    assert up("show").returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_another_user_is_not_answered(up):
+    code = (
+        "import os, socket, sys; os.setgid(65534); os.setuid(65534); s = socket.socket(1, 1);"
+        f"s.connect('\\0{address.name_of(up.process.pid)}'); s.sendall(b'{{\"op\": \"hello\"}}\\n');"
+        "print(s.recv(1000))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20
+    )
+    assert done.stdout.strip() == "b''" or "ConnectionReset" in done.stderr, done
+
+
+def test_nothing_in_the_lab_reaches_the_socket(up):
+    code = f"import socket; socket.socket(1, 1).connect('\\0{address.name_of(up.process.pid)}')"
+    done = up("exec", "n1", "--", sys.executable, "-c", code)
+    assert "ConnectionRefusedError" in done.stderr
+
+
+def test_ctrl_c_ends_it_and_kill_leaves_nothing_to_clean_up(tmp_path):
+    with lab_up(tmp_path) as ended:
+        assert ended.process.pid in address.listening()
+        ended.process.send_signal(signal.SIGINT)
+        assert ended.process.wait(10) == 0
+        assert ended.process.pid not in address.listening()
+        assert ended.said.read_text().rstrip().endswith("ended")
+    with lab_up(tmp_path) as killed:
+        with client.find(killed.name) as lab:
+            killed.process.kill()
+            killed.process.wait()
+            with pytest.raises(MachineError, match="has ended"):
+                lab.ask("show")
+        assert killed.process.pid not in [lab["pid"] for lab in client.labs()]
+
+
+def test_a_lab_that_is_stopped_is_listed_as_one_that_gives_no_answer(tmp_path):
+    with lab_up(tmp_path) as stopped:
+        stopped.process.send_signal(signal.SIGSTOP)
+        (entry,) = (lab for lab in client.labs() if lab["pid"] == stopped.process.pid)
+        assert "no answer" in entry["error"]
+
+
+def test_a_large_lab_is_told_in_few_lines(tmp_path):
+    text = TOPOLOGY.replace("[n1, n2]", "60").replace("[n3]", "60")
+    with lab_up(tmp_path, "--cables", text=text) as many:
+        assert len(many.said.read_text().splitlines()) < 15
+        assert "120 nodes in all" in many.said.read_text()
+        shown = many("show")
+        assert shown.returncode == 0, shown.stderr
+        assert len(shown.stderr.splitlines()) < 50
+        assert "dc1->dc2" in shown.stderr
+        refused = many("change", "dc1-1", "delay=5ms")
+        assert refused.returncode == 3
+        assert "plain cable" in refused.stderr

@@ -1,0 +1,19 @@
+"""`python -m topologies.export NAME`: the plan that `mininet.py` builds, on stdout.
+
+The same as `wanlat topology export NAME --to mininet`, without loading the rest of wanlat.
+"""
+
+import sys
+
+from topologies.errors import WanlatError
+from topologies.export.mininet_plan import mininet_plan
+from topologies.load import load
+
+if __name__ == "__main__":
+    try:
+        (_, name) = sys.argv
+        (text,) = mininet_plan(load(name)).files.values()
+    except WanlatError as error:
+        sys.stderr.write(f"wanlat: {error}\n")
+        sys.exit(error.exit_code)
+    sys.stdout.write(text)
