@@ -13,8 +13,8 @@ import resource
 
 from topologies.errors import MachineError
 
-# Besides those of sites and nodes: the guard's, the core, and two to await the end with.
-_OWN_NAMESPACES = 4
+# Besides those of sites and nodes: the guard's, the core, and one to await the end with.
+_OWN_NAMESPACES = 3
 _OWN_DESCRIPTORS = 64
 _OWN_MOUNTS = 1000  # what the host has mounted is mounted in the sandbox too
 

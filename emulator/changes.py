@@ -64,6 +64,11 @@ class Change:
 
     values: Mapping[str, Any]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it replaces an impairment whole."""
+        return len(self.values) == len(fields(Impairment))
+
     @classmethod
     def to(cls, impairment: Impairment) -> Change:
         """Return the change that replaces an impairment whole."""
@@ -95,6 +100,8 @@ class Change:
         if parsed.get("distribution") == "table" and not asked.table:
             raise UserError("distribution: `table` needs a `table` beside it: a file of samples.")
         named = {field for key in given for field in _FIELDS[key]}
+        if "rate" in given and "rate" not in parsed:
+            named.add("queue_bytes")  # there is nothing left to wait for
         return cls({field: getattr(asked, field) for field in named} | more)
 
     def on(self, before: Impairment) -> Impairment:
@@ -103,10 +110,7 @@ class Change:
             name: max(0, getattr(before, name) + value.ns) if isinstance(value, _More) else value
             for name, value in self.values.items()
         }
-        result = replace(before, **values)
-        if result.rate_bps is None and "rate_bps" in values and "queue_bytes" not in values:
-            result = replace(result, queue_bytes=None)
-        return result
+        return replace(before, **values)
 
     def then(self, later: Change) -> Change:
         """Return the change that does both, this one first."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from emulator.binaries import binary
 from emulator.lab import Lab
 from emulator.machine import cores, cpu_model
+from emulator.netem_absence import explain, gather
 from topologies.errors import WanlatError
 from topologies.resolve import Impairment, LanLink, Node, Plan, Site
 
@@ -94,14 +95,20 @@ def _receive_buffer() -> Check:
 
 def _backend(lab: Lab) -> Check:
     if lab.backend == "netem":
-        return Check("netem", True, "the kernel has sch_netem; it is the default backend")
+        return Check(
+            "netem",
+            True,
+            "the kernel has sch_netem: it is the default backend, except for what only `wire` "
+            "does (correlated jitter, jitter that reorders on a link with a rate)",
+        )
+    absence = explain(gather())
     return Check(
         "netem",
         False,
-        "the kernel has no sch_netem: the backend `wire` is used instead, in user space; "
-        "delay, jitter, loss and rate work the same",
-        "to have netem: Fedora, RHEL: kernel-modules-extra; Debian, Ubuntu: the distribution's "
-        "own kernel; WSL2 and minimal virtual machines often have none",
+        f"{absence.why}. The backend `wire` is used instead, in user space. It does all that "
+        "netem does, keeps the order within each flow and not across flows, counts late packets, "
+        "and needs a processor of its own under load",
+        f"to have netem, which is not needed: {absence.remedy}",
         required=False,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -83,7 +83,9 @@ class Impairments(Sandboxed):
         """
         changes = self._changes(target, to, settings)
         return self._apply(
-            lambda: {each: self._stacks[each].changed(one) for each, one in changes.items()}, origin
+            lambda: {each: self._stacks[each].changed(one) for each, one in changes.items()},
+            origin,
+            _in_part(changes),
         )
 
     def changed(
@@ -107,6 +109,7 @@ class Impairments(Sandboxed):
                     each: self._stacks[each].held(one, holder) for each, one in changes.items()
                 },
                 origin,
+                _in_part(changes),
             ),
             end=lambda: self._release(changes, holder, origin),
         )
@@ -183,8 +186,16 @@ class Impairments(Sandboxed):
             origin,
         )
 
-    def _apply(self, stacks: Callable[[], Mapping[Direction, Stack]], origin: str) -> int:
-        """Have stacks of directions take the place of what they are; return the instant."""
+    def _apply(
+        self,
+        stacks: Callable[[], Mapping[Direction, Stack]],
+        origin: str,
+        checked: Collection[Direction] = (),
+    ) -> int:
+        """Have stacks of directions take the place of what they are; return the instant.
+
+        ``checked``: where what comes out is to be looked at as a topology file would be.
+        """
         with self._changing:
             wanted = stacks()
             after = {each: stack.top for each, stack in wanted.items()}
@@ -193,10 +204,11 @@ class Impairments(Sandboxed):
                 for each, value in after.items()
                 if value != self._in_force[each] or each in self._unsure
             }
-            _check(changes)
-            instant = self._change(changes) if changes else time.monotonic_ns()
+            _check({each: value for each, value in changes.items() if each in checked})
+            now = time.monotonic_ns()
+            not_before, instant = self._change(changes) if changes else (now, now)
             entries = [
-                Entry(instant, each, self._in_force[each], value, origin)
+                Entry(instant, not_before, each, self._in_force[each], value, origin)
                 for each, value in changes.items()
             ]
             self._stacks.update(wanted)
@@ -204,16 +216,17 @@ class Impairments(Sandboxed):
             self.journal.record(entries)
             return instant
 
-    def _change(self, changes: dict[Direction, Impairment]) -> int:
+    def _change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
+        """Return between which instants it took effect."""
         try:
-            instant: int = self._ask("change", changes)[0]
+            window: tuple[int, int] = self._ask("change", changes)[0]
         except WanlatError:
             raise
         except BaseException:
             self._unsure.update(changes)  # interrupted: it may have happened or not
             raise
         self._unsure.difference_update(changes)
-        return instant
+        return window
 
 
 class Hold:
@@ -261,6 +274,11 @@ class Hold:
         except WanlatError:
             if error is None or not self._lab.fate:  # the end of the lab is told already
                 raise
+
+
+def _in_part(changes: Mapping[Direction, Change]) -> set[Direction]:
+    """Return where only a part is changed: what is given whole is its giver's, as in a plan."""
+    return {each for each, change in changes.items() if not change.is_whole}
 
 
 def _check(changes: Mapping[Direction, Impairment]) -> None:

@@ -20,13 +20,16 @@ from topologies.resolve import Impairment
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One direction's change. ``t_ns`` is on CLOCK_MONOTONIC: a packet that arrives at the link
-    at that instant or later meets ``after``, an earlier one ``before``.
+    """One direction's change. Instants are CLOCK_MONOTONIC.
 
-    Entries of one request have one instant on ``wire``. ``origin`` says who asked.
+    A packet that arrives at the link at ``t_ns`` or later meets ``after``; one that arrived before
+    ``not_before_ns``, ``before``. ``wire`` knows the instant: the two are the same, for all
+    entries of a request. ``netem`` knows when the kernel was told and when it had answered; in
+    between, a packet may have met either. ``origin`` says who asked.
     """
 
     t_ns: int
+    not_before_ns: int
     direction: Direction
     before: Impairment
     after: Impairment
@@ -36,6 +39,7 @@ class Entry:
         """Return plain values; impairments without what has its default."""
         return {
             "t_ns": self.t_ns,
+            "not_before_ns": self.not_before_ns,
             "link": self.direction.kind,
             "from": self.direction.source,
             "to": self.direction.target,

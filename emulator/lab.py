@@ -14,7 +14,10 @@ from types import TracebackType
 from typing import Literal, Self
 
 from emulator import disk
+from emulator.backends import realtime
 from emulator.binaries import binary
+from emulator.capture import Capture
+from emulator.capture.captures import Captures
 from emulator.impairments import Impairments
 from emulator.owner import Owner
 from emulator.programs import LabNode, Programs
@@ -28,7 +31,7 @@ BackendName = Literal["netem", "wire"]
 Storage = Literal["memory", "disk"]
 
 
-class Lab(Programs, Impairments):
+class Lab(Programs, Impairments, Captures):
     """A running topology. Use as a context manager; everything in it ends with the block.
 
     Arguments: the resolved plan; ``backend`` (None: netem where the kernel has it, else wire);
@@ -36,7 +39,7 @@ class Lab(Programs, Impairments):
     (``memory``: a tmpfs of the lab; ``disk``: the user's cache directory); ``splice="all"``
     puts LAN links without impairments through the backend too, so that they can be changed
     while the lab runs; ``journal``, a file to which every change of a link is written as a line
-    of JSON, besides ``lab.journal``.
+    of JSON, besides ``lab.journal``; ``capture`` records every packet that crosses a WAN link.
 
     Raises MachineError when the machine cannot hold a lab, UserError for unusable arguments.
     """
@@ -50,15 +53,18 @@ class Lab(Programs, Impairments):
         storage: Storage = "memory",
         splice: Literal["needed", "all"] = "needed",
         journal: str | os.PathLike[str] | None = None,
+        capture: Capture | None = None,
     ) -> None:
         Programs.__init__(self, plan)
         Impairments.__init__(self, plan, Path(journal) if journal is not None else None)
+        Captures.__init__(self, plan, capture)
         self.seed = seed
         self.storage = storage
         self._requested_backend = backend
         self._backend: str | None = None
         self._splice = splice
         self._disk: tuple[Path, int] | None = None
+        self._real_time: realtime.RealTime | None = None
 
     def __enter__(self) -> Self:
         wire = None
@@ -80,7 +86,10 @@ class Lab(Programs, Impairments):
                 self.seed,
                 self._splice == "all",
             )[0]
+            if self._backend == "wire":
+                self._real_time = realtime.for_wire(self.supervisor_pid)
             self._make_nodes()
+            self._start_capture()
             self.journal.begin(time.monotonic_ns(), self.plan.name, self.backend)
         except BaseException:
             self.close()
@@ -97,6 +106,9 @@ class Lab(Programs, Impairments):
 
     def close(self) -> None:
         """End the lab and everything in it. Returns once the kernel has. Safe to repeat."""
+        self._end_capture()
+        if self._real_time is not None:
+            self._real_time.close()
         if self._owner is not None:
             self._owner.close()
         self.journal.close()

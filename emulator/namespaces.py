@@ -15,7 +15,7 @@ from typing import Any
 
 from emulator import rtnetlink, syscalls
 from emulator.rtnetlink import Request
-from emulator.sandbox import NAMESPACE_DIRECTORY
+from emulator.sandbox import LAB_DIRECTORY, NAMESPACE_DIRECTORY
 from topologies.errors import MachineError
 
 _OPERATING_S = 30.0
@@ -35,16 +35,38 @@ _ROUTER = {
 }
 
 
-def _set_sysctls(values: dict[str, str]) -> None:
-    for name, value in values.items():
-        try:
-            file = os.open(f"/proc/sys/{name}", os.O_WRONLY)
-        except FileNotFoundError:  # a kernel without IPv6 has none of its settings
-            continue
-        try:
-            os.write(file, value.encode())
-        finally:
-            os.close(file)
+# The kernel finds a namespace's settings by going through those of all namespaces that were
+# asked for before (proc_sys_compare(), fs/proc/proc_sysctl.c), in each mounted /proc by itself.
+# So that the thousandth takes no longer than the first, a new /proc is used after so many.
+_NAMESPACES_A_PROC = 32
+
+
+class _Settings:
+    """Writes settings of the network namespace that the process is in."""
+
+    def __init__(self) -> None:
+        self._proc = -1
+        self._uses = 0
+
+    def write(self, values: dict[str, str]) -> None:
+        if self._uses % _NAMESPACES_A_PROC == 0:
+            self.close()
+            self._proc = syscalls.open_proc(LAB_DIRECTORY)
+        self._uses += 1
+        for name, value in values.items():
+            try:
+                file = os.open(f"sys/{name}", os.O_WRONLY, dir_fd=self._proc)
+            except FileNotFoundError:  # a kernel without IPv6 has none of its settings
+                continue
+            try:
+                os.write(file, value.encode())
+            finally:
+                os.close(file)
+
+    def close(self) -> None:
+        if self._proc >= 0:
+            os.close(self._proc)
+        self._proc, self._uses = -1, 0
 
 
 class Namespaces:
@@ -53,7 +75,8 @@ class Namespaces:
     def __init__(self) -> None:
         self._names = {CORE}
         self._core = os.open("/proc/self/ns/net", os.O_RDONLY)
-        _set_sysctls(_EVERY_NAMESPACE)
+        self._settings = _Settings()
+        self._settings.write(_EVERY_NAMESPACE)
         _send(CORE, [rtnetlink.link_up(1, "lo")])
         self._pin(CORE)
 
@@ -74,12 +97,16 @@ class Namespaces:
                 f"this lab: {error}.{hint if error.errno == errno.ENOSPC else ''}"
             ) from error
         try:
-            _set_sysctls(_EVERY_NAMESPACE | _ROUTER if router else _EVERY_NAMESPACE)
+            self._settings.write(_EVERY_NAMESPACE | _ROUTER if router else _EVERY_NAMESPACE)
             _send(name, [rtnetlink.link_up(1, "lo"), *requests])
             self._pin(name)
         finally:
             syscalls.setns(self._core, syscalls.CLONE_NEWNET)
         self._names.add(name)
+
+    def finish(self) -> None:
+        """Note that all namespaces have been made."""
+        self._settings.close()
 
     @contextmanager
     def opened(self, names: Sequence[str]) -> Iterator[dict[str, int]]:

@@ -103,6 +103,7 @@ class Network:
             for node in self.plan.nodes:
                 requests = list(self._node_requests(node.name, node.address, descriptors))
                 self.namespaces.create(node.name, requests, router=False)
+            self.namespaces.finish()
             for site in self.plan.sites:
                 pairs = list(self._router_pairs(site, descriptors))
                 self.namespaces.send(router_namespace(site.name), pairs)

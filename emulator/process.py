@@ -50,6 +50,13 @@ class Process:
         """Send a signal; return the CLOCK_MONOTONIC instant (ns) at which it was sent."""
         return self._signal_to(self.pid, int(number))
 
+    def send_signal_to_all(self, number: int) -> int:
+        """Send a signal to the process and to what it has started, as a terminal's Ctrl-C does.
+
+        What has made itself a session or group of its own is left out.
+        """
+        return self._signal_to(-self.pid, int(number))
+
     def kill(self) -> int:
         """Send SIGKILL."""
         return self.send_signal(signal.SIGKILL)

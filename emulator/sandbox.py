@@ -36,7 +36,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # nobody is there to care for order, and what it left is to be gone within a second.
 _ORDERLY_S = 5.0
 _ORPHANED_S = 0.3
-_DISMANTLING_S = 30.0
+_DISMANTLING_S = 2.0  # a socket that the caller still holds keeps its namespace: not for long
 
 
 def _write(path: str, text: str) -> None:
@@ -113,7 +113,6 @@ def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     import shutil
 
     from emulator.dismantling import wait_until_dismantled
-    from emulator.rtnetlink import Refusal
 
     child_fd = os.pidfd_open(child)
     ready = syscalls.wait_readable([child_fd, caller, lifeline])
@@ -128,7 +127,7 @@ def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     os.waitpid(child, 0)
     if disk is not None:
         shutil.rmtree(disk, ignore_errors=True)
-    with contextlib.suppress(OSError, Refusal):
+    with contextlib.suppress(OSError):
         wait_until_dismantled(_DISMANTLING_S)
 
 

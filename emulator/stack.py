@@ -66,14 +66,13 @@ class Stack:
         base, steps = self.base, [step for step in self.steps if step.holder != holder]
         while steps and steps[0].holder is None:
             base = steps.pop(0).change.on(base)
-        # Without its hold, what was changed later may ask for negative delays.
-        return fitting_stack(Stack(base, tuple(steps), self.cutters - {holder}))
+        left = Stack(base, tuple(steps), self.cutters - {holder})
+        # Without its hold, what was changed later may ask for delays below zero.
+        fitted = fitting(left.top)
+        if fitted == left.top:
+            return left
+        return left.changed(Change({"jitter_ns": fitted.jitter_ns}))
 
     def healed(self) -> Stack:
         """Take away every cut."""
         return replace(self, cutters=frozenset())
-
-
-def fitting_stack(stack: Stack) -> Stack:
-    """Return the stack with a base from which no delay is negative, if it has nothing else."""
-    return stack if stack.steps else replace(stack, base=fitting(stack.base))

@@ -24,6 +24,7 @@ from emulator.backends.netem import NetemBackend
 from emulator.backends.netem import available as netem_available
 from emulator.backends.wire import WireBackend
 from emulator.capacity import Limits
+from emulator.capture import Request
 from emulator.channel import Channel, Closed
 from emulator.links import Direction, requested
 from emulator.namespaces import Namespaces
@@ -51,6 +52,9 @@ class Supervisor:
             "socket": self._socket,
             "change": self._change,
             "counters": self._counters,
+            "start_capture": self._start_capture,
+            "capture_status": self._capture_status,
+            "stop_capture": self._stop_capture,
         }
 
     def run(self) -> None:
@@ -194,7 +198,8 @@ class Supervisor:
         return child.pid, ()
 
     def _signal(self, pid: int, number: int, _fds: list[int]) -> Answer:
-        if pid in self._children:  # else it has ended, and its number may be another's
+        """Signal a process, or with a negative number the group that it leads."""
+        if abs(pid) in self._children:  # else it has ended, and its number may be another's
             os.kill(pid, number)
         return time.monotonic_ns(), ()
 
@@ -217,8 +222,28 @@ class Supervisor:
                 for direction in link.directions
             )
         )
-        return self._backend.change(changes), ()
+        instant = self._backend.change(changes)
+        # netem cannot tell the instant itself, but between which two it lies.
+        return getattr(self._backend, "window_ns", (instant, instant)), ()
 
     def _counters(self, _fds: list[int]) -> Answer:
         assert self._backend is not None
         return self._backend.counters(), ()
+
+    def _start_capture(
+        self, program: Path, limit_bytes: int, snap_bytes: int, fds: list[int]
+    ) -> Answer:
+        assert self._backend is not None
+        # The file may lie where this mount namespace has something else; its descriptor says
+        # where it is. Whoever writes it opens it before this request is answered.
+        path = f"/proc/{os.getpid()}/fd/{fds[0]}"
+        request = Request(program, path, limit_bytes, snap_bytes)
+        return self._backend.start_capture(request), ()
+
+    def _capture_status(self, _fds: list[int]) -> Answer:
+        assert self._backend is not None
+        return self._backend.capture_status(), ()
+
+    def _stop_capture(self, _fds: list[int]) -> Answer:
+        assert self._backend is not None
+        return self._backend.stop_capture(), ()

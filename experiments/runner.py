@@ -13,6 +13,8 @@ from typing import Any
 
 from emulator.binaries import binary
 from emulator.calibration import calibrate, pairs_of
+from emulator.capture import Capture
+from emulator.capture.store import CaptureStore
 from emulator.journal import Entry
 from emulator.lab import BackendName, Lab
 from experiments import machine_facts
@@ -50,6 +52,14 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class CaptureWanted:
+    """That packets are recorded: at most so much in all, and so much of each."""
+
+    limit_bytes: int
+    snap_bytes: int
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A study with everything that could be wrong about it looked at."""
 
@@ -62,6 +72,7 @@ class Prepared:
     seed: int
     backend: BackendName | None
     directory: Path
+    capture: CaptureWanted | None = None
 
 
 @dataclass
@@ -77,7 +88,11 @@ class Outcome:
 
 
 def prepare(
-    study: Study, *, directory: Path | None = None, backend: BackendName | None = None
+    study: Study,
+    *,
+    directory: Path | None = None,
+    backend: BackendName | None = None,
+    capture: CaptureWanted | None = None,
 ) -> Prepared:
     """Check everything that the user could have got wrong, and that the machine must have.
 
@@ -113,6 +128,10 @@ def prepare(
         for (system, options), its in zip(chosen, asked, strict=True)
     ]
     binary("oneshot")
+    if capture is not None:
+        Capture(Path(), capture.limit_bytes, capture.snap_bytes)  # its figures, now and not later
+        if not plan.wan_links:
+            raise UserError(f"{plan.name} has no WAN link, so --capture has nothing to record.")
     return Prepared(
         study=study,
         topology=topology,
@@ -123,6 +142,7 @@ def prepare(
         seed=seed,
         backend=backend,
         directory=directory or default_directory(study.name),
+        capture=capture,
     )
 
 
@@ -136,9 +156,10 @@ def run(prepared: Prepared, report: Report) -> Outcome:
     planned = sum(subject.asked.measured() for subject in prepared.subjects)
     outcome = Outcome(prepared.directory, planned=planned)
     calibrations: list[dict[str, Any]] = []
+    captures = _captures(prepared)
     try:
         for subject in prepared.subjects:
-            _Run(prepared, subject, bundle, outcome, calibrations, report).measure()
+            _Run(prepared, subject, bundle, outcome, calibrations, captures, report).measure()
         outcome.status = "complete"
     except KeyboardInterrupt:
         outcome.status, outcome.reason = "interrupted", "interrupted by the user"
@@ -147,9 +168,22 @@ def run(prepared: Prepared, report: Report) -> Outcome:
     except BaseException as error:
         bundle.close("failed", f"{type(error).__name__}: {error}")
         raise
+    if captures is not None:
+        report("making the table of packets", 0, None)
+        bundle.write_manifest(capture=captures.finish())
+        outcome.warnings += captures.remarks()
     bundle.write_manifest(warnings=outcome.warnings)
     bundle.close(outcome.status, outcome.reason)
     return outcome
+
+
+def _captures(prepared: Prepared) -> CaptureStore | None:
+    wanted, bundle = prepared.capture, prepared.directory
+    if wanted is None:
+        return None
+    return CaptureStore(
+        bundle / "capture", bundle / "packets.parquet", wanted.limit_bytes, wanted.snap_bytes
+    )
 
 
 def _manifest(prepared: Prepared) -> dict[str, Any]:
@@ -205,6 +239,7 @@ class _Run:
     bundle: BundleWriter
     outcome: Outcome
     calibrations: list[dict[str, Any]]
+    captures: CaptureStore | None
     report: Report
 
     @property
@@ -218,12 +253,23 @@ class _Run:
         """Build the lab, prove it right, start the cluster, take the samples."""
         study = self.prepared.study
         self._tell("building the lab")
-        with Lab(
+        capture = self.captures.prepare(self._name) if self.captures else None
+        lab = Lab(
             self.prepared.plan,
             backend=self.prepared.backend,
             seed=self.prepared.seed,
             storage=study.storage,
-        ) as lab:
+            capture=capture,
+        )
+        try:
+            self._measure_in(lab)
+        finally:
+            if self.captures and capture:
+                self.captures.note(self._name, lab.capture)
+        self.bundle.event("lab down", self._name)
+
+    def _measure_in(self, lab: Lab) -> None:
+        with lab:
             self.bundle.event("lab up", self._name, lab.backend)
             lab.journal.listen(self._note_change)
             self.bundle.write_manifest(
@@ -234,7 +280,6 @@ class _Run:
             self.bundle.event("ready", self._name)
             self._probe(lab, cluster)
             self._check_emulation(lab)
-        self.bundle.event("lab down", self._name)
 
     def _note_change(self, entry: Entry) -> None:
         line = entry.to_dict()

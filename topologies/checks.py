@@ -58,7 +58,9 @@ def _link(raw: Any) -> Iterator[Finding]:
         part = _quantity(Fraction, values.get("reorder"))
         if part is not None and part.value and not length.ns:
             text = f"a packet overtakes those on their way, and the {base} here is 0"
-            yield Finding(("reorder",), f"{text}; give a longer one, or no part", at_key=True)
+            yield Finding(
+                ("reorder",), f"{text}; give a longer one, or remove `reorder`", at_key=True
+            )
     yield from (found.under(("loss",)) for found in _bursts(values.get("loss")))
     yield from _queue(values)
 

@@ -411,11 +411,12 @@ def sanity(matrix: Matrix) -> Iterator[str]:
     far = sum(ns > _FAR_NS for ns in between)
     if far:
         yield (
-            f"{far} of {len(between)} figures are above 1 s, the largest {Duration(max(between))};"
-            " no two places on Earth need that long: is the unit right (--unit)?"
+            f"{far} of {len(between)} figures are above 1 s, the largest"
+            f" {max(between) / 10**6:.6g} ms; no two places on Earth need that long:"
+            " is the unit right (--unit)?"
         )
     if between and max(between) < _NEAR_NS:
         yield (
-            f"every figure is below 1 ms, the largest {Duration(max(between))}:"
+            f"every figure is below 1 ms, the largest {max(between) / 10**6:.6g} ms:"
             " is the unit right (--unit)?"
         )

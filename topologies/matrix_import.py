@@ -79,8 +79,8 @@ def _refuse_asymmetry(matrix: Matrix, asymmetric: Asymmetric) -> None:
     a, b, there, back = found.worst
     raise MatrixError(
         f"{matrix.file}: {found.pairs} of {found.of} pairs have two different round trips, the"
-        f" worst {show(a)} and {show(b)}: {Duration(there)} (line {matrix.entries[a, b].line}) and"
-        f" {Duration(back)} (line {matrix.entries[b, a].line}). Both ends measure the same round"
+        f" worst {show(a)} and {show(b)}: {_told(there)} (line {matrix.entries[a, b].line}) and"
+        f" {_told(back)} (line {matrix.entries[b, a].line}). Both ends measure the same round"
         " trip; say which counts with --asymmetric mean, min or max, or, if these are one-way"
         " delays, --one-way"
     )
@@ -165,7 +165,7 @@ class _Writer:
             self.notes.append(
                 f"{found.pairs} of {found.of} pairs have two different round trips, which both"
                 f" ends measured; {kept[self.asymmetric]} is taken. Worst: {a} to {b}"
-                f" {Duration(there)}, back {Duration(back)}"
+                f" {_told(there)}, back {_told(back)}"
             )
         half = 0
         links = {}
@@ -188,7 +188,7 @@ class _Writer:
             a, b, there, back = found.worst
             self.notes.append(
                 f"{found.pairs} of {found.of} pairs are longer one way than the other."
-                f" Worst: {a} to {b} {Duration(there)}, back {Duration(back)}"
+                f" Worst: {a} to {b} {_told(there)}, back {_told(back)}"
             )
         links = {}
         rtt_ns = {}
@@ -210,8 +210,8 @@ class _Writer:
         a, b, direct, via, around = found.worst
         self.notes.append(
             f"{found.pairs} of {found.of} pairs break the triangle inequality, which is allowed"
-            f" (routes follow contracts). Worst: {a} to {b} takes {Duration(direct)}, over {via}"
-            f" it would take {Duration(around)}"
+            f" (routes follow contracts). Worst: {a} to {b} takes {_told(direct)}, over {via}"
+            f" it would take {_told(around)}"
         )
 
     def _pick(self, figures: list[int]) -> int:
@@ -231,7 +231,7 @@ class _Writer:
         if inside_ns > figure_ns:
             raise MatrixError(
                 f"{self.matrix.file}:{entries[0].line}: from {short(a)} to {short(b)} is"
-                f" {Duration(figure_ns)}, less than the {Duration(inside_ns)} that lie inside the"
+                f" {_told(figure_ns)}, less than the {_told(inside_ns)} that lie inside the"
                 " two places; --no-inside leaves the diagonal out"
             )
         jitters = [entry.jitter_ns for entry in entries if entry.jitter_ns is not None]
@@ -253,7 +253,7 @@ class _Writer:
         if jitter_ns > ns:
             raise MatrixError(
                 f"{self.matrix.file}:{entry.line}: from {short(a)} to {short(b)}: a jitter of"
-                f" {Duration(jitter_ns)} is more than the {Duration(ns)} between them, so delays"
+                f" {_told(jitter_ns)} is more than the {_told(ns)} between them, so delays"
                 " would be negative; --jitter takes a part too, such as 5%"
             )
         return jitter_ns
@@ -291,7 +291,7 @@ class _Writer:
         text = "sites:\n"
         for place, site in self.sites.items():
             lan_ns = self.lan_ns[place]
-            lan = f", lan: {{rtt: {Duration(lan_ns)}}}" if lan_ns and self.nodes > 0 else ""
+            lan = f", lan: {{rtt: {_ms(lan_ns)}}}" if lan_ns and self.nodes > 0 else ""
             comment = f"  # {_one_line(place)}" if place != site else ""
             text += f"  - {{name: {_scalar(site)}, nodes: {self.nodes}{lan}}}{comment}\n"
         return text
@@ -300,7 +300,7 @@ class _Writer:
         text = "links:\n"
         if missing and self.default is not None:
             whole = 1 if self.matrix.meaning == "rtt" else 2
-            rtt = Duration(self.default.ns * whole)
+            rtt = _ms(self.default.ns * whole)
             text += f"  default: {{rtt: {rtt}}}  # what the matrix does not say\n"
         if not links:
             return text
@@ -311,16 +311,25 @@ class _Writer:
 
     def _pair(self, a: str, b: str, link: _Link) -> str:
         near, far = _scalar(self.sites[a]), _scalar(self.sites[b])
-        ns = str(Duration(link.ns))
+        delay = _ms(link.ns)
         if self.matrix.meaning == "rtt":
-            text = f"between: [{near}, {far}], rtt: {ns}"
+            text = f"between: [{near}, {far}], rtt: {delay}"
         else:
-            text = f"from: {near}, to: {far}, delay: {ns}"
+            text = f"from: {near}, to: {far}, delay: {delay}"
         if link.jitter_ns:
-            text += f", jitter: {Duration(link.jitter_ns)}"
+            text += f", jitter: {_ms(link.jitter_ns)}"
         for key, value in (("loss", link.loss), ("rate", link.rate)):
             text += f", {key}: {value}" if value is not None else ""
         return text
+
+
+def _ms(ns: int) -> str:
+    """A duration as the file has it: one unit for all, so that figures can be compared."""
+    return f"{ns / 10**6:.6f}".rstrip("0").rstrip(".") + "ms"
+
+
+def _told(ns: int) -> str:
+    return f"{ns / 10**6:.6g} ms"
 
 
 def _host_name(text: str, longest: int) -> str:

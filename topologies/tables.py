@@ -308,6 +308,8 @@ def _text(path: Path, file: str) -> str:
         ) from None
     except IsADirectoryError:
         raise TableError(f"{file} is a directory; give a file of samples") from None
+    except TableError:
+        raise
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or str(problem)
         raise TableError(f"{file} cannot be read: {reason}") from None

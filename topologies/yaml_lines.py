@@ -21,7 +21,7 @@ MAX_FILE_BYTES = 4 * 2**20
 # A terminal holds no more; `YamlError.mistakes` has the rest.
 MAX_PRINTED = 200
 # A file with more has one mistake everywhere, or is no file of ours.
-MAX_TOLD = 10_000
+MAX_TOLD = yaml_tree.MAX_FINDINGS
 
 M = TypeVar("M", bound=BaseModel)
 

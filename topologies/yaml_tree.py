@@ -20,6 +20,8 @@ from topologies.wording import printable, show
 # Deeper or larger is no document of ours: an alias that multiplies, or not meant for us.
 MAX_DEPTH = 50
 MAX_VALUES = 500_000
+# Of a file with more, nobody asks for the rest.
+MAX_FINDINGS = 10_000
 
 # Ten times as fast where PyYAML comes with libyaml, as its wheels do.
 _LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -309,7 +311,8 @@ class _Builder:
         self._find(path, f"the tag {tag} is not used here; remove it", node)
 
     def _find(self, path: Path, text: str, node: Node, at_key: bool = False) -> None:
-        self._document.findings.append(Finding(path, text, at_key=at_key, line=_line(node)))
+        if len(self._document.findings) < MAX_FINDINGS:
+            self._document.findings.append(Finding(path, text, at_key=at_key, line=_line(node)))
 
     def _count(self, node: Node, above: tuple[int, ...]) -> None:
         if id(node) in above:

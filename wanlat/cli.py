@@ -9,7 +9,7 @@ import typer
 
 from topologies.errors import WanlatError
 from topologies.version import VERSION
-from wanlat.commands import lab, systems, topology
+from wanlat.commands import capture, lab, systems, topology
 from wanlat.commands.calibrate import calibrate
 from wanlat.commands.crosscheck import crosscheck
 from wanlat.commands.doctor import doctor
@@ -27,6 +27,7 @@ app = typer.Typer(
 app.add_typer(topology.app, name="topology")
 app.add_typer(lab.app, name="lab")
 app.add_typer(systems.app, name="systems")
+app.add_typer(capture.app, name="capture")
 app.command()(doctor)
 app.command()(calibrate)
 app.command()(run)

@@ -11,7 +11,7 @@ from topologies.errors import UserError
 from topologies.load import load
 from topologies.model import Topology
 from topologies.override import override
-from topologies.units import Duration
+from topologies.units import Duration, Size
 
 TopologyName = Annotated[
     str, typer.Argument(metavar="TOPOLOGY", help="A shipped topology or the path of a YAML file.")
@@ -29,6 +29,12 @@ Jitter = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on stdout; the rest goes to stderr.")
 ]
+CaptureLimit = Annotated[
+    str, typer.Option(metavar="SIZE", help="The packet record does not grow beyond this.")
+]
+CaptureSnap = Annotated[
+    str, typer.Option(metavar="SIZE", help="How much of each packet is recorded.")
+]
 Seed = Annotated[
     int | None, typer.Option(min=0, help="Of every random choice. Default: drawn and recorded.")
 ]
@@ -43,6 +49,14 @@ def backend_name(text: str | None) -> BackendName | None:
     if text == "wire":
         return "wire"
     raise UserError(f"--backend {text!r}: there are `netem` (the kernel's) and `wire` (ours).")
+
+
+def size_of(option: str, text: str) -> int:
+    """Return the bytes that an option names. Raises UserError."""
+    try:
+        return Size.parse(text).bytes
+    except UserError as error:
+        raise UserError(f"{option}: {error}") from None
 
 
 def _duration(option: str, text: str | None) -> Duration | None:

@@ -15,10 +15,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from analysis.charts.lettering import ASIDE, SUBTITLE, TITLE, wrapped, write
-from analysis.charts.style import ALARM, FAINT, INK, QUIET, SMALL_PT, TINY_PT, applied
+from analysis.charts.style import ALARM, BODY_PT, FAINT, INK, QUIET, SMALL_PT, TINY_PT, applied
 from analysis.names import count, format_ms
 
 _WIDTH_IN = 10.0
@@ -29,6 +29,8 @@ _LABELS_IN, _AXIS_IN, _HEAD_IN = 0.62, 0.55, 0.42
 _LEFT_IN, _BETWEEN_IN = 0.72, 0.85
 _NAMED_PAIRS = 42  # of more, the names could not be read
 _FLOOR_MS = 0.001
+_RATE_REACH = 20.0  # percent; what is further off is drawn at the edge
+_AS_SHAPES = 60
 _BLUE, _GOLD, _GREY = "#004488", "#ddaa33", "#8c8c8c"
 # Paul Tol's "bright": told apart also by the colour-blind; marks differ too.
 _SHAPE_LOOKS = (("#4477aa", "o"), ("#ee6677", "s"), ("#228833", "^"), ("#aa3377", "D"))
@@ -95,17 +97,17 @@ def _write_words(figure: Figure, document: Document, caption: Sequence[str], hei
 def _caption(document: Document) -> list[str]:
     lines = [
         "Error: how far single round trips were from the requested RTT, while jitter was off. Dot: "
-        "median; ring: 99th percentile; bars: what is allowed of either. Grey cross: the RTT of "
-        "the bare path, every impairment off; it is not subtracted from anything."
+        "median; ring: 99th percentile; thin bar: allowed median; thick bar: allowed 99th "
+        "percentile. Grey cross: RTT of the bare path, every impairment off; it is not subtracted "
+        "from anything. Red: a pair that failed, in whatever."
     ]
     if _ways(document):
         lines.append(
-            "Delays one way, in the order of their size: each line is one pair. On the diagonal, as "
-            "many packets took that long as were to. Requested are draws as asked for, with the "
-            "lateness that the same pair had without jitter."
+            "Jitter: a line is a pair. On the diagonal, as many packets took that long as were to "
+            "(IQR: the distance of the requested quartiles, where jitters differ). "
+            "Requested is what was asked for, with the lateness of the same pair without jitter. "
+            f"p: of the fit; below {document['tolerance']['ks_alpha']:g} a pair fails."
         )
-    if _parts(document):
-        lines.append("Bars over what was counted: its binomial 99 % interval.")
     return lines
 
 
@@ -118,12 +120,13 @@ def _draw_errors(axes: Axes, document: Document) -> None:
     _head(axes, "Error of each pair, ms")
     places = np.arange(len(pairs))
     size = 5.0 if len(pairs) <= _NAMED_PAIRS else max(1.6, 5.0 * math.sqrt(60 / len(pairs)))
+    half = 0.42 if len(pairs) <= _NAMED_PAIRS else 0.5
     allowed50 = [
         tolerance["near_median_ms" if p["requested_rtt_ms"] < tolerance["near_ms"] else "median_ms"]
         for p in pairs
     ]
     for allowed, width in ((allowed50, 1.0), ([tolerance["p99_ms"]] * len(pairs), 1.8)):
-        axes.hlines(allowed, places - 0.42, places + 0.42, colors=_GREY, linewidth=width, zorder=1)
+        axes.hlines(allowed, places - half, places + half, colors=_GREY, linewidth=width, zorder=1)
     for x, pair in zip(places, pairs, strict=True):
         good = pair["verdict"] == "pass"
         colour = _BLUE if good else ALARM
@@ -134,7 +137,7 @@ def _draw_errors(axes: Axes, document: Document) -> None:
             axes.plot([x], [bare_ms], "x", color=_GREY, markersize=size * 0.8, zorder=2)
         if not pair["error_ms"]:
             axes.annotate(
-                "nothing\ncame back",
+                "nothing came back",
                 (x, 1),
                 (0, -2),
                 xycoords=("data", "axes fraction"),
@@ -190,31 +193,29 @@ def _name_pairs(axes: Axes, pairs: Sequence[Pair], places: Any) -> None:
 
 
 def _draw_rtts(axes: Axes, document: Document) -> None:
-    _head(axes, "Round trips, ms: requested → measured")
+    _head(axes, "Round trips, ms: requested and measured")
     measured = [pair for pair in document["pairs"] if pair["rtt_ms"]]
-    highest = max((max(p["requested_rtt_ms"], p["rtt_ms"]["max"]) for p in measured), default=1.0)
-    axes.plot([0, highest * 1.05], [0, highest * 1.05], color=_GREY, linewidth=0.8, zorder=1)
+    values = [v for p in measured for v in (p["requested_rtt_ms"], p["rtt_ms"]["p99"]) if v > 0]
+    bare = [p["bare_rtt_ms"]["p50"] for p in measured if p.get("bare_rtt_ms")]
+    low, high = min([*values, *bare], default=0.1) / 1.6, max(values, default=1.0) * 1.6
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.plot([low, high], [low, high], color=_GREY, linewidth=0.8, zorder=1)
+    faint = max(0.15, min(0.8, 20 / max(1, len(measured))))
     for pair in measured:
-        x, rtt = pair["requested_rtt_ms"], pair["rtt_ms"]
+        # What is asked to take no time is drawn where the axis begins.
+        x, rtt = max(pair["requested_rtt_ms"], low), pair["rtt_ms"]
         colour = _BLUE if pair["verdict"] == "pass" else ALARM
-        axes.plot(
-            [x, x], [rtt["min"], rtt["max"]], color=colour, linewidth=1.0, alpha=0.25, zorder=2
-        )
-        axes.plot(
-            [x],
-            [rtt["p50"]],
-            "o",
-            color=colour,
-            markersize=4,
-            alpha=0.8,
-            markeredgewidth=0,
-            zorder=3,
-        )
+        axes.plot([x, x], [rtt["min"], rtt["p99"]], color=colour, linewidth=1.4, alpha=faint)
+        axes.plot([x], [rtt["p50"]], "o", color=colour, markersize=4, alpha=0.8, markeredgewidth=0)
         if pair.get("bare_rtt_ms"):
-            axes.plot([x], [pair["bare_rtt_ms"]["p50"]], "x", color=_GREY, markersize=4, zorder=2)
-    axes.set_xlim(0, highest * 1.05)
-    axes.set_ylim(0, highest * 1.05)
-    _square(axes, "requested RTT", "measured: dot median, line least to most")
+            axes.plot([x], [pair["bare_rtt_ms"]["p50"]], "x", color=_GREY, markersize=4)
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    _labelled(axes, "requested RTT", "measured: median; line: least to 99th percentile")
 
 
 # -- jitter ------------------------------------------------------------------------------------
@@ -230,91 +231,100 @@ def _ways(document: Document) -> list[Mapping[str, Any]]:
 
 
 def _draw_quantiles(axes: Axes, document: Document) -> None:
-    _head(axes, "Jitter: one-way delays, ms, quantile by quantile")
     ways = _ways(document)
     names = list(dict.fromkeys(way["distribution"] for way in ways))
-    lows = [min(*w["requested_quantiles_ms"], *w["measured_quantiles_ms"]) for w in ways]
-    highs = [max(*w["requested_quantiles_ms"], *w["measured_quantiles_ms"]) for w in ways]
-    low, high = min(lows), max(highs)
-    margin = 0.04 * (high - low) or 1.0
-    axes.plot(
-        [low - margin, high + margin], [low - margin, high + margin], color=_GREY, linewidth=0.8
-    )
-    faint = max(0.12, min(0.8, 8 / len(ways)))
-    for way in ways:
-        colour, marker = _SHAPE_LOOKS[names.index(way["distribution"]) % len(_SHAPE_LOOKS)]
-        axes.plot(
-            way["requested_quantiles_ms"],
-            way["measured_quantiles_ms"],
-            color=colour,
-            marker=marker,
-            markersize=2.6,
-            markeredgewidth=0,
-            linewidth=0.7,
-            alpha=faint,
-            rasterized=len(ways) > 60,
+    probabilities = document["quantiles"]
+    spreads_ms = [_spread_ms(way, probabilities) for way in ways]
+    alike = max(spreads_ms) < 1.1 * min(spreads_ms)
+    unit = "ms" if alike else "in IQR"
+    _head(axes, f"Jitter: one-way delays from the median, {unit}")
+    faint = max(0.15, min(0.8, 10 / len(ways)))
+    reach = [0.0, 0.0]
+    for way, spread_ms in zip(ways, spreads_ms, strict=True):
+        asked, found = (
+            np.asarray(way[f"{kind}_quantiles_ms"]) for kind in ("requested", "measured")
         )
-    axes.set_xlim(low - margin, high + margin)
-    axes.set_ylim(low - margin, high + margin)
-    p_values = sorted(way["p_value"] for way in ways)
-    lines = [f"{name}" for name in names]
-    for number, name in enumerate(lines):
-        colour, marker = _SHAPE_LOOKS[number % len(_SHAPE_LOOKS)]
-        axes.plot([], [], color=colour, marker=marker, markersize=4, linewidth=1, label=name)
-    low_p = f"smallest p of {len(p_values)}: {p_values[0]:.2g}"
-    axes.plot(
-        [], [], linestyle="none", label=f"{low_p} (allowed {document['tolerance']['ks_alpha']:g})"
-    )
+        middle = np.interp(0.5, probabilities, asked)
+        scale = 1.0 if alike else spread_ms
+        x, y = (asked - middle) / scale, (found - middle) / scale
+        reach = [min(reach[0], x[0]), max(reach[1], x[-1])]
+        colour, marker = _look(names, way["distribution"])
+        axes.plot(
+            *(x, y, marker),
+            color=colour,
+            linestyle="-",
+            markersize=3,
+            markeredgewidth=0,
+            linewidth=0.8,
+            alpha=faint,
+            rasterized=len(ways) > _AS_SHAPES,
+        )
+    margin = 0.08 * (reach[1] - reach[0]) or 1.0
+    ends = (reach[0] - margin, reach[1] + margin)
+    axes.plot(ends, ends, color=_GREY, linewidth=0.8, zorder=1)
+    axes.set_xlim(*ends)
+    axes.set_ylim(*ends)
+    for name in names:
+        colour, marker = _look(names, name)
+        least = min(way["p_value"] for way in ways if way["distribution"] == name)
+        pairs = count(sum(way["distribution"] == name for way in ways), "pair")
+        label = f"{name}: {pairs}, least p {least:.2g}"
+        axes.plot([], [], marker, linestyle="-", color=colour, markersize=4, label=label)
     axes.legend(loc="upper left", fontsize=TINY_PT, frameon=False, handlelength=1.6)
-    _square(axes, "requested quantile", "measured quantile")
+    _labelled(axes, "requested quantile", "measured quantile")
+
+
+def _spread_ms(way: Mapping[str, Any], probabilities: Sequence[float]) -> float:
+    """The distance of the requested quartiles."""
+    low, high = np.interp([0.25, 0.75], probabilities, way["requested_quantiles_ms"])
+    return float(high - low) or 1.0
+
+
+def _look(names: Sequence[str], name: str) -> tuple[str, str]:
+    return _SHAPE_LOOKS[names.index(name) % len(_SHAPE_LOOKS)]
 
 
 # -- rates and what is delivered -----------------------------------------------------------------
 
 
 def _draw_rates(axes: Axes, document: Document) -> None:
-    _head(axes, "Rates: measured by requested, %")
-    pairs = [pair for pair in document["pairs"] if pair.get("rate")]
+    _head(axes, "Rates: measured, % of requested")
+    rates = [pair["rate"] for pair in document["pairs"] if pair.get("rate")]
     allowed = 100 * float(document["tolerance"].get("rate", 0.02))
+    errors = [100 * rate["error"] for rate in rates if rate["error"] is not None]
+    reach = min(max([1.6 * allowed, *(1.2 * abs(error) for error in errors)]), _RATE_REACH)
     axes.axhspan(100 - allowed, 100 + allowed, color=_GOLD, alpha=0.25, linewidth=0)
     axes.axhline(100, color=_GREY, linewidth=0.8)
-    off = [allowed]
-    for pair in pairs:
-        rate = pair["rate"]
+    for rate in rates:
         x = rate["requested_bps"] / 1e6
-        if rate["measured_bps"] is None:
-            axes.plot([x], [100 - allowed], "v", color=ALARM, markersize=6, clip_on=False)
+        if rate["error"] is None:
+            axes.plot([x], [100 - reach], "x", color=ALARM, markersize=6, clip_on=False)
             continue
-        percent = 100 * rate["measured_bps"] / rate["requested_bps"]
-        off.append(abs(percent - 100))
+        percent = 100 * rate["error"]
+        shown = min(max(percent, -reach), reach)
         wrong = abs(rate["error"]) > rate["allowed_error"]
         axes.plot(
             [x],
-            [percent],
-            "o",
+            [100 + shown],
+            marker="o" if shown == percent else "^" if percent > 0 else "v",
             color=ALARM if wrong else _BLUE,
             markersize=5,
             alpha=0.7,
             markeredgewidth=0,
+            clip_on=False,
         )
-    reach = 1.3 * max(off)
     axes.set_ylim(100 - reach, 100 + reach)
     axes.set_xscale("log")
-    asked = sorted({pair["rate"]["requested_bps"] / 1e6 for pair in pairs})
+    asked = sorted({rate["requested_bps"] / 1e6 for rate in rates})
     axes.set_xlim(asked[0] / 2, asked[-1] * 2)
-    shown = (
-        asked
-        if len(asked) <= 6
-        else [asked[i] for i in np.linspace(0, len(asked) - 1, 6).astype(int)]
-    )
-    axes.set_xticks(shown, [f"{value:g}" for value in shown])
-    axes.xaxis.set_minor_locator(MaxNLocator(1))
-    axes.set_xlabel("requested rate, Mbit/s", fontsize=SMALL_PT)
-    axes.tick_params(labelsize=SMALL_PT, colors=QUIET)
+    axes.set_xticks(asked[:: -(-len(asked) // 6)])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    _labelled(axes, "requested rate, Mbit/s", "band: allowed; cross: could not be measured")
 
 
 def _parts(document: Document) -> list[tuple[str, float, int, int, bool]]:
-    """What was asked to be lost, doubled, damaged: kind, part, count, of how many, whether right."""
+    """What was asked for and counted: kind, part, number, of how many, whether it is right."""
     found = []
     for pair in document["pairs"]:
         delivery = pair.get("delivery")
@@ -339,22 +349,19 @@ def _parts(document: Document) -> list[tuple[str, float, int, int, bool]]:
 def _draw_parts(axes: Axes, document: Document) -> None:
     from scipy.stats import binomtest
 
-    _head(axes, "Packets, %: requested → counted")
+    _head(axes, "Packets: requested and counted, %")
     parts = _parts(document)
     kinds = list(dict.fromkeys(kind for kind, *_ in parts))
     top = 0.0
     for kind, part, number, sent, good in parts:
         interval = binomtest(number, sent).proportion_ci(0.99)
-        colour, marker = _SHAPE_LOOKS[kinds.index(kind) % len(_SHAPE_LOOKS)]
+        colour, marker = _look(kinds, kind)
         colour = colour if good else ALARM
         x = 100 * part
+        ends = [100 * interval.low, 100 * interval.high]
+        axes.plot([x, x], ends, color=colour, linewidth=1, alpha=0.5)
         axes.plot(
-            [x, x], [100 * interval.low, 100 * interval.high], color=colour, linewidth=1, alpha=0.5
-        )
-        axes.plot(
-            [x],
-            [100 * number / sent],
-            marker,
+            *([x], [100 * number / sent], marker),
             color=colour,
             markersize=5,
             alpha=0.8,
@@ -362,22 +369,22 @@ def _draw_parts(axes: Axes, document: Document) -> None:
         )
         top = max(top, x, 100 * interval.high)
     for kind in kinds:
-        colour, marker = _SHAPE_LOOKS[kinds.index(kind) % len(_SHAPE_LOOKS)]
+        colour, marker = _look(kinds, kind)
         axes.plot([], [], marker, color=colour, markersize=5, label=kind)
     axes.plot([0, top * 1.05], [0, top * 1.05], color=_GREY, linewidth=0.8, zorder=1)
     axes.set_xlim(0, top * 1.05)
     axes.set_ylim(0, top * 1.05)
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.legend(loc="upper left", fontsize=TINY_PT, frameon=False)
-    _square(axes, "requested", "counted")
+    _labelled(axes, "requested", "counted, with its 99 % interval")
 
 
 def _head(axes: Axes, text: str) -> None:
-    axes.set_title(text, loc="left", fontsize=9, fontweight="bold", color=INK, pad=6)
+    axes.set_title(text, loc="left", fontsize=BODY_PT, fontweight="bold", color=INK, pad=6)
 
 
-def _square(axes: Axes, x_label: str, y_label: str) -> None:
+def _labelled(axes: Axes, x_label: str, y_label: str) -> None:
     axes.set_xlabel(x_label, fontsize=SMALL_PT)
     axes.set_ylabel(y_label, fontsize=SMALL_PT)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.yaxis.set_major_locator(MaxNLocator(6))
     axes.tick_params(labelsize=SMALL_PT, colors=QUIET)

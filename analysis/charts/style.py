@@ -151,21 +151,28 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     The same figure gives the same bytes. Each file is replaced in one step, so that nobody
     sees half a picture. Raises BundleError if they cannot be written.
     """
-    written = []
-    for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):
-        path = stem.with_name(stem.name + suffix)
-        partial = stem.with_name(f".{path.name}.partial")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with applied():  # some settings count only now, the salt of ids among them
-                figure.savefig(partial, format=suffix[1:], dpi=DPI, metadata=metadata)
-            os.replace(partial, path)
-        except OSError as error:
-            with suppress(OSError):
-                partial.unlink()
-            raise BundleError(
-                f"{path} cannot be written: {error.strerror or error}. Make the bundle writable "
-                "or copy it to where you may write."
-            ) from error
-        written.append(path)
-    return written
+    paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")]
+    for path in paths:
+        save_as(figure, path)
+    return paths
+
+
+def save_as(figure: Figure, path: Path) -> None:
+    """Write `figure` to `path`, as what its suffix (.png, .svg, .pdf) says. Else as `save`."""
+    suffix = path.suffix.lower()
+    metadata = {"Software": None} if suffix == ".png" else {"Date": None}
+    if suffix == ".pdf":
+        metadata = {"CreationDate": None}
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with applied():  # some settings count only now, the salt of ids among them
+            figure.savefig(partial, format=suffix[1:], dpi=DPI, metadata=metadata)
+        os.replace(partial, path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise BundleError(
+            f"{path} cannot be written: {error.strerror or error}. Make the directory writable "
+            "or write to where you may."
+        ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from emulator.capture import CaptureStatus, Request
 from emulator.links import Direction
 from emulator.network import Network
 from topologies.resolve import Impairment
@@ -16,7 +17,8 @@ class Counters:
 
     ``lost`` counts packets dropped on request, ``queue_drops`` those dropped because a queue
     was full: the queue of a requested rate, or one that the backend needs and that overflowed.
-    ``overflows`` are drops nobody asked for; a run that has any cannot be trusted.
+    ``overflows`` are drops nobody asked for; a run that has any cannot be trusted. netem has one
+    counter for all of them, which its backend divides: what chance explains is ``lost``.
     ``late_p99_us`` is how late packets left, as the backend itself saw it (None: not known).
     """
 
@@ -45,4 +47,16 @@ class Backend(Protocol):
 
     def counters(self) -> dict[Direction, Counters]:
         """Return counters of every impaired direction."""
+        ...
+
+    def start_capture(self, request: Request) -> CaptureStatus:
+        """Record what crosses the WAN links from now on. Raises MachineError."""
+        ...
+
+    def capture_status(self) -> CaptureStatus:
+        """Return how the record stands."""
+        ...
+
+    def stop_capture(self) -> CaptureStatus:
+        """Complete the record; return how it ended."""
         ...

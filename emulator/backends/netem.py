@@ -21,6 +21,9 @@ from emulator.backends import Counters, netem_parameters, traffic_control
 from emulator.backends.netem_ledger import Ledger, may_lose
 from emulator.backends.netem_options import NetemOptions
 from emulator.backends.traffic_control import Refused, Statistics, TrafficControl
+from emulator.capture import CaptureStatus
+from emulator.capture import Request as CaptureRequest
+from emulator.capture.watcher import Watcher
 from emulator.links import Direction, Link
 from emulator.namespaces import CORE
 from emulator.network import End, Network
@@ -105,6 +108,7 @@ class NetemBackend:
         self._ports: dict[Direction, _Port] = {}
         self._controls: dict[str, TrafficControl] = {}
         self.window_ns = (0, 0)
+        self._watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._unsettled: set[Direction] = set()
         self._timer: threading.Timer | None = None
@@ -183,6 +187,8 @@ class NetemBackend:
             window_ns = self._change(changes, self._limits(changes))
             self._settle_later()
         self.window_ns = window_ns
+        if self._watcher is not None:
+            self._watcher.change(changes)
         return window_ns[1]
 
     def _change(
@@ -192,9 +198,15 @@ class NetemBackend:
         for direction, impairment in changes.items():
             self._put(batches, direction, impairment, limits.get(direction))
         before_ns = time.monotonic_ns()
-        answers = {
-            namespace: self._send(namespace, batch.requests) for namespace, batch in batches.items()
-        }
+        try:
+            answers = {
+                namespace: self._send(namespace, batch.requests)
+                for namespace, batch in batches.items()
+            }
+        except MachineError:
+            for direction in changes:
+                self._ports[direction].table = b""  # it may be there or not: send it next time
+            raise
         after_ns = time.monotonic_ns()
         for namespace, batch in batches.items():
             for direction, seen in _statistics(batch, answers[namespace]):
@@ -313,6 +325,26 @@ class NetemBackend:
             direction: port.ledger.counters(seen[direction])
             for direction, port in self._ports.items()
         }
+
+    # -- the record of packets ----------------------------------------------------------------
+
+    def start_capture(self, request: CaptureRequest) -> CaptureStatus:
+        """Look on at every router and record what crosses the WAN links. Raises MachineError."""
+        assert self._network is not None
+        asked = {direction: port.asked for direction, port in self._ports.items()}
+        self._watcher = Watcher(self._network, asked, request)
+        return self._watcher.status()
+
+    def capture_status(self) -> CaptureStatus:
+        """Return how the record stands."""
+        assert self._watcher is not None
+        return self._watcher.status()
+
+    def stop_capture(self) -> CaptureStatus:
+        """Have the record completed."""
+        assert self._watcher is not None
+        watcher, self._watcher = self._watcher, None
+        return watcher.stop()
 
     def _send(self, namespace: str, requests: list[Request]) -> list[bytes | None]:
         try:

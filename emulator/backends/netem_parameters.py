@@ -63,16 +63,14 @@ def unsupported(impairment: Impairment) -> str | None:
 
 
 def _lacks(impairment: Impairment) -> Iterator[str]:
-    jitter_ns, limited = impairment.jitter_ns, impairment.rate_bps is not None
+    jitter_ns = impairment.jitter_ns
     if jitter_ns and impairment.correlation:
         yield (
             "correlated jitter (its own has no effect: tabledist() takes the remainder of the "
             "correlated number, which is as random as ever)"
         )
-    if jitter_ns and impairment.reorder and limited:
+    if jitter_ns and impairment.reorder and impairment.rate_bps is not None:
         yield "jitter that reorders on a link with a rate (its rate keeps the order)"
-    if impairment.overtake and limited:
-        yield "overtaking on a link with a rate (what overtakes passes the rate by)"
     if jitter_ns * _reach(impairment) > _LARGEST_REACH_NS:
         yield f"jitter that reaches further than {_LARGEST_REACH_NS / 1e9:.1f} s from the mean"
     if impairment.duplicate and impairment.bursts is not None:

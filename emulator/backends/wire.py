@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from emulator import addressing, syscalls
 from emulator.backends import Counters
+from emulator.capture import CaptureStatus, Request, status_of, wan_directions
 from emulator.links import Direction, Link
 from emulator.network import Network
 from topologies import shapes
@@ -167,11 +168,32 @@ class WireBackend:
                 )
         return result
 
+    def start_capture(self, request: Request) -> CaptureStatus:
+        """Have the program record what crosses the WAN links. Raises MachineError."""
+        directions = wan_directions(self._links)
+        places = [self._place[direction] for direction in directions]
+        answer = self._ask(
+            {
+                "op": "capture",
+                "capture": request.settings(directions),
+                "directions": [{"link": link, "direction": side} for link, side in places],
+            }
+        )
+        return status_of(answer, directions)
+
+    def capture_status(self) -> CaptureStatus:
+        """Return how the record stands."""
+        return status_of(self._ask({"op": "capture_status"}), wan_directions(self._links))
+
+    def stop_capture(self) -> CaptureStatus:
+        """Have the record completed."""
+        return status_of(self._ask({"op": "capture_stop"}), wan_directions(self._links))
+
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process is not None
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        if request["op"] != "stats" and (tables := self._tables.unsent()):
+        if request["op"] in ("start", "set") and (tables := self._tables.unsent()):
             request = request | {"tables": tables}
         answer = _exchange(stdin, stdout, request)
         if not answer.get("ok"):

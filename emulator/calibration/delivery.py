@@ -17,6 +17,7 @@ from emulator.calibration.counts import (
     p_value,
     p_value_between,
 )
+from emulator.calibration.law import path_law
 from emulator.calibration.pairs import Pair, batches, slices
 from emulator.calibration.tolerance import Tolerance
 from emulator.lab import Lab
@@ -142,9 +143,14 @@ def _burst_faults(found: dict[str, Any], bursts: int) -> list[str]:
 
 
 def _order_faults(steps: Sequence[Impairment], found: dict[str, Any]) -> list[str]:
-    may = any((step.reorder and step.jitter_ns) or step.overtake for step in steps)
+    by_jitter = any(step.reorder and step.jitter_ns for step in steps)
+    may = by_jitter or any(step.overtake for step in steps)
     if found["overtaken"] and not may:
         return [f"{found['overtaken']} packets of one flow overtaken, no reordering asked for"]
+    if by_jitter and not found["overtaken"]:
+        low, high = path_law(steps).quantiles([0.25, 0.75])
+        if high - low > 2000 * _STEP_S * _TOGETHER:  # neighbours would change places all the time
+            return [f"none of {found['sent']} packets overtaken, reordering asked for"]
     return []
 
 

@@ -132,6 +132,7 @@ def _jitter_figures(
             "distribution": _named(steps),
             "n": found.n,
             "distance": found.distance,
+            "spread": found.spread,
             "p_value": found.p_value,
             "correlation": _correlation(steps, jitter) if name == "there" else None,
             "requested_quantiles_ms": lawful(steps, errors_ms).quantiles(PROBABILITIES).tolist(),
@@ -167,7 +168,8 @@ def _jitter_faults(found: dict[str, Any], tolerance: Tolerance) -> Iterator[str]
         if way["p_value"] < tolerance.alpha:
             yield (
                 f"jitter on the way {name} is not {way['distribution']} as asked for "
-                f"(distance {way['distance']:.3f} of {way['n']} delays, p = {way['p_value']:.1g}, "
+                f"({way['n']} delays, distance {way['distance']:.3f}, spread {way['spread']:.2f} of "
+                f"the requested, p = {way['p_value']:.1g}, "
                 f"allowed {tolerance.alpha:g})"
             )
         related = way["correlation"]

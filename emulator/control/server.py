@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import threading
 import time
@@ -234,13 +235,13 @@ class _Guest:
         process.when_ended(lambda ended: self._tell(ended.poll()))
         try:
             while (message := self._lines.receive()) is not None:
-                process.send_signal(int(message["signal"]))
+                process.send_signal_to_all(int(message["signal"]))
         except (ConnectionError, KeyError, ValueError, TypeError, WanlatError):
             pass
         finally:
             if process.poll() is None:
                 with contextlib.suppress(WanlatError):
-                    process.kill()
+                    process.send_signal_to_all(signal.SIGKILL)
 
     def _tell(self, code: int | None) -> None:
         if code is None:

@@ -13,7 +13,7 @@ from scipy import stats
 from emulator.backends import choice
 from emulator.calibration.echoes import widest_s
 from emulator.calibration.fit import lawful
-from emulator.calibration.law import Values
+from emulator.calibration.law import Law, Values
 from emulator.calibration.pairs import directions_of
 from emulator.lab import Lab
 from emulator.links import Direction
@@ -24,7 +24,11 @@ from topologies.resolve import Impairment, Plan
 
 SITES = 6
 PAIR = ("n1", "n2")
+
+Instants = np.ndarray[Any, np.dtype[np.int64]]
+
 _LATE_S = 0.3
+_ROUNDS = 3
 
 
 class Bench:
@@ -74,8 +78,20 @@ class Bench:
             PAIR
         ]
 
-    def draws(self, asked: Impairment, count: int) -> Draws:
-        """Return about `count` delays that did not wait for each other, and this machine's errors.
+    def draws(self, asked: Impairment, at_least: int) -> Draws:
+        """Return so many delays that did not wait for each other, and this machine's errors.
+
+        Fewer if the machine was held up for most of the time.
+        """
+        found = self._draws(asked, at_least + at_least // 10)
+        for _ in range(_ROUNDS - 1):
+            if found.delays_ms.size >= at_least:
+                break
+            found = found.and_more(self._draws(asked, at_least // 2))
+        return found
+
+    def _draws(self, asked: Impairment, count: int) -> Draws:
+        """Return about `count` delays, in the order of sending, without those that were held up.
 
         wire keeps the order of flows, so each packet is one. netem keeps that of links: there many
         links are used, and each packet is sent when the one before has arrived. Some links have
@@ -99,11 +115,15 @@ class Bench:
             interval_s, flows = widest_s(plan, drawn), 1
         patience_s = 1.2 * asked.range_ns[1] / 1e9 + _LATE_S
         sent = self._stream.send([*drawn, *still], each, interval_s, patience_s, flows=flows)
-        held_up = _HeldUp(fixed.delay_ns, [sent[pair] for pair in still])
+        # Where packets are few, so are the known ones, and they stand for the time between them.
+        blind_ns = 2e6 if self.backend == "wire" else np.inf
+        held_up = _HeldUp(fixed.delay_ns, [sent[pair] for pair in still], blind_ns)
+        errors_ns = np.concatenate([held_up.sift(sent[pair])[1] for pair in still])
+        law = lawful([asked], (errors_ns - fixed.delay_ns) / 1e6)
+        sifted = [(*held_up.sift(sent[pair]), held_up) for pair in drawn]
         return Draws(
-            np.concatenate([held_up.without(sent[pair]) for pair in drawn]) / 1e6,
-            (np.concatenate([held_up.without(sent[pair]) for pair in still]) - fixed.delay_ns)
-            / 1e6,
+            np.concatenate([delays_ns / 1e6 for _, delays_ns, _ in sifted]),
+            np.concatenate([_as_uniform(law, *one) for one in sifted]),
         )
 
     def median_rtt_ms(self, impairment: Impairment) -> float:
@@ -116,39 +136,87 @@ class Bench:
 
 @dataclass(frozen=True)
 class Draws:
-    """Delays, and the errors of packets that were sent among them with a fixed delay; ms."""
+    """Delays (ms), and what part of all packets was to have a shorter one; shape (n,).
+
+    Those parts are even draws from 0 to 1 if the delays are from what was asked for.
+    """
 
     delays_ms: Values
-    errors_ms: Values
+    parts: Values
 
-    def p_value(self, asked: Impairment) -> float:
-        """Return the probability of delays that fit what is asked for as badly as these."""
-        law = lawful([asked], self.errors_ms)
-        return float(stats.kstest(self.delays_ms, law.cdf).pvalue)
+    def and_more(self, others: Draws) -> Draws:
+        return Draws(
+            np.concatenate((self.delays_ms, others.delays_ms)),
+            np.concatenate((self.parts, others.parts)),
+        )
+
+    def p_value(self, every: int = 1) -> float:
+        """Return the probability of delays that fit as badly as (every n-th of) these."""
+        return float(stats.kstest(self.parts[::every], "uniform").pvalue)
+
+
+def _as_uniform(law: Law, sent_ns: Instants, delays_ns: Values, held_up: _HeldUp) -> Values:
+    """Return what part of the delays that were not left out was to be shorter, for each.
+
+    A packet that was sent at a given instant could not be kept with some of the delays that it may
+    draw: those that end while the machine was held up. So its law is the requested one without
+    them.
+    """
+    below, kept = law.cdf(delays_ns / 1e6), np.ones(delays_ns.size)
+    for begin_ns, end_ns in held_up.unseen:
+        low, high = (begin_ns - sent_ns) / 1e6, (end_ns - sent_ns) / 1e6
+        kept -= law.cdf(high) - law.cdf(low)
+        below -= law.cdf(np.minimum(high, delays_ns / 1e6))
+        below += law.cdf(np.minimum(low, delays_ns / 1e6))
+    return below / np.maximum(kept, 1e-9)
 
 
 class _HeldUp:
-    """Spans of time in which the machine delivered nothing, by packets whose delay is known."""
+    """When the machine was held up, by packets whose delay is known.
 
-    def __init__(self, delay_ns: int, still: list[Delivery]) -> None:
-        due = np.concatenate([one.sent_ns[~one.missing] for one in still]) + delay_ns
+    Those that were to leave meanwhile left late; and those that were sent meanwhile arrived late.
+    Leaving out by the instants of sending and of arrival does not prefer any delay.
+    """
+
+    def __init__(self, delay_ns: int, still: list[Delivery], blind_ns: float) -> None:
+        """Where none of the known ones was to leave for `blind_ns`, nobody knows."""
+        sent = np.concatenate([one.sent_ns[~one.missing] for one in still])
         late = np.concatenate([one.delays_ns for one in still]) - delay_ns
-        usual = np.median(late)
-        bad = late > 3 * usual + 300_000
-        order = np.argsort(due[bad])
-        # A packet that was due a little before the first that we know of was held up as well.
-        self._begins = due[bad][order] - 1_000_000
-        self._ends = np.maximum.accumulate((due + late)[bad][order] + 200_000)
+        bad = late > 3 * np.quantile(late, 0.1) + 500_000
+        due = sent[bad] + delay_ns
+        all_due = np.sort(sent + delay_ns)
+        wide = np.flatnonzero(np.diff(all_due) > blind_ns)
+        self._sent = _merged(sent[bad] - 1_000_000, sent[bad] + 1_000_000)
+        self.unseen = _merged(
+            np.concatenate((due - 1_000_000, all_due[wide])),
+            np.concatenate((due + late[bad] + 300_000, all_due[wide + 1] + 300_000)),
+        )
 
-    def without(self, delivery: Delivery) -> Values:
-        """Return the delays (ns) of the packets that arrived outside these spans."""
-        delays = delivery.delays_ns
-        if not self._begins.size:
-            return delays.astype(np.float64)
-        arrived = delivery.sent_ns[~delivery.missing] + delays
-        last = np.searchsorted(self._begins, arrived, side="right") - 1
-        inside = (last >= 0) & (arrived <= self._ends[np.maximum(last, 0)])
-        return delays[~inside].astype(np.float64)
+    def sift(self, delivery: Delivery) -> tuple[Instants, Values]:
+        """Return instants of sending and delays of what was neither sent nor arrived then; ns."""
+        sent, delays = delivery.sent_ns[~delivery.missing], delivery.delays_ns
+        good = ~_inside(sent, self._sent) & ~_inside(sent + delays, self.unseen)
+        return sent[good], delays[good].astype(np.float64)
+
+
+def _merged(begins: Instants, ends: Instants) -> list[tuple[int, int]]:
+    """Return spans of time without overlap."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(zip(begins.tolist(), ends.tolist(), strict=True)):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _inside(
+    instants: Instants, spans: list[tuple[int, int]]
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    inside = np.zeros(instants.shape, dtype=np.bool_)
+    for begin, end in spans:
+        inside |= (instants >= begin) & (instants <= end)
+    return inside
 
 
 def holds(claim: Callable[[], bool], times: int = 3) -> bool:

@@ -14,7 +14,7 @@ from tests.emulator.plans import mesh, ms
 from topologies.errors import UserError
 
 # A test machine is rarely idle: medians are held to the real tolerance, single stragglers not.
-BUSY = Tolerance(p99_ms=25, edge_ms=15)
+BUSY = Tolerance(p99_ms=100, edge_ms=100)
 
 
 def test_a_right_network_passes_and_the_document_has_the_published_keys():
@@ -27,8 +27,11 @@ def test_a_right_network_passes_and_the_document_has_the_published_keys():
     pair = document["pairs"][0]
     assert {"from", "to", "requested_rtt_ms", "requested_jitter_ms", "lost"} <= pair.keys()
     assert {"reordered", "verdict"} <= pair.keys()
+    assert pair["bare_rtt_ms"]["p50"] < pair["rtt_ms"]["p50"] / 4
+    assert (pair["jitter"], pair["delivery"], pair["rate"]) == (None, None, None)
     assert list(pair["rtt_ms"]) == ["n", "mean", "stdev", "min", "p50", "p99", "max"]
     assert list(pair["error_ms"]) == ["p50", "p99"]
+    assert (pair["duplicated"], pair["corrupted"]) == (0, 0)
     assert pair["rtt_ms"]["min"] > 19.98  # nothing is early, but for the clocks' own error
     assert pair["rtt_ms"]["p50"] < 20.5
 
@@ -78,7 +81,7 @@ def test_jitter_that_was_asked_for_but_is_not_there_fails():
             lab, against=mesh(2, wan=ms(20, jitter=4)), samples=40, jitter_samples=60, attempts=1
         )
     assert document["verdict"] == "fail"
-    assert any("not uniform" in reason for reason in document["pairs"][0]["reasons"])
+    assert any("is not uniform" in reason for reason in document["pairs"][0]["reasons"])
 
 
 def test_jitter_that_nobody_asked_for_fails():

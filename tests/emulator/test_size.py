@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,7 @@ TRIES = 3  # a busy machine spoils a try, a slow build spoils all
 def unequal(plan: Plan) -> Plan:
     """Return ``plan`` with another delay on every WAN link, so that a mix-up would show."""
     links = (
-        replace(link, forward=ms(20 + 0.5 * index), backward=ms(20 + 0.5 * index))
+        replace(link, forward=ms(5 + 0.25 * index), backward=ms(5 + 0.25 * index))
         for index, link in enumerate(plan.wan_links)
     )
     return replace(plan, wan_links=tuple(links))
@@ -56,34 +56,43 @@ def processes_inside(lab: Lab) -> list[str]:
     return sorted(names)
 
 
+@dataclass(frozen=True)
+class Large:
+    """A running lab, how long it took to come up, and the processor time of it."""
+
+    lab: Lab
+    up_s: float
+    cpu_s: float
+
+
 @pytest.fixture(scope="module")
-def large() -> Iterator[tuple[Lab, float]]:
+def large() -> Iterator[Large]:
     for left in reversed(range(TRIES)):
         lab = Lab(unequal(mesh(SITES, NODES_A_SITE)), backend="wire")
         start = time.monotonic()
         with lab:
             up_s = time.monotonic() - start
             if up_s < UP_S or left == 0:
-                yield lab, up_s
+                yield Large(lab, up_s, cpu_s(lab))
                 break
 
 
-def test_a_thousand_nodes_are_up_within_ten_seconds(large: tuple[Lab, float]) -> None:
-    lab, up_s = large
+def test_a_thousand_nodes_are_up_within_ten_seconds(large: Large) -> None:
+    lab, up_s = large.lab, large.up_s
     assert len(lab.nodes) == 1000
     assert up_s < UP_S
 
 
-def test_no_process_is_started_for_a_node(large: tuple[Lab, float]) -> None:
-    assert processes_inside(large[0]) == ["wanlat-lab", "wire"]
+def test_no_process_is_started_for_a_node(large: Large) -> None:
+    assert processes_inside(large.lab) == ["wanlat-lab", "wire"]
 
 
-def test_the_supervisor_holds_no_descriptor_for_a_node(large: tuple[Lab, float]) -> None:
-    assert len(list(Path(f"/proc/{large[0].supervisor_pid}/fd").iterdir())) < 32
+def test_the_supervisor_holds_no_descriptor_for_a_node(large: Large) -> None:
+    assert len(list(Path(f"/proc/{large.lab.supervisor_pid}/fd").iterdir())) < 32
 
 
-def test_every_node_answers_after_the_round_trip_time_asked_for(large: tuple[Lab, float]) -> None:
-    lab, _ = large
+def test_every_node_answers_after_the_round_trip_time_asked_for(large: Large) -> None:
+    lab = large.lab
     source = "n1"
     others = {node.address: node.name for node in lab.nodes if node.name != source}
     rtts_ms = echo_all(lab.socket(source, socket.AF_INET, socket.SOCK_RAW, 1), list(others))
@@ -93,22 +102,22 @@ def test_every_node_answers_after_the_round_trip_time_asked_for(large: tuple[Lab
     assert sorted(over.values())[len(over) // 2] < 5
 
 
-def test_pairs_anywhere_have_the_round_trip_time_asked_for(large: tuple[Lab, float]) -> None:
-    lab, _ = large
+def test_pairs_anywhere_have_the_round_trip_time_asked_for(large: Large) -> None:
+    lab = large.lab
     names = [node.name for node in lab.nodes]
     pick = random.Random(4)
-    pairs = [tuple(pick.sample(names, 2)) for _ in range(12)]
+    pairs = [tuple(pick.sample(names, 2)) for _ in range(10)]
     for source, target in pairs:
         with lab.socket(source, socket.AF_INET, socket.SOCK_RAW, 1) as raw:
-            tries = [echo_all(raw, [lab.node(target).address]) for _ in range(5)]
+            tries = [echo_all(raw, [lab.node(target).address]) for _ in range(3)]
         over_ms = [rtt - lab.plan.rtt_ms(source, target) for each in tries for rtt in each.values()]
-        assert 0 <= min(over_ms) < 3, f"{source} to {target}"
+        assert 0 <= min(over_ms) < 5, f"{source} to {target}"
 
 
 def test_a_program_starts_on_the_last_node_as_fast_as_on_the_first(
-    large: tuple[Lab, float],
+    large: Large,
 ) -> None:
-    lab, _ = large
+    lab = large.lab
 
     def quickest_s(node: str) -> float:
         times = []
@@ -121,7 +130,7 @@ def test_a_program_starts_on_the_last_node_as_fast_as_on_the_first(
     assert quickest_s("n1000") < 5 * quickest_s("n1") + 0.01
 
 
-def test_the_cost_of_a_node_does_not_grow_with_their_number(large: tuple[Lab, float]) -> None:
+def test_the_cost_of_a_node_does_not_grow_with_their_number(large: Large) -> None:
     # Processor time, which others on the machine disturb less. What does not depend on the
     # number of nodes (Python's start) makes small labs look dear, so it is taken off.
     costs_s = {}
@@ -129,8 +138,7 @@ def test_the_cost_of_a_node_does_not_grow_with_their_number(large: tuple[Lab, fl
         with Lab(mesh(4, nodes), backend="wire") as lab:
             costs_s[4 * nodes] = cpu_s(lab)
     each_of_a_hundred = max(0.01, costs_s[100] - costs_s[4]) / 96
-    with Lab(unequal(mesh(SITES, NODES_A_SITE)), backend="wire") as lab:
-        each_of_a_thousand = (cpu_s(lab) - costs_s[4]) / 1000
+    each_of_a_thousand = (large.cpu_s - costs_s[4]) / 1000
     # Every site has a link to every other: 190 for 1,000 nodes, 6 for 100. Thus the margin.
     assert each_of_a_thousand < 3 * each_of_a_hundred
 
@@ -141,6 +149,16 @@ def test_nothing_is_left_when_close_returns() -> None:
         supervisor = lab.supervisor_pid
         assert processes_inside(lab) == ["wanlat-lab", "wire"]
     assert not Path(f"/proc/{supervisor}").exists()
+
+
+def test_the_labs_first_process_loads_no_library() -> None:
+    # Any of them would take longer to load than a lab of 100 nodes takes to build.
+    heavy = {"numpy", "pandas", "pyarrow", "pydantic", "pyroute2", "yaml"}
+    program = "import sys, emulator.sandbox, emulator.supervisor; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert heavy & set(loaded) == set()
 
 
 _LET_GO = """
@@ -160,6 +178,7 @@ for index in range(2, 202):
         netlink.send([rtnetlink.veth(rtnetlink.VethEnd("v", 2), far)])
 syscalls.setns(home, syscalls.CLONE_NEWNET)
 assert wait_until_dismantled(30)
+syscalls.setns(home, syscalls.CLONE_NEWNET)
 print([name for _, name in socket.if_nameindex()])
 """
 
@@ -215,13 +234,13 @@ def echo_all(raw: socket.socket, targets: list[str]) -> dict[str, float]:
     give_up = time.monotonic() + 6
     raw.setblocking(False)
     while (unsent or waiting) and time.monotonic() < give_up:
-        if unsent:
+        if unsent and len(waiting) < 100:  # more answers might not fit the socket's buffer
             number, address = unsent.pop()
             head = struct.pack("!BBHHH", 8, 0, 0, identifier, number)
             checksum = 0xFFFF - (sum(struct.unpack("!4H", head)) % 0xFFFF)
             waiting[number] = (address, time.monotonic())
             raw.sendto(struct.pack("!BBHHH", 8, 0, checksum, identifier, number), (address, 0))
-        while select.select([raw], [], [], 0 if unsent else 0.05)[0]:
+        while select.select([raw], [], [], 0 if unsent and len(waiting) < 100 else 0.02)[0]:
             packet, (source, _) = raw.recvfrom(2048)
             now = time.monotonic()
             kind, _, _, whose, number = struct.unpack_from("!BBHHH", packet, 20)

@@ -59,7 +59,8 @@ def host_state(labs: Path) -> dict[str, object]:
             str(path)
             for place in ("/tmp", "/var/tmp", "/dev/shm", "/run")
             for path in Path(place).glob("*")
-            if "wanlat" in path.name or path.name.startswith("lab-")
+            if ("wanlat" in path.name or path.name.startswith("lab-"))
+            and not path.name.startswith("wanlat-kernel-")  # tests.kernel, at the same time
         ),
         "data": sorted(map(str, labs.iterdir())) if labs.exists() else [],
     }

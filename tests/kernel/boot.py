@@ -11,6 +11,7 @@ sch_netem. It has one processor, no network but loopback, and no fine timers.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shlex
 import shutil
@@ -132,6 +133,7 @@ def _boot(
         stdout=subprocess.PIPE,
         stderr=console,
         start_new_session=True,  # it is many processes of the host; they end together
+        preexec_fn=_end_with_parent,
     )
     pump = threading.Thread(target=_pump, args=(machine.stdout, output), daemon=True)
     pump.start()
@@ -143,6 +145,12 @@ def _boot(
         _end(machine)
     pump.join(5)
     return code
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end the machine when this process is killed."""
+    set_parent_death_signal = 1  # PR_SET_PDEATHSIG, linux/prctl.h
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
 
 
 def _pump(source: IO[bytes] | None, target: IO[bytes]) -> None:
@@ -171,12 +179,16 @@ def _say_why(console: Path, ended: int | None, timeout_s: float) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run what the command line says."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     if arguments[:1] == ["--run"]:
         return run(arguments[1:], environment={BACKEND_VARIABLE: "netem"})
     asked = arguments or [suite for suite in SUITES if (CHECKOUT / suite).is_dir()]
     # Its files belong to the host's user, who may not be the one that root is in there.
     pytest = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", *asked]
-    return run(pytest, environment={BACKEND_VARIABLE: "netem"})
+    # In there its output is a terminal, whatever it is out here.
+    colour = {} if sys.stdout.isatty() else {"NO_COLOR": "1", "TERM": "dumb"}
+    size = {"COLUMNS": str(shutil.get_terminal_size().columns)}
+    return run(pytest, environment={BACKEND_VARIABLE: "netem", **size, **colour})
 
 
 if __name__ == "__main__":

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from emulator.lab import Lab
 from emulator.prober import Prober
 from tests.emulator.plans import mesh, ms
+from tests.kernel.boot import BACKEND_VARIABLE
 from topologies.resolve import Plan
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kernel_with_netem() -> None:
     with Lab(mesh(1)) as lab:
-        if lab.backend != "netem":
-            pytest.skip("this kernel has no sch_netem: run these with `make test-kernel`")
+        if lab.backend == "netem":
+            return
+    if os.environ.get(BACKEND_VARIABLE) == "netem":
+        pytest.exit("this kernel was booted for its netem, and has none", returncode=3)
+    pytest.skip("this kernel has no sch_netem: run these with `make test-kernel`")
 
 
 def _median_rtt_ms(plan: Plan) -> float:

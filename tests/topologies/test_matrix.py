@@ -84,7 +84,9 @@ def test_of_two_measurements_one_can_be_chosen(which: Any, ms: float) -> None:
 
 
 def test_two_measurements_that_differ_can_be_refused() -> None:
-    with pytest.raises(MatrixError, match=r"1 of 3 pairs .* 230ms \(line 3\) and 231ms \(line 4\)"):
+    with pytest.raises(
+        MatrixError, match=r"1 of 3 pairs .* 230 ms \(line 3\) and 231 ms \(line 4\)"
+    ):
         made(SQUARE, asymmetric="error")
 
 
@@ -102,7 +104,7 @@ def test_the_diagonal_lies_inside_a_place_and_the_matrix_still_holds() -> None:
     assert network.rtt_ms("b-1", "b-2") == 0.4
     assert network.rtt_ms("a-1", "b-2") == 30
     assert plan("x,a,b\na,1.2,30\nb,30,0.4\n", nodes=2, inside=False).rtt_ms("a-1", "a-2") == 0
-    with pytest.raises(MatrixError, match=r"matrix.csv:2: from a to b is 1ms, less than the 3ms"):
+    with pytest.raises(MatrixError, match=r"matrix.csv:2: from a to b is 1 ms, less than the 3 ms"):
         made("x,a,b\na,4,1\nb,1,2\n")
 
 
@@ -138,7 +140,7 @@ def test_broken_triangles_are_counted_and_the_worst_is_told() -> None:
     (told,) = [note for note in notes if "triangle" in note]
     # a–b over c: 272; b–d over c: 267; b–d over a: 337; a–c over d: 99 is longer.
     assert told.startswith("2 of 6 pairs")
-    assert "b to d takes 400ms, over c it would take 267ms" in told
+    assert "b to d takes 400 ms, over c it would take 267 ms" in told
 
 
 def test_triangles_that_hold_are_not_told() -> None:
@@ -239,7 +241,7 @@ def test_round_trips_cannot_be_one_way_too() -> None:
 
 
 def test_jitter_beyond_the_delay_is_told() -> None:
-    with pytest.raises(MatrixError, match="more than the 150ms between them"):
+    with pytest.raises(MatrixError, match="more than the 150 ms between them"):
         made(SQUARE, jitter=Duration(160 * 10**6))
 
 

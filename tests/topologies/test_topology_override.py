@@ -1,5 +1,7 @@
 """Overriding: every link between sites, and nothing else."""
 
+import re
+
 import pytest
 
 from topologies.load import TopologyError, load
@@ -62,3 +64,46 @@ def test_an_rtt_below_the_jitter_of_the_file_is_refused_with_every_link() -> Non
         "links.pairs[1].jitter",
     ]
     assert "topology mixed with rtt 10ms" in str(caught.value)
+
+
+def shaped(**fields: str | list[int]) -> Topology:
+    values = MIXED.to_dict()
+    values["links"]["default"] |= fields
+    return Topology.model_validate(values)
+
+
+def test_a_jitter_keeps_its_shape() -> None:
+    topology = shaped(distribution="table", table=[1, 2, 7], correlation="5%")
+    changed = override(topology, jitter=Duration.parse("2ms")).links.default
+    assert changed is not None and topology.links.default is not None
+    assert changed.jitter == Duration.parse("2ms")
+    assert changed.distribution == "table"
+    assert changed.table == topology.links.default.table
+    assert changed.correlation == topology.links.default.correlation
+
+
+def test_no_jitter_has_no_shape() -> None:
+    for fields in ({"distribution": "normal", "correlation": "5%"},
+                   {"distribution": "table", "table": [1, 2, 7]}):  # fmt: skip
+        steady = override(shaped(**fields), jitter=Duration(0))  # type: ignore[arg-type]
+        assert steady == override(MIXED, jitter=Duration(0))
+
+
+def test_a_jitter_too_large_for_its_shape_is_refused_with_the_largest() -> None:
+    with pytest.raises(TopologyError) as caught:
+        override(shaped(distribution="normal"), jitter=Duration.parse("28ms"))
+    told = str(caught.value)
+    assert "topology mixed with jitter 28ms" in told
+    assert "links.default.jitter: `28ms` is too large for the rtt `100ms`" in told
+    (limit,) = re.findall("rtt `100ms`.*at most `([0-9a-z.]+)`", told)
+    widest = override(
+        shaped(distribution="normal"), rtt=Duration.parse("100ms"), jitter=Duration.parse(limit)
+    )
+    lowest, _ = resolve(widest).range_ms("n2", "n3")
+    assert 0 <= lowest < 1e-5
+
+
+def test_an_rtt_too_short_for_the_jitter_and_shape_of_the_file_is_refused() -> None:
+    with pytest.raises(TopologyError, match=r"links.default.jitter: `20ms` is too large for the r"):
+        override(shaped(distribution="normal"), rtt=Duration.parse("70ms"))
+    assert override(shaped(distribution="pareto"), rtt=Duration.parse("20ms"))

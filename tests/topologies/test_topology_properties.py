@@ -16,6 +16,8 @@ from topologies.load import TopologyError, load
 from topologies.model import Topology
 from topologies.resolve import resolve
 from topologies.schema import schema
+from topologies.shapes import extent
+from topologies.tables import Table
 from topologies.units import Duration, Fraction, Rate, Size
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
@@ -25,27 +27,64 @@ SITE_NAMES = st.from_regex(r"[a-z0-9][a-z0-9-]{0,12}", fullmatch=True)
 NODE_NAMES = st.from_regex(r"[a-z0-9]{1,10}", fullmatch=True)
 
 
+PARTS = st.floats(0, 1) | st.floats(0, 1).map(Fraction).map(str)
+STEPS = st.floats(1e-300, 1) | st.floats(1e-12, 1).map(Fraction).map(str)
+SAMPLES = st.floats(-1e15, 1e15) | st.integers(-(10**15), 10**15)
+
+
 @st.composite
-def qualities(draw: st.DrawFn) -> dict[str, Any]:
+def bursts(draw: st.DrawFn) -> dict[str, Any]:
+    delivered = sorted(draw(st.tuples(st.floats(0, 1), st.floats(0, 1))))
+    fields: dict[str, Any] = {"p": draw(STEPS), "r": draw(STEPS)}
+    return fields | draw(st.sampled_from([{}, dict(zip("hk", delivered, strict=True))]))
+
+
+@st.composite
+def qualities(draw: st.DrawFn, length: int) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if draw(st.booleans()):
-        fields["loss"] = draw(st.floats(0, 1) | st.floats(0, 1).map(Fraction).map(str))
+        fields["loss"] = draw(PARTS | bursts())
+    for key in ("duplicate", "corrupt"):
+        if draw(st.booleans()):
+            fields[key] = draw(PARTS)
     if draw(st.booleans()):
         fields["rate"] = str(Rate(draw(st.integers(1, 10**12))))
         if draw(st.booleans()):
             queue = draw(st.integers(1514, 2**30))
             fields["queue"] = draw(st.sampled_from([queue, str(Size(queue))]))
     if draw(st.booleans()):
-        fields["reorder"] = draw(st.booleans())
+        parts = st.floats(0, 1, exclude_max=True) if length else st.just("0%")
+        fields["reorder"] = draw(st.booleans() | parts)
     return fields
+
+
+@st.composite
+def jitters(draw: st.DrawFn, length: int) -> dict[str, Any]:
+    """A jitter and its shape, up to the largest that leaves a delay."""
+    fields: dict[str, Any] = {}
+    distribution = draw(st.sampled_from([None, "uniform", "normal", "pareto", "table"]))
+    table: tuple[float, ...] = ()
+    if distribution == "table":
+        samples = st.lists(SAMPLES, min_size=2, max_size=20)
+        fields["table"] = draw(samples.filter(lambda each: float(min(each)) < float(max(each))))
+        table = Table.of([float(each) for each in fields["table"]]).quantiles
+    smallest = extent(distribution or "uniform", table)[0]
+    jitter = draw(st.integers(0, int(length / -smallest * (1 - 1e-9))))
+    if not jitter:
+        return {"jitter": "0ms"}
+    if distribution is not None:
+        fields["distribution"] = distribution
+    if draw(st.booleans()):
+        fields["correlation"] = draw(st.floats(0, 1, exclude_max=True))
+    return {"jitter": str(Duration(jitter)), **fields}
 
 
 @st.composite
 def link_fields(draw: st.DrawFn, key: str = "rtt") -> dict[str, Any]:
     length = draw(st.integers(0, 10**12))
-    fields = {key: str(Duration(length)), **draw(qualities())}
+    fields = {key: str(Duration(length)), **draw(qualities(length))}
     if draw(st.booleans()):
-        fields["jitter"] = str(Duration(draw(st.integers(0, length))))
+        fields.update(draw(jitters(length)))
     return fields
 
 
@@ -61,6 +100,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
             site["nodes"] = draw(st.integers(1, 300))
         if draw(st.booleans()):
             site["lan"] = draw(link_fields())
+        elif draw(st.booleans()):
+            site["access"] = {"up": draw(link_fields("delay")), "down": draw(link_fields("delay"))}
         sites.append(site)
     pairs: list[dict[str, Any]] = []
     complete = True
@@ -81,7 +122,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
 KEYS = ["name", "sites", "nodes", "lan", "links", "default", "pairs", "between", "from", "to"]
-FIELDS = ["rtt", "delay", "jitter", "loss", "rate", "queue", "reorder"]
+FIELDS = ["rtt", "delay", "jitter", "loss", "rate", "queue", "reorder", "distribution", "table"]
 VALUES = ["n1", "dc1", "100ms", "-1ms", "1h", "10", "1:30", "010", "1%", "200%", "1gbit", "64KiB"]
 TRAPS = ["yes", "no", "null", "~", "<<", "2026-01-31", "0x1f", "1_0", ".inf"]
 WORDS = st.sampled_from([*KEYS, *FIELDS, *VALUES, *TRAPS])
@@ -180,13 +221,19 @@ def test_a_right_file_loads_resolves_and_survives_being_written(
     VALIDATOR.validate(topology.to_dict())
     assert Topology.model_validate(topology.to_dict()) == topology
     plan = resolve(topology)
+    assert resolve(Topology.model_validate(topology.to_dict())) == plan
     assert len({node.address for node in plan.nodes}) == len(plan.nodes)
     assert len(plan.wan_links) == len(plan.sites) * (len(plan.sites) - 1) // 2
     for way in [way for link in plan.wan_links for way in (link.forward, link.backward)]:
-        assert 0 <= way.jitter_ns <= way.delay_ns
+        low, high = way.range_ns
+        smallest, largest = extent(way.distribution, way.table)
+        assert way.delay_ns + way.jitter_ns * smallest > -1
+        assert 0 <= low <= way.delay_ns <= high <= way.delay_ns + way.jitter_ns * largest + 1
     first, last = plan.nodes[0].name, plan.nodes[-1].name
     assert plan.rtt_ms(first, last) == plan.rtt_ms(last, first)
-    assert plan.jitter_ms(first, last) <= plan.rtt_ms(first, last)
+    lowest, highest = plan.range_ms(first, last)
+    assert lowest <= plan.rtt_ms(first, last) <= highest
+    assert plan.deviation_ms(first, last) <= plan.jitter_ms(first, last) + 1e-9
 
 
 @relaxed

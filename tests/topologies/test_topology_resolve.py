@@ -2,14 +2,17 @@
 
 import dataclasses
 import ipaddress
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from topologies.errors import UserError
 from topologies.load import load
 from topologies.model import Topology
-from topologies.resolve import Impairment, Plan, WanLink, resolve
+from topologies.resolve import GilbertElliott, Impairment, Plan, WanLink, resolve
+from topologies.shapes import empirical, extent
 
 MS = 10**6
 
@@ -85,7 +88,11 @@ def test_every_field_of_a_link_reaches_both_its_directions() -> None:
         "between": ["b", "a"],
         "rtt": "8ms",
         "jitter": "1ms",
+        "distribution": "pareto",
+        "correlation": "25%",
         "loss": "0.1%",
+        "duplicate": "0.2%",
+        "corrupt": "0.3%",
         "rate": "1gbit",
         "queue": "1MiB",
         "reorder": True,
@@ -94,12 +101,72 @@ def test_every_field_of_a_link_reaches_both_its_directions() -> None:
     expected = Impairment(
         delay_ns=4 * MS,
         jitter_ns=MS // 2,
+        distribution="pareto",
+        correlation=0.25,
         reorder=True,
         loss=0.001,
+        duplicate=0.002,
+        corrupt=0.003,
         rate_bps=10**9,
         queue_bytes=2**20,
     )
     assert plan.wan_links == (WanLink("a", "b", expected, expected),)
+
+
+def test_reordering_is_by_jitter_or_by_a_part_that_overtakes() -> None:
+    def way(reorder: Any) -> Impairment:
+        return two_sites(default={"rtt": "2ms", "reorder": reorder}).wan_links[0].forward
+
+    assert way(True) == Impairment(delay_ns=MS, reorder=True)
+    assert way("1%") == way(0.01) == Impairment(delay_ns=MS, overtake=0.01)
+    assert way(False) == way(0) == way("0%") == Impairment(delay_ns=MS)
+
+
+def test_loss_in_bursts_reaches_each_direction() -> None:
+    plan = two_sites(default={"rtt": 0, "loss": {"p": "1%", "r": "30%", "h": "5%"}})
+    chain = GilbertElliott(p=0.01, r=0.3, h=0.05, k=1.0)
+    assert plan.wan_links[0].backward == Impairment(bursts=chain)
+    bad = 0.01 / 0.31
+    assert plan.wan_links[0].backward.loss_probability == pytest.approx(bad * 0.95)
+
+
+def test_a_table_is_standardised_and_the_same_in_each_direction() -> None:
+    link = {"rtt": "20ms", "jitter": "4ms", "distribution": "table", "table": [7, 1, 2, 2]}
+    (wan,) = two_sites(default=link).wan_links
+    assert wan.forward == wan.backward
+    assert (wan.forward.delay_ns, wan.forward.jitter_ns) == (10 * MS, 2 * MS)
+    assert wan.forward.table == empirical((1.0, 2.0, 2.0, 7.0))
+    assert np.std(wan.forward.table) == pytest.approx(1)
+
+
+def test_the_range_of_a_path_is_that_of_its_distributions() -> None:
+    plan = plan_of(
+        sites=[
+            {"name": "a", "nodes": ["n1"], "lan": {"rtt": "4ms", "jitter": "2ms"}},
+            {"name": "b", "nodes": ["n2"]},
+        ],
+        links={"default": {"rtt": "100ms", "jitter": "20ms", "distribution": "normal"}},
+    )
+    lowest, highest = plan.range_ms("n1", "n2")
+    smallest, largest = extent("normal")
+    assert lowest == pytest.approx(100 + 2 - 1 + 20 * smallest)
+    assert highest == pytest.approx(100 + 2 + 1 + 20 * largest)
+    assert plan.range_ms("n1", "n1") == (0, 0)
+
+
+def test_whoever_overtakes_passes_without_delay() -> None:
+    plan = two_sites(default={"rtt": "100ms", "reorder": "1%"})
+    assert plan.range_ms("n1", "n2") == (0, 100)
+
+
+def test_the_standard_deviation_of_a_path_adds_up_by_squares() -> None:
+    normal = two_sites(default={"rtt": "1s", "jitter": "20ms", "distribution": "normal"})
+    assert normal.deviation_ms("n1", "n2") == pytest.approx(20 / math.sqrt(2))
+    uniform = two_sites(default={"rtt": "1s", "jitter": "20ms"})
+    assert uniform.deviation_ms("n1", "n2") == pytest.approx(20 / math.sqrt(2) / math.sqrt(3))
+    lan = {"rtt": "1s", "jitter": "20ms", "distribution": "pareto"}
+    inside = plan_of(sites=[{"name": "a", "nodes": 2, "lan": lan}])
+    assert inside.deviation_ms("a-1", "a-2") == pytest.approx(20 / 2)
 
 
 def test_the_two_directions_may_differ() -> None:
@@ -140,6 +207,32 @@ def test_the_loss_of_a_lan_is_between_two_of_its_nodes() -> None:
     up, down = plan.path("a-1", "a-2")
     assert (up.loss, down.loss) == pytest.approx((0.1, 0.1))  # 0.9² = 1 - 0.19
     assert 1 - (1 - up.loss) * (1 - down.loss) == pytest.approx(0.19)
+
+
+def test_a_lan_shares_every_part_between_its_two_legs() -> None:
+    parts = {"loss": "19%", "duplicate": "36%", "corrupt": "51%", "reorder": "75%"}
+    plan = plan_of(sites=[{"name": "a", "nodes": 2, "lan": {"rtt": "4ms", **parts}}])
+    for leg in plan.path("a-1", "a-2"):
+        shared = (leg.loss, leg.duplicate, leg.corrupt, leg.overtake)
+        assert shared == pytest.approx((0.1, 0.2, 0.3, 0.5))
+
+
+def test_a_lan_has_its_bursts_on_the_leg_down_and_its_jitter_on_all_four() -> None:
+    lan = {"rtt": "8ms", "jitter": "2ms", "distribution": "normal", "correlation": "10%"}
+    lan |= {"loss": {"p": "1%", "r": "50%"}}
+    up, down = plan_of(sites=[{"name": "a", "nodes": 2, "lan": lan}]).path("a-1", "a-2")
+    assert up == Impairment(2 * MS, MS // 2, distribution="normal", correlation=0.1)
+    assert down == dataclasses.replace(up, bursts=GilbertElliott(p=0.01, r=0.5))
+
+
+def test_an_access_line_has_its_two_directions_as_they_are_given() -> None:
+    up = {"delay": "10ms", "rate": "1mbit", "loss": "1%"}
+    down = {"delay": "5ms", "jitter": "1ms", "loss": {"p": "1%", "r": "50%"}}
+    plan = plan_of(sites=[{"name": "a", "nodes": 2, "access": {"up": up, "down": down}}])
+    assert plan.path("a-1", "a-2") == (
+        Impairment(10 * MS, loss=0.01, rate_bps=10**6),
+        Impairment(5 * MS, MS, bursts=GilbertElliott(p=0.01, r=0.5)),
+    )
 
 
 @pytest.mark.parametrize("loss", [0, 1e-12, 1])
@@ -190,6 +283,10 @@ def test_addresses_stay_unique_and_usable_in_the_largest_site() -> None:
         (Impairment(reorder=True), True),
         (Impairment(delay_ns=1), False),
         (Impairment(loss=0.1), False),
+        (Impairment(bursts=GilbertElliott(p=0.1, r=0.1)), False),
+        (Impairment(duplicate=0.1), False),
+        (Impairment(corrupt=0.1), False),
+        (Impairment(overtake=0.1), True),
         (Impairment(rate_bps=10**9), False),
     ],
 )

@@ -11,6 +11,7 @@ import yaml
 
 from topologies import load as load_module
 from topologies.load import TopologyError, load, shipped
+from topologies.model import Topology
 from topologies.schema import SCHEMA_FILE, schema, schema_text
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
@@ -34,7 +35,19 @@ GOOD: dict[str, Any] = {
                 "queue": 9000,
                 "reorder": True,
             },
-            {"from": "a", "to": "c", "delay": "60ms", "loss": "1%"},
+            {
+                "from": "a",
+                "to": "c",
+                "delay": "60ms",
+                "jitter": "5ms",
+                "distribution": "table",
+                "table": [1, 2.5, "4e1"],
+                "correlation": "25%",
+                "reorder": "1%",
+                "loss": {"p": "1%", "r": 0.3, "h": "0%", "k": 1},
+                "duplicate": "0.1%",
+                "corrupt": 0.001,
+            },
         ],
     },
 }
@@ -72,6 +85,20 @@ def _put(value: Any, *path: Any) -> Callable[[dict[str, Any]], None]:
 
 def test_it_accepts_every_field() -> None:
     VALIDATOR.validate(GOOD)
+    assert Topology.model_validate(GOOD)
+
+
+@pytest.mark.parametrize("table", ["rtts.txt", {"file": "rtts.csv", "column": "rtt_ms"}])
+def test_it_accepts_the_name_of_a_file(table: Any) -> None:
+    document = copy.deepcopy(GOOD)
+    document["links"]["pairs"][1]["table"] = table
+    VALIDATOR.validate(document)
+
+
+def test_it_describes_every_field() -> None:
+    for name, model in schema()["$defs"].items():
+        for key, field in model.get("properties", {}).items():
+            assert field.get("description"), f"{name}.{key}"
 
 
 @pytest.mark.parametrize(
@@ -105,6 +132,21 @@ def test_it_accepts_every_field() -> None:
         _put(-1, "links", "pairs", 0, "queue"),
         _put("yes", "links", "pairs", 0, "reorder"),
         _put("a", "links", "pairs", 0, "from"),
+        _put("gauss", "links", "pairs", 1, "distribution"),
+        _put([], "links", "pairs", 1, "table"),
+        _put([1], "links", "pairs", 1, "table"),
+        _put([1, "many"], "links", "pairs", 1, "table"),
+        _put([1, 1e16], "links", "pairs", 1, "table"),
+        _put(5, "links", "pairs", 1, "table"),
+        _put({"file": "r.csv"}, "links", "pairs", 1, "table"),
+        _put({"file": "r.csv", "column": "x", "row": 1}, "links", "pairs", 1, "table"),
+        _put(2, "links", "pairs", 1, "correlation"),
+        _put("often", "links", "pairs", 1, "reorder"),
+        _put({"p": "1%"}, "links", "pairs", 1, "loss"),
+        _put({"p": "1%", "r": "1%", "q": 1}, "links", "pairs", 1, "loss"),
+        _put({"p": "1%", "r": "101 percent"}, "links", "pairs", 1, "loss"),
+        _put(-0.1, "links", "pairs", 1, "duplicate"),
+        _put("all", "links", "pairs", 1, "corrupt"),
         _put("5ms", "links", "pairs", 1, "rtt"),
         _put(None, "links", "pairs", 1, "to"),
     ],

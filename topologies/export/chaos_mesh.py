@@ -42,8 +42,10 @@ def chaos_mesh(topology: Topology) -> Exported:
             raise UserError(
                 f"Kubernetes takes no name that ends with `-`, such as {show(name)}; rename it"
             )
-    objects = [_chaos(plan, a, b) for a, b in _directions(plan)]
-    notes = tuple(_notes(plan))
+    objects = [made for a, b in _directions(plan) if (made := _chaos(plan, a, b)) is not None]
+    notes = (
+        tuple(_notes(plan)) if objects else ("Nothing is delayed: there is no object to apply.",)
+    )
     head = (
         f"{topology.name}: {topology.description}\n"
         f"Written by `wanlat topology export {topology.name} --to chaos-mesh`.\n\n"
@@ -56,7 +58,6 @@ def chaos_mesh(topology: Topology) -> Exported:
     text += "".join(
         "---\n" + yaml.safe_dump(each, sort_keys=False, default_flow_style=False)
         for each in objects
-        if each is not None
     )
     return Exported({f"{topology.name}.networkchaos.yaml": text}, notes)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,39 +13,68 @@ from rich import box
 from rich.table import Table
 
 from emulator.lab import Lab
+from topologies.errors import UserError
 from topologies.resolve import resolve
 from wanlat.options import Backend, Jitter, Json, Rtt, Seed, TopologyName, backend_name, topology_of
 from wanlat.output import emit, people, reporter, say
+
+_FORMATS = (".png", ".svg", ".pdf")
+_FEWEST_JITTER_SAMPLES = 300  # show a distribution where a few probes would show a delay
 
 
 def table_of(document: dict[str, Any]) -> Table:
     """Return the pairs of a calibration as a table for people."""
     title = f"{document['topology']} on {document['backend']}: round trips, ms"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    pairs = document["pairs"]
     table.add_column("pair")
-    for column in ("asked", "median", "min", "max", "error p50", "error p99", "lost"):
+    for column in ("asked", "bare", "median", "min", "max", "error p50", "error p99"):
         table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("jitter p", justify="right", no_wrap=True)
+    rated = any(pair["rate"] for pair in pairs)
+    if rated:
+        table.add_column("rate Mbit/s", justify="right", no_wrap=True)
+    table.add_column("lost", justify="right", no_wrap=True)
     table.add_column("verdict")
-    for pair in document["pairs"]:
-        rtt, error = pair["rtt_ms"], pair["error_ms"]
-        asked = f"{pair['requested_rtt_ms']:g}"
-        if pair["requested_jitter_ms"]:
-            asked += f" ± {pair['requested_jitter_ms']:g}"
-        figures = (
-            [f"{rtt[key]:.3f}" for key in ("p50", "min", "max")]
-            + [f"{error[key]:.3f}" for key in ("p50", "p99")]
-            if rtt
-            else ["–"] * 5
-        )
+    for pair in pairs:
         good = pair["verdict"] == "pass"
         table.add_row(
             f"{pair['from']} → {pair['to']}",
-            asked,
-            *figures,
-            str(pair["lost"]),
+            *_times(pair),
+            _p_value(pair),
+            *([_rate(pair)] if rated else []),
+            str(pair["lost"] + (pair["delivery"]["lost"] if pair["delivery"] else 0)),
             "[green]pass[/]" if good else "[red]fail[/]",
         )
     return table
+
+
+def _times(pair: dict[str, Any]) -> list[str]:
+    rtt, error, bare = pair["rtt_ms"], pair["error_ms"], pair["bare_rtt_ms"]
+    asked = f"{pair['requested_rtt_ms']:g}"
+    if pair["requested_jitter_ms"]:
+        asked += f" ± {pair['requested_jitter_ms']:g}"
+    figures = (
+        [f"{rtt[key]:.3f}" for key in ("p50", "min", "max")]
+        + [f"{error[key]:.3f}" for key in ("p50", "p99")]
+        if rtt
+        else ["–"] * 5
+    )
+    return [asked, f"{bare['p50']:.3f}" if bare else "–", *figures]
+
+
+def _p_value(pair: dict[str, Any]) -> str:
+    there = (pair["jitter"] or {}).get("there")
+    return f"{there['p_value']:.2g}" if there else "–"
+
+
+def _rate(pair: dict[str, Any]) -> str:
+    rate = pair["rate"]
+    if rate is None:
+        return "–"
+    if rate["measured_bps"] is None:
+        return "?"
+    return f"{rate['measured_bps'] / 1e6:.4g} of {rate['requested_bps'] / 1e6:g}"
 
 
 def calibrate(
@@ -59,6 +91,14 @@ def calibrate(
             "shows that a wrong network is found out.",
         ),
     ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to draw requested against measured, .png, .svg or .pdf. "
+            "Default: results/calibration-TOPOLOGY.png.",
+        ),
+    ] = None,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -66,6 +106,8 @@ def calibrate(
     from emulator.calibration import calibrate as measure
 
     requested = resolve(topology_of(topology, rtt, jitter))
+    if chart is not None:
+        _check(chart)  # before anything slow starts
     built = resolve(topology_of(applied)) if applied else requested
     chosen = backend_name(backend)
     for node in built.nodes:
@@ -78,7 +120,7 @@ def calibrate(
             lab,
             against=requested,
             samples=samples,
-            jitter_samples=samples,
+            jitter_samples=max(samples, _FEWEST_JITTER_SAMPLES),
             on_progress=lambda stage, part: report(f"measuring {stage}", round(part * 100), 100),
         )
     people.print(table_of(document))
@@ -87,8 +129,38 @@ def calibrate(
             say(f"{pair['from']} → {pair['to']}: {reason}")
     if document["overflows"]:
         say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
+    _draw(document, chart)
     passed = document["verdict"] == "pass"
     say(f"verdict: {document['verdict']}", style="green" if passed else "bold red")
     if as_json:
         emit(document)
     raise typer.Exit(0 if passed else 1)
+
+
+def _check(chart: Path) -> None:
+    """Raise UserError for a file that cannot be a chart."""
+    if chart.suffix.lower() not in _FORMATS:
+        raise UserError(
+            f"--chart {chart}: the name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}."
+        )
+    directory = chart.parent
+    if not directory.is_dir() or not os.access(directory, os.W_OK):
+        raise UserError(f"--chart {chart}: {directory} is no directory that you may write to.")
+
+
+def _draw(document: dict[str, Any], chart: Path | None) -> None:
+    """Draw the picture. Where nobody asked for it, it is left out if it cannot be written."""
+    from analysis.charts import style
+    from analysis.charts.calibration_picture import draw
+    from analysis.errors import BundleError
+
+    name = re.sub(r"[^\w.-]+", "-", document["topology"])
+    path = chart or Path("results", f"calibration-{name}.png")
+    try:
+        style.save_as(draw(document), path)
+    except BundleError as error:
+        if chart is not None:
+            raise
+        say(f"no picture: {error}")
+        return
+    say(f"picture: {path}")

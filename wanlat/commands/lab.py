@@ -5,17 +5,32 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from emulator.capture import Capture
+from emulator.capture.store import CaptureStore
 from emulator.control.server import ControlServer
 from emulator.lab import Lab
 from topologies.errors import MachineError, UserError
 from topologies.resolve import resolve
 from wanlat.commands import lab_running
-from wanlat.options import Backend, Jitter, Json, Rtt, TopologyName, backend_name, topology_of
+from wanlat.commands.capture import LabCapture, show_capture, store_of
+from wanlat.options import (
+    Backend,
+    CaptureLimit,
+    CaptureSnap,
+    Jitter,
+    Json,
+    Rtt,
+    TopologyName,
+    backend_name,
+    topology_of,
+)
 from wanlat.output import emit, people, say
 
 app = typer.Typer(no_args_is_help=True, help="A topology to try things on by hand.")
@@ -37,10 +52,13 @@ def exec_(
     backend: Backend = None,
     rtt: Rtt = None,
     jitter: Jitter = None,
+    capture: LabCapture = None,
+    capture_limit: CaptureLimit = "256MiB",
+    capture_snap: CaptureSnap = "256B",
 ) -> None:
     """Run one command on a node of a fresh or running lab; its exit code is this command's."""
     if lab is not None:
-        if backend or rtt or jitter:
+        if backend or rtt or jitter or capture:
             raise UserError("With --lab the lab is there already: leave other options out.")
         node, argv = _command(words, ("NODE",))
         code = lab_running.run_inside(lab, node, argv)
@@ -48,7 +66,9 @@ def exec_(
         topology, node, argv = _command(words, ("TOPOLOGY", "NODE"))
         plan = resolve(topology_of(topology, rtt, jitter))
         plan.node(node)
-        with Lab(plan, backend=backend_name(backend)) as fresh:
+        store = store_of(capture, capture_limit, capture_snap)
+        made = Lab(plan, backend=backend_name(backend), capture=_prepared(store))
+        with _recorded(made, store) as fresh:
             code = _run(fresh, node, argv)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
@@ -72,22 +92,27 @@ def up(
             help="Leave LAN links without impairments as they are: faster, but not to be changed.",
         ),
     ] = False,
+    capture: LabCapture = None,
+    capture_limit: CaptureLimit = "256MiB",
+    capture_snap: CaptureSnap = "256B",
     as_json: Json = False,
 ) -> None:
     """Keep a lab up until interrupted; other terminals look at it, change it, enter its nodes."""
     plan = resolve(topology_of(topology, rtt, jitter))
+    store = store_of(capture, capture_limit, capture_snap)
     lab = Lab(
         plan,
         backend=backend_name(backend),
+        capture=_prepared(store),
         splice="needed" if cables else "all",
         journal=journal,
     )
-    with lab, ControlServer(lab, name or plan.name) as server:
-        _tell(lab, server.name)
-        people.file.flush()
-        if as_json:
-            emit(server.description())
+    with _recorded(lab, store), ControlServer(lab, name or plan.name) as server:
         try:
+            _tell(lab, server.name)
+            people.file.flush()
+            if as_json:
+                emit(server.description())
             while not lab.fate:
                 signal.sigtimedwait([], 0.5)
         except KeyboardInterrupt:
@@ -103,6 +128,22 @@ app.command()(lab_running.cut)
 app.command()(lab_running.heal)
 app.command()(lab_running.restore)
 app.command()(lab_running.journal)
+
+
+def _prepared(store: CaptureStore | None) -> Capture | None:
+    return store.prepare() if store else None
+
+
+@contextmanager
+def _recorded(lab: Lab, store: CaptureStore | None) -> Iterator[Lab]:
+    """Have a lab up; when it is down, complete the record of its packets if there is one."""
+    try:
+        with lab:
+            yield lab
+    finally:
+        if store is not None:
+            store.note(None, lab.capture)
+            show_capture(store)
 
 
 def _command(words: list[str], names: tuple[str, ...]) -> list[Any]:

@@ -37,7 +37,7 @@ Targets = Annotated[
     list[str] | None,
     typer.Argument(metavar="[TARGET...]", help="See `wanlat lab change --help`. Default: all."),
 ]
-_EMIT_ENTRY = ("t_ns", "clock", "link", "from", "to", "before", "after", "origin")
+_EMIT_ENTRY = ("t_ns", "not_before_ns", "clock", "link", "from", "to", "before", "after", "origin")
 
 
 def list_(as_json: Json = False) -> None:

@@ -11,7 +11,15 @@ import typer
 
 from topologies.errors import UserError
 from wanlat.commands.settings import use_bobd, with_options
-from wanlat.options import Backend, Json, Seed, backend_name
+from wanlat.options import (
+    Backend,
+    CaptureLimit,
+    CaptureSnap,
+    Json,
+    Seed,
+    backend_name,
+    size_of,
+)
 from wanlat.output import emit, reporter, say
 from wanlat.results import show_report
 
@@ -57,6 +65,11 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="The bundle's directory. Default: results/STUDY-TIME."),
     ] = None,
+    capture: Annotated[
+        bool, typer.Option("--capture", help="Record every packet that crosses a WAN link.")
+    ] = False,
+    capture_limit: CaptureLimit = "256MiB",
+    capture_snap: CaptureSnap = "256B",
     as_json: Json = False,
 ) -> None:
     """Run a study: calibrate, start each system, take the samples, draw the chart."""
@@ -81,7 +94,16 @@ def run(
             "storage": storage,
         },
     )
-    prepared = runner.prepare(changed, directory=out, backend=backend_name(backend))
+    prepared = runner.prepare(
+        changed,
+        directory=out,
+        backend=backend_name(backend),
+        capture=runner.CaptureWanted(
+            size_of("--capture-limit", capture_limit), size_of("--capture-snap", capture_snap)
+        )
+        if capture
+        else None,
+    )
     # SIGINT too: a shell script starts its background jobs with it ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)

@@ -90,11 +90,11 @@ def _qualities(way: Impairment) -> str:
     if way.jitter_ns and way.distribution != "uniform":
         parts.append(f"{way.distribution} jitter")
     if way.correlation:
-        parts.append(f"correlation {Fraction(way.correlation)}")
+        parts.append(f"correlation {_part(way.correlation)}")
     if way.jitter_ns and way.reorder:
         parts.append("jitter reorders")
     if way.bursts is not None:
-        parts.append(f"loss {Fraction(way.bursts.loss)} in bursts")
+        parts.append(f"loss {_part(way.bursts.loss)} in bursts")
     for what, part in (
         ("overtaking", way.overtake),
         ("loss", way.loss),
@@ -102,12 +102,16 @@ def _qualities(way: Impairment) -> str:
         ("corruption", way.corrupt),
     ):
         if part:
-            parts.append(f"{what} {Fraction(float(f'{part:.4g}'))}")
+            parts.append(f"{what} {_part(part)}")
     if way.rate_bps is not None:
         parts.append(f"rate {Rate(way.rate_bps)}")
     if way.queue_bytes is not None:
         parts.append(f"queue {Size(way.queue_bytes)}")
     return ", ".join(parts)
+
+
+def _part(part: float) -> str:
+    return str(Fraction(float(f"{part:.4g}")))
 
 
 @app.command()
@@ -118,7 +122,7 @@ def show(name: str, as_json: Json = False) -> None:
     if as_json:
         emit(topology.to_dict())
         return
-    say(f"{topology.name}: {topology.description}")
+    say(": ".join(filter(None, (topology.name, topology.description))))
     for site in plan.sites:
         nodes = ", ".join(f"{node.name} ({node.address})" for node in site.nodes[:_FEW_NODES])
         more = f" and {len(site.nodes) - _FEW_NODES} more" if len(site.nodes) > _FEW_NODES else ""

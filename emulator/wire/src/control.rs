@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capture;
 use crate::impairment::ImpairmentRequest;
 use crate::stats::DirectionStats;
 
@@ -31,6 +32,29 @@ pub enum Request {
     },
     /// Tell the counters.
     Stats {},
+    /// Begin a record of packets.
+    Capture {
+        /// What of them, and where to.
+        capture: capture::Settings,
+        /// Directions of links, in the order of the record's interfaces.
+        directions: Vec<Place>,
+    },
+    /// Tell how the record stands.
+    #[serde(rename = "capture_status")]
+    CaptureStatus {},
+    /// End the record.
+    #[serde(rename = "capture_stop")]
+    CaptureStop {},
+}
+
+/// One direction of one link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Number of the link.
+    pub link: usize,
+    /// Which way.
+    pub direction: Way,
 }
 
 /// A link: two interfaces and what happens between them.
@@ -98,6 +122,11 @@ pub struct LinkStats {
 }
 
 #[derive(Debug, Serialize)]
+struct Capture<'a> {
+    capture: &'a capture::Status,
+}
+
+#[derive(Debug, Serialize)]
 struct Refusal<'a> {
     ok: bool,
     error: &'a str,
@@ -123,6 +152,15 @@ pub fn answer_stats(t_ns: u64, links: &[LinkStats]) -> String {
         ok: true,
         t_ns,
         extra: Links { links },
+    })
+}
+
+/// The answer to what concerns the record of packets.
+pub fn answer_capture(t_ns: u64, capture: &capture::Status) -> String {
+    to_line(&Done {
+        ok: true,
+        t_ns,
+        extra: Capture { capture },
     })
 }
 

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::capture::Marks;
+
 /// A frame that is held until it is due.
 #[derive(Debug)]
 pub struct HeldFrame {
@@ -10,6 +12,10 @@ pub struct HeldFrame {
     pub due_ns: u64,
     /// Where it leaves, and who counts it: index of the direction.
     pub direction: usize,
+    /// When it arrived.
+    pub arrival_ns: u64,
+    /// What the link did to it.
+    pub marks: Marks,
     /// Offload header and frame, at the start of a buffer of the pool.
     pub buffer: Box<[u8]>,
     /// How much of the buffer is message.
@@ -35,12 +41,21 @@ pub struct DueQueue {
 
 impl DueQueue {
     /// Holds a message until `due_ns`.
-    pub fn push(&mut self, due_ns: u64, direction: usize, buffer: Box<[u8]>, length: usize) {
+    pub fn push(
+        &mut self,
+        due_ns: u64,
+        direction: usize,
+        (arrival_ns, marks): (u64, Marks),
+        buffer: Box<[u8]>,
+        length: usize,
+    ) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.heap.push(HeldFrame {
             due_ns,
             direction,
+            arrival_ns,
+            marks,
             buffer,
             length,
             sequence,
@@ -50,6 +65,11 @@ impl DueQueue {
     /// The frame that is due next.
     pub fn peek(&self) -> Option<&HeldFrame> {
         self.heap.peek()
+    }
+
+    /// All frames, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &HeldFrame> {
+        self.heap.iter()
     }
 
     /// Takes the next frame if it is due at `until_ns` or before.
@@ -87,7 +107,7 @@ mod tests {
     use super::*;
 
     fn push(queue: &mut DueQueue, due_ns: u64, mark: u8) {
-        queue.push(due_ns, 0, Box::new([mark]), 1);
+        queue.push(due_ns, 0, (0, Marks::default()), Box::new([mark]), 1);
     }
 
     fn drain(queue: &mut DueQueue, until_ns: u64) -> Vec<u8> {

@@ -7,11 +7,13 @@ use std::thread;
 
 use crate::arrival::ClockPair;
 use crate::buffers::{self, BufferPool};
-use crate::control::{Change, LinkRequest, LinkStats, Way};
+use crate::capture::{self, Marks, Outcome};
+use crate::control::{Change, LinkRequest, LinkStats, Place, Way};
 use crate::corruption;
 use crate::direction::{Departure, Direction, Fate};
 use crate::draws::Draws;
 use crate::due_queue::{DueQueue, HeldFrame};
+use crate::engine_capture::Capture;
 use crate::frame::OFFLOAD_HEADER_BYTES;
 use crate::impairment::{Impairment, Tables};
 use crate::sys::{self, BATCH, PacketSocket, ReceiveBatch};
@@ -47,6 +49,8 @@ pub struct Engine {
     send_call_ns: u64,
     /// Frames of one direction on their way out; kept for its memory only.
     outgoing: Vec<HeldFrame>,
+    /// The record of packets, while there is one.
+    capture: Option<Capture>,
 }
 
 /// All sockets, which close together.
@@ -114,6 +118,7 @@ impl Engine {
             received: ReceiveBatch::new(buffers::LARGEST_BYTES),
             send_call_ns: 0,
             outgoing: Vec::with_capacity(BATCH),
+            capture: None,
         })
     }
 
@@ -177,6 +182,37 @@ impl Engine {
             .collect()
     }
 
+    /// Begins a record of what crosses these directions. The error says why not.
+    pub fn start_capture(
+        &mut self,
+        settings: &capture::Settings,
+        places: &[Place],
+    ) -> Result<capture::Status, String> {
+        if self.capture.is_some() {
+            return Err("packets are being recorded already".into());
+        }
+        let capture = Capture::start(settings, places, self.directions.len())?;
+        let status = capture.status();
+        self.capture = Some(capture);
+        Ok(status)
+    }
+
+    /// How the record stands.
+    pub fn capture_status(&self) -> Result<capture::Status, String> {
+        let capture = self.capture.as_ref();
+        Ok(capture.ok_or("no packets are being recorded")?.status())
+    }
+
+    /// Ends the record: what is on its way is in it as such. Everything waits while the file is
+    /// completed.
+    pub fn stop_capture(&mut self) -> Result<capture::Status, String> {
+        let mut capture = self.capture.take().ok_or("no packets are being recorded")?;
+        for frame in self.held.iter() {
+            capture.note(frame, Outcome::Held, 0);
+        }
+        Ok(capture.finish())
+    }
+
     /// When the next held frame is to be sent.
     pub fn next_send_ns(&self) -> Option<u64> {
         let due_ns = self.held.peek()?.due_ns;
@@ -226,13 +262,32 @@ impl Engine {
         direction.counters.received += 1;
         if self.received.is_truncated(message) {
             direction.counters.receive_errors += 1;
+            self.note_received(
+                index,
+                message,
+                (arrival_ns, Marks::default()),
+                Outcome::Dropped,
+            );
             return;
         }
         let Some(fates) = direction.decide(self.received.bytes(message), arrival_ns) else {
             direction.counters.lost += 1;
+            self.note_received(
+                index,
+                message,
+                (arrival_ns, Marks::default()),
+                Outcome::Lost,
+            );
             return;
         };
         let length = self.received.length(message);
+        let origin = |duplicate| {
+            let marks = Marks {
+                duplicate,
+                ..Marks::default()
+            };
+            (arrival_ns, marks)
+        };
         // Before the frame itself, which may take the buffer that it was received in with it.
         let copy = fates.copy.map(|fate| {
             direction.counters.duplicated += 1;
@@ -246,6 +301,9 @@ impl Engine {
             });
             (fate, copied)
         });
+        if let Some((fate, None)) = &copy {
+            self.note_received(index, message, origin(true), refusal(fate));
+        }
         let buffer = match fates.own {
             Fate::Leaves(_) => self.pool.take(length).map(|mut buffer| {
                 if BufferPool::is_large(length) {
@@ -256,14 +314,39 @@ impl Engine {
             }),
             Fate::QueueFull => None,
         };
-        self.hold(index, fates.own, buffer, length);
+        if buffer.is_none() {
+            self.note_received(index, message, origin(false), refusal(&fates.own));
+        }
+        self.hold(index, fates.own, origin(false), buffer, length);
         if let Some((fate, buffer)) = copy {
-            self.hold(index, fate, buffer, length);
+            self.hold(index, fate, origin(true), buffer, length);
+        }
+    }
+
+    /// Records a received message that goes no further.
+    fn note_received(
+        &mut self,
+        index: usize,
+        message: usize,
+        origin: (u64, Marks),
+        outcome: Outcome,
+    ) {
+        if let Some(capture) = &mut self.capture {
+            let length = self.received.length(message);
+            capture.note_refused(index, self.received.bytes(message), length, origin, outcome);
         }
     }
 
     /// Holds one copy of a frame, in its buffer if there was memory for it, until it is due.
-    fn hold(&mut self, index: usize, fate: Fate, buffer: Option<Box<[u8]>>, length: usize) {
+    /// It arrived, and is a duplicate or not, as `origin` says.
+    fn hold(
+        &mut self,
+        index: usize,
+        fate: Fate,
+        mut origin: (u64, Marks),
+        buffer: Option<Box<[u8]>>,
+        length: usize,
+    ) {
         let counters = &mut self.directions[index].counters;
         let Fate::Leaves(departure) = fate else {
             counters.queue_drops += 1;
@@ -278,28 +361,47 @@ impl Engine {
             let packets = corruption::cut_and_flip(&buffer[..length], &departure.flips);
             if !packets.is_empty() {
                 self.pool.give_back(buffer);
-                return self.hold_cut(index, &departure, &packets);
+                return self.hold_cut(index, &departure, origin, &packets);
             }
             counters.corrupted += 1;
+            origin.1.corrupted = true;
             corruption::flip(&mut buffer[..length], flip);
         }
         counters.held += 1;
-        self.held.push(departure.due_ns, index, buffer, length);
+        self.held
+            .push(departure.due_ns, index, origin, buffer, length);
     }
 
     /// Holds the packets of an offloaded frame, which leave together.
-    fn hold_cut(&mut self, index: usize, departure: &Departure, packets: &[Vec<u8>]) {
+    fn hold_cut(
+        &mut self,
+        index: usize,
+        departure: &Departure,
+        (arrival_ns, marks): (u64, Marks),
+        packets: &[Vec<u8>],
+    ) {
         let counters = &mut self.directions[index].counters;
         counters.corrupted += departure.flips.len() as u64;
         counters.cut += packets.len() as u64 - 1;
-        for packet in packets {
+        for (number, packet) in packets.iter().enumerate() {
+            let marks = Marks {
+                corrupted: departure.flips.iter().any(|flip| flip.packet == number),
+                ..marks
+            };
+            let origin = (arrival_ns, marks);
             match self.pool.take(packet.len()) {
-                None => counters.memory_drops += 1,
+                None => {
+                    counters.memory_drops += 1;
+                    if let Some(capture) = &mut self.capture {
+                        let outcome = Outcome::Dropped;
+                        capture.note_refused(index, packet, packet.len(), origin, outcome);
+                    }
+                }
                 Some(mut buffer) => {
                     buffer[..packet.len()].copy_from_slice(packet);
                     counters.held += 1;
                     self.held
-                        .push(departure.due_ns, index, buffer, packet.len());
+                        .push(departure.due_ns, index, origin, buffer, packet.len());
                 }
             }
         }
@@ -342,6 +444,9 @@ impl Engine {
             let waiting = &self.outgoing[done..];
             match socket.send(waiting.iter().map(HeldFrame::message)) {
                 Ok(sent) => {
+                    // What arrives is answered within the call that sends it, so an answer may
+                    // enter before the call returns: a packet departs when the call begins.
+                    let handed_over_ns = started_ns;
                     let left_ns = sys::monotonic_ns();
                     if sent == 1 {
                         let took_ns = left_ns.saturating_sub(started_ns);
@@ -352,6 +457,9 @@ impl Engine {
                         counters.packets += 1;
                         counters.bytes += (frame.length - OFFLOAD_HEADER_BYTES) as u64;
                         counters.late.record(left_ns.saturating_sub(frame.due_ns));
+                        if let Some(capture) = &mut self.capture {
+                            capture.note(frame, Outcome::Sent, handed_over_ns);
+                        }
                     }
                     done += sent;
                     retries = 0;
@@ -362,6 +470,9 @@ impl Engine {
                 }
                 Err(_) => {
                     counters.send_errors += 1;
+                    if let Some(capture) = &mut self.capture {
+                        capture.note(&waiting[0], Outcome::Dropped, 0);
+                    }
                     done += 1;
                     retries = 0;
                 }
@@ -371,6 +482,14 @@ impl Engine {
         for frame in self.outgoing.drain(..) {
             self.pool.give_back(frame.buffer);
         }
+    }
+}
+
+/// What becomes of a copy of a frame that got no buffer.
+fn refusal(fate: &Fate) -> Outcome {
+    match fate {
+        Fate::QueueFull => Outcome::QueueFull,
+        Fate::Leaves(_) => Outcome::Dropped,
     }
 }
 

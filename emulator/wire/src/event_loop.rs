@@ -162,6 +162,21 @@ impl EventLoop {
                 let links = engine.stats();
                 Ok(control::answer_stats(sys::monotonic_ns(), &links))
             }
+            (
+                Request::Capture {
+                    capture,
+                    directions,
+                },
+                Some(engine),
+            ) => engine
+                .start_capture(&capture, &directions)
+                .map(|status| control::answer_capture(sys::monotonic_ns(), &status)),
+            (Request::CaptureStatus {}, Some(engine)) => engine
+                .capture_status()
+                .map(|status| control::answer_capture(sys::monotonic_ns(), &status)),
+            (Request::CaptureStop {}, Some(engine)) => engine
+                .stop_capture()
+                .map(|status| control::answer_capture(sys::monotonic_ns(), &status)),
         };
         Ok(result.unwrap_or_else(|error: String| control::answer_error(&error)))
     }

@@ -10,6 +10,7 @@
 
 pub mod arrival;
 pub mod buffers;
+pub mod capture;
 pub mod checksum;
 pub mod console;
 pub mod control;
@@ -18,6 +19,7 @@ pub mod direction;
 pub mod draws;
 pub mod due_queue;
 pub mod engine;
+mod engine_capture;
 pub mod event_loop;
 pub mod flow_order;
 pub mod frame;

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use wire::capture;
 use wire::console::Console;
 use wire::event_loop::EventLoop;
 use wire::sys;
@@ -17,9 +18,13 @@ const USAGE: &str = "\
 wire: moves Ethernet frames between pairs of interfaces, impaired as asked.
 
 Usage: wire [--memory-mib N]
+       wire watch
+       wire rows FILE
 
   --memory-mib N   hold at most N MiB of frames (default 512); what exceeds it is
                    dropped and counted as memory_drops
+  watch            only record packets that the kernel moves; requests as README.md tells
+  rows FILE        print a record of packets as rows of fixed length
   --version        print the version
   --help           print this
 
@@ -30,12 +35,16 @@ namespace that owns the network namespace.
 
 enum Command {
     Run { memory_bytes: u64 },
+    Watch,
+    Rows { file: String },
     Print(&'static str),
 }
 
 fn main() -> ExitCode {
     let result = match parse_options(std::env::args().skip(1)) {
         Ok(Command::Run { memory_bytes }) => run(memory_bytes),
+        Ok(Command::Watch) => capture::watch::run(),
+        Ok(Command::Rows { file }) => capture::rows::print(&file),
         Ok(Command::Print(text)) => {
             print!("{text}");
             Ok(())
@@ -60,6 +69,11 @@ fn parse_options(mut options: impl Iterator<Item = String>) -> Result<Command, S
         match option.as_str() {
             "--help" | "-h" => return Ok(Command::Print(USAGE)),
             "--version" => return Ok(Command::Print(concat!(env!("CARGO_PKG_VERSION"), "\n"))),
+            "watch" => return Ok(Command::Watch),
+            "rows" => {
+                let file = options.next().ok_or("rows takes a file")?;
+                return Ok(Command::Rows { file });
+            }
             "--memory-mib" => {
                 let value = options.next().unwrap_or_default();
                 memory_mib = match value.parse() {

@@ -26,10 +26,9 @@ impl Shape {
                 VALUES.end()
             ));
         }
-        // The negations catch NaN as well.
         if let Some(position) = values
             .iter()
-            .position(|value| !(value.abs() <= FURTHEST_DRAW))
+            .position(|value| value.is_nan() || value.abs() > FURTHEST_DRAW)
         {
             return Err(format!(
                 "value {position} is {}; -{FURTHEST_DRAW} to {FURTHEST_DRAW} is allowed",

@@ -8,14 +8,19 @@
 mod clock;
 mod epoll;
 mod messages;
+mod packet_ring;
 mod packet_socket;
 mod process;
 
 pub use clock::{monotonic_ns, realtime_ns};
 pub use epoll::{Epoll, Interest};
 pub use messages::{BATCH, ReceiveBatch};
+pub use packet_ring::{Instruction, PacketRing, RingFrame};
 pub use packet_socket::PacketSocket;
-pub use process::{descriptor_limit, prepare_process, wait_writable};
+pub use process::{
+    descriptor_limit, ignore_file_size_signal, lower_priority, prepare_process, wait_readable,
+    wait_writable,
+};
 
 /// The result of a libc call that reports failure as -1 and leaves the reason in `errno`.
 fn checked(result: libc::c_int) -> std::io::Result<libc::c_int> {

@@ -85,3 +85,27 @@ pub fn wait_writable(fd: BorrowedFd<'_>, timeout_ns: u64) -> bool {
     // SAFETY: one valid pollfd, a timeout that outlives the call, no signal mask.
     unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) == 1 }
 }
+
+/// Waits until `fd` can be read, but no longer than `timeout_ns`. Returns whether it can.
+pub fn wait_readable(fd: BorrowedFd<'_>, timeout_ns: u64) -> bool {
+    let timeout = super::clock::to_timespec(timeout_ns);
+    let mut poll = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one valid pollfd, a timeout that outlives the call, no signal mask.
+    unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) == 1 }
+}
+
+/// Lets a write beyond the limit on file sizes fail (`EFBIG`) instead of ending the process.
+pub fn ignore_file_size_signal() {
+    // SAFETY: SIG_IGN is no handler, so nothing runs.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Makes the calling thread nicer by so much.
+pub fn lower_priority(nice: i32) {
+    // SAFETY: plain integers; on Linux, 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+}

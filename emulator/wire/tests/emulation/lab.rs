@@ -9,7 +9,7 @@
 //! Beside it, `ld` and `rd` are joined without `wire`, for baselines.
 
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::{Value, json};
+use wire::sys::PacketSocket;
 
 use crate::frames::{Address, DIRECT_LEFT, DIRECT_RIGHT, LEFT, RIGHT};
 use crate::program::Wire;
@@ -78,9 +79,37 @@ impl Lab {
         (left, right)
     }
 
+    /// Sockets on the left and right end, for frames of any kind.
+    pub fn packet_sockets(&self) -> (PacketSocket, PacketSocket) {
+        let left = self.left.run(|| PacketSocket::open("l0")).unwrap();
+        let right = self.right.run(|| PacketSocket::open("r0")).unwrap();
+        (left, right)
+    }
+
     /// A station on the left end of the direct cable.
     pub fn direct_station(&self) -> Station {
         self.left.run(|| Station::open("ld"))
+    }
+
+    /// UDP sockets, joined across the link: the left one sends to the right one.
+    pub fn datagram_sockets(&self) -> (UdpSocket, UdpSocket) {
+        let right = self.right.run(|| UdpSocket::bind("10.0.0.2:5002")).unwrap();
+        let left = self.left.run(|| UdpSocket::bind("10.0.0.1:5002")).unwrap();
+        left.connect("10.0.0.2:5002").unwrap();
+        (left, right)
+    }
+
+    /// A counter of the kernel's on the right end (proc_net_snmp).
+    pub fn counter(&self, protocol: &str, name: &str) -> u64 {
+        let read = || std::fs::read_to_string("/proc/thread-self/net/snmp");
+        let text = self.right.run(read).unwrap();
+        let mut lines = text.lines().filter_map(|line| {
+            let (found, rest) = line.split_once(": ")?;
+            (found == protocol).then_some(rest)
+        });
+        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+        let place = names.split(' ').position(|found| found == name).unwrap();
+        values.split(' ').nth(place).unwrap().parse().unwrap()
     }
 
     /// A TCP connection across the link.

@@ -1,6 +1,8 @@
 //! Changes while frames are on their way.
 
-use serde_json::json;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use serde_json::{Value, json};
 
 use crate::frames::udp;
 use crate::lab::Lab;
@@ -65,6 +67,139 @@ fn changes_lose_nothing_and_take_effect_at_the_instant_that_is_told() {
                 hold(late <= count / 20, "too many frames are late")
             });
             lab.wire.stats("ab").assert_nothing_unaccounted();
+            lab.wire.finish();
+        },
+    );
+}
+
+/// Any impairment that loses and overtakes nothing, but for order between flows.
+fn any(random: &mut Xoshiro256PlusPlus) -> Value {
+    let mut below = |bound: u32| random.next_u32() % bound;
+    let delay_ns = u64::from(below(30)) * MILLISECOND;
+    let rate_bps = [None, None, Some(1_000_000_000u64), Some(100_000_000)][below(4) as usize];
+    let table = [None, Some("even"), Some("skewed")][below(3) as usize];
+    json!({
+        "delay_ns": delay_ns,
+        "jitter_ns": delay_ns * u64::from(below(3)) / 2,
+        "table": table,
+        "correlation": f64::from(below(2)) / 2.0,
+        "rate_bps": rate_bps,
+        "queue_bytes": 10_000_000,
+    })
+}
+
+/// The shortest delay that an impairment of [`any`] gives a frame.
+fn shortest_ns(impairment: &Value) -> u64 {
+    let at = |name: &str| impairment[name].as_u64().unwrap_or(0);
+    let least = if impairment["table"] == "skewed" {
+        2
+    } else {
+        1
+    };
+    at("delay_ns").saturating_sub(at("jitter_ns") / least)
+}
+
+#[test]
+fn ten_thousand_changes_lose_no_frame_send_none_early_and_keep_the_order_of_each_flow() {
+    inside(
+        "live_changes::\
+         ten_thousand_changes_lose_no_frame_send_none_early_and_keep_the_order_of_each_flow",
+        || {
+            let mut lab = Lab::idle(&[]);
+            lab.wire.ask_ok(&json!({
+                "op": "start", "seed": 1, "links": [{"a": "wa", "b": "wb"}],
+                "tables": {"even": [-1.0, 1.0], "skewed": [-0.5, -0.4, 2.0]},
+            }));
+            let (left, mut right) = lab.stations();
+            let (changes, count, flows) = (10_000, 20_000u32, 3);
+            let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+            // From which instant which impairment is in force, each way from the first on.
+            let mut epochs = vec![(0, 0)];
+            let (arrivals, sent_ns) = right.receive_while(count as usize, 60_000_000_000, || {
+                let mut sent_ns = Vec::new();
+                for change in 0..changes {
+                    let impairment = any(&mut random);
+                    let t_ns = lab.wire.set("ab", &impairment);
+                    epochs.push((t_ns, shortest_ns(&impairment)));
+                    for number in 2 * change..2 * change + 2 {
+                        sent_ns.push(left.send(&udp((number % flows) as u16, number, 100)));
+                    }
+                }
+                sent_ns
+            });
+            let mut numbers = numbers(&arrivals);
+            for flow in 0..flows {
+                let of_flow = numbers.iter().filter(|&&number| number % flows == flow);
+                assert!(of_flow.is_sorted(), "flow {flow}");
+            }
+            for arrival in &arrivals {
+                let sent_ns = sent_ns[arrival.number() as usize];
+                let later = epochs.partition_point(|&(since_ns, _)| since_ns <= sent_ns);
+                let (_, shortest_ns) = epochs[later - 1];
+                assert!(
+                    arrival.at_ns + LEAD_NS >= sent_ns + shortest_ns,
+                    "frame {} is early",
+                    arrival.number()
+                );
+            }
+            numbers.sort_unstable();
+            assert!(
+                numbers == (0..count).collect::<Vec<u32>>(),
+                "all there, once"
+            );
+            let stats = lab.wire.stats("ab");
+            assert_eq!(stats.get("packets"), u64::from(count));
+            println!(
+                "measured: {changes} changes under traffic: {count} frames, none lost or early"
+            );
+            stats.assert_nothing_unaccounted();
+            lab.wire.finish();
+        },
+    );
+}
+
+#[test]
+fn a_frame_on_its_way_keeps_its_instant_whatever_changes() {
+    inside(
+        "live_changes::a_frame_on_its_way_keeps_its_instant_whatever_changes",
+        || {
+            let slow = json!({"delay_ns": 300 * MILLISECOND});
+            let mut lab = Lab::new(&slow, &json!({}));
+            let (left, mut right) = lab.stations();
+            in_one_round_of(5, || {
+                lab.wire.set("ab", &slow);
+                let sent_ns: Vec<u64> = (0..50).map(|i| left.send(&udp(1, i, 100))).collect();
+                let sent = lab.wire.stats("ab").get("packets");
+                for step in 0..100 {
+                    let changed = json!({"delay_ns": step * 7 % 600 * MILLISECOND,
+                                         "loss": 1.0, "reorder": step % 2 == 0});
+                    lab.wire.set("ab", &changed);
+                }
+                let before_due = wire::sys::monotonic_ns() < sent_ns[0] + 300 * MILLISECOND;
+                let stats = lab.wire.stats("ab");
+                let noise = Noise::start();
+                let arrivals = right.receive(50, PATIENCE_NS);
+                let late_ns = noise.stop().tolerated_p99_ns(2_000_000) as u64;
+                assert!(numbers(&arrivals) == (0..50).collect::<Vec<u32>>());
+                if before_due {
+                    assert_eq!(stats.get("packets"), sent);
+                    assert_eq!(stats.get("held"), 50);
+                }
+                let due = |number: usize| sent_ns[number] + 300 * MILLISECOND;
+                for (number, arrival) in arrivals.iter().enumerate() {
+                    assert!(
+                        arrival.at_ns + LEAD_NS >= due(number),
+                        "frame {number} is early"
+                    );
+                }
+                hold(
+                    arrivals
+                        .iter()
+                        .enumerate()
+                        .all(|(n, a)| a.at_ns <= due(n) + late_ns),
+                    "frames are late",
+                )
+            });
             lab.wire.finish();
         },
     );

@@ -12,6 +12,8 @@ mod sandbox;
 mod station;
 
 mod accuracy;
+mod fuzz;
+mod impairments;
 mod jitter;
 mod live_changes;
 mod loss;

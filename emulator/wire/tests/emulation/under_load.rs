@@ -13,7 +13,7 @@ use crate::frames::{DIRECT_LEFT, DIRECT_RIGHT, LEFT, RIGHT, echo_request};
 use crate::lab::Lab;
 use crate::program::Wire;
 use crate::sandbox::inside;
-use crate::station::{PATIENCE_NS, quantile};
+use crate::station::quantile;
 
 const MILLISECOND: u64 = 1_000_000;
 const BUSY: usize = 5;
@@ -69,11 +69,15 @@ fn measure(program: &str, rtt_ns: u64, apart_ns: u64) -> Vec<i64> {
     }));
     let (mut left, _right) = lab.stations();
     let mut direct = lab.direct_station();
-    let mut round_trips = |(from, to), station: &mut crate::station::Station, count: u32| {
+    let round_trips = |(from, to), station: &mut crate::station::Station, count: u32| {
         let requests = (0..count).map(|number| echo_request(from, to, number));
         let sent_ns = station.send_all(requests, apart_ns);
-        let replies = station.receive(count as usize, PATIENCE_NS);
-        assert_eq!(replies.len(), count as usize);
+        let replies = station.receive(count as usize, 3_000_000_000);
+        assert!(
+            10 * replies.len() >= 9 * count as usize,
+            "{} of {count}",
+            replies.len()
+        );
         let times = replies.iter();
         times
             .map(|reply| (reply.at_ns - sent_ns[reply.number() as usize]) as i64)

@@ -1,0 +1,1 @@
+"""How accurate delays are while other processes compute: ``python -m benchmarks.load``."""

@@ -1,0 +1,99 @@
+"""Real-time priority for the wire process, where the caller may give it.
+
+What netem does happens in the kernel's soft interrupts, ahead of every process. ``wire`` is a
+process and competes with the others: beside stores that compute, the scheduler lets it wait for a
+tick or two, now and then, and packets are late by milliseconds. A caller with CAP_SYS_NICE (root,
+usually) can do something about it from outside the lab; inside, in a user namespace of its own,
+nobody can.
+
+A real-time process that is busy all the time would slow down whoever sends and receives through
+it. So it has the priority only while it needs little of a CPU, and competes as the others do while
+it moves data in bulk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import struct
+import threading
+import time
+from pathlib import Path
+
+from emulator.syscalls import wait_readable
+
+_LOOK_EVERY_S = 0.1
+_MODEST = 0.25  # of a CPU
+_SLICE_NS = 100_000  # as emulator/wire/src/sys/process.rs asks for
+
+# struct sched_attr (linux/sched/types.h): size, policy, flags, nice, priority, and three times.
+_ATTRIBUTES = struct.Struct("=IIQiIQQQ")
+_RESET_ON_FORK = 1  # its threads and children compete as the others do
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+
+
+class RealTime:
+    """Gives a process real-time priority while it is modest. Close it before the process ends."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._pidfd = os.pidfd_open(pid)
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.allowed = self._set(real_time=True)
+        if self.allowed:
+            self._thread = threading.Thread(target=self._watch, name="real-time", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Look after the process no longer. Safe to repeat."""
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def _watch(self) -> None:
+        statistics = Path(f"/proc/{self._pid}/schedstat")
+        has_it = True
+        used_ns, seen_ns = 0, 0
+        while not self._end.wait(_LOOK_EVERY_S):
+            try:
+                now_used_ns = int(statistics.read_text().split()[0])
+            except (OSError, ValueError, IndexError):
+                return  # it has ended
+            now_ns = time.monotonic_ns()
+            if seen_ns:
+                modest = now_used_ns - used_ns < _MODEST * (now_ns - seen_ns)
+                if modest != has_it and self._set(real_time=modest):
+                    has_it = modest
+            used_ns, seen_ns = now_used_ns, now_ns
+
+    def _set(self, *, real_time: bool) -> bool:
+        number = _SCHED_SETATTR.get(platform.machine())
+        if number is None or wait_readable([self._pidfd], 0):
+            return False  # unknown here, or it has ended and its number may be another's
+        policy = os.SCHED_FIFO if real_time else os.SCHED_OTHER
+        priority, slice_ns = (1, 0) if real_time else (0, _SLICE_NS)
+        attributes = _ATTRIBUTES.pack(
+            _ATTRIBUTES.size, policy, _RESET_ON_FORK, 0, priority, slice_ns, 0, 0
+        )
+        done: int = ctypes.CDLL(None, use_errno=True).syscall(number, self._pid, attributes, 0)
+        return done == 0
+
+
+def for_wire(supervisor_pid: int) -> RealTime | None:
+    """Look after the wire process of a lab; None where there is none or it may not be done."""
+    try:
+        children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text()
+        for pid in map(int, children.split()):
+            if Path(f"/proc/{pid}/comm").read_text() == "wire\n":
+                real_time = RealTime(pid)
+                if real_time.allowed:
+                    return real_time
+                real_time.close()
+    except OSError:
+        pass
+    return None

@@ -1,0 +1,130 @@
+"""The packet records of a run: a pcapng file for each of its labs, and one table of them all."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emulator.capture import DEFAULT_LIMIT_BYTES, DEFAULT_SNAP_BYTES, Capture, CaptureStatus
+from topologies.errors import UserError, WanlatError
+
+_LEAST_LIMIT_BYTES = 64 << 10
+
+
+@dataclass
+class CaptureStore:
+    """Where the labs of a run record. The limit is that of all their files together."""
+
+    directory: Path
+    table: Path
+    limit_bytes: int = DEFAULT_LIMIT_BYTES
+    snap_bytes: int = DEFAULT_SNAP_BYTES
+    _records: dict[str | None, tuple[Path, CaptureStatus | None]] = field(
+        init=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        """Check the figures, before anything slow starts. Raises UserError."""
+        Capture(self.directory, self.limit_bytes, self.snap_bytes)
+
+    def prepare(self, system: str | None = None) -> Capture | None:
+        """Return what to record of the next lab; None if earlier ones have used up the limit.
+
+        Raises UserError when the directory cannot be written.
+        """
+        used = sum(file.stat().st_size for file, _ in self._records.values())
+        file = self.directory / f"{system or 'packets'}.pcapng"
+        if self._records and self.limit_bytes - used < _LEAST_LIMIT_BYTES:
+            self._records[system] = (
+                file,
+                CaptureStatus(ended="its limit was used up by the labs before it"),
+            )
+            file.touch()
+            return None
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        except OSError as error:
+            raise UserError(f"Packets cannot be recorded to {file}: {error.strerror}.") from error
+        self._records[system] = (file, None)
+        return Capture(file, self.limit_bytes - used, self.snap_bytes)
+
+    def note(self, system: str | None, status: CaptureStatus | None) -> None:
+        """Note how the record of a lab ended."""
+        file, _ = self._records.get(system, (None, None))
+        if file is not None and status is not None:
+            self._records[system] = (file, status)
+
+    def finish(self) -> dict[str, Any]:
+        """Write the table; return what the bundle's manifest says of the record.
+
+        Never fails: what could not be done is said in the document.
+        """
+        error: str | None = None
+        rows: int | None = None
+        files = {
+            system: file for system, (file, _) in self._records.items() if file.stat().st_size > 0
+        }
+        # Imported here: it takes longer than a lab takes to come up.
+        from emulator.capture.table import write_table
+
+        try:
+            rows = write_table(files, self.table).packets
+        except WanlatError as failure:
+            error = str(failure)
+        return {
+            "limit_bytes": self.limit_bytes,
+            "snap_bytes": self.snap_bytes,
+            "table": self.table.name if error is None else None,
+            "table_error": error,
+            "rows": rows,
+            "packets": sum(status.packets for _, status in self._known()),
+            "bytes": sum(file.stat().st_size for file, _ in self._records.values()),
+            "missing": sum(status.missed for _, status in self._known()),
+            "ended": next((status.ended for _, status in self._known() if status.ended), None),
+            "files": [
+                {
+                    "file": file.name,
+                    "system": system,
+                    "packets": status.packets if status else None,
+                    "missing": status.missing if status else None,
+                    "ended": status.ended if status else "the lab ended first",
+                }
+                for system, (file, status) in self._records.items()
+            ],
+        }
+
+    def remarks(self) -> list[str]:
+        """Return what a reader of the record must know, in sentences."""
+        remarks = []
+        for system, (file, status) in self._records.items():
+            of = f"{system}: " if system else ""
+            if status is None:
+                remarks.append(f"{of}the packet record {file.name} ended with its lab, unfinished.")
+            elif status.ended:
+                remarks.append(
+                    f"{of}the packet record ended before the run: {status.ended}; "
+                    f"{status.missed} packets are missing from it."
+                )
+            elif status.missed:
+                remarks.append(
+                    f"{of}{status.missed} packets are missing from the packet record, because "
+                    "they came faster than they could be written."
+                )
+        return remarks
+
+    def _known(self) -> list[tuple[Path, CaptureStatus]]:
+        return [(file, status) for file, status in self._records.values() if status is not None]
+
+    def is_begun(self) -> bool:
+        """Tell whether any lab came so far that its record was begun."""
+        return any(file.exists() and file.stat().st_size for file, _ in self._records.values())
+
+    def discard_empty(self) -> None:
+        """Remove files that no packet was written to, of labs that never came up."""
+        for file, _ in self._records.values():
+            with contextlib.suppress(OSError):
+                if file.stat().st_size == 0:
+                    file.unlink()

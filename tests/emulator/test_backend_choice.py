@@ -1,0 +1,40 @@
+"""A lab gets the backend that does what is asked of it, or an error that says what is not done."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.backends import choice
+from emulator.links import wan
+from tests.emulator.plans import ms
+from topologies.errors import MachineError
+from topologies.resolve import Impairment
+
+LINK = wan("dc1", "dc2")
+CORRELATED = ms(20, 5, correlation=0.5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "asked", "netem_available", "expected"),
+    [
+        (None, ms(20), True, "netem"),
+        (None, ms(20), False, "wire"),
+        (None, CORRELATED, True, "wire"),
+        ("wire", ms(20), True, "wire"),
+        ("netem", ms(20), False, "netem"),  # which then says why the kernel has none
+    ],
+)
+def test_the_backend_that_fits(
+    wanted: str | None, asked: Impairment, netem_available: bool, expected: str
+) -> None:
+    assert choice.choose(wanted, {LINK: asked}, netem_available=netem_available) == expected
+
+
+def test_one_link_that_netem_cannot_do_decides_for_all() -> None:
+    asked = {LINK: ms(20), wan("dc2", "dc1"): CORRELATED}
+    assert choice.choose(None, asked, netem_available=True) == "wire"
+
+
+def test_a_wanted_backend_that_does_not_do_it_is_an_error_that_names_the_other() -> None:
+    with pytest.raises(MachineError, match=r"netem does not do correlated jitter .*dc1->dc2.*wire"):
+        choice.choose("netem", {LINK: CORRELATED}, netem_available=True)

@@ -1,0 +1,132 @@
+"""Requests written byte for byte say what they are meant to, and a refusal names its request."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.ndmsg import ndmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+from emulator import rtnetlink
+from emulator.lab import Lab
+from emulator.rtnetlink import Request, VethEnd
+from tests.emulator.plans import mesh
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+
+
+def decoded(kind: Any, request: Request) -> Any:
+    """Return what pyroute2 reads in a request."""
+    header = rtnetlink._HEADER.pack(16 + len(request.body), request.kind, request.flags, 1, 0)
+    message = kind(header + request.body)
+    message.decode()
+    return message
+
+
+def test_a_pair_has_both_its_ends_where_they_belong() -> None:
+    near = VethEnd("eth0", 2, "02:01:00:00:00:05")
+    far = VethEnd("n5", 7, "02:02:00:00:00:05", namespace_fd=9)
+    link = decoded(ifinfmsg, rtnetlink.veth(near, far))
+    assert (link["index"], link["flags"] & 1, link["change"]) == (2, 1, 1)
+    assert link.get_attr("IFLA_IFNAME") == "eth0"
+    assert link.get_attr("IFLA_ADDRESS") == "02:01:00:00:00:05"
+    assert link.get_attr("IFLA_NET_NS_FD") is None
+    assert link.get_attr("IFLA_NUM_TX_QUEUES") == link.get_attr("IFLA_NUM_RX_QUEUES") == 1
+    info = link.get_attr("IFLA_LINKINFO")
+    assert info.get_attr("IFLA_INFO_KIND") == "veth"
+    peer = info.get_attr("IFLA_INFO_DATA").get_attr("VETH_INFO_PEER")
+    assert (peer["index"], peer["flags"]) == (7, 0)
+    assert peer.get_attr("IFLA_IFNAME") == "n5"
+    assert peer.get_attr("IFLA_ADDRESS") == "02:02:00:00:00:05"
+    assert peer.get_attr("IFLA_NET_NS_FD") == 9
+
+
+def test_an_address_has_all_its_bits() -> None:
+    message = decoded(ifaddrmsg, rtnetlink.address(2, "eth0", "10.3.0.254"))
+    assert (message["index"], message["prefixlen"], message["family"]) == (2, 32, 2)
+    assert message.get_attr("IFA_LOCAL") == message.get_attr("IFA_ADDRESS") == "10.3.0.254"
+
+
+def test_a_neighbour_is_permanent() -> None:
+    request = rtnetlink.neighbour(3, "w0", "10.3.255.254", "02:03:00:00:00:01")
+    message = decoded(ndmsg, request)
+    assert (message["ifindex"], message["state"]) == (3, 0x80)
+    assert message.get_attr("NDA_DST") == "10.3.255.254"
+    assert message.get_attr("NDA_LLADDR") == "02:03:00:00:00:01"
+
+
+@pytest.mark.parametrize(
+    ("destination", "gateway", "target"),
+    [
+        ("0.0.0.0/0", "169.254.0.1", None),
+        ("10.7.0.0/16", "10.7.255.254", "10.7.0.0"),
+        ("10.1.0.9/32", "", "10.1.0.9"),
+    ],
+)
+def test_a_route_goes_where_it_should(destination: str, gateway: str, target: str | None) -> None:
+    message = decoded(rtmsg, rtnetlink.route(4, "eth0", destination, gateway))
+    assert message["dst_len"] == int(destination.partition("/")[2])
+    assert (message["table"], message["type"]) == (254, 1)
+    assert message.get_attr("RTA_DST") == target
+    assert message.get_attr("RTA_OIF") == 4
+    assert message.get_attr("RTA_GATEWAY") == (gateway or None)
+    assert bool(message["flags"] & 0x4) == bool(gateway)  # RTNH_F_ONLINK
+
+
+def test_segments_and_bridges() -> None:
+    limited = decoded(ifinfmsg, rtnetlink.single_segments(2, "eth0"))
+    assert (limited["index"], limited["change"]) == (2, 0)
+    assert limited.get_attr("IFLA_GSO_MAX_SEGS") == 1
+    made = decoded(ifinfmsg, rtnetlink.bridge("bw0", 9))
+    info = made.get_attr("IFLA_LINKINFO")
+    assert info.get_attr("IFLA_INFO_KIND") == "bridge"
+    assert info.get_attr("IFLA_INFO_DATA").get_attr("IFLA_BR_MCAST_SNOOPING") == 0
+    assert decoded(ifinfmsg, rtnetlink.into_bridge(3, "x0a", 9)).get_attr("IFLA_MASTER") == 9
+
+
+_SEND = """
+import socket
+from emulator import rtnetlink
+calls = []
+class Counting(socket.socket):
+    def send(self, data):
+        calls.append(len(data))
+        return super().send(data)
+rtnetlink.socket.socket = Counting
+many = [rtnetlink.address(1, "lo", f"10.99.{i // 200}.{i % 200 + 1}") for i in range(1000)]
+with rtnetlink.Socket() as netlink:
+    netlink.send(many)
+    print(len(calls))
+    for wrong in (
+        [rtnetlink.address(1, "lo", "10.98.0.1"), rtnetlink.address(77, "eth7", "10.98.0.2"),
+         rtnetlink.address(78, "eth8", "10.98.0.3")],
+        many[:1],
+        [rtnetlink.route(2, "eth0", "10.97.0.0/16", "0.0.0.0")],
+        many,
+    ):
+        try:
+            netlink.send(wrong)
+        except rtnetlink.Refusal as refusal:
+            print(refusal)
+"""
+
+
+def test_a_thousand_requests_take_few_calls_and_a_refusal_names_the_one_refused() -> None:
+    with Lab(mesh(1, 1), backend="wire") as lab:
+        done = lab.run("n1", [sys.executable, "-c", _SEND], env={"PYTHONPATH": str(CHECKOUT)})
+        addresses = lab.run("n1", ["ip", "-br", "addr", "show", "lo"]).stdout
+    assert done.stderr == ""
+    calls, unknown, twice, *_, many = done.stdout.splitlines()
+    assert int(calls) <= 3
+    assert unknown.startswith("give the interface eth7 the address 10.98.0.2:")
+    assert "ENODEV" in unknown
+    assert twice.startswith("give the interface lo the address 10.99.0.1:")
+    assert "EEXIST" in twice
+    assert many.startswith("give the interface lo the address 10.99.0.1:")  # the first of many
+    assert addresses.count("10.99.") == 1000
+    assert "10.98.0.1/32" in addresses

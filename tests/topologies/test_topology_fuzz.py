@@ -1,0 +1,67 @@
+"""100,000 topology files, right, spoilt and hostile: a plan or a clear error, and nothing else."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.topologies import fuzz
+from topologies.load import TopologyError
+
+FILES = int(os.environ.get("WANLAT_FUZZ_FILES", "100000"))
+# Other files every time; what fails can be run again with the seed that is printed.
+SEED = int(os.environ.get("WANLAT_FUZZ_SEED", "0")) or None
+
+
+@pytest.mark.slow
+def test_any_file_gives_a_plan_or_a_clear_error_in_time(capsys: pytest.CaptureFixture[str]) -> None:
+    seed = SEED or fuzz.new_seed()
+    with capsys.disabled():
+        print(
+            f"\n{FILES} topology files from seed {seed}: python -m tests.topologies.fuzz", end=" "
+        )
+    outcomes, slowest_s, failures = fuzz.run(FILES, seed)
+    assert not failures, "\n".join(f"--seed {seed} {failure}" for failure in failures[:10])
+    assert outcomes.total() == FILES
+    assert slowest_s < 2 * fuzz.SLOWEST_S
+    # Every kind was there, and each outcome: a fuzzer whose files are all alike tests nothing.
+    assert {kind.partition(":")[0] for kind in outcomes} == set(fuzz.KINDS)
+    for kind in ("right: plan", "spoilt: plan", "spliced: plan", "mangled: plan", "hostile: plan"):
+        assert outcomes[kind] > FILES / 2000, kind
+    assert outcomes["spoilt: error"] > FILES / 10
+
+
+def test_a_file_is_the_same_for_the_same_seed_and_no_other() -> None:
+    assert [fuzz.file_of(3, i) for i in range(50)] == [fuzz.file_of(3, i) for i in range(50)]
+    assert [fuzz.file_of(3, i) for i in range(50)] != [fuzz.file_of(4, i) for i in range(50)]
+
+
+def _traceback(_: object) -> None:
+    raise KeyError("sites")
+
+
+def _unprintable(_: object) -> None:
+    raise TopologyError("a \x1b[31mred\x1b[0m error")
+
+
+def _endless(_: object) -> None:
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [(_traceback, "KeyError"), (_unprintable, "AssertionError"), (_endless, "takes longer than")],
+)
+def test_the_fuzzer_sees_a_loader_that_is_broken(
+    broken: object, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fuzz, "load", broken)
+    monkeypatch.setattr(fuzz, "SLOWEST_S", 0.2)
+    monkeypatch.setattr(fuzz, "limit_memory", lambda: None)  # it would stay with the test runner
+    outcomes, _, failures = fuzz.run_chunk(1, 7, 1, str(tmp_path))
+    (failure,) = failures
+    assert reason in failure.reason
+    assert failure.content == fuzz.file_of(1, 7)[1]
+    assert "--first 7 --files 1" in str(failure)
+    assert outcomes == {f"{failure.kind}: failure": 1}
