@@ -8,6 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from emulator.binaries import binary
@@ -19,6 +20,7 @@ from topologies.resolve import Impairment, LanLink, Node, Plan, Site
 
 _PROGRAMS = ("wire", "oneshot", "quorum")
 _RECEIVE_BUFFER_BYTES = 8 << 20
+_SEEDED_LINUX = (6, 6)  # TCA_NETEM_PRNG_SEED
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,12 @@ def _receive_buffer() -> Check:
 
 def _backend(lab: Lab) -> Check:
     if lab.backend == "netem":
+        seed = "" if _linux() >= _SEEDED_LINUX else "; before Linux 6.6 its draws take no seed"
         return Check(
             "netem",
             True,
             "the kernel has sch_netem: it is the default backend, except for what only `wire` "
-            "does (correlated jitter, jitter that reorders on a link with a rate)",
+            f"does (correlated jitter, jitter that reorders on a link with a rate){seed}",
         )
     absence = explain(gather())
     return Check(
@@ -111,6 +114,11 @@ def _backend(lab: Lab) -> Check:
         f"to have netem, which is not needed: {absence.remedy}",
         required=False,
     )
+
+
+def _linux() -> tuple[int, ...]:
+    major, minor = platform.release().split(".")[:2]
+    return int(major), int("".join(takewhile(str.isdigit, minor)) or 0)
 
 
 def _direct_io(lab: Lab) -> Check:

@@ -36,7 +36,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # nobody is there to care for order, and what it left is to be gone within a second.
 _ORDERLY_S = 5.0
 _ORPHANED_S = 0.3
-_DISMANTLING_S = 2.0  # a socket that the caller still holds keeps its namespace: not for long
+_DISMANTLING_S = 1.0  # a socket that the caller still holds keeps its namespace: not for long
 
 
 def _write(path: str, text: str) -> None:
@@ -124,11 +124,12 @@ def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     # Returns once the kernel has ended every process of the lab's PID namespace.
-    os.waitpid(child, 0)
+    _, status = os.waitpid(child, 0)
     if disk is not None:
         shutil.rmtree(disk, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        wait_until_dismantled(_DISMANTLING_S)
+    if status == 0:  # in good order: after anything else nobody waits for more than this
+        with contextlib.suppress(OSError):
+            wait_until_dismantled(_DISMANTLING_S, unless=caller)
 
 
 def main() -> None:

@@ -282,12 +282,14 @@ def _count(value: object, units: Mapping[str, int], allowed: str, unit_name: str
         raise QuantityError(
             f"{show(unit)} in {show(value)} is not a unit; {allowed}{_unit_hint(unit, units)}"
         )
-    exact = Exact(number) * units[unit]
-    if exact.denominator != 1:
+    whole, _, decimals = number.partition(".")
+    scale: int = 10 ** len(decimals)
+    count, rest = divmod(int(whole + decimals) * units[unit], scale)
+    if rest:
         raise QuantityError(f"{show(value)} is not a whole {unit_name}; round it to one")
-    if exact > LARGEST_COUNT:
+    if count > LARGEST_COUNT:
         raise QuantityError(f"{show(value)} is too large; at most {LARGEST_COUNT} {unit_name}s")
-    return int(exact)
+    return count
 
 
 def _unit_hint(unit: str, units: Mapping[str, int]) -> str:

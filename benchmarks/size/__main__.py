@@ -1,4 +1,4 @@
-"""``python -m benchmarks.size``: time labs of ten to a thousand nodes, beside Mininet."""
+"""``python -m benchmarks.size``: time labs of up to a thousand nodes, beside Mininet."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--nodes",
         type=lambda text: [_positive(each) for each in text.split(",")],
-        default=[10, 30, 100, 300, 1000],
-        help="sizes of wanlat's labs (default: 10,30,100,300,1000)",
+        default=[2, 10, 30, 100, 300, 1000],
+        help="sizes of wanlat's labs (default: 2,10,30,100,300,1000)",
     )
     parser.add_argument(
         "--mininet-nodes", type=int, default=100, help="the largest of them that Mininet builds too"

@@ -28,7 +28,7 @@ def draw(report: Mapping[str, Any], paths: Sequence[Path]) -> None:
                 "seconds": row["both_s"]["median"],
                 "least": row["both_s"]["min"],
                 "most": row["both_s"]["max"],
-                "ms a node": row["ms_per_node"],
+                "ms a node": row["ms_per_further_node"],
             }
             for row in report["sizes"]
         ]
@@ -37,8 +37,12 @@ def draw(report: Mapping[str, Any], paths: Sequence[Path]) -> None:
     mpl.rcParams["svg.hashsalt"] = "wanlat"
     figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained")
     _seconds(left, table)
-    _per_node(right, table)
-    figure.suptitle("A network up and down again, by its number of nodes", x=0.01, ha="left")
+    _per_node(right, table.dropna())
+    figure.suptitle(
+        "A network up and down again, by its number of nodes (median; band: least to most)",
+        x=0.01,
+        ha="left",
+    )
     for path in paths:
         figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     plt.close(figure)
@@ -76,20 +80,21 @@ def _seconds(axis: Axes, table: pd.DataFrame) -> None:
         axis.annotate(
             str(name),
             (last["nodes"], last["seconds"]),
-            xytext=(-4, 10),
+            xytext=(-8, 12),
             textcoords="offset points",
             ha="right",
             color=_COLOURS[str(name)],
             fontweight="bold",
         )
     axis.set_yscale("log")
+    axis.set_ylim(top=table["most"].max() * 2)
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_ylabel("up and down, seconds (median; band: least to most)")
+    axis.set_ylabel("seconds, up and down")
 
 
 def _per_node(axis: Axes, table: pd.DataFrame) -> None:
     _lines(axis, table, "ms a node")
-    for _, row in table.iterrows():
+    for _, row in table.dropna().iterrows():
         axis.annotate(
             f"{row['ms a node']:.1f}",
             (row["nodes"], row["ms a node"]),
@@ -100,4 +105,4 @@ def _per_node(axis: Axes, table: pd.DataFrame) -> None:
             fontsize="small",
         )
     axis.set_ylim(0, table["ms a node"].max() * 1.15)
-    axis.set_ylabel("up and down, milliseconds a node")
+    axis.set_ylabel("milliseconds a node beyond the first two")

@@ -39,6 +39,7 @@ class RealTime:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._pidfd = os.pidfd_open(pid)
+        self._nice = os.getpriority(os.PRIO_PROCESS, pid)
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self.allowed = self._set(real_time=True)
@@ -78,7 +79,7 @@ class RealTime:
         policy = os.SCHED_FIFO if real_time else os.SCHED_OTHER
         priority, slice_ns = (1, 0) if real_time else (0, _SLICE_NS)
         attributes = _ATTRIBUTES.pack(
-            _ATTRIBUTES.size, policy, _RESET_ON_FORK, 0, priority, slice_ns, 0, 0
+            _ATTRIBUTES.size, policy, _RESET_ON_FORK, self._nice, priority, slice_ns, 0, 0
         )
         done: int = ctypes.CDLL(None, use_errno=True).syscall(number, self._pid, attributes, 0)
         return done == 0

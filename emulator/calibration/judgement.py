@@ -168,9 +168,9 @@ def _jitter_faults(found: dict[str, Any], tolerance: Tolerance) -> Iterator[str]
         if way["p_value"] < tolerance.alpha:
             yield (
                 f"jitter on the way {name} is not {way['distribution']} as asked for "
-                f"({way['n']} delays, distance {way['distance']:.3f}, spread {way['spread']:.2f} of "
-                f"the requested, p = {way['p_value']:.1g}, "
-                f"allowed {tolerance.alpha:g})"
+                f"({way['n']} delays, distance {way['distance']:.3f}, "
+                f"spread {way['spread']:.2f} of the requested, "
+                f"p = {way['p_value']:.1g}, allowed {tolerance.alpha:g})"
             )
         related = way["correlation"]
         if related is not None and (

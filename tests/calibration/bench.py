@@ -28,7 +28,7 @@ PAIR = ("n1", "n2")
 Instants = np.ndarray[Any, np.dtype[np.int64]]
 
 _LATE_S = 0.3
-_ROUNDS = 3
+_ROUNDS = 4
 
 
 class Bench:
@@ -87,7 +87,7 @@ class Bench:
         for _ in range(_ROUNDS - 1):
             if found.delays_ms.size >= at_least:
                 break
-            found = found.and_more(self._draws(asked, at_least // 2))
+            found = found.and_more(self._draws(asked, at_least))
         return found
 
     def _draws(self, asked: Impairment, count: int) -> Draws:

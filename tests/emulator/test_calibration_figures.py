@@ -68,10 +68,10 @@ def test_a_sum_of_draws_is_tested_against_its_own_distribution() -> None:
 
 
 @pytest.mark.parametrize("shape", ["uniform", "normal"])
-def test_a_jitter_that_is_a_fifth_too_large_is_found_by_few_draws(shape: str) -> None:
+def test_a_jitter_that_is_a_quarter_too_large_is_found(shape: str) -> None:
     asked = SHAPES[shape]
     wide = replace(asked, jitter_ns=round(1.25 * asked.jitter_ns))
-    found = [fit.fit(draws(wide, 400, seed), [asked], NO_ERRORS) for seed in range(10)]
+    found = [fit.fit(draws(wide, 1000, seed), [asked], NO_ERRORS) for seed in range(10)]
     assert all(each.p_value < 1e-4 for each in found)
     assert found[0].spread == pytest.approx(1.25, abs=0.1)
 

@@ -133,7 +133,7 @@ def _boot(
         stdout=subprocess.PIPE,
         stderr=console,
         start_new_session=True,  # it is many processes of the host; they end together
-        preexec_fn=_end_with_parent,
+        preexec_fn=_end_with_parent,  # noqa: PLW1509 - no thread runs yet
     )
     pump = threading.Thread(target=_pump, args=(machine.stdout, output), daemon=True)
     pump.start()
@@ -180,15 +180,16 @@ def _say_why(console: Path, ended: int | None, timeout_s: float) -> None:
 def main(arguments: list[str]) -> int:
     """Run what the command line says."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    # In there its output is a terminal, whatever it is out here.
+    plain = {} if sys.stdout.isatty() else {"NO_COLOR": "1", "TERM": "dumb"}
+    size = {"COLUMNS": str(shutil.get_terminal_size().columns)}
+    environment = {BACKEND_VARIABLE: "netem", **size, **plain}
     if arguments[:1] == ["--run"]:
-        return run(arguments[1:], environment={BACKEND_VARIABLE: "netem"})
+        return run(arguments[1:], environment=environment)
     asked = arguments or [suite for suite in SUITES if (CHECKOUT / suite).is_dir()]
     # Its files belong to the host's user, who may not be the one that root is in there.
     pytest = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", *asked]
-    # In there its output is a terminal, whatever it is out here.
-    colour = {} if sys.stdout.isatty() else {"NO_COLOR": "1", "TERM": "dumb"}
-    size = {"COLUMNS": str(shutil.get_terminal_size().columns)}
-    return run(pytest, environment={BACKEND_VARIABLE: "netem", **size, **colour})
+    return run(pytest, environment=environment)
 
 
 if __name__ == "__main__":

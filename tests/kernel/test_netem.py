@@ -177,11 +177,15 @@ def test_the_order_is_kept_beside_every_other_impairment(lab: Lab, more: dict[st
 
 def test_going_from_a_wide_table_back_to_even_jitter_forgets_the_table(lab: Lab) -> None:
     """netem_change() keeps a table unless it gets another."""
-    put(lab, ms(400, 50, distribution="pareto", reorder=True))
-    put(lab, ms(100, 20, reorder=True))
-    delays_ns = packets.send(lab, "n1", "n2", 2000, settle_s=0.5).delay_ns
-    assert 80e6 <= delays_ns.min() < 82e6
-    assert np.quantile(delays_ns, 0.95) < 121e6
+
+    def claim() -> None:
+        put(lab, ms(400, 50, distribution="pareto", reorder=True))
+        put(lab, ms(100, 20, reorder=True))
+        delays_ns = packets.send(lab, "n1", "n2", 2000, settle_s=0.5).delay_ns
+        assert 80e6 <= delays_ns.min() < 84e6  # of a Pareto distribution: 88
+        assert np.quantile(delays_ns, 0.95) < 123e6  # 128
+
+    again(claim)
 
 
 def test_a_seed_does_not_repeat_itself_after_a_change(lab: Lab) -> None:

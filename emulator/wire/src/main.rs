@@ -23,7 +23,7 @@ Usage: wire [--memory-mib N]
 
   --memory-mib N   hold at most N MiB of frames (default 512); what exceeds it is
                    dropped and counted as memory_drops
-  watch            only record packets that the kernel moves; requests as README.md tells
+  watch            only record packets that the kernel moves (src/capture/watch.rs)
   rows FILE        print a record of packets as rows of fixed length
   --version        print the version
   --help           print this

@@ -16,7 +16,9 @@ fn round_trips(station: &mut Station, (from, to): (Address, Address), apart_ns: 
     let requests = (0..ECHOES).map(|number| echo_request(from, to, number));
     let sent_ns = station.send_all(requests, apart_ns);
     let replies = station.receive(ECHOES as usize, PATIENCE_NS);
-    assert_eq!(replies.len(), ECHOES as usize, "replies");
+    // The kernel, which answers, drops a reply when it is busy answering another (icmp_xmit_lock
+    // in net/ipv4/icmp.c), on a bare cable too. What `wire` loses is counted.
+    assert!(replies.len() as u32 >= ECHOES - ECHOES / 20, "replies");
     replies
         .iter()
         .map(|reply| (reply.at_ns - sent_ns[reply.number() as usize]) as i64)
@@ -65,6 +67,7 @@ fn assert_accurate(rtt_ns: u64, apart_ns: u64) {
         stats.get("late_ns_max") as f64 / 1e3,
     );
     stats.assert_nothing_unaccounted();
+    assert_eq!(stats.get("packets"), stats.get("received"));
     lab.wire.finish();
 }
 

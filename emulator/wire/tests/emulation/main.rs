@@ -19,5 +19,6 @@ mod live_changes;
 mod loss;
 mod rate;
 mod robustness;
+mod size;
 mod throughput;
 mod under_load;
