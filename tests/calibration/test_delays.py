@@ -12,8 +12,8 @@ from topologies import shapes
 from topologies.resolve import Impairment
 
 DELAYS = 5000
-# What ping found on some evening: most at 20 ms, some at 24, a few long ones.
-_MIXED = [20 + 0.01 * i for i in range(60)] + [24 + 0.02 * i for i in range(30)] + [31, 35, 40]
+# What ping found on some evening: most at 20 to 26 ms, some at 30 to 36, a few long ones.
+_MIXED = [20 + 0.1 * i for i in range(60)] + [30 + 0.2 * i for i in range(30)] + [42, 48, 55]
 TABLE = shapes.empirical(tuple(_MIXED))
 
 SHAPES = {
