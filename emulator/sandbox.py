@@ -36,7 +36,7 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # nobody is there to care for order, and what it left is to be gone within a second.
 _ORDERLY_S = 5.0
 _ORPHANED_S = 0.3
-_DISMANTLING_S = 1.0  # a socket that the caller still holds keeps its namespace: not for long
+_DISMANTLING_S = 0.5  # a socket that the caller still holds keeps its namespace: not for long
 
 
 def _write(path: str, text: str) -> None:
