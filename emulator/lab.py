@@ -105,7 +105,12 @@ class Lab(Programs, Impairments, Captures):
         self.close()
 
     def close(self) -> None:
-        """End the lab and everything in it. Returns once the kernel has. Safe to repeat."""
+        """End the lab and everything in it. Safe to repeat.
+
+        Returns once every process has ended and the kernel has removed every interface and
+        namespace; the latter it waits for half a second at most, since a socket of the lab's
+        that is still open keeps its namespace.
+        """
         self._end_capture()
         if self._real_time is not None:
             self._real_time.close()

@@ -161,6 +161,12 @@ class Programs(Sandboxed):
 
 
 def _descriptor(stream: Stream) -> int | None:
-    if stream is None or isinstance(stream, int):
-        return stream
-    return stream.fileno()
+    if stream is None:
+        return None
+    descriptor = stream if isinstance(stream, int) else stream.fileno()
+    if descriptor < 0:  # such as subprocess.PIPE
+        raise UserError(
+            f"A stream of a lab's process is a file or its descriptor, not {descriptor}. Open "
+            "one and pass it; `None` is /dev/null, and `Lab.run` returns what is printed."
+        )
+    return descriptor

@@ -72,8 +72,14 @@ WRONG: dict[str, tuple[Impairment, Impairment, str]] = {
 }
 
 
+# One of each pass; the judgement is the same on every backend, and User-Mode Linux is slow.
+ON_NETEM = ("delay", "distribution", "loss", "no duplicates", "corruption unasked", "rate, by 5 %")
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_each_single_wrong_thing_is_found(bench: Bench, tolerance: Tolerance, name: str) -> None:
+    if bench.lab.backend == "netem" and name not in ON_NETEM:
+        pytest.skip("the judgement is shown on wire")
     built, asked, words = WRONG[name]
     bench.ask(built)
     document = calibrate(

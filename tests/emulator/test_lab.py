@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -196,3 +197,8 @@ def test_an_unwritable_store_on_disk_is_the_users_to_mend(monkeypatch):
     monkeypatch.setenv("WANLAT_LABS", "/proc/nowhere")
     with pytest.raises(UserError, match="WANLAT_LABS"), Lab(mesh(1, 1), storage="disk"):
         pass
+
+
+def test_a_stream_that_is_no_file_is_refused_at_once() -> None:
+    with Lab(mesh(1)) as lab, pytest.raises(UserError, match=r"not -1\. Open one"):
+        lab.spawn("n1", ["true"], stdout=subprocess.PIPE)

@@ -60,14 +60,20 @@ def _matrix(plan: Plan) -> Table:
     table.add_column("")
     for name in names:
         table.add_column(f"{name}\n{plan.node(name).site}", justify="right")
-    cells = {
-        (a, b): f"{plan.rtt_ms(a, b):g}"
-        + (f" ± {plan.jitter_ms(a, b):g}" if plan.jitter_ms(a, b) else "")
-        for a, b in permutations(names, 2)
-    }
+    cells = {(a, b): _round_trip(plan, a, b) for a, b in permutations(names, 2)}
     for a in names:
         table.add_row(a, *(cells.get((a, b), "") for b in names))
     return table
+
+
+def _round_trip(plan: Plan, a: str, b: str) -> str:
+    rtt, jitter_ms = f"{plan.rtt_ms(a, b):g}", plan.jitter_ms(a, b)
+    if not jitter_ms:
+        return rtt
+    steps = plan.path(a, b) + plan.path(b, a)
+    if any(step.jitter_ns and step.distribution != "uniform" for step in steps):
+        return f"{rtt}, sd {plan.deviation_ms(a, b):.3g}"  # it has no bounds worth telling
+    return f"{rtt} ± {jitter_ms:g}"
 
 
 def _besides(plan: Plan) -> Iterator[str]:
