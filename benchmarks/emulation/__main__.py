@@ -12,9 +12,8 @@ from pathlib import Path
 
 from benchmarks.emulation import chart, peers, results
 from benchmarks.emulation.contender import Contender, Found, Task
+from benchmarks.emulation.isolated import IsolatedContender
 from benchmarks.emulation.labs import LabContender, UserModeLinuxContender
-from benchmarks.emulation.rattan import RattanContender
-from benchmarks.emulation.toxiproxy import ToxiproxyContender
 from topologies.errors import MachineError, WanlatError
 
 _HERE = Path(__file__).parent
@@ -23,8 +22,9 @@ _PICTURE = _HERE.parents[1] / "docs" / "images" / "emulators-compared"
 _MAKERS: dict[str, Callable[[], Contender]] = {
     "wire": lambda: LabContender("wire", "wire"),
     "netem": lambda: UserModeLinuxContender("netem", "netem"),
-    "rattan": RattanContender,
-    "toxiproxy": ToxiproxyContender,
+    "rattan": lambda: IsolatedContender(peers.RATTAN, "benchmarks.emulation.rattan"),
+    # Its delays are whole milliseconds, each way.
+    "toxiproxy": lambda: IsolatedContender(peers.TOXIPROXY, "benchmarks.emulation.toxiproxy"),
     "bare": lambda: LabContender("bare", None),
     "bare in UML": lambda: UserModeLinuxContender("bare in UML", None),
 }

@@ -5,41 +5,12 @@ python -m benchmarks.emulation.rattan BINARY RTT_MS COUNT SECONDS      inside na
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 
-from benchmarks.emulation import contender, isolated
-from benchmarks.emulation.contender import Found, Task
-from benchmarks.emulation.peers import RATTAN, find
+from benchmarks.emulation import contender
 from topologies.errors import RunFailed
-
-_TIMEOUT_S = 300
-
-
-class RattanContender:
-    """The rattan that is installed."""
-
-    name = "rattan"
-
-    def __init__(self) -> None:
-        binary = find(RATTAN)
-        self.version = binary.version
-        self._path = binary.path
-
-    def measure(self, task: Task) -> Found:
-        """Start rattan once for each RTT, and once for the throughput."""
-        found = Found()
-        for rtt_ms, count in task.rtts_ms.items():
-            found.rtt_ns[rtt_ms] = json.loads(self._inside(rtt_ms, count, 0))
-        printed = self._inside(task.throughput_rtt_ms, 0, task.throughput_s)
-        found.gbit_per_s = contender.gbit_per_s(printed)
-        return found
-
-    def _inside(self, rtt_ms: float, count: int, seconds: int) -> str:
-        arguments = (str(self._path), str(rtt_ms), str(count), str(seconds))
-        return isolated.run_module("benchmarks.emulation.rattan", arguments, _TIMEOUT_S)
 
 
 def _inside(binary: str, rtt_ms: float, count: int, seconds: int) -> None:

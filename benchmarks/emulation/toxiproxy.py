@@ -12,38 +12,11 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.emulation import contender, isolated
-from benchmarks.emulation.contender import Found, Task
-from benchmarks.emulation.peers import TOXIPROXY, find
+from benchmarks.emulation import contender
 from topologies.errors import RunFailed
 
-_TIMEOUT_S = 300
 _API_PORT = 8474
 _PROXY_PORT = 9000
-
-
-class ToxiproxyContender:
-    """The toxiproxy that is installed. Its delays are whole milliseconds, each way."""
-
-    name = "toxiproxy"
-
-    def __init__(self) -> None:
-        binary = find(TOXIPROXY)
-        self.version = binary.version.removeprefix("v")
-        self._path = binary.path
-
-    def measure(self, task: Task) -> Found:
-        """Start toxiproxy once for each RTT, and once for the throughput."""
-        found = Found()
-        for rtt_ms, count in task.rtts_ms.items():
-            found.rtt_ns[rtt_ms] = json.loads(self._inside(rtt_ms, count, 0))
-        printed = self._inside(task.throughput_rtt_ms, 0, task.throughput_s)
-        found.gbit_per_s = contender.gbit_per_s(printed)
-        return found
-
-    def _inside(self, rtt_ms: float, count: int, seconds: int) -> str:
-        arguments = (str(self._path), str(rtt_ms), str(count), str(seconds))
-        return isolated.run_module("benchmarks.emulation.toxiproxy", arguments, _TIMEOUT_S)
 
 
 def _inside(binary: str, rtt_ms: float, count: int, seconds: int) -> None:
