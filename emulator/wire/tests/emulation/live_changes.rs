@@ -23,7 +23,7 @@ fn changes_lose_nothing_and_take_effect_at_the_instant_that_is_told() {
             let count = 2_000u32;
             // From which instant which delay is in force.
             let mut epochs = vec![(0, delays_ns[0])];
-            in_one_round_of(10, || {
+            in_one_round_of(40, || {
                 let noise = Noise::start();
                 let (arrivals, sent_ns) = right.receive_while(count as usize, PATIENCE_NS, || {
                     let start_ns = wire::sys::monotonic_ns();
