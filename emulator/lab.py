@@ -102,7 +102,7 @@ class Lab(Programs, Impairments, Captures):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self._close(hurry=kind is not None)
 
     def close(self) -> None:
         """End the lab and everything in it. Safe to repeat.
@@ -111,11 +111,14 @@ class Lab(Programs, Impairments, Captures):
         namespace; the latter it waits for half a second at most, since a socket of the lab's
         that is still open keeps its namespace.
         """
+        self._close(hurry=False)
+
+    def _close(self, *, hurry: bool) -> None:
         self._end_capture()
         if self._real_time is not None:
             self._real_time.close()
         if self._owner is not None:
-            self._owner.close()
+            self._owner.close(hurry=hurry)
         self.journal.close()
         if self._disk is not None:
             directory, lock = self._disk

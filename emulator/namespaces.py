@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from emulator import rtnetlink, syscalls
 from emulator.rtnetlink import Request
@@ -157,19 +156,6 @@ class Namespaces:
                         f"operation within {_OPERATING_S:.0f} s."
                     )
                 time.sleep(0.005)
-
-    @contextmanager
-    def netlink(self, name: str) -> Iterator[Any]:
-        """Yield an open socket of pyroute2 in a namespace; its requests need no setns()."""
-        # Imported here: it takes longer than a lab of 100 nodes.
-        from pyroute2 import IPRoute
-
-        with self.entered(name):
-            socket = IPRoute()
-        try:
-            yield socket
-        finally:
-            socket.close()
 
     @staticmethod
     def _pin(name: str) -> None:

@@ -5,6 +5,7 @@ Lab is what users meet; this is what it stands on.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import socket
@@ -17,6 +18,7 @@ from typing import Any
 from emulator.binaries import CHECKOUT
 from emulator.channel import Channel, Closed
 from emulator.process import Process
+from emulator.sandbox import HURRY
 from topologies.errors import MachineError
 
 _START_TIMEOUT_S = 60.0
@@ -55,21 +57,28 @@ class Owner:
             raise
         self.supervisor_pid = value
 
-    def close(self) -> None:
-        """End the sandbox and everything in it. Returns once the kernel has. Safe to repeat."""
-        self._let_go()
+    def close(self, *, hurry: bool = False) -> None:
+        """End the sandbox and everything in it. Safe to repeat.
+
+        Returns once every process has ended and, unless in a ``hurry``, the kernel has removed
+        the network as well.
+        """
+        self._let_go(hurry)
         self._guard.wait()
         self._channel.close()
 
     def abort(self, why: str) -> None:
         """End everything at once, from any thread; whoever waits for any of it is told why."""
         self.fate = self.fate or why
-        self._let_go()
+        self._let_go(hurry=True)
 
-    def _let_go(self) -> None:
+    def _let_go(self, hurry: bool) -> None:
         with self._lock:
             lifeline, self._lifeline = self._lifeline, None
         if lifeline is not None:
+            if hurry:
+                with contextlib.suppress(BrokenPipeError):  # the guard has ended already
+                    os.write(lifeline, HURRY)
             self._channel.finish()  # the supervisor ends the lab in good order,
             os.close(lifeline)  # and the guard sees that it does
 
