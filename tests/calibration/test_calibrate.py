@@ -9,6 +9,7 @@ import pytest
 from emulator.calibration import Tolerance, calibrate
 from tests.calibration.bench import PAIR, SITES, Bench, told
 from tests.calibration.test_delays import TABLE
+from tests.calibration.test_rate import within_reach
 from tests.emulator.plans import mesh, ms
 from topologies.resolve import GilbertElliott, Impairment
 
@@ -81,6 +82,7 @@ def test_each_single_wrong_thing_is_found(bench: Bench, tolerance: Tolerance, na
     if bench.lab.backend == "netem" and name not in ON_NETEM:
         pytest.skip("the judgement is shown on wire")
     built, asked, words = WRONG[name]
+    built, asked = (within_reach(bench.lab.backend, each) for each in (built, asked))
     bench.ask(built)
     document = calibrate(
         bench.lab,
