@@ -1,0 +1,1 @@
+"""What a drill's bundle says: latency and availability, outages, recovery, what was lost."""
