@@ -27,6 +27,8 @@ NEWEST_FORMAT = 1
 
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
+HEALTHY_PHASE = "before"
+"""What of a drill says how fast its endpoints are: the phase in which nothing is broken yet."""
 
 
 class Series(NamedTuple):
@@ -52,8 +54,15 @@ class Bundle:
     truncated: bool
 
     @property
+    def is_drill(self) -> bool:
+        """Whether a drill left it, so that `analysis.drill` has more to say of it."""
+        return self.manifest.get("kind") == "drill"
+
+    @property
     def study(self) -> str:
-        """Name of the study, as its file gives it."""
+        """Name of the study or the drill, as its file gives it."""
+        if self.is_drill:
+            return _name_of(self.manifest.get("drill"), "unnamed drill")
         return _name_of(self.manifest.get("study"), "unnamed study")
 
     @property
@@ -86,8 +95,11 @@ class Bundle:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """The rows that count: the samples of the measuring phase."""
-        return self.samples[self.samples["phase"] == MEASURED_PHASE]
+        """The rows that count: of the measuring phase; of a drill, sent before it broke anything."""
+        samples = self.samples
+        if self.is_drill:
+            return samples[(samples["phase"] == HEALTHY_PHASE) & samples["start_ns"].notna()]
+        return samples[samples["phase"] == MEASURED_PHASE]
 
     @cached_property
     def measured_rtt(self) -> MeasuredRtt | None:
@@ -108,12 +120,14 @@ def read_bundle(directory: Path | str) -> Bundle:
     """Read and check the bundle in `directory`.
 
     Raises BundleError if it is not a bundle, is of a newer format or is damaged, and
-    NoSamplesError if not one request was recorded.
+    NoSamplesError if not one request was recorded. A drill may have none: what it was about to
+    do, and how far it got, is worth reading too.
     """
     directory = Path(directory)
     manifest = _read_manifest(directory)
     topology = _name_of(manifest.get("topology"), "")
-    samples, truncated = read_samples(directory, topology)
+    is_drill = manifest.get("kind") == "drill"
+    samples, truncated = read_samples(directory, topology, may_lack=is_drill)
     bundle = Bundle(
         directory=directory,
         manifest=manifest,
@@ -121,7 +135,7 @@ def read_bundle(directory: Path | str) -> Bundle:
         samples=samples,
         truncated=truncated,
     )
-    if bundle.measured.empty:
+    if bundle.measured.empty and not is_drill:
         raise NoSamplesError(_why_empty(bundle))
     return bundle
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import BundleError, NoSamplesError
+from analysis.lines import read_lines
 from analysis.placement import PLACEMENTS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -36,15 +36,27 @@ _TYPES = {
     "status": "Int64",
     "grpc_status": "Int64",
     "new_connection": "boolean",
+    # Of drills; empty in studies.
+    "due_ns": "Int64",
+    "elapsed_ns": "Int64",
+    "vantage": "string",
+    "target": "string",
+    "operation": "string",
+    "key": "string",
 }
 
 
-def read_samples(directory: Path, topology: str) -> tuple[pd.DataFrame, bool]:
+def read_samples(
+    directory: Path, topology: str, *, may_lack: bool = False
+) -> tuple[pd.DataFrame, bool]:
     """Every request that a run recorded, and whether a cut last line had to be left out.
 
     `topology` is the one the manifest names; "" skips that check. Columns that a writer may
-    leave out are there and empty. Raises BundleError where a row cannot be counted one way only.
+    leave out are there and empty. `may_lack` takes a run without any file of samples for one
+    without samples. Raises BundleError where a row cannot be counted one way only.
     """
+    import pandas as pd
+
     lines, table = directory / "samples.jsonl", directory / "samples.parquet"
     truncated = False
     if lines.is_file():
@@ -52,6 +64,8 @@ def read_samples(directory: Path, topology: str) -> tuple[pd.DataFrame, bool]:
         path = lines
     elif table.is_file():
         frame, path = _read_table(table), table
+    elif may_lack:
+        frame, path = pd.DataFrame(columns=list(_TYPES)), lines
     else:
         raise NoSamplesError(
             f"{directory} has no samples: neither samples.parquet nor samples.jsonl is there. "
@@ -63,30 +77,7 @@ def read_samples(directory: Path, topology: str) -> tuple[pd.DataFrame, bool]:
 def _read_lines(path: Path) -> tuple[pd.DataFrame, bool]:
     import pandas as pd
 
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
-    rows: list[dict[str, Any]] = []
-    truncated = False
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise ValueError("a JSON object was expected")
-        except ValueError as error:
-            # Only the line that the writer was in the middle of may be broken: the one that no
-            # newline ends. Anything else is damage, and a report must not paper over it.
-            if number == len(lines):
-                truncated = True
-                break
-            raise BundleError(
-                f"{path}, line {number}, is damaged ({error}). Only the last line of a killed "
-                "run may be cut short; run the study again."
-            ) from error
-        rows.append(row)
+    rows, truncated = read_lines(path)
     columns = None if rows else list(_TYPES)
     return pd.DataFrame.from_records(rows, columns=columns), truncated
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Literal, Self
@@ -19,16 +20,20 @@ from emulator.binaries import binary
 from emulator.capture import Capture
 from emulator.capture.captures import Captures
 from emulator.impairments import Impairments
+from emulator.links import Direction
 from emulator.owner import Owner
 from emulator.programs import LabNode, Programs
 from emulator.sandbox import LAB_DIRECTORY
-from topologies.errors import MachineError
+from topologies.errors import MachineError, UserError
 from topologies.resolve import Plan
+from topologies.units import Size
 
 __all__ = ["BackendName", "Lab", "LabNode", "Storage"]
 
 BackendName = Literal["netem", "wire"]
 Storage = Literal["memory", "disk"]
+
+_SMALLEST_VOLUME_BYTES = 1 << 20
 
 
 class Lab(Programs, Impairments, Captures):
@@ -39,7 +44,9 @@ class Lab(Programs, Impairments, Captures):
     (``memory``: a tmpfs of the lab; ``disk``: the user's cache directory); ``splice="all"``
     puts LAN links without impairments through the backend too, so that they can be changed
     while the lab runs; ``journal``, a file to which every change of a link is written as a line
-    of JSON, besides ``lab.journal``; ``capture`` records every packet that crosses a WAN link.
+    of JSON, besides ``lab.journal``; ``capture`` records every packet that crosses a WAN link;
+    ``volumes``, the size in bytes of some nodes' directories, each a file system of its own then
+    (a tmpfs, whatever ``storage`` says), which can be full.
 
     Raises MachineError when the machine cannot hold a lab, UserError for unusable arguments.
     """
@@ -54,12 +61,15 @@ class Lab(Programs, Impairments, Captures):
         splice: Literal["needed", "all"] = "needed",
         journal: str | os.PathLike[str] | None = None,
         capture: Capture | None = None,
+        volumes: Mapping[str, int] | None = None,
     ) -> None:
         Programs.__init__(self, plan)
         Impairments.__init__(self, plan, Path(journal) if journal is not None else None)
         Captures.__init__(self, plan, capture)
         self.seed = seed
         self.storage = storage
+        self.volumes = dict(volumes or {})
+        self._check_volumes()
         self._requested_backend = backend
         self._backend: str | None = None
         self._splice = splice
@@ -140,14 +150,34 @@ class Lab(Programs, Impairments, Captures):
         if self.fate:
             raise MachineError(f"The lab has ended. {self.fate}")
 
+    def is_cable(self, direction: Direction) -> bool:
+        """Return whether a direction is of a plain cable, which carries packets unchanged.
+
+        A LAN link without impairments is one, unless the lab is made with ``splice="all"``.
+        """
+        if direction.kind == "wan" or self._splice == "all":
+            return False
+        return all(self._requested[each].is_noop for each in (direction, direction.opposite))
+
+    def _check_volumes(self) -> None:
+        for name, size_bytes in self.volumes.items():
+            self.plan.node(name)
+            if size_bytes < _SMALLEST_VOLUME_BYTES:
+                raise UserError(
+                    f"The volume of node {name} is to have {size_bytes} bytes; no store fits into "
+                    f"less than {Size(_SMALLEST_VOLUME_BYTES)}."
+                )
+
     def _make_nodes(self) -> None:
         inside = PurePosixPath(self._disk[0] if self._disk else LAB_DIRECTORY, "nodes")
         for node in self.plan.nodes:
             directory = inside / node.name
             outside = Path(f"/proc/{self.supervisor_pid}/root{directory}")
-            if self._disk:
+            if self._disk and node.name not in self.volumes:
                 outside = Path(directory)
             outside.mkdir(parents=True, exist_ok=True)
+            if node.name in self.volumes:
+                self._ask("mount_volume", str(directory), self.volumes[node.name])
             self._nodes[node.name] = LabNode(node.name, node.site, node.address, directory, outside)
 
     @property

@@ -14,12 +14,18 @@ class Process:
     """A process inside a lab. ``pid`` is its number there."""
 
     def __init__(
-        self, pid: int, name: str, signal_to: Callable[[int, int], int], fate: Callable[[], str]
+        self,
+        pid: int,
+        name: str,
+        signal_to: Callable[[int, int], int],
+        fate: Callable[[], str],
+        signal_to_family: Callable[[int, int, bool], int],
     ) -> None:
         self.pid = pid
         self.name = name
         self.ended_ns: int | None = None
         self._signal_to = signal_to
+        self._signal_to_family = signal_to_family
         self._fate = fate
         self._code: int | None = None
         self._ended = threading.Event()
@@ -56,6 +62,14 @@ class Process:
         What has made itself a session or group of its own is left out.
         """
         return self._signal_to(-self.pid, int(number))
+
+    def send_signal_to_family(self, number: int) -> int:
+        """Send a signal to the process and to all that it has started, sessions of their own too.
+
+        Once it has ended: to who is left of its session. SIGKILL and SIGSTOP miss nobody who is
+        being started meanwhile.
+        """
+        return self._signal_to_family(self.pid, int(number), self.poll() is not None)
 
     def kill(self) -> int:
         """Send SIGKILL."""

@@ -97,13 +97,17 @@ class Programs(Sandboxed):
             fds=tuple(fd for fd in fds if fd is not None),
         )
         name = f"{Path(arguments[0]).name} on {node}"
-        process = Process(value, name, self._signal, lambda: self.fate)
+        process = Process(value, name, self._signal, lambda: self.fate, self._signal_family)
         assert self._owner is not None
         self._owner.track(process)
         return process
 
     def _signal(self, pid: int, number: int) -> int:
         instant: int = self._ask("signal", pid, number)[0]
+        return instant
+
+    def _signal_family(self, pid: int, number: int, has_ended: bool) -> int:
+        instant: int = self._ask("signal_family", pid, number, has_ended)[0]
         return instant
 
     def run(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emulator import capacity
+from emulator import capacity, family, syscalls
 from emulator.backends import Backend, choice
 from emulator.backends.netem import NetemBackend
 from emulator.backends.netem import available as netem_available
@@ -47,8 +47,10 @@ class Supervisor:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._operations: dict[str, Callable[..., Answer]] = {
             "build": self._build,
+            "mount_volume": self._mount_volume,
             "spawn": self._spawn,
             "signal": self._signal,
+            "signal_family": self._signal_family,
             "socket": self._socket,
             "change": self._change,
             "counters": self._counters,
@@ -164,6 +166,12 @@ class Supervisor:
         self._backend.start(self._network)
         return chosen, ()
 
+    def _mount_volume(self, directory: str, size_bytes: int, _fds: list[int]) -> Answer:
+        """Put a file system of limited size on a directory; it ends with the lab's mounts."""
+        flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
+        syscalls.mount("volume", directory, "tmpfs", flags, f"mode=755,size={size_bytes}")
+        return None, ()
+
     def _spawn(
         self,
         namespace: str,
@@ -201,6 +209,12 @@ class Supervisor:
         """Signal a process, or with a negative number the group that it leads."""
         if abs(pid) in self._children:  # else it has ended, and its number may be another's
             os.kill(pid, number)
+        return time.monotonic_ns(), ()
+
+    def _signal_family(self, pid: int, number: int, has_ended: bool, _fds: list[int]) -> Answer:
+        """Signal a process and what it has started, or what is left of that when it has ended."""
+        if (pid in self._children) is not has_ended:  # else its number may be another's
+            family.send(Path("/proc"), pid, number)
         return time.monotonic_ns(), ()
 
     def _socket(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
+from experiments.drill.lines import Lines
 from topologies.errors import UserError
 
 FORMAT = 1
@@ -48,6 +50,12 @@ _SAMPLE_SCHEMA = pa.schema(
         ("rtt_us", pa.int64()),
         ("placement", pa.string()),
         ("grpc_status", pa.int64()),
+        # Of drills; null in studies.
+        ("due_ns", pa.int64()),
+        ("vantage", pa.string()),
+        ("target", pa.string()),
+        ("operation", pa.string()),
+        ("key", pa.string()),
     ]
 )
 _EVENT_SCHEMA = pa.schema(
@@ -83,12 +91,19 @@ def default_directory(study: str) -> Path:
 
 @dataclass
 class BundleWriter:
-    """Writes one bundle. ``close`` turns the raw rows into Parquet; a crash leaves them raw."""
+    """Writes one bundle. ``close`` turns the raw rows into Parquet; a crash leaves them raw.
+
+    Samples, events and lines may be written from any thread; each is with the kernel when the call
+    returns.
+    """
 
     directory: Path
     manifest: dict[str, Any]
-    _samples: IO[str] = field(init=False)
-    _events: list[Event] = field(init=False, default_factory=list)
+    _samples: Lines = field(init=False)
+    _events: Lines = field(init=False)
+    _others: list[Lines] = field(init=False, default_factory=list)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    _is_closed: bool = field(init=False, default=False)
 
     @classmethod
     def create(cls, directory: Path, manifest: Mapping[str, Any]) -> BundleWriter:
@@ -115,8 +130,9 @@ class BundleWriter:
         return writer
 
     def __post_init__(self) -> None:
-        """Open the raw file, so that the first sample is on disk when it happens."""
-        self._samples = (self.directory / "samples.jsonl").open("w", encoding="utf-8")
+        """Open the raw files, so that the first sample is on disk when it happens."""
+        self._samples = Lines(self.directory / "samples.jsonl")
+        self._events = Lines(self.directory / "events.jsonl")
 
     @property
     def logs(self) -> Path:
@@ -135,28 +151,43 @@ class BundleWriter:
         partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
         os.replace(partial, target)
 
+    def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
+        """Open a file of JSON lines of the bundle; return what appends one."""
+        opened = Lines(self.directory / name)
+        self._others.append(opened)
+        return opened.append
+
     def sample(self, row: Mapping[str, Any]) -> None:
         """Append one sample."""
-        self._samples.write(json.dumps(row) + "\n")
-        self._samples.flush()
+        self._append(self._samples, row)
 
     def event(self, kind: str, subject: str, detail: str = "", t_ns: int | None = None) -> None:
         """Note something that happened now, or at ``t_ns``."""
-        self._events.append(Event(t_ns or time.monotonic_ns(), kind, subject, detail))
+        event = Event(t_ns or time.monotonic_ns(), kind, subject, detail)
+        self._append(self._events, asdict(event))
 
     def close(self, status: str, reason: str | None) -> None:
         """Turn rows into Parquet and write how the run ended."""
-        self._samples.close()
-        raw = self.directory / "samples.jsonl"
-        table = _table(raw.read_bytes(), _SAMPLE_SCHEMA)
-        partial = self.directory / ".samples.parquet.partial"
-        pq.write_table(table, partial)
-        os.replace(partial, self.directory / "samples.parquet")
-        raw.unlink()
-        lines = "".join(json.dumps(asdict(event)) + "\n" for event in self._events)
-        events = _table(lines.encode(), _EVENT_SCHEMA)
-        pq.write_table(events, self.directory / "events.parquet")
+        with self._lock:
+            self._is_closed = True
+            for opened in (self._samples, self._events, *self._others):
+                opened.close()
+        self._into_parquet("samples", _SAMPLE_SCHEMA)
+        self._into_parquet("events", _EVENT_SCHEMA)
         self.write_manifest(status=status, reason=reason, ended=now_iso())
+
+    def _append(self, lines: Lines, row: Mapping[str, Any]) -> None:
+        with self._lock:
+            if not self._is_closed:  # what ends after that is no part of the run
+                lines.append(row)
+
+    def _into_parquet(self, name: str, schema: pa.Schema) -> None:
+        """Put a table in the place of lines, in one step: a reader sees one or the other."""
+        raw = self.directory / f"{name}.jsonl"
+        partial = self.directory / f".{name}.parquet.partial"
+        pq.write_table(_table(raw.read_bytes(), schema), partial)
+        os.replace(partial, self.directory / f"{name}.parquet")
+        raw.unlink()
 
 
 def _table(lines: bytes, schema: pa.Schema) -> pa.Table:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from emulator.binaries import binary
-from emulator.calibration import calibrate, pairs_of
 from emulator.capture import Capture
 from emulator.capture.store import CaptureStore
 from emulator.journal import Entry
@@ -21,6 +20,7 @@ from experiments import machine_facts
 from experiments.asked import BUCKET, Asked, ask
 from experiments.bundle import BundleWriter, default_directory, now_iso
 from experiments.missing import Missing
+from experiments.proof import prove, what_is_off
 from experiments.study import Study, place
 from probes.oneshot import run_plan
 from probes.plan import Header, Request
@@ -33,10 +33,6 @@ from topologies.errors import RunFailed, UserError, WanlatError
 from topologies.load import load as load_topology
 from topologies.model import Topology
 from topologies.resolve import Plan, resolve
-
-_QUICK_CALIBRATION_PAIRS = 30
-_CALIBRATION_SAMPLES = 200
-_JITTER_SAMPLES = 120
 
 Report = Callable[[str, float, float | None], None]
 
@@ -287,25 +283,16 @@ class _Run:
         self.bundle.event("impairment", str(entry.direction), detail, entry.t_ns)
 
     def _calibrate(self, lab: Lab) -> None:
-        pairs = pairs_of(lab.plan, _QUICK_CALIBRATION_PAIRS)
-        if not pairs:
+        document = prove(lab, self._tell)
+        if document is None:
             return
-        document = calibrate(
-            lab,
-            pairs=pairs,
-            samples=_CALIBRATION_SAMPLES,
-            jitter_samples=_JITTER_SAMPLES,
-            on_progress=lambda stage, part: self._tell(
-                f"calibrating ({stage})", round(part * 100), 100
-            ),
-        )
         for pair in document["pairs"]:
             pair["system"] = self._name
         self.calibrations.append(document)
         self.bundle.write_json("calibration.json", _pooled(self.calibrations))
         self.bundle.event("calibrated", self._name, document["verdict"])
         if document["verdict"] != "pass":
-            raise RunFailed(_explain(document, self.prepared.plan.name))
+            raise RunFailed(what_is_off(document, self.prepared.plan.name))
 
     def _start(self, lab: Lab) -> Cluster:
         study = self.prepared.study
@@ -408,19 +395,6 @@ def _pooled(documents: list[dict[str, Any]]) -> dict[str, Any]:
         "overflows": sum(document["overflows"] for document in documents),
         "verdict": "pass" if passed else "fail",
     }
-
-
-def _explain(document: Mapping[str, Any], topology: str) -> str:
-    failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
-    first = [f"{pair['from']} → {pair['to']}: {'; '.join(pair['reasons'])}" for pair in failed[:3]]
-    more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
-    dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
-    return (
-        f"The emulated network is not what {topology} asks for, so nothing was measured on it: "
-        f"{len(failed)} of {len(document['pairs'])} pairs are off ({' | '.join(first)}{more})."
-        f"{dropped} A busy machine does that: end what else runs on it and try again; "
-        f"`wanlat calibrate {topology}` shows every pair."
-    )
 
 
 def check_study_options(study: Study, changes: Mapping[str, Any]) -> Study:

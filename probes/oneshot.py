@@ -180,6 +180,8 @@ class Oneshot(Closing):
         """Hand over a request; it is sent when those before it are done. Raises ProbeFailed."""
         if not self._expected:
             self._last_news = time.monotonic()
+        if request.deadline_ms is not None:
+            self._silence_s = max(self._silence_s, request.deadline_ms / 1000 + _GRACE_S)
         self._expected.append(request.seq)
         self._write(request.line())
 

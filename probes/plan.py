@@ -109,6 +109,8 @@ class Request:
     ``{seq}`` and ``{now}`` where these are to be put."""
     response_object: str | None = None
     """The path of the answer's field that must hold the object."""
+    deadline_ms: int | None = None
+    """The time that it has, where that is not the header's."""
     placement: Placement = "unknown"
     """For who reads the sample: oneshot is not told."""
 

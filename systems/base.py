@@ -126,9 +126,28 @@ class Cluster(ABC):
             f"it speaks {_SPOKEN[self.api]}. Ask it for endpoints that it has."
         )
 
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """Nodes with a part of their own, by its name: ``{"leader": ("n1",)}``; mostly none."""
+        return {}
+
     @abstractmethod
     def make_ready(self, wait: Wait) -> None:
         """Join the started processes to one cluster; return when every node serves requests."""
+
+    @abstractmethod
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        """Wait until nodes that were started again serve as they did before, each other too.
+
+        ``names`` are the nodes that are expected to; None: all. Of the others nothing is asked,
+        they may be down: where too many are for the store to serve requests at all, it is waited
+        only until the named ones have found each other. Nothing is set up that stays. Raises
+        SystemFailed, as `make_ready` does.
+        """
+
+    def expected(self, names: Iterable[str] | None) -> list[str]:
+        """Return the nodes that names stand for, in the order of the cluster; None: all."""
+        return list(self.nodes) if names is None else [n for n in self.nodes if n in set(names)]
 
     def create_bucket(self, name: str) -> None:  # noqa: B027 - most stores leave it to S3
         """Make a bucket where its administrator has to; elsewhere S3's CreateBucket does."""
@@ -222,6 +241,10 @@ class System(ABC, Generic[O]):
     def api(self, options: O) -> Api:  # noqa: ARG002 - for subclasses
         """Return what is measured of the system with these options."""
         return "s3"
+
+    def roles(self, plan: Plan, options: O) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Return nodes with a part of their own, as `Cluster.roles` does, beforehand."""
+        return {}
 
     def replicas(self, plan: Plan, options: O) -> Replicas:  # noqa: ARG002 - for subclasses
         """Return what tells the nodes that hold a key, as `Cluster.replicas` does, beforehand."""

@@ -7,7 +7,7 @@ configs for what it refuses, bob/src/cluster and bob/src/link_manager.rs for wha
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,11 +156,20 @@ class BobCluster(Cluster):
 
     def make_ready(self, wait: Wait) -> None:
         """The nodes find each other; wait until each says that it sees all, and answers."""
-        wait.each("backend", self._backend_started)
-        wait.each("disks", self._disks_active)
+        self.await_serving(wait)
+
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        """Wait until each has read its blobs, sees as many nodes as are expected, and answers.
+
+        Bob tells how many nodes it sees and not which, and counts one that went away until its
+        next check, every 5 s.
+        """
+        expected = self.expected(names)
+        wait.each("backend", self._backend_started, expected)
+        wait.each("disks", self._disks_active, expected)
         # Bob's own pings, over gRPC, to every node: itself too.
-        wait.each("peers", self._sees_all)
-        wait.each("gRPC", self.pings)
+        wait.each("peers", lambda name: self._sees(name, len(expected)), expected)
+        wait.each("gRPC", self.pings, expected)
 
     def pings(self, name: str) -> str | None:
         """Return None when a node answers a Ping. Raises NoAnswer when not."""
@@ -201,9 +210,9 @@ class BobCluster(Cluster):
         idle = [disk["name"] for disk in answer.json() if not disk["is_active"]]
         return f"disk {idle[0]} is not active" if idle else None
 
-    def _sees_all(self, name: str) -> str | None:
-        seen, count = self._metric(name, "link_manager.nodes_number"), len(self.nodes)
-        return None if seen == count else f"it sees {seen} of {count} nodes, itself among them"
+    def _sees(self, name: str, count: int) -> str | None:
+        seen = self._metric(name, "link_manager.nodes_number")
+        return None if seen >= count else f"it sees {seen} of {count} nodes, itself among them"
 
 
 def _aliens(lab: Lab, name: str) -> Iterator[Path]:

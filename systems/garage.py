@@ -6,6 +6,7 @@ Sources: Garage's reference manual (configuration file, admin API v2) and its co
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,7 @@ from systems.secrets import derive
 from systems.tools import numbers
 from systems.wait import Wait
 from topologies.errors import UserError
+from topologies.wording import listing
 
 if TYPE_CHECKING:
     from emulator.lab import Lab
@@ -30,6 +32,7 @@ S3_PORT = 3900
 RPC_PORT = 3901
 ADMIN_PORT = 3903
 REGION = "garage"
+CONFIGURATION = "garage.toml"
 
 _RPC_SECRET = derive("garage rpc")
 _ADMIN_TOKEN = derive("garage admin")
@@ -109,15 +112,17 @@ class Garage(System[GarageOptions]):
         """Write one configuration file a node."""
         copies = options.copies(len(lab.nodes))
         processes = []
+        homes: dict[str, Path] = {}
         for node in lab.nodes:
             inside, outside = self.home(node)
             text = configuration(node.address, inside, options, copies)
-            (outside / "garage.toml").write_text(text, encoding="utf-8")
-            argv = [str(binary.path), "-c", str(inside / "garage.toml"), "server"]
+            homes[node.name] = outside
+            (outside / CONFIGURATION).write_text(text, encoding="utf-8")
+            argv = [str(binary.path), "-c", str(inside / CONFIGURATION), "server"]
             log = self.log(log_dir, node.name)
             processes.append(NodeProcess(self.title, node.name, argv, _ENVIRONMENT, log))
         effective = self.effective(lab.plan, options)
-        return GarageCluster(self.name, lab, binary, effective, processes)
+        return GarageCluster(self.name, lab, binary, effective, processes, homes)
 
 
 def configuration(address: str, home: PurePosixPath, options: GarageOptions, copies: int) -> str:
@@ -148,6 +153,18 @@ def _toml(table: dict[str, Any]) -> str:
 
 class GarageCluster(Cluster):
     """A running Garage cluster, administered through its HTTP API as its makers advise."""
+
+    def __init__(
+        self,
+        system: str,
+        lab: Lab,
+        binary: Binary,
+        options: Mapping[str, Any],
+        nodes: Iterable[NodeProcess],
+        homes: Mapping[str, Path],
+    ) -> None:
+        super().__init__(system, lab, binary, options, nodes)
+        self._homes = homes
 
     def s3(self, node: str) -> S3Target:
         """Every node serves S3 with the same key."""
@@ -184,10 +201,51 @@ class GarageCluster(Cluster):
 
         wait.each("admin API", answers)
         wait.each("connected", connects)
+        self._name_peers(ids)
         wait.each("zones", lambda name: self._assign(name, ids, wait), names[:1])
         wait.each("layout", lambda name: self._healthy(name, len(names)))
         wait.each("key", lambda name: self._import_key(name, wait), names[:1])
         wait.each("S3", self.lists_buckets)
+
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        """Wait until each sees the others up and lists buckets; layout and key are on its disk.
+
+        Who is a member is in Garage's metadata directory, where they are in its configuration.
+        """
+        expected = self.expected(names)
+        wait.each("members", lambda name: self._sees(name, expected), expected)
+        if len(expected) == len(self.nodes):
+            wait.each("layout", lambda name: self._healthy(name, len(expected)), expected)
+        # Buckets and keys are on every node, and read from half of them in mode `consistent`
+        # (TableFullReplication::read_quorum): with fewer, not one request is even authenticated.
+        consistent = self.options["consistency_mode"] == "consistent"
+        if not consistent or 2 * len(expected) >= len(self.nodes):
+            wait.each("S3", self.lists_buckets, expected)
+
+    def _sees(self, name: str, expected: Sequence[str]) -> str | None:
+        answer = self._admin(name, "GET", "GetClusterStatus")
+        if not answer.ok:
+            return answer.brief()
+        # The tag of a node's role is its name in the lab: see `_assign`.
+        members = {m["role"]["tags"][0]: m for m in answer.json()["nodes"] if m.get("role")}
+        missing = [n for n in expected if n != name and not members.get(n, {}).get("isUp")]
+        return f"it does not see {listing(missing)}" if missing else None
+
+    def _name_peers(self, ids: Mapping[str, str]) -> None:
+        """Write into each node's configuration whom it dials when it is started again.
+
+        Garage keeps a list of its own, but looks at it, and writes it, once a minute (garage_rpc's
+        DISCOVERY_INTERVAL) and for the first time when it knows nobody: nodes of a young cluster
+        that are all killed would not find each other any more.
+        """
+        for name, directory in self._homes.items():
+            others = (node for node in self.lab.nodes if node.name != name)
+            peers = [f"{ids[node.name]}@{node.address}:{RPC_PORT}" for node in others]
+            file = directory / CONFIGURATION
+            lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+            line = lines.index("bootstrap_peers = []\n")
+            lines[line] = f"bootstrap_peers = {json.dumps(peers)}\n"
+            file.write_text("".join(lines), encoding="utf-8")
 
     def _assign(self, name: str, ids: dict[str, str], wait: Wait) -> str | None:
         roles = [

@@ -11,6 +11,7 @@ import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -216,7 +217,8 @@ class MinioCluster(Cluster):
         drives: Sequence[Path],
     ) -> None:
         super().__init__(system, lab, binary, options, nodes)
-        self._drives = drives
+        self._drives = dict(zip(self.nodes, drives, strict=True))
+        self._rounds = count(1)
 
     def s3(self, node: str) -> S3Target:
         """Every node serves S3 with the root credentials."""
@@ -224,26 +226,42 @@ class MinioCluster(Cluster):
 
     def make_ready(self, wait: Wait) -> None:
         """The nodes find each other; wait until each serves requests and reaches every drive."""
-        wait.each("started", lambda name: self._health(name, "live"))
-        wait.each("cluster", lambda name: self._health(name, "cluster"))
-        wait.each("S3", self.lists_buckets)
-        self._wait_for_drives(wait)
+        self.await_serving(wait)
+
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        """Wait until each serves requests and reaches the drives of all of them.
+
+        With fewer than a write quorum only that they run: MinIO then says no more of itself.
+        """
+        expected = self.expected(names)
+        wait.each("started", lambda name: self._health(name, "live"), expected)
+        if self._are_enough(expected):
+            wait.each("cluster", lambda name: self._health(name, "cluster"), expected)
+            wait.each("S3", self.lists_buckets, expected)
+            self._wait_for_drives(wait, expected)
+
+    def _are_enough(self, expected: Sequence[str]) -> bool:
+        """Return whether they have a write quorum of an erasure set, also if all lost are its."""
+        drives, parity = self.options["drives_per_set"], self.options["parity"]
+        data = drives - parity
+        lost = len(self.nodes) - len(expected)
+        return bool(drives - lost >= (data + 1 if data == parity else data))
 
     def _health(self, name: str, kind: str) -> str | None:
         answer = ask(self.lab, name, PORT, f"/minio/health/{kind}")
         return None if answer.ok else f"/minio/health/{kind}: {answer.brief()}"
 
-    def _wait_for_drives(self, wait: Wait) -> None:
-        """Wait until what each node writes lies on every drive of its erasure set.
+    def _wait_for_drives(self, wait: Wait, expected: Sequence[str]) -> None:
+        """Wait until what each node writes lies on every expected drive of its erasure set.
 
         Health means a write quorum, and the drives' states that MinIO's administration tells are
         each node's word about its own: neither shows that a node has yet connected to all the
         others. One that has not writes to the rest, a reader that has not reached the same drive
         then finds too few copies and says NoSuchKey; and it tries again only every 15 s.
         """
-        first = next(iter(self.nodes))
-        wait.each("bucket", lambda name: self._asks(name, "PUT", there=True), [first])
-        wait.each("drives", self._reaches_drives)
+        first, number = expected[0], next(self._rounds)
+        wait.each("bucket", lambda name: self._makes_bucket(name, expected), [first])
+        wait.each("drives", lambda name: self._reaches_drives(name, expected, number), expected)
         wait.each("bucket", lambda name: self._asks(name, "DELETE", gone=True), [first])
 
     def _asks(
@@ -258,15 +276,27 @@ class MinioCluster(Cluster):
         done = done or (gone and answer.status == HTTPStatus.NOT_FOUND)
         return None if done else f"{method} {path}: {answer.brief()}"
 
-    def _reaches_drives(self, name: str) -> str | None:
-        sets = len(self._drives) // self.options["drives_per_set"]
+    def _makes_bucket(self, name: str, expected: Sequence[str]) -> str | None:
+        refused = self._asks(name, "PUT", there=True)
+        held = sum((self._drives[node] / _READY_BUCKET).exists() for node in expected)
+        if refused or held == len(expected):
+            return refused
+        # Made while a drive was out of reach, it is never made there: what is put into it later
+        # does not lie on that drive. So once more from the beginning.
+        return self._asks(name, "DELETE", gone=True) or f"it is on {held} of {len(expected)} drives"
+
+    def _reaches_drives(self, name: str, expected: Sequence[str], number: int) -> str | None:
+        size = self.options["drives_per_set"]
+        sets = len(self._drives) // size
+        wanted = size - (len(self.nodes) - len(expected))
         # An object lies in one set, which its key decides: with several, a few more are tried.
         for index in range(1 if sets == 1 else 4 * sets):
-            key = f"{name}-{index}"
+            # Another key each time: a drive that was away keeps what was removed meanwhile.
+            key = f"{name}-{number}-{index}"
             refused = self._asks(name, "PUT", key)
             if refused:
                 return refused
-            held = sum((drive / _READY_BUCKET / key).exists() for drive in self._drives)
-            if held < self.options["drives_per_set"]:
-                return f"what it writes lies on {held} of {self.options['drives_per_set']} drives"
+            held = sum((self._drives[node] / _READY_BUCKET / key).exists() for node in expected)
+            if held < wanted:
+                return f"what it writes lies on {held} of {wanted} drives"
         return None

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from emulator.process import Process
 
 
+_END_WITHIN_S = 30.0  # of SIGTERM; after SIGKILL it is milliseconds
+
+
 @dataclass
 class NodeProcess:
     """A store's process on one node, with all that is needed to start it a second time."""
@@ -27,26 +30,56 @@ class NodeProcess:
     log: Path
     process: Process | None = field(default=None, init=False)
     stopped: bool = field(default=True, init=False)  # on purpose, or not started yet
+    _log_begins: int = field(default=0, init=False)  # of what the process in `process` prints
 
     def start(self, lab: Lab) -> None:
-        """Start the process; what it prints is appended to the log."""
+        """Start the process; what it prints is appended to the log.
+
+        One that was stopped ends first: its ports and the lock on its data are the new one's.
+        Raises SystemFailed when it does not.
+        """
+        self._await_end()
         with self.log.open("ab") as log:
+            self._log_begins = log.tell()
             self.process = lab.spawn(
                 self.node, list(self.argv), env=dict(self.env), stdout=log, stderr=log
             )
         self.stopped = False
 
     def stop(self, how: int = signal.SIGKILL) -> None:
-        """Send a signal that ends the process, on purpose: `died` does not report it."""
+        """Send a signal that ends the process, on purpose: `died` does not report it.
+
+        What the process has started gets it too: the program may be a script that starts a store.
+        It may not have ended yet when this returns; `Process.ended_ns` tells when it has.
+        """
         self.stopped = True
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(how)
+            self.process.send_signal_to_family(how)
+
+    def printed(self) -> str:
+        """Return what the process that was started last has printed so far."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_begins)
+            return log.read().decode("utf-8", "replace")
 
     def died(self) -> int | None:
         """Return the exit code (negative: the signal) when it ended and nobody stopped it."""
         if self.stopped or self.process is None:
             return None
         return self.process.poll()
+
+    def _await_end(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            return
+        if not self.stopped:
+            raise self.failure("it was to be started, and runs already")
+        try:
+            self.process.wait(_END_WITHIN_S)
+        except TimeoutError:
+            raise self.failure(
+                f"it was to be started again, and its former process has not ended after "
+                f"{_END_WITHIN_S:g} s"
+            ) from None
 
     def failure(self, what: str) -> SystemFailed:
         """Return the error that says what went wrong, with the end of the log."""

@@ -6,6 +6,7 @@ Not a product and never compared with one: the instrument is calibrated with it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -106,6 +107,10 @@ class Quorum(System[QuorumOptions]):
             return super().replicas(plan, options)
         return options.layout(self.title, plan).replicas
 
+    def roles(self, plan: Plan, options: QuorumOptions) -> dict[str, tuple[str, ...]]:
+        """The leader, in the protocol that has one."""
+        return _roles(self.effective(plan, options))
+
     def check_topology(self, plan: Plan, options: QuorumOptions) -> None:
         """A leader, and vdisks, must fit the topology, and are of use only where they are used."""
         super().check_topology(plan, options)
@@ -181,6 +186,10 @@ class Quorum(System[QuorumOptions]):
         return QuorumCluster(self.name, lab, binary, effective, processes, layout)
 
 
+def _roles(effective: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {"leader": (effective["leader"],)} if "leader" in effective else {}
+
+
 class QuorumCluster(Cluster):
     """A running cluster of the reference store; with a layout it serves Bob's API too."""
 
@@ -214,20 +223,36 @@ class QuorumCluster(Cluster):
         """The replicas of the vdisk of a key of Bob's."""
         return None if self.layout is None else self.layout.replicas(key)
 
+    @property
+    def roles(self) -> dict[str, tuple[str, ...]]:
+        """The leader, in the protocol that has one."""
+        return _roles(self.options)
+
     def make_ready(self, wait: Wait) -> None:
         """Wait until every node has reached all others, and serves requests."""
-        wait.each("peers", self._reaches_peers)
-        wait.each("S3", self.lists_buckets)
+        self.await_serving(wait)
+
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        """Wait until each has reached the others; and serves, where there are enough of them."""
+        expected = self.expected(names)
+        wait.each("peers", lambda name: self._reaches(name, expected), expected)
+        if self._are_enough(expected):
+            wait.each("S3", self.lists_buckets, expected)
         if self.layout is not None:
-            wait.each("gRPC", self._pings)
+            wait.each("gRPC", self._pings, expected)
+
+    def _are_enough(self, expected: Sequence[str]) -> bool:
+        leaders = self.roles.get("leader", ())
+        return len(expected) > len(self.nodes) // 2 and set(leaders) <= set(expected)
 
     def _pings(self, name: str) -> str | None:
         serves(self.lab, name, bob_api.PORT, bob_api.PING)
         return None
 
-    def _reaches_peers(self, name: str) -> str | None:
+    def _reaches(self, name: str, expected: Sequence[str]) -> str | None:
         answer = ask(self.lab, name, HEALTH_PORT, "/healthz")
         if not answer.ok:
             return answer.brief()
-        reached, wanted = answer.json()["peers_connected"], len(self.nodes) - 1
-        return None if reached == wanted else f"it has reached {reached} of {wanted} peers"
+        stands = answer.json()["peers"]
+        missing = [peer for peer in expected if peer != name and not stands[peer]]
+        return f"it has not reached {listing(missing)}" if missing else None

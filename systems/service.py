@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,11 +198,16 @@ class ServiceCluster(Cluster):
 
     def make_ready(self, wait: Wait) -> None:
         """Wait until every node's port is open, and for what else the options name."""
-        wait.each("port", self._accepts)
+        self.await_serving(wait)
+
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        """The same, of each node by itself: of what they are to each other nothing is known."""
+        expected = self.expected(names)
+        wait.each("port", self._accepts, expected)
         if self._ready is not None:
-            wait.each("ready", self._answers)
+            wait.each("ready", self._answers, expected)
         if self._ready_line is not None:
-            wait.each("line", self._prints)
+            wait.each("line", self._prints, expected)
 
     def _accepts(self, name: str) -> str | None:
         try:
@@ -218,7 +223,6 @@ class ServiceCluster(Cluster):
 
     def _prints(self, name: str) -> str | None:
         assert self._ready_line is not None
-        text = self.nodes[name].log.read_text(encoding="utf-8", errors="replace")
-        if any(self._ready_line in line for line in text.splitlines()):
+        if any(self._ready_line in line for line in self.nodes[name].printed().splitlines()):
             return None
         return f"it has not printed {show(self._ready_line)}"

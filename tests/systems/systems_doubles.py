@@ -13,7 +13,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path, PurePosixPath
@@ -68,9 +69,15 @@ class StandInProcess:
     def poll(self) -> int | None:
         return self.child.poll()
 
-    def send_signal(self, number: int) -> int:
+    def wait(self, timeout_s: float | None = None) -> int:
+        try:
+            return self.child.wait(timeout_s)
+        except subprocess.TimeoutExpired as late:
+            raise TimeoutError from late
+
+    def send_signal_to_family(self, number: int) -> int:
         self.child.send_signal(number)
-        return 0
+        return time.monotonic_ns()
 
 
 class StandInLab:
@@ -188,7 +195,10 @@ class ToyCluster(Cluster):
         return S3Target(self.lab.node(node).address, TOY_PORT, "toy", "key", "secret")
 
     def make_ready(self, wait: Wait) -> None:
-        wait.each("serves", self._serves)
+        self.await_serving(wait)
+
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        wait.each("serves", self._serves, names)
 
     def _serves(self, name: str) -> str | None:
         answer = ask(self.lab, name, TOY_PORT, "/")

@@ -24,7 +24,7 @@ def error_of(content: bytes | str, tmp_path: Path) -> str:
 
 
 def test_the_shipped_topologies_load_by_name() -> None:
-    assert {"one-site", "five-sites", "three-datacenters"} <= set(shipped())
+    assert {"one-site", "four-sites", "five-sites", "three-datacenters"} <= set(shipped())
     for name in shipped():
         topology = load(name)
         assert topology.name == name

@@ -47,6 +47,19 @@ pub fn check_fields(endpoint: &str, fields: &[(&str, bool, bool, bool)]) -> Resu
     Ok(())
 }
 
+/// Fails where the time allowed is none.
+pub fn check_deadline(deadline_ms: Option<u64>) -> Result<(), String> {
+    match deadline_ms {
+        Some(0) => Err("`deadline_ms` is 0: no request could be answered in time".into()),
+        _ => Ok(()),
+    }
+}
+
+/// The time that a request has: its own, or else the header's.
+pub fn allowed_ns(own_ms: Option<u64>, header_ms: u64) -> u64 {
+    own_ms.unwrap_or(header_ms).saturating_mul(1_000_000)
+}
+
 /// A plan that cannot be followed. `line` counts from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlanError {

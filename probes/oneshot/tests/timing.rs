@@ -133,6 +133,25 @@ fn the_deadline_is_kept_in_every_stage() {
 }
 
 #[test]
+fn a_request_may_have_a_deadline_of_its_own() {
+    let server = Server::answering(&["never", "wait:400", "wait:400"]);
+    let mut probe = Probe::with(server.port, json!({"deadline_ms": 5000}));
+    let object = json!({"object_bytes": 1024, "body_seed": 0});
+    let mut shorter = object.clone();
+    shorter["deadline_ms"] = json!(150);
+    let record = probe.ask("GetObject", shorter);
+    assert_outcome(&record, "unknown", "timeout (first byte)");
+    let elapsed_ms = ms(&record, "elapsed_ns");
+    assert!((DELAY_MS..4000.0).contains(&elapsed_ms), "{record}");
+    assert_ok(&probe.ask("GetObject", object.clone())); // the header's holds again
+
+    let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
+    let mut longer = object;
+    longer["deadline_ms"] = json!(5000);
+    assert_ok(&probe.ask("GetObject", longer));
+}
+
+#[test]
 fn a_deadline_while_connecting_is_a_certain_failure() {
     // A listener whose queue is full drops SYNs: nobody accepts, so that it stays full.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

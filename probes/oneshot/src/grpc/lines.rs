@@ -42,9 +42,7 @@ fn default_message_bytes() -> u64 {
 
 impl PlanLine for Header {
     fn check(&self) -> Result<(), String> {
-        if self.deadline_ms == 0 {
-            return Err("`deadline_ms` is 0: no request could be answered in time".into());
-        }
+        plan::check_deadline(Some(self.deadline_ms))?;
         if !(1..=MAX_MESSAGE_BYTES).contains(&self.max_message_bytes) {
             return Err(format!(
                 "`max_message_bytes` is {}, which is not from 1 to {MAX_MESSAGE_BYTES}",
@@ -73,6 +71,8 @@ pub struct Request {
     pub request: Option<Value>,
     /// The field of a method's response that must hold the body: names joined by dots.
     pub response_object: Option<String>,
+    /// For this request, in place of the header's.
+    pub deadline_ms: Option<u64>,
 }
 
 /// One of Bob's endpoints by its name, or any method by its full one.
@@ -171,6 +171,7 @@ impl PlanLine for Request {
             ),
         ];
         plan::check_fields(&self.endpoint.name(), &fields)?;
+        plan::check_deadline(self.deadline_ms)?;
         if let Some(key) = &self.key
             && bob.is_some()
             && key.0.len() != bob::KEY_BYTES

@@ -14,7 +14,7 @@ use crate::grpc::call::{Done, End, Session};
 use crate::grpc::lines::{Header, Request};
 use crate::grpc::planned::{Message, Planned, Planner};
 use crate::outcome::{self as outcomes, Refusal, Verdict};
-use crate::plan::{ConnectionMode, Plan, PlanError, Stopped};
+use crate::plan::{self, ConnectionMode, Plan, PlanError, Stopped};
 use crate::record::Record;
 use crate::target::Target;
 use crate::timing::Timing;
@@ -54,7 +54,7 @@ pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
 struct Client {
     target: Target,
     connection_mode: ConnectionMode,
-    allowed_ns: u64,
+    deadline_ms: u64,
     max_message_bytes: u64,
     planner: Planner,
     kept: Option<Session>,
@@ -67,7 +67,7 @@ impl Client {
             planner: Planner::new(header, &target.authority)?,
             target,
             connection_mode: header.connection,
-            allowed_ns: header.deadline_ms.saturating_mul(1_000_000),
+            deadline_ms: header.deadline_ms,
             max_message_bytes: header.max_message_bytes,
             kept: None,
         })
@@ -101,7 +101,8 @@ impl Client {
         // What happened on a kept connection between two requests belongs to neither.
         let before = address.is_none().then(|| tcp_info::read(session.socket()));
 
-        let done = session.call(address, planned.http.clone(), message, self.allowed_ns);
+        let allowed_ns = plan::allowed_ns(request.deadline_ms, self.deadline_ms);
+        let done = session.call(address, planned.http.clone(), message, allowed_ns);
 
         let after = tcp_info::read(session.socket());
         let mut record = self.judge(request, &planned, &done);

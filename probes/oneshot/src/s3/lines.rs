@@ -25,9 +25,7 @@ pub struct Header {
 
 impl PlanLine for Header {
     fn check(&self) -> Result<(), String> {
-        if self.deadline_ms == 0 {
-            return Err("`deadline_ms` is 0: no request could be answered in time".into());
-        }
+        plan::check_deadline(Some(self.deadline_ms))?;
         // They become part of a header line.
         for (name, text) in [("region", &self.region), ("access_key", &self.access_key)] {
             if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -57,6 +55,8 @@ pub struct Request {
     pub body_seed: Option<u64>,
     /// ListObjects: how many keys must come back.
     pub listed: Option<u64>,
+    /// For this request, in place of the header's.
+    pub deadline_ms: Option<u64>,
 }
 
 impl PlanLine for Request {
@@ -92,6 +92,7 @@ impl PlanLine for Request {
             ("listed", self.listed.is_some(), lists, false),
         ];
         plan::check_fields(endpoint.name, &fields)?;
+        plan::check_deadline(self.deadline_ms)?;
         for (name, text) in [("bucket", &self.bucket), ("key", &self.key)] {
             if text.as_deref() == Some("") {
                 return Err(format!("`{name}` is empty"));
@@ -162,6 +163,10 @@ mod tests {
             (
                 r#"{"seq":0,"phase":"measure","endpoint":"GetObject","bucket":"b","key":"k","body_seed":1}"#,
                 "`body_seed` without `object_bytes`",
+            ),
+            (
+                r#"{"seq":0,"phase":"measure","endpoint":"ListBuckets","deadline_ms":0}"#,
+                "`deadline_ms` is 0",
             ),
             (
                 r#"{"seq":-1,"phase":"measure","endpoint":"ListBuckets"}"#,

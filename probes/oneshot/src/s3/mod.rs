@@ -11,7 +11,7 @@ use crate::failure::{Cause, Failure, Stage};
 use crate::http::exchange::{self, Exchange, Message};
 use crate::http::response::Response;
 use crate::outcome::{self, Refusal, Verdict};
-use crate::plan::{ConnectionMode, Plan, PlanError, Stopped};
+use crate::plan::{self, ConnectionMode, Plan, PlanError, Stopped};
 use crate::record::Record;
 use crate::s3::lines::{Header, Request};
 use crate::s3::sign::Signer;
@@ -43,7 +43,7 @@ pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
 struct Client {
     target: Target,
     connection_mode: ConnectionMode,
-    allowed_ns: u64,
+    deadline_ms: u64,
     signer: Signer,
     kept: Option<Connection>,
     message: Message,
@@ -55,7 +55,7 @@ impl Client {
         Ok(Client {
             target: Target::resolve(&header.host, header.port)?,
             connection_mode: header.connection,
-            allowed_ns: header.deadline_ms.saturating_mul(1_000_000),
+            deadline_ms: header.deadline_ms,
             signer: Signer::new(&header.access_key, &header.secret_key, &header.region),
             kept: None,
             message: Message::default(),
@@ -87,7 +87,7 @@ impl Client {
             address,
             &self.message,
             &mut self.response,
-            self.allowed_ns,
+            plan::allowed_ns(request.deadline_ms, self.deadline_ms),
         );
 
         let after = tcp_info::read(&connection);

@@ -1,0 +1,154 @@
+"""What somebody claims of a system, held against what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.drill.model import Claim, Durability, Phase, Vantage
+from analysis.drill.quantities import part, seconds
+from analysis.names import count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HOLDS, DOES_NOT_HOLD, NOT_DECIDED = "holds", "does not hold", "not decided"
+LEAST_N = 10
+"""Requests; of fewer nothing is decided."""
+_Z = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What claims are held against."""
+
+    requests: pd.DataFrame
+    phases: Sequence[Phase]
+    vantages: Sequence[Vantage]
+    durability: Durability
+
+
+def wilson(ok: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a part of which `ok` of `n` were seen (1927); (0, 1) for n = 0."""
+    if n == 0:
+        return 0.0, 1.0
+    seen = ok / n
+    middle = (seen + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z * math.sqrt(seen * (1 - seen) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+    # Exact at the ends, where rounding would leave a hair.
+    return (0.0 if ok == 0 else middle - half), (1.0 if ok == n else middle + half)
+
+
+def claims_of(specs: object, system: str, measured: Measured) -> tuple[Claim, ...]:
+    """Those of `specs`, a manifest's list, that are said of `system`, each with its verdict."""
+    listed: Iterable[Any] = specs if isinstance(specs, list) else ()
+    return tuple(
+        _claim(spec, measured)
+        for spec in listed
+        if isinstance(spec, Mapping) and _is_of(spec, system)
+    )
+
+
+def _is_of(spec: Mapping[str, Any], system: str) -> bool:
+    systems = spec.get("systems")
+    return not isinstance(systems, list) or system in systems
+
+
+def _claim(spec: Mapping[str, Any], measured: Measured) -> Claim:
+    if spec.get("durability") is not None:
+        verdict, evidence = _on_durability(str(spec["durability"]), measured.durability)
+    else:
+        verdict, evidence = _on_availability(spec, measured)
+    return Claim(
+        claim=str(spec.get("claim", "")),
+        source=str(spec.get("source", "")),
+        verdict=verdict,
+        evidence=evidence,
+        spec=spec,
+    )
+
+
+def _on_durability(claimed: str, durability: Durability) -> tuple[str, str]:
+    if durability.verdict == "unknown":
+        return NOT_DECIDED, f"durability is unknown: {durability.why}"
+    is_intact = durability.verdict == "pass"
+    return (HOLDS if is_intact == (claimed == "intact") else DOES_NOT_HOLD), durability.why
+
+
+def _on_availability(spec: Mapping[str, Any], measured: Measured) -> tuple[str, str]:
+    name = str(spec.get("phase") or "during")
+    phase = next((each for each in measured.phases if each.name == name), None)
+    if phase is None or phase.begin_s is None or phase.end_s is None:
+        return NOT_DECIDED, f"`{name}` was not reached"
+    since_s = seconds(spec.get("from")) or 0.0
+    until_s = seconds(spec.get("to"))
+    rows = _selected(spec, measured.requests, name)
+    rows = rows[rows["due_s"] >= phase.begin_s + since_s]
+    if until_s is not None:
+        rows = rows[rows["due_s"] < phase.begin_s + until_s]
+    n, ok = len(rows), int((rows["outcome"] == "ok").sum())
+    measured_s = phase.end_s - phase.begin_s
+    covered = phase.complete or (until_s is not None and measured_s >= until_s)
+    evidence = _evidence(spec, measured.vantages, n, ok, (since_s, until_s, name))
+    if not covered:
+        return NOT_DECIDED, f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
+    if n < LEAST_N:
+        return NOT_DECIDED, f"{evidence}: too few to decide"
+    return _decided(spec.get("availability"), wilson(ok, n)), evidence
+
+
+def _selected(spec: Mapping[str, Any], requests: pd.DataFrame, phase: str) -> pd.DataFrame:
+    rows = requests[requests["phase"] == phase]
+    if spec.get("of") in ("reads", "writes"):
+        rows = rows[rows["operation"] == str(spec["of"]).removesuffix("s")]
+    if spec.get("vantage"):
+        rows = rows[rows["vantage"] == str(spec["vantage"])]
+    return rows
+
+
+def _decided(bound: object, interval: tuple[float, float]) -> str:
+    """Whether all of `interval` is on the claimed side of `bound`, all on the other, or neither."""
+    low, high = interval
+    if not isinstance(bound, Mapping):
+        return NOT_DECIDED
+    if (least := part(bound.get("at_least"))) is not None:
+        return HOLDS if low >= least else DOES_NOT_HOLD if high < least else NOT_DECIDED
+    if (most := part(bound.get("at_most"))) is not None:
+        return HOLDS if high <= most else DOES_NOT_HOLD if low > most else NOT_DECIDED
+    return NOT_DECIDED
+
+
+def _evidence(
+    spec: Mapping[str, Any],
+    vantages: Sequence[Vantage],
+    n: int,
+    ok: int,
+    window: tuple[float, float | None, str],
+) -> str:
+    """ "157 of 160 reads from n3 between 5 s and 30 s of `during` were ok (98.1 %, 94.6–99.4 %)"."""
+    what = str(spec.get("of") or "requests")
+    at = {each.name: each.at for each in vantages}
+    place = str(spec.get("vantage") or "")
+    where = f"from {at.get(place, place)}" if place else "from everywhere"
+    if place and at.get(place, place) != place:
+        where += f" ({place})"
+    since_s, until_s, phase = window
+    when = f"of `{phase}`"
+    if until_s is not None:
+        when = f"between {since_s:g} s and {until_s:g} s {when}"
+    elif since_s:
+        when = f"from {since_s:g} s {when} on"
+    else:
+        when = f"in `{phase}`"
+    if not n:
+        return f"no {what.removesuffix('s')} was due {where} {when}"
+    low, high = wilson(ok, n)
+    were = "was" if n == 1 else "were"
+    of = count(n, what.removesuffix("s"))
+    return (
+        f"{ok} of {of} {where} {when} {were} ok "
+        f"({ok / n * 100:.1f} %, {low * 100:.1f}–{high * 100:.1f} %)"
+    )

@@ -1,0 +1,218 @@
+"""Which nodes a fault hits: named picks, drawn once a run with its seed.
+
+    victim: one             one node by chance
+    lost: minority          as many as can be lost with more than half left; `majority` the others
+    pair: 2                 so many, by chance
+    away: one site          all nodes of one site, drawn among the sites (also: `2 sites`)
+    first: n1               a node; `dc1`: all nodes of a site; `[n1, dc2]`: all of these
+    head: leader            the nodes that have a role in the system
+    survivors: rest         all that no other name stands for
+
+A node has one name at most. What is named outright is set aside first, then names are drawn in
+their order, and `rest` comes last; so no draw takes away what another name says. Where chance
+leaves no room for a later name (a site of which a node is taken), all is drawn again.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+
+from topologies.errors import UserError
+from topologies.resolve import Plan
+from topologies.wording import did_you_mean, listing, show
+
+CastSpec = str | int | Sequence[str]
+"""What a drill's file says of one name."""
+
+_DRAWS = 200
+_COUNTS = ("one", "minority", "majority")
+_WORDS = (*_COUNTS, "rest", "one site")
+_RESERVED = {*_COUNTS, "rest", "site", "node", "wan", "lan", "all"}
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_SITES = re.compile(r"(one|[1-9]\d{0,3}) sites?")
+
+
+def draw(
+    spec: Mapping[str, CastSpec],
+    plan: Plan,
+    roles: Mapping[str, Sequence[str]],
+    seed: int,
+) -> dict[str, tuple[str, ...]]:
+    """Return the nodes of every name, in the order of the names; nodes in that of the topology.
+
+    ``roles``: the nodes that have one, by its name. The same arguments give the same cast.
+    Raises UserError for names that cannot be, unknown picks, and more than there is.
+    """
+    casting = _Casting(plan, roles, dict(spec))
+    fixed = casting.set_aside()
+    for attempt in range(_DRAWS):
+        cast = casting.drawn(fixed, random.Random(f"wanlat cast {seed} {attempt}"))
+        if isinstance(cast, dict):
+            return cast
+    raise UserError(
+        f"The cast has no room for all its names in {plan.name}: {cast} "
+        "Ask for fewer nodes, or use a topology with more."
+    )
+
+
+class _Casting:
+    """One cast to be drawn: which names are fixed, which are left to chance."""
+
+    def __init__(
+        self, plan: Plan, roles: Mapping[str, Sequence[str]], spec: dict[str, CastSpec]
+    ) -> None:
+        self._plan = plan
+        self._roles = roles
+        self._spec = spec
+        self._sites = {site.name: [node.name for node in site.nodes] for site in plan.sites}
+        self._nodes = [node.name for node in plan.nodes]
+        for name in spec:
+            self._check_name(name)
+
+    def set_aside(self) -> dict[str, tuple[str, ...]]:
+        """Return the nodes of the names that say outright which."""
+        fixed: dict[str, tuple[str, ...]] = {}
+        owner: dict[str, str] = {}
+        for name, pick in self._spec.items():
+            if self._is_by_chance(name, pick) or pick == "rest":
+                continue
+            words = [pick] if isinstance(pick, str) else list(pick)  # type: ignore[arg-type]
+            wanted = {node for word in words for node in self._named(name, word)}
+            for node in self._nodes:
+                if node in wanted and owner.setdefault(node, name) != name:
+                    raise UserError(
+                        f"cast: {name} and {owner[node]} both stand for {node}, and a node has "
+                        "one name at most. Take it out of one of them."
+                    )
+            fixed[name] = self._ordered(wanted)
+        remainders = [name for name, pick in self._spec.items() if pick == "rest"]
+        if len(remainders) > 1:
+            raise UserError(
+                f"cast: {listing(remainders)} are all the rest; there is only one rest. Say of "
+                "the others how many they are."
+            )
+        return fixed
+
+    def drawn(
+        self, fixed: Mapping[str, tuple[str, ...]], chance: random.Random
+    ) -> dict[str, tuple[str, ...]] | str:
+        """Return a whole cast, or in words what was left over too little."""
+        cast = dict(fixed)
+        for name, pick in self._spec.items():
+            if not self._is_by_chance(name, pick):
+                continue
+            free = self._free(cast)
+            sites = _SITES.fullmatch(str(pick))
+            if sites:
+                count = 1 if sites[1] == "one" else int(sites[1])
+                whole = [
+                    nodes for nodes in self._sites.values() if nodes and free.issuperset(nodes)
+                ]
+                if count > len(whole):
+                    return (
+                        f"{name} is {show(pick)}, and no other name has nodes in "
+                        f"{len(whole) or 'none'} of its {len(self._sites)} sites."
+                    )
+                cast[name] = self._ordered(
+                    {node for nodes in _chosen(whole, count, chance) for node in nodes}
+                )
+                continue
+            count = self._count(pick)
+            if count > len(free):
+                return (
+                    f"{name} is {show(pick)}, that is {count}, and of its {len(self._nodes)} "
+                    f"nodes {len(free) or 'none'} are left."
+                )
+            some = [node for node in self._nodes if node in free]
+            cast[name] = self._ordered(set(_chosen(some, count, chance)))
+        for name, pick in self._spec.items():
+            if pick == "rest":
+                cast[name] = self._ordered(self._free(cast))
+                if not cast[name]:
+                    return f"{name} is the rest, and no node is left."
+        return {name: cast[name] for name in self._spec}
+
+    def _count(self, pick: CastSpec) -> int:
+        nodes = len(self._nodes)
+        words = {"one": 1, "minority": (nodes - 1) // 2, "majority": nodes // 2 + 1}
+        return words[str(pick)] if str(pick) in words else int(str(pick))
+
+    def _is_by_chance(self, name: str, pick: CastSpec) -> bool:
+        if isinstance(pick, str):
+            if pick == "minority" and self._count(pick) == 0:
+                raise UserError(
+                    f"cast: {name} is a minority, and of the {len(self._nodes)} nodes of "
+                    f"{self._plan.name} none can be lost with more than half left."
+                )
+            number = re.fullmatch(r"[1-9]\d{0,5}", pick)
+            return pick in _COUNTS or bool(number) or bool(_SITES.fullmatch(pick))
+        if isinstance(pick, bool) or (isinstance(pick, int) and pick < 1):
+            raise UserError(f"cast: {name} is {show(pick)}; a number of nodes is 1 or more.")
+        if isinstance(pick, list | tuple) and not pick:
+            raise UserError(f"cast: {name} is an empty list. {self._picks()}")
+        if not isinstance(pick, int | list | tuple):
+            raise UserError(f"cast: {name} is {show(pick)}. {self._picks()}")
+        return isinstance(pick, int)
+
+    def _named(self, name: str, word: object) -> Sequence[str]:
+        if not isinstance(word, str):
+            raise UserError(f"cast: {name} names {show(word)}, which is no text. {self._picks()}")
+        prefix, dot, rest = word.partition(".")
+        kind, plain = (prefix, rest) if dot and prefix in ("site", "node") else ("", word)
+        meanings: dict[str, Sequence[str]] = {}
+        if kind in ("", "node") and plain in self._nodes:
+            meanings["node"] = [plain]
+        if kind in ("", "site") and plain in self._sites:
+            meanings["site"] = self._sites[plain]
+        if not kind and word in self._roles:
+            meanings["role"] = self._roles[word]
+        if len({tuple(each) for each in meanings.values()}) > 1:
+            raise UserError(
+                f"cast: {name} is {show(word)}, which is {listing(meanings)} at once. Write "
+                f"`node.{word}` or `site.{word}`, or name the nodes."
+            )
+        if not meanings:
+            known = [*_WORDS, *self._sites, *self._nodes, *self._roles]
+            raise UserError(
+                f"cast: {name} is {show(word)}, which is nothing in {self._plan.name}"
+                f"{did_you_mean(word, known)}. {self._picks()}"
+            )
+        (found, *_) = meanings.values()
+        if not found:
+            raise UserError(f"cast: {name} is {show(word)}, which stands for no node just now.")
+        return found
+
+    def _check_name(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise UserError(
+                f"cast: {show(name)} is no name; one begins with a letter and has letters, "
+                "digits, `-` and `_`."
+            )
+        if name in _RESERVED:
+            raise UserError(f"cast: {show(name)} has a meaning of its own; choose another name.")
+        for what, taken in (("node", self._nodes), ("site", self._sites)):
+            if name in taken:
+                raise UserError(
+                    f"cast: {show(name)} is a {what} of {self._plan.name}; a name of the cast must "
+                    "not be one. Choose another name."
+                )
+
+    def _picks(self) -> str:
+        roles = f"; a role: {listing(self._roles)}" if self._roles else ""
+        return (
+            f"A name is {listing((*_WORDS, 'a number'), 'or')}; a site or a node or a list of "
+            f"them: {listing([*self._sites, *self._nodes], at_most=20)}{roles}."
+        )
+
+    def _free(self, cast: Mapping[str, Sequence[str]]) -> set[str]:
+        return set(self._nodes).difference(*cast.values())
+
+    def _ordered(self, nodes: set[str]) -> tuple[str, ...]:
+        return tuple(node for node in self._nodes if node in nodes)
+
+
+def _chosen(some: Sequence[object], count: int, chance: random.Random) -> list:  # type: ignore
+    # Only random() is promised to give the same numbers in every Python.
+    return sorted(some, key=lambda _: chance.random())[:count]

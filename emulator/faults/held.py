@@ -1,0 +1,196 @@
+"""A node's service, and which faults hold it down or still.
+
+Faults on one node may overlap. None of them sets the state of the process; each adds its hold or
+takes it away, and the state follows from the holds that are there:
+
+    somebody holds it down        there is no process
+    else somebody holds it still  there is one, and it is stopped (SIGSTOP)
+    else                          it runs
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emulator import family
+from emulator.faults.fault import FaultFailed
+
+if TYPE_CHECKING:
+    from emulator.faults.fault import Service
+    from emulator.lab import Lab
+    from emulator.process import Process
+
+_END_WITHIN_S = 30.0
+"""After SIGKILL. What the kernel still writes to a disk for a process it writes to the end."""
+_CHANGE_WITHIN_S = 10.0
+_LOOK_EVERY_S = 0.0005
+
+# What is stopped is in T. In D a thread waits for a disk, inside the kernel: it stops before it
+# leaves the kernel, so nothing of the program runs. (D may also wait for a child that is stopped.)
+_AT_REST = frozenset("TD")
+
+
+class Held:
+    """One node's service. Whoever calls a method has its lock (`Scene.holding`)."""
+
+    def __init__(self, lab: Lab, service: Service) -> None:
+        self.lock = threading.RLock()
+        self._lab = lab
+        self._service = service
+        self._down: set[Hashable] = set()
+        self._still: set[Hashable] = set()
+        self._ended_by_us: Process | None = None
+
+    @property
+    def node(self) -> str:
+        """The node's name."""
+        return self._service.node
+
+    @property
+    def ended_by_itself(self) -> int | None:
+        """The exit code of the process, when it has ended and no fault has ended it."""
+        process = self._service.process
+        if process is None or process is self._ended_by_us:
+            return None
+        return process.poll()
+
+    def runs_last(self, process: Process | None) -> bool:
+        """Whether this process is the one that was started last."""
+        return process is not None and process is self._service.process
+
+    def check_runs(self) -> None:
+        """Raise FaultFailed when there is no process and no fault is why."""
+        if self._down:
+            return
+        if self._service.process is None:
+            raise FaultFailed(f"Nothing has been started on {self.node} yet.")
+        code = self.ended_by_itself
+        if code is not None:
+            raise FaultFailed(
+                f"The process on {self.node} had ended by itself before, {how_ended(code)}. Its "
+                "log tells why."
+            )
+
+    def send_end(self, holder: Hashable, number: int = signal.SIGKILL) -> int:
+        """Hold it down: send the signal that ends it. Return the instant before it was sent."""
+        was_down = bool(self._down)
+        self._down.add(holder)
+        instant = time.monotonic_ns()
+        if not was_down:
+            self._ended_by_us = self._service.process
+            self._service.stop(number)
+        return instant
+
+    def has_ended(self, within_s: float) -> bool:
+        """Wait so long at most, and return whether all of it has ended."""
+        try:
+            self.await_end(within_s)
+        except TimeoutError:
+            return False
+        return True
+
+    def await_end(self, within_s: float = _END_WITHIN_S) -> int:
+        """Return the instant at which it had ended, with all it started. Raises TimeoutError."""
+        process = self._service.process
+        if process is None:
+            return time.monotonic_ns()
+        deadline = time.monotonic() + within_s
+        process.wait(within_s)
+        instant = process.ended_ns or time.monotonic_ns()
+        while family.left(self._proc, process.pid):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"What {process.name} started still runs after {within_s:g} s")
+            time.sleep(_LOOK_EVERY_S)
+            instant = time.monotonic_ns()
+        return instant
+
+    def end_what_is_left(self) -> None:
+        """Send SIGKILL to what did not heed another signal."""
+        process = self._service.process
+        if process is not None:
+            process.send_signal_to_family(signal.SIGKILL)
+
+    def up(self, holder: Hashable) -> Process | None:
+        """No longer hold it down; return the process, if this started it.
+
+        It starts none while another holds it down. One that another holds still is stopped as
+        soon as it is started.
+        """
+        self._down.discard(holder)
+        process = self._service.process
+        if self._down or process is None or process is not self._ended_by_us:
+            return None
+        self._service.start(self._lab)
+        if self._still:
+            self._signal(signal.SIGSTOP)
+            self.await_stopped()
+        return self._service.process
+
+    def still(self, holder: Hashable) -> None:
+        """Hold it still: `await_stopped` tells when it is."""
+        self._still.add(holder)
+        self._signal(signal.SIGSTOP)
+
+    def await_stopped(self) -> int:
+        """Return the instant from which nothing of it runs any more.
+
+        Raises FaultFailed when a thread goes on.
+        """
+        return self._await(lambda states: states <= _AT_REST, "did not stop after SIGSTOP")
+
+    def free(self, holder: Hashable) -> int | None:
+        """No longer hold it still; return the instant of SIGCONT, None if it was not sent.
+
+        It is not while another holds it still, nor where no process is.
+        """
+        had = holder in self._still
+        self._still.discard(holder)
+        return None if self._still or not had else self._signal(signal.SIGCONT)
+
+    def await_continued(self) -> None:
+        """Return when nothing of it is stopped. Raises FaultFailed when something stays so."""
+        self._await(lambda states: "T" not in states, "is still stopped after SIGCONT")
+
+    @property
+    def _proc(self) -> Path:
+        """The lab's /proc, as it is seen from here."""
+        return Path(f"/proc/{self._lab.supervisor_pid}/root/proc")
+
+    def _signal(self, number: int) -> int | None:
+        process = self._service.process
+        if process is None or process.poll() is not None:
+            return None
+        return process.send_signal_to_family(number)
+
+    def _await(self, is_so: Callable[[set[str]], bool], failure: str) -> int:
+        """Look until the states of its threads are so; return when they were seen to be."""
+        deadline = time.monotonic() + _CHANGE_WITHIN_S
+        while True:
+            process = self._service.process
+            if process is None or process.poll() is not None:
+                return time.monotonic_ns()
+            states = family.states(self._proc, process.pid)
+            looked_ns = time.monotonic_ns()
+            if is_so(states):
+                return looked_ns
+            if time.monotonic() > deadline:
+                raise FaultFailed(
+                    f"The process on {self.node} {failure}: after {_CHANGE_WITHIN_S:g} s its "
+                    f"threads are in the states {', '.join(sorted(states))} (proc(5))."
+                )
+            time.sleep(_LOOK_EVERY_S)
+
+
+def how_ended(code: int) -> str:
+    """Return an exit code in words: ``with exit code 1``, ``by SIGSEGV``."""
+    if code >= 0:
+        return f"with exit code {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by signal {-code}"

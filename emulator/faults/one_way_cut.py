@@ -1,0 +1,40 @@
+"""One-way cut: what is sent does not arrive, and what comes back would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from emulator.faults import settings as written
+from emulator.faults.fault import Cast
+from emulator.faults.link_fault import LinkFault, Settings
+from emulator.faults.naming import links
+from topologies.errors import UserError
+from topologies.resolve import Plan
+from topologies.wording import show
+
+if TYPE_CHECKING:
+    from emulator.impairments import Hold
+    from emulator.lab import Lab
+
+
+class OneWayCut(LinkFault):
+    """Nothing gets from the first end to the second; the other way all goes on."""
+
+    kind = "one-way-cut"
+
+    @classmethod
+    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+        """``one-way-cut: "A:B"``. Raises UserError."""
+        written.read(cls.kind, settings)
+        named = links(cls.kind, target, plan, cast)
+        if any(each.opposite in named.directions for each in named.directions):
+            raise UserError(
+                f"The fault {show(cls.kind)}: {show(target)} is both ways. Say from where to "
+                "where: `A:B`, or `NODE:SITE` for what a node sends, `SITE:NODE` for what it "
+                "gets; both ways are `blackhole` or `partition`."
+            )
+        return cls(named)
+
+    def hold(self, lab: Lab) -> Hold:
+        """Return the cut."""
+        return lab.cutting(self.directions, origin=self.kind)

@@ -1,0 +1,88 @@
+"""Faults that strike again and again, until they end: a crash loop, a flapping link."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import abstractmethod
+
+from emulator.faults.fault import Fault, Scene
+
+_LONGEST_BLOW_S = 60.0
+
+
+class Repeating(Fault):
+    """Strikes at its beginning and every ``period_ns`` from then on, and mends ``down_ns`` later.
+
+    Each blow is told as it happens: ``{"blow": 1, "state": "down"}``, then ``"up"``. A beat that
+    a slow blow has run over is left out, so that the others keep their times.
+    """
+
+    def __init__(self, period_ns: int, down_ns: int) -> None:
+        self.period_ns = period_ns
+        self.down_ns = down_ns
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_down = False
+        self._blows = 0
+
+    @abstractmethod
+    def strike(self, scene: Scene) -> int:
+        """Break it; return the instant of effect."""
+
+    @abstractmethod
+    def mend(self, scene: Scene) -> int:
+        """Undo one blow; return the instant at which that was in force."""
+
+    def begin(self, scene: Scene) -> int:
+        """Strike for the first time, and leave the rest to a thread."""
+        first = self._strike(scene)
+        self._thread = threading.Thread(
+            target=self._go_on, args=(scene, first), name=f"{self.kind} {self.subject}", daemon=True
+        )
+        self._thread.start()
+        return first
+
+    def end(self, scene: Scene) -> int:
+        """Stop striking, and mend what is broken."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(_LONGEST_BLOW_S)
+        return self._mend(scene) if self._is_down else time.monotonic_ns()
+
+    def _go_on(self, scene: Scene, first_ns: int) -> None:
+        try:
+            beat = 0
+            while True:
+                if self._waits_until(first_ns + beat * self.period_ns + self.down_ns, scene):
+                    return
+                self._mend(scene)
+                behind = (time.monotonic_ns() - first_ns) // self.period_ns
+                beat = max(beat, behind) + 1
+                if self._waits_until(first_ns + beat * self.period_ns, scene):
+                    return
+                self._strike(scene)
+        except BaseException as error:
+            scene.on_failure(self, error)
+
+    def _strike(self, scene: Scene) -> int:
+        self._blows += 1
+        self._is_down = True
+        instant = self.strike(scene)
+        scene.on_blow(self, instant, {"blow": self._blows, "state": "down"})
+        return instant
+
+    def _mend(self, scene: Scene) -> int:
+        instant = self.mend(scene)
+        self._is_down = False
+        scene.on_blow(self, instant, {"blow": self._blows, "state": "up"})
+        return instant
+
+    def _waits_until(self, due_ns: int, scene: Scene) -> bool:
+        """Wait; return whether it is over before that."""
+        while not (self._over.is_set() or scene.stopping.is_set()):
+            left_s = (due_ns - time.monotonic_ns()) / 1e9
+            if left_s <= 0:
+                return False
+            self._over.wait(min(left_s, 0.2))  # `stopping` is another's, and looked at besides
+        return True

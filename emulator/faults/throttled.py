@@ -1,0 +1,59 @@
+"""Throttled: links carry only so many bits a second."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from emulator.faults import settings as written
+from emulator.faults.fault import Cast
+from emulator.faults.link_fault import LinkFault, Settings, each_direction
+from emulator.faults.naming import Links, links
+from emulator.links import Direction
+from topologies.resolve import Plan
+from topologies.units import Rate, Size
+
+if TYPE_CHECKING:
+    from emulator.impairments import Hold
+    from emulator.lab import Lab
+
+
+class Throttled(LinkFault):
+    """Each direction that is named has ``rate``; ``queue`` is what may wait for it, in bytes."""
+
+    kind = "throttled"
+
+    def __init__(
+        self, links: Links, rate: Rate, queue: Size | None, changes: dict[Direction, Settings]
+    ) -> None:
+        super().__init__(links)
+        self.rate = rate
+        self.queue = queue
+        self._changes = changes
+
+    @classmethod
+    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+        """``throttled: T {rate: 1mbit, queue: 64KiB}``. Raises UserError."""
+        values = written.read(
+            cls.kind,
+            settings,
+            needed={"rate": Rate.parse},
+            optional={"queue": written.more_than_none(Size.parse)},
+        )
+        named = links(cls.kind, target, plan, cast)
+        changed = {name: str(value) for name, value in values.items()}
+        changes = each_direction(cls.kind, plan, named.directions, changed)
+        return cls(named, values["rate"], values.get("queue"), changes)
+
+    @property
+    def detail(self) -> str:
+        """To how much."""
+        waiting = f", {self.queue} may wait" if self.queue is not None else ""
+        return f"{self.rate} each way{waiting}" if self._both_ways else f"{self.rate}{waiting}"
+
+    @property
+    def _both_ways(self) -> bool:
+        return all(each.opposite in self.directions for each in self.directions)
+
+    def hold(self, lab: Lab) -> Hold:
+        """Return the rate that takes the place of the links' own."""
+        return lab.changed(self._changes, origin=self.kind)

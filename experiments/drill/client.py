@@ -1,0 +1,208 @@
+"""A client of a drill: reads, or writes, by its schedule, one request in flight.
+
+A request that is due while the one before it is on its way waits in line, and is sent as soon as
+that is done, with what is left of its deadline, which counts from the instant it was due. Where too
+little is left it is never sent, and has a row all the same. So a store that stands still for three
+seconds spoils every request that was due in these, and not one.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from emulator.lab import Lab
+from experiments.drill.api import StoreApi, api_of
+from experiments.drill.ledger import Ledger
+from experiments.drill.objects import Object
+from experiments.drill.prober import Prober, Unanswered
+from experiments.drill.rows import OnRow, Vantage, Way, never_answered, never_sent, sampled
+from experiments.drill.schedule import Schedule, Span
+from probes.plan import Request
+from probes.records import Outcome
+from systems.base import Cluster
+
+NOT_SENT = "not sent: an earlier request was still waiting"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the clients of a drill have in common."""
+
+    lab: Lab
+    cluster: Cluster
+    ledger: Ledger
+    seed: int
+    object_bytes: int
+    constant: Mapping[str, Any]
+    """Columns that are the same in every row: ``system``, ``version``, ``topology``, ``rtt_ms``."""
+    on_row: OnRow
+    """Called from the clients' threads."""
+    removes: float = 0.0
+    """The share of a writer's requests that remove an object of its own."""
+
+    @property
+    def api(self) -> StoreApi:
+        """What the cluster speaks. Raises UserError."""
+        return api_of(self.cluster.api)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """One request, before anything is known of it."""
+
+    seq: int
+    due_ns: int
+    phase: str
+    removes: bool
+
+
+class Client:
+    """Reads, or writes, from one vantage."""
+
+    def __init__(self, load: Load, vantage: Vantage, way: Way, schedule: Schedule) -> None:
+        self.name = f"{vantage.name} {way}"
+        self.vantage = vantage
+        self.way = way
+        self._load = load
+        self._api = load.api
+        self._ledger = load.ledger
+        self._schedule = schedule
+        self._chance = random.Random(f"{load.seed}/{self.name}")
+        self._next: Object | None = None
+        self._described = 0
+
+    def run(self, origin_ns: int, spans: Sequence[Span], stop: threading.Event) -> None:
+        """Send every request that is due in these phases, and return when the last is done, or
+        soon after ``stop`` is set.
+
+        ``origin_ns`` (CLOCK_MONOTONIC) is the instant 0 of ``spans``. Raises ProbeFailed when
+        oneshot cannot be kept alive, MachineError when the lab or the disk fails.
+        """
+        deadline_ns = self._schedule.deadline_ns
+        header = self._api.header(
+            self._load.cluster, self.vantage.ask, _ms(deadline_ns), self._load.object_bytes
+        )
+        with Prober(self._load.lab, self.vantage.at, header, stop) as prober:
+            for turn in self._turns(origin_ns, spans):
+                # What takes time is done before it is due: a process, the hash of a large object.
+                prober.make_ready()
+                if self.way == "write":
+                    self._describe_next()
+                if not wait_until(turn.due_ns, stop):
+                    return
+                left_ns = turn.due_ns + deadline_ns - time.monotonic_ns()
+                if left_ns < self._schedule.least_left_ns:
+                    self._leave_out(turn)
+                else:
+                    self._send(turn, prober, _ms(left_ns))
+
+    def _turns(self, origin_ns: int, spans: Sequence[Span]) -> Sequence[_Turn]:
+        removes = self._load.removes if self.way == "write" else 0.0
+        return [
+            _Turn(seq, origin_ns + offset_ns, phase, self._chance.random() < removes)
+            for seq, (offset_ns, phase) in enumerate(self._schedule.due(spans))
+        ]
+
+    def _describe_next(self) -> Object:
+        """Return the next object to put, the same until it is put."""
+        if self._next is None:
+            key = self._api.key(self._load.seed, self.name, self._described)
+            self._next = self._ledger.describe(key, self._load.object_bytes)
+            self._described += 1
+        return self._next
+
+    def _leave_out(self, turn: _Turn) -> None:
+        if self.way == "read":
+            endpoint = self._api.gets
+        else:
+            endpoint = self._api.removes if turn.removes else self._api.puts
+        self._note(turn, None, never_sent(turn.seq, endpoint, NOT_SENT))
+
+    def _send(self, turn: _Turn, prober: Prober, left_ms: int) -> None:
+        if self.way == "read":
+            self._read(turn, prober, left_ms)
+        elif not (turn.removes and self._remove(turn, prober, left_ms)):
+            self._write(turn, prober, left_ms)
+
+    def _read(self, turn: _Turn, prober: Prober, left_ms: int) -> None:
+        what = self._ledger.take_to_read(self._chance)
+        if what is None:
+            return  # no put was ever acknowledged, so there is nothing to ask for
+        try:
+            self._ask(turn, prober, what, self._api.get(turn.seq, what, "measure", left_ms))
+        finally:
+            self._ledger.done_reading(what.key)
+
+    def _write(self, turn: _Turn, prober: Prober, left_ms: int) -> None:
+        what, self._next = self._describe_next(), None
+        request = self._api.put(turn.seq, what, "measure", left_ms)
+        vantage = self.vantage
+        number = self._ledger.put(what, vantage=vantage.name, target=vantage.ask, owner=self.name)
+        self._ledger.complete(number, *self._ask(turn, prober, what, request))
+
+    def _remove(self, turn: _Turn, prober: Prober, left_ms: int) -> bool:
+        """Return whether there was anything to remove."""
+        vantage = self.vantage
+        chosen = self._ledger.remove_one(
+            self.name, self._chance, vantage=vantage.name, target=vantage.ask
+        )
+        if chosen is None:
+            return False
+        number, what = chosen
+        request = self._api.remove(turn.seq, what, "measure", left_ms)
+        self._ledger.complete(number, *self._ask(turn, prober, what, request))
+        return True
+
+    def _ask(
+        self, turn: _Turn, prober: Prober, what: Object, request: Request
+    ) -> tuple[Outcome, str | None]:
+        """Send it, note what came of it, and return what that means to the ledger."""
+        try:
+            sample = prober.ask(request)
+        except Unanswered as gone:
+            why = str(gone)
+            now_ns = time.monotonic_ns()
+            came = never_answered(turn.seq, request.endpoint, why, gone.handed_ns, now_ns)
+            self._note(turn, what.key, came)
+            return "unknown", why
+        self._note(turn, what.key, sampled(sample))
+        if request.endpoint == self._api.removes and self._api.is_not_found(sample):
+            # A store that does not find what it has acknowledged may have removed a part of it.
+            return "unknown", sample.error
+        return sample.outcome, sample.error
+
+    def _note(self, turn: _Turn, key: str | None, came: dict[str, Any]) -> None:
+        load, vantage = self._load, self.vantage
+        placement = self._api.placement(load.cluster, vantage.ask, key) if key else "unknown"
+        load.on_row(
+            vantage.row(
+                load.constant,
+                came,
+                phase=turn.phase,
+                way=self.way,
+                key=key,
+                placement=placement,
+                due_ns=turn.due_ns,
+            )
+        )
+
+
+def wait_until(instant_ns: int, stop: threading.Event) -> bool:
+    """Sleep until an instant of CLOCK_MONOTONIC, or until ``stop`` is set; return False then.
+
+    The kernel wakes a thread that waits so some 0.1 ms late on an idle machine, which is why
+    nothing here spins.
+    """
+    left_ns = instant_ns - time.monotonic_ns()
+    if left_ns > 0:
+        return not stop.wait(left_ns / 1e9)
+    return not stop.is_set()
+
+
+def _ms(ns: int) -> int:
+    return max(1, ns // 1_000_000)

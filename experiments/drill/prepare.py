@@ -1,0 +1,203 @@
+"""Everything that can be wrong with a drill, looked at before anything starts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulator.binaries import binary
+from emulator.capture import Capture
+from emulator.faults.cast import draw
+from emulator.faults.timeline import Step
+from emulator.lab import BackendName, Lab
+from experiments.bundle import default_directory
+from experiments.drill.files import load
+from experiments.drill.model import Drill
+from experiments.drill.on_topology import Cast, Place, fault_of, place
+from experiments.drill.scale import scaled
+from experiments.drill.timing import Stated, stated
+from experiments.runner import CaptureWanted
+from systems import registry
+from systems.base import Api, Binary, System
+from systems.options import Options
+from topologies.errors import UserError
+from topologies.load import load as load_topology
+from topologies.model import Topology
+from topologies.resolve import Plan, resolve
+from topologies.wording import did_you_mean, listing, show
+
+
+@dataclass(frozen=True)
+class PreparedDrill:
+    """One run of a drill on one system, with everything that could be wrong about it looked at."""
+
+    drill: Drill
+    """Scaled, as it is going to run."""
+    scale: float
+    topology: Topology
+    plan: Plan
+    system: System[Any]
+    options: Options
+    binary: Binary
+    api: Api
+    cast: Cast
+    places: tuple[Place, ...]
+    steps: tuple[Step, ...]
+    volumes: Mapping[str, int]
+    """Nodes whose directory is a file system of so many bytes."""
+    seed: int
+    backend: BackendName | None
+    directory: Path
+    capture: CaptureWanted | None
+    stated: Stated
+
+
+def prepare(
+    drill: Drill | str,
+    *,
+    system: str,
+    topology: str | None = None,
+    scale: float = 1.0,
+    seed: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    storage: str | None = None,
+    backend: BackendName | None = None,
+    capture: CaptureWanted | None = None,
+    directory: Path | None = None,
+) -> PreparedDrill:
+    """Check everything that the user could have got wrong, and that the machine must have.
+
+    ``drill`` is one, or the name of a shipped one or the path of its file. ``options`` are the
+    system's; they take precedence over the drill's. Raises UserError or MachineError; nothing has
+    been started or written then.
+    """
+    read = load(drill, topology=topology) if isinstance(drill, str) else drill
+    changes: dict[str, Any] = {"topology": topology, "storage": storage, "seed": seed}
+    read = read.model_copy(update={key: each for key, each in changes.items() if each is not None})
+    wanted = scaled(read, scale)
+    subject = _system(wanted, system)
+    chosen = subject.parse_options({**wanted.options.get(system, {}), **(options or {})})
+    wanted = wanted.model_copy(
+        update={"options": {system: {**wanted.options.get(system, {}), **(options or {})}}}
+    )
+    api = subject.api(chosen)
+    if api not in ("s3", "bob"):
+        raise UserError(
+            f"System {system} has an API of its own here, and a drill reads and writes objects. "
+            "Choose a system that speaks S3 or Bob's API."
+        )
+    if wanted.object_size.bytes == 0:
+        raise UserError("object_size 0: of an empty object nobody can tell whether it is there.")
+    made = load_topology(wanted.topology)
+    plan = resolve(made)
+    subject.check_topology(plan, chosen)
+    drawn = secrets.randbits(32) if wanted.seed is None else wanted.seed
+    cast = draw(wanted.cast, plan, subject.roles(plan, chosen), drawn)
+    timed = _steps(wanted, plan, cast)
+    prepared = PreparedDrill(
+        drill=wanted,
+        scale=scale,
+        topology=made,
+        plan=plan,
+        system=subject,
+        options=chosen,
+        binary=subject.binary_for(chosen),
+        api=api,
+        cast=cast,
+        places=_places(wanted, plan, cast),
+        steps=timed,
+        volumes=_volumes(timed),
+        seed=drawn,
+        backend=backend,
+        directory=directory or default_directory(f"{wanted.name}-{system}"),
+        capture=capture,
+        stated=stated(wanted),
+    )
+    _check_machine(prepared)
+    return prepared
+
+
+def lab_of(prepared: PreparedDrill, capture: Capture | None = None) -> Lab:
+    """Return the drill's lab, which is not up yet: every link can be changed."""
+    return Lab(
+        prepared.plan,
+        backend=prepared.backend,
+        seed=prepared.seed,
+        storage=prepared.drill.storage,
+        splice="all",
+        capture=capture,
+        volumes=prepared.volumes,
+    )
+
+
+def _system(drill: Drill, name: str) -> System[Any]:
+    system = registry.get(name)
+    if name not in drill.systems:
+        raise UserError(
+            f"Drill {drill.name} is not meant for system {name}{did_you_mean(name, drill.systems)}:"
+            f" its `systems` are {listing(drill.systems)}. Add it there, with the options it needs."
+        )
+    return system
+
+
+def _places(drill: Drill, plan: Plan, cast: Cast) -> tuple[Place, ...]:
+    found = []
+    for name, vantage in drill.vantages.items():
+        try:
+            found.append(place(name, vantage.at, vantage.ask, plan, cast))
+        except UserError as error:
+            raise UserError(f"vantage {show(name)}: {error}") from None
+    return tuple(found)
+
+
+def _steps(drill: Drill, plan: Plan, cast: Cast) -> tuple[Step, ...]:
+    """Return the faults with their times after the beginning of `during`. Raises UserError."""
+    timed = []
+    for number, spec in enumerate(drill.faults, start=1):
+        try:
+            fault = fault_of(spec, plan, cast)
+        except UserError as error:
+            raise UserError(f"drill {drill.name}, fault {number}: {error}") from None
+        until_ns = None
+        if fault.is_undone:
+            until_ns = drill.phases.during.ns if spec.lasts is None else spec.at.ns + spec.lasts.ns
+        timed.append(Step(number, fault, spec.at.ns, until_ns))
+    return tuple(timed)
+
+
+def _volumes(timed: Sequence[Step]) -> dict[str, int]:
+    """Return the size of the file system that each node with one gets. Raises UserError."""
+    sizes: dict[str, int] = {}
+    for step in timed:
+        for node, size in step.fault.volumes.items():
+            if sizes.setdefault(node, size) != size:
+                raise UserError(
+                    f"Two faults want the disk of {node} to be of {sizes[node]} and of {size} "
+                    "bytes; it has one size. Give both the same."
+                )
+    return sizes
+
+
+def _check_machine(prepared: PreparedDrill) -> None:
+    """Raise MachineError for what the machine lacks, UserError for a bundle that cannot be."""
+    prepared.system.check_machine(prepared.plan, prepared.drill.storage)
+    binary("oneshot")
+    lab = lab_of(prepared)
+    for step in prepared.steps:
+        step.fault.check(lab)
+    wanted = prepared.capture
+    if wanted is not None:
+        Capture(Path(), wanted.limit_bytes, wanted.snap_bytes)  # its figures, now and not later
+        if not prepared.plan.wan_links:
+            raise UserError(
+                f"{prepared.plan.name} has no WAN link, so --capture has nothing to record."
+            )
+    directory = prepared.directory
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise UserError(
+            f"The output directory {directory} is not empty, and a bundle never overwrites "
+            "another. Name a new one with --out."
+        )

@@ -1,0 +1,52 @@
+"""When the requests of a client are due, and to which phase of the drill each belongs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """A phase of a drill, on a clock that is 0 where ``before`` begins (a warm-up is negative)."""
+
+    name: str
+    begin_ns: int
+    until_ns: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One request every so often, from an offset of the client's own on.
+
+    Each must be answered ``deadline_ns`` after it was due.
+    """
+
+    every_ns: int
+    offset_ns: int
+    deadline_ns: int
+
+    @classmethod
+    def of(cls, every_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
+        """Return a client's schedule, its offset drawn, so that clients do not beat together."""
+        offset_ns = random.Random(f"{seed}/{client}/offset").randrange(every_ns)
+        return cls(every_ns, offset_ns, deadline_ns)
+
+    @property
+    def least_left_ns(self) -> int:
+        """The time that a request must have left to be worth sending.
+
+        A client that lags by almost a whole deadline, as after an outage, would otherwise send
+        each request with so little time left that it cannot be answered even by a store that is
+        well again, and lag so for ever.
+        """
+        return min(self.deadline_ns // 2, max(self.deadline_ns // 10, 2 * self.every_ns))
+
+    def due(self, spans: Sequence[Span]) -> Iterator[tuple[int, str]]:
+        """Yield the instant at which each request of these phases is due, and the phase's name."""
+        for span in spans:
+            first = -(-(span.begin_ns - self.offset_ns) // self.every_ns)
+            first_ns = self.offset_ns + first * self.every_ns
+            for due_ns in range(first_ns, span.until_ns, self.every_ns):
+                yield due_ns, span.name

@@ -1,0 +1,113 @@
+"""A program that writes down when it ran, so that what happened to it can be measured."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emulator.faults.fault import Fault, Scene
+from emulator.faults.timeline import Mark, Step, Timeline
+from emulator.lab import Lab
+from systems.nodes import NodeProcess
+
+EVERY_S = 0.005
+BEAT = f"""
+import os, sys, time
+beats = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+while True:
+    os.write(beats, b"%d %d\\n" % (os.getpid(), time.monotonic_ns()))
+    time.sleep({EVERY_S})
+"""
+
+
+class Heart(NodeProcess):
+    """A service whose every beat is in a file of its node."""
+
+    def __init__(self, lab: Lab, node: str, argv: Sequence[str] | None = None) -> None:
+        self.home = lab.node(node).host_directory
+        argv = argv or [sys.executable, "-S", "-E", "-c", BEAT, "beats"]
+        super().__init__("Heart", node, list(argv), {}, self.home / "log")
+
+    def beats_ns(self, name: str = "beats") -> np.ndarray:
+        """Return the instants of all beats so far."""
+        return self._rows(name)[:, 1]
+
+    def pids(self, name: str = "beats") -> list[int]:
+        """Return the processes that have beaten, in order."""
+        return list(dict.fromkeys(self._rows(name)[:, 0].tolist()))
+
+    def gaps(self, at_least_s: float = 0.15, name: str = "beats") -> list[tuple[int, int]]:
+        """Return between which beats it was silent for so long."""
+        beats = self.beats_ns(name)
+        silent = np.flatnonzero(np.diff(beats) > at_least_s * 1e9)
+        return [(int(beats[place]), int(beats[place + 1])) for place in silent]
+
+    def await_beat(self, name: str = "beats", after_ns: int = 0) -> None:
+        """Wait until it has beaten after an instant."""
+        deadline = time.monotonic() + 10
+        while not (self._rows(name)[-1:, 1] > after_ns).any():
+            assert time.monotonic() < deadline, f"{self.node} does not beat: {self.log.read_text()}"
+            time.sleep(0.005)
+
+    def _rows(self, name: str) -> np.ndarray:
+        path = self.home / name
+        text = path.read_text() if path.exists() else ""
+        lines = text[: text.rfind("\n") + 1].split()
+        return np.array(lines, dtype=np.int64).reshape(-1, 2)
+
+
+class Played:
+    """A timeline that runs in a thread, and what it has told."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        faults: Sequence[tuple[Fault, float, float | None]],
+        note: Callable[[Mark], None] = lambda _: None,
+    ) -> None:
+        steps = [
+            Step(number, fault, round(at * 1e9), None if until is None else round(until * 1e9))
+            for number, (fault, at, until) in enumerate(faults, start=1)
+        ]
+        self.marks: list[Mark] = []
+        self.error: BaseException | None = None
+        self._note = note
+        self.timeline = Timeline(scene, steps, self._told)
+        self.origin_ns = time.monotonic_ns() + 20_000_000
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def join(self) -> Played:
+        """Wait for its end, and raise what it raised."""
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        if self.error is not None:
+            raise self.error
+        return self
+
+    def told(self, kind: str, step: int | None = None) -> list[int]:
+        """Return the instants of the marks of one kind, of one step or all."""
+        return sorted(
+            mark.t_ns for mark in self.marks if mark.kind == kind and step in (None, mark.step.id)
+        )
+
+    def _told(self, mark: Mark) -> None:
+        self.marks.append(mark)
+        self._note(mark)
+
+    def _run(self) -> None:
+        try:
+            self.timeline.run(self.origin_ns)
+        except BaseException as error:
+            self.error = error
+
+
+def play(scene: Scene, *faults: Any) -> Played:
+    """Run a timeline of ``(fault, at_s, until_s)`` to its end."""
+    return Played(scene, faults).join()

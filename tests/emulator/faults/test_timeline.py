@@ -1,0 +1,317 @@
+"""A timeline begins and ends each fault at its time, and undoes all of them when one fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from emulator.faults.fault import Fault, FaultFailed, Scene
+from emulator.faults.repeating import Repeating
+from emulator.faults.timeline import Step, Timeline
+from emulator.links import wan
+from tests.emulator.faults.heartbeats import Played, play
+from topologies.errors import MachineError, UserError
+
+SOON_MS = 20.0  # two cores, on which others work as well
+
+
+class Told(Fault):
+    """A fault that only writes down what is asked of it."""
+
+    kind = "told"
+
+    def __init__(
+        self,
+        name: str,
+        log: list[str],
+        *,
+        nodes: tuple[str, ...] = (),
+        directions: tuple[Any, ...] = (),
+        takes_s: float = 0.0,
+        begin_fails: BaseException | None = None,
+        end_fails: BaseException | None = None,
+        lasts: bool = True,
+    ) -> None:
+        self._name, self._log, self._nodes, self._directions = name, log, nodes, directions
+        self._takes_s, self._lasts = takes_s, lasts
+        self._begin_fails, self._end_fails = begin_fails, end_fails
+
+    @classmethod
+    def parse(cls, *_: object) -> Told:
+        raise NotImplementedError
+
+    subject = property(lambda self: self._name)
+    nodes = property(lambda self: self._nodes)
+    directions = property(lambda self: self._directions)
+    is_undone = property(lambda self: self._lasts)
+
+    def begin(self, scene: Scene) -> int:
+        self._log.append(f"+{self._name}")
+        time.sleep(self._takes_s)
+        if self._begin_fails:
+            raise self._begin_fails
+        return time.monotonic_ns()
+
+    def end(self, scene: Scene) -> int:
+        self._log.append(f"-{self._name}")
+        if self._end_fails:
+            raise self._end_fails
+        return time.monotonic_ns()
+
+
+@pytest.fixture
+def log():
+    return []
+
+
+@pytest.fixture
+def scene():
+    return Scene(SimpleNamespace(fate=""), {})  # type: ignore[arg-type]
+
+
+def late_ms(played):
+    return [mark.detail["late_ms"] for mark in played.marks]
+
+
+def test_faults_overlap_and_each_begins_and_ends_at_its_time(scene, log):
+    a, b, c = (Told(name, log) for name in "abc")
+    played = play(scene, (a, 0.1, 0.4), (b, 0.2, 0.6), (c, 0.0, 0.5))
+    assert log == ["+c", "+a", "+b", "-a", "-c", "-b"]
+    assert all(0 <= each < SOON_MS for each in late_ms(played))
+    kinds = [(mark.kind, mark.detail["id"], mark.detail["subject"]) for mark in played.marks]
+    assert kinds[0] == ("inject", 3, "c") and kinds[-1] == ("heal", 2, "b")
+    assert played.marks[0].step.title == "3 told c"
+
+
+def test_a_mark_says_all_of_a_fault_in_plain_values(scene, log):
+    fault = Told("x", log, nodes=("n1",), directions=(wan("dc1", "dc2"),))
+    mark = play(scene, (fault, 0, 0.01)).marks[0]
+    assert mark.detail == {
+        "id": 1,
+        "kind": "told",
+        "subject": "x",
+        "detail": "",
+        "nodes": ["n1"],
+        "directions": ["dc1->dc2"],
+        "late_ms": mark.detail["late_ms"],
+    }
+
+
+def test_at_one_instant_ends_come_first_and_then_the_order_of_the_file(scene, log):
+    on = {"nodes": ("n1",)}
+    faults = [Told(name, log, **on) for name in "abcd"]
+    play(
+        scene, *[(fault, at, at + 0.1) for fault, at in zip(faults, (0.1, 0.1, 0, 0), strict=True)]
+    )
+    assert log == ["+c", "+d", "-c", "-d", "+a", "+b", "-a", "-b"]
+
+
+def test_a_slow_fault_makes_only_those_on_the_same_node_late(scene, log):
+    slow = Told("slow", log, nodes=("n1", "n2"), takes_s=0.3)
+    same = Told("same", log, nodes=("n2",))
+    other = Told("other", log, nodes=("n3",))
+    played = play(scene, (slow, 0, 0.5), (same, 0.1, 0.6), (other, 0.1, 0.2))
+    late = {(mark.kind, mark.step.fault): mark.detail["late_ms"] for mark in played.marks}
+    assert late["inject", slow] >= 300
+    assert 200 <= late["inject", same] < 200 + SOON_MS
+    assert late["inject", other] < SOON_MS and late["heal", other] < SOON_MS
+
+
+def test_faults_on_one_link_wait_for_each_other_too(scene, log):
+    link = (wan("dc1", "dc2"),)
+    slow = Told("slow", log, directions=link, takes_s=0.2)
+    play(scene, (slow, 0, 0.3), (Told("same", log, directions=link), 0.1, 0.25))
+    assert log == ["+slow", "+same", "-same", "-slow"]
+
+
+def test_what_is_over_by_itself_is_told_to_have_ended_at_once(scene, log):
+    played = play(scene, (Told("x", log, lasts=False), 0.05, None))
+    assert [mark.kind for mark in played.marks] == ["inject", "heal"]
+    assert [mark.detail["late_ms"] is None for mark in played.marks] == [False, True]
+
+
+def test_an_end_at_the_beginning_comes_after_it(scene, log):
+    play(scene, (Told("x", log), 0.05, 0.05))
+    assert log == ["+x", "-x"]
+
+
+def test_what_has_no_end_is_in_force_after_the_run_until_it_is_cut_short(scene, log):
+    played = play(scene, (Told("a", log), 0, None), (Told("b", log), 0, 0.05))
+    assert [step.title for step in played.timeline.in_force] == ["1 told a"]
+    played.timeline.cut_short()
+    assert log[-1] == "-a" and played.timeline.in_force == ()
+    played.timeline.cut_short()
+    assert log.count("-a") == 1
+
+
+# -- failures -------------------------------------------------------------------------------
+
+
+def test_a_fault_that_cannot_be_applied_is_undone_with_all_others_the_last_first(scene, log):
+    bad = Told("bad", log, nodes=("n4",), begin_fails=OSError(5, "Input/output error"))
+    faults = [
+        (Told("a", log), 0, 9),
+        (Told("b", log), 0.05, 9),
+        (bad, 0.1, 9),
+        (Told("d", log), 1, 9),
+    ]
+    with pytest.raises(FaultFailed) as failed:
+        play(scene, *faults)
+    assert log == ["+a", "+b", "+bad", "-bad", "-b", "-a"]
+    assert str(failed.value) == (
+        "The fault `3 told bad` could not be applied on n4, so the drill ends here and all other "
+        "faults are undone. [Errno 5] Input/output error"
+    )
+
+
+def test_a_fault_that_cannot_be_undone_leaves_no_other_in_force(scene, log):
+    stuck = Told("stuck", log, directions=(wan("dc1", "dc2"),), end_fails=UserError("It sticks."))
+    with pytest.raises(
+        FaultFailed, match=r"`2 told stuck` could not be undone on dc1->dc2.* It st"
+    ):
+        play(scene, (Told("a", log), 0, 9), (stuck, 0, 0.1))
+    assert log == ["+a", "+stuck", "-stuck", "-a"]
+
+
+def test_further_failures_while_undoing_are_told_with_the_first(scene, log):
+    stuck = Told("stuck", log, end_fails=UserError("It sticks."))
+    bad = Told("bad", log, begin_fails=UserError("It is bad."))
+    with pytest.raises(FaultFailed, match="It is bad") as failed:
+        play(scene, (Told("a", log), 0, 9), (stuck, 0, 9), (bad, 0.1, 9))
+    assert log[-1] == "-a"
+    assert "It sticks." in "".join(failed.value.__notes__)
+
+
+def test_a_note_that_fails_ends_the_timeline_and_is_what_is_raised(scene, log):
+    def note(mark):
+        if mark.step.fault.subject == "b":
+            raise OSError(28, "No space left on device")
+
+    played = Played(scene, [(Told("a", log), 0, 9), (Told("b", log), 0.1, 9)], note)
+    with pytest.raises(OSError, match="No space left"):
+        played.join()
+    assert log == ["+a", "+b", "-b", "-a"]
+
+
+def test_a_fault_of_which_the_lab_died_is_the_labs_failure(log):
+    scene = Scene(SimpleNamespace(fate="Its emulation broke."), {})  # type: ignore[arg-type]
+    with pytest.raises(MachineError, match="The lab has ended. Its emulation broke."):
+        play(scene, (Told("x", log, begin_fails=BrokenPipeError()), 0, 1))
+
+
+def test_a_node_without_a_service_is_said_to_have_none(scene):
+    with pytest.raises(UserError, match="No service runs on n9"), scene.holding(["n9"]):
+        pass
+
+
+# -- cut short ------------------------------------------------------------------------------
+
+
+def test_cut_short_undoes_the_last_first_and_begins_nothing_more(scene, log):
+    faults = [(Told("a", log), 0, 60), (Told("b", log), 0.05, 60), (Told("c", log), 5, 60)]
+    played = Played(scene, faults)
+    time.sleep(0.2)
+    played.timeline.cut_short()
+    assert log == ["+a", "+b", "-b", "-a"], "when it returns, all is undone"
+    played.join()
+    assert [mark.detail["late_ms"] for mark in played.marks[2:]] == [None, None]
+
+
+def test_cut_short_before_it_runs_means_that_nothing_begins(scene, log):
+    timeline = Timeline(scene, [Step(1, Told("a", log), 0, 10**9)], lambda _: None)
+    timeline.cut_short()
+    timeline.run(time.monotonic_ns())
+    assert log == []
+
+
+def test_it_can_be_cut_short_by_whoever_is_told_of_a_fault(scene, log):
+    def note(mark):
+        if mark.kind == "inject":
+            played.timeline.cut_short()
+
+    played = Played(scene, [(Told("a", log), 0.1, 60)], note)
+    played.join()
+    assert log == ["+a", "-a"]
+
+
+def test_a_fault_that_is_beginning_is_undone_when_it_has_begun(scene, log):
+    played = Played(scene, [(Told("slow", log, takes_s=0.4), 0, 60)])
+    time.sleep(0.2)
+    played.timeline.cut_short()
+    assert log == ["+slow", "-slow"]
+    played.join()
+
+
+# -- faults that strike more than once ------------------------------------------------------
+
+
+class Beats(Repeating):
+    kind = "beats"
+    subject = "x"
+    parse = Told.parse
+
+    def __init__(self, period_s=0.1, down_s=0.03, *, fails_at=None, takes_s=0.0):
+        super().__init__(round(period_s * 1e9), round(down_s * 1e9))
+        self.strikes, self.fails_at, self.takes_s = 0, fails_at, takes_s
+        self.is_broken = False
+
+    def strike(self, scene):
+        self.strikes += 1
+        if self.strikes == self.fails_at:
+            raise UserError("It strikes no more.")
+        time.sleep(self.takes_s if self.strikes == 2 else 0)
+        self.is_broken = True
+        return time.monotonic_ns()
+
+    def mend(self, scene):
+        self.is_broken = False
+        return time.monotonic_ns()
+
+
+def beats(played):
+    return [
+        (mark.detail["state"], round((mark.t_ns - played.origin_ns) / 1e9, 2))
+        for mark in played.marks
+        if mark.kind == "blow"
+    ]
+
+
+def test_blows_come_at_their_beat_and_the_last_is_mended(scene):
+    fault = Beats()
+    played = play(scene, (fault, 0.0, 0.32))
+    told = beats(played)
+    assert [state for state, _ in told] == ["down", "up"] * 4
+    assert [at for _, at in told] == pytest.approx(
+        [0, 0.03, 0.1, 0.13, 0.2, 0.23, 0.3, 0.32], abs=0.02
+    )
+    assert not fault.is_broken
+
+
+def test_a_blow_that_takes_long_leaves_beats_out_and_the_others_keep_their_times(scene):
+    played = play(scene, (Beats(takes_s=0.25), 0.0, 0.58))
+    downs = [at for state, at in beats(played) if state == "down"]
+    assert downs == pytest.approx([0.0, 0.35, 0.4, 0.5], abs=0.02)
+
+
+def test_a_blow_that_fails_between_fails_the_drill(scene, log):
+    with pytest.raises(FaultFailed, match=r"`1 beats x` could not go on.* It strikes no more"):
+        play(scene, (Beats(fails_at=3), 0.0, 60.0), (Told("a", log), 0.0, 60.0))
+    assert log == ["+a", "-a"]
+
+
+def test_it_can_be_cut_short_by_whoever_is_told_of_a_blow(scene):
+    def note(mark):
+        if mark.kind == "blow" and mark.detail["blow"] == 2:
+            played.timeline.cut_short()
+
+    fault = Beats()
+    played = Played(scene, [(fault, 0.0, 60.0)], note)
+    began = time.monotonic()
+    played.join()
+    assert time.monotonic() - began < 2
+    assert not fault.is_broken
+    assert threading.active_count() < 20

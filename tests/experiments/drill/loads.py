@@ -1,0 +1,140 @@
+"""Clusters to put load on, and loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from emulator.binaries import binary
+from emulator.lab import Lab
+from experiments.drill.client import Client, Load
+from experiments.drill.clients import Clients
+from experiments.drill.ledger import Ledger
+from experiments.drill.rows import Row, Vantage, Way
+from experiments.drill.schedule import Schedule, Span
+from probes.process import Process, spawn_here
+from systems import registry
+from systems.base import Cluster, S3Target
+from topologies.load import load as load_topology
+from topologies.resolve import resolve
+
+MS = 1_000_000
+SEED = 7
+OBJECT_BYTES = 1024
+
+
+@contextmanager
+def quorum(logs: Path, **options: str) -> Iterator[Cluster]:
+    """Three nodes in one site that keep every object three times."""
+    system = registry.get("quorum")
+    with Lab(resolve(load_topology("one-site"))) as lab:
+        chosen = system.parse_options(options)
+        yield system.start(lab, chosen, logs, 30, lambda _: None)
+
+
+class LoopbackStore:
+    """A null server on this machine, dressed as a lab and its cluster; no namespaces."""
+
+    api = "s3"
+
+    def __init__(self, *arguments: str) -> None:
+        self.server = subprocess.Popen(
+            [binary("null-server"), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self.server.stdout is not None
+        self._port = int(json.loads(self.server.stdout.readline())["listening"].split(":")[1])
+        self.oneshots: list[Process] = []
+
+    def spawn(self, _: str, argv: list[str], *, stdin: int, stdout: int, stderr: int) -> Process:
+        self.oneshots.append(spawn_here(argv, stdin, stdout, stderr))
+        return self.oneshots[-1]
+
+    def s3(self, _: str) -> S3Target:
+        return S3Target("127.0.0.1", self._port, "garage", "ACCESS", "SECRET")
+
+    def create_bucket(self, _: str) -> None:
+        pass
+
+    def __enter__(self) -> LoopbackStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.kill()
+        self.server.communicate()
+
+
+def load_on(
+    where: Cluster | LoopbackStore, directory: Path, rows: list[Row], **changes: Any
+) -> Load:
+    """A load with a ledger of its own."""
+    cluster = cast(Cluster, where)
+    lab = cast(Lab, where) if isinstance(where, LoopbackStore) else cluster.lab
+    return Load(
+        lab=lab,
+        cluster=cluster,
+        ledger=Ledger(directory / "ledger.jsonl", SEED),
+        seed=SEED,
+        object_bytes=OBJECT_BYTES,
+        constant={"system": "quorum"},
+        on_row=rows.append,
+        **changes,
+    )
+
+
+def client(
+    load: Load,
+    way: Way,
+    node: str = "n1",
+    *,
+    every_ms: int,
+    deadline_ms: int = 5000,
+    offset_ms: int = 0,
+    name: str = "here",
+) -> Client:
+    """A client on a node that asks this node."""
+    schedule = Schedule(every_ms * MS, offset_ms * MS, deadline_ms * MS)
+    return Client(load, Vantage(name, node, node), way, schedule)
+
+
+@contextmanager
+def running(
+    clients: Sequence[Client], seconds: float, stop: threading.Event | None = None
+) -> Iterator[Callable[[float], None]]:
+    """Run clients for so long beside the block; all are done after it.
+
+    The block gets what waits until so many seconds after the first request may be due.
+    """
+    stop = stop or threading.Event()
+    origin_ns = time.monotonic_ns() + 300 * MS
+    together = Clients(clients)
+    together.start(origin_ns, [Span("during", 0, round(seconds * 1e9))], stop)
+
+    def until(offset_s: float) -> None:
+        time.sleep(max(0.0, offset_s + (origin_ns - time.monotonic_ns()) / 1e9))
+
+    try:
+        yield until
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        assert together.join(20)
+        together.check()
+
+
+def from_due_ms(row: Row) -> float:
+    """How long after it was due a request was done."""
+    return float(row["start_ns"] + row["elapsed_ns"] - row["due_ns"]) / MS
+
+
+def lifeline() -> int:
+    """A descriptor that a null server in a lab has as its stdin: it ends with it."""
+    ours, _ = os.pipe()
+    return ours

@@ -1,0 +1,261 @@
+"""What a client makes of a store that stands still, dies, lies, or takes too long."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments.drill.client import NOT_SENT
+from experiments.drill.fill import fill
+from experiments.drill.ledger import LedgerReader
+from experiments.drill.rows import Row, Vantage
+from experiments.drill.schedule import Schedule, Span
+from systems.base import Cluster
+from tests.experiments.drill.loads import (
+    MS,
+    LoopbackStore,
+    client,
+    from_due_ms,
+    load_on,
+    quorum,
+    running,
+)
+
+SECOND = 1000 * MS
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with quorum(tmp_path_factory.mktemp("logs")) as made:
+        yield made
+
+
+def test_a_request_is_due_so_often_and_belongs_to_the_phase_of_that_instant() -> None:
+    spans = [Span("warmup", -10, 0), Span("before", 0, 20), Span("during", 20, 27)]
+    due = list(Schedule(every_ns=5, offset_ns=3, deadline_ns=100).due(spans))
+    assert due == [
+        *((at, "warmup") for at in (-7, -2)),
+        *((at, "before") for at in (3, 8, 13, 18)),
+        (23, "during"),
+    ]
+
+
+def test_clients_do_not_beat_together_and_are_the_same_every_time() -> None:
+    def offset(client: str, seed: int = 7) -> int:
+        return Schedule.of(SECOND, SECOND, seed=seed, client=client).offset_ns
+
+    names = ["a read", "a write", "b read", "b write"]
+    assert len({offset(name) for name in names}) == 4
+    assert [offset(name) for name in names] == [offset(name) for name in names]
+    assert offset("a read") != offset("a read", seed=8)
+    assert all(0 <= offset(name) < SECOND for name in names)
+
+
+def test_a_stall_spoils_every_request_that_was_due_in_it(cluster: Cluster, tmp_path: Path) -> None:
+    every_ms, stall_s = 50, 1.0
+    rows: list[Row] = []
+    load = load_on(cluster, tmp_path, rows)
+    vantage = Vantage("here", "n2", "n2")
+    fill(load, vantage, 20, 5000, stop=threading.Event(), on_progress=lambda *_: None)
+    rows.clear()
+    clients = [client(load, way, "n2", every_ms=every_ms) for way in ("read", "write")]
+    store = cluster.processes["n2"]
+    with running(clients, 2.5) as until:
+        until(0.7)
+        stopped_ns = store.send_signal(signal.SIGSTOP)
+        time.sleep(stall_s)
+        resumed_ns = store.send_signal(signal.SIGCONT)
+    stall_ms = (resumed_ns - stopped_ns) / MS
+
+    assert {row["outcome"] for row in rows} == {"ok"}
+    for operation in ("read", "write"):
+        mine = sorted((row for row in rows if row["operation"] == operation), key=by_due)
+        assert len(mine) == 50
+        normal_ms = statistics.median(from_due_ms(row) for row in mine)
+        spoilt = [row for row in mine if stopped_ns < row["due_ns"] < resumed_ns - 100 * MS]
+        # Each waits from the instant it was due to the end of the stall: a ramp down.
+        for row in spoilt:
+            rest_ms = (resumed_ns - row["due_ns"]) / MS
+            assert rest_ms <= from_due_ms(row) <= rest_ms + normal_ms + 100
+        assert len(spoilt) == pytest.approx((stall_ms - 100) / every_ms, abs=1.1)
+        # From its own start only one of them was slow.
+        slow = [row for row in mine if row["elapsed_ns"] > 500 * MS]
+        assert len(slow) == 1
+
+
+def by_due(row: Row) -> int:
+    return int(row["due_ns"])
+
+
+def test_requests_leave_when_they_are_due(cluster: Cluster, tmp_path: Path) -> None:
+    rows: list[Row] = []
+    with running([client(load_on(cluster, tmp_path, rows), "write", every_ms=20)], 1.0):
+        pass
+    late_ms = [(row["start_ns"] - row["due_ns"]) / MS for row in rows]
+    assert len(late_ms) == 50
+    assert min(late_ms) >= 0
+    assert statistics.median(late_ms) < 3  # 0.4 on an idle machine
+
+
+def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(tmp_path: Path) -> None:
+    every_ms, deadline_ms = 20, 400
+    rows: list[Row] = []
+    with LoopbackStore("--memory") as store:
+        load = load_on(store, tmp_path, rows)
+        with running(
+            [client(load, "write", every_ms=every_ms, deadline_ms=deadline_ms)], 2.5
+        ) as until:
+            until(0.5)
+            store.server.send_signal(signal.SIGSTOP)
+            until(1.7)
+            store.server.send_signal(signal.SIGCONT)
+            resumed_ns = time.monotonic_ns()
+    rows.sort(key=by_due)
+    assert [row["seq"] for row in rows] == list(range(125)), "each request that was due has a row"
+    unsent = [row for row in rows if row["start_ns"] is None]
+    assert {(row["outcome"], row["error"], row["total_ns"]) for row in unsent} == {
+        ("fail", NOT_SENT, None)
+    }
+    assert len(unsent) > 20
+    timed_out = [row for row in rows if row["outcome"] == "unknown"]
+    assert timed_out
+    for row in timed_out:
+        assert deadline_ms - 2 <= from_due_ms(row) < deadline_ms + 100, "it counts from due"
+    assert all(row["due_ns"] > resumed_ns - deadline_ms * MS for row in rows if late_and_ok(row))
+    assert {row["outcome"] for row in rows[-20:]} == {"ok"}
+    assert max(from_due_ms(row) for row in rows[-10:]) < 100, "and then it is in time again"
+    ledger = LedgerReader.read(tmp_path / "ledger.jsonl")
+    assert len(ledger.writes) == len(rows) - len(unsent), "what was not sent is not in the ledger"
+
+
+def late_and_ok(row: Row) -> bool:
+    return row["outcome"] == "ok" and row["start_ns"] - row["due_ns"] > 50 * MS
+
+
+def test_a_dead_store_is_asked_when_a_request_is_due_and_not_more_often(tmp_path: Path) -> None:
+    rows: list[Row] = []
+    with LoopbackStore("--memory") as store:
+        load = load_on(store, tmp_path, rows)
+        spent_s = time.process_time()
+        with running([client(load, "write", every_ms=50)], 2.0) as until:
+            until(0.52)
+            store.server.kill()
+        spent_s = time.process_time() - spent_s
+    assert len(rows) == 40
+    refused = [row for row in rows if row["error"] == "refused"]
+    assert len(refused) >= 28
+    assert {row["outcome"] for row in refused} == {"fail"}
+    assert all(row["start_ns"] >= row["due_ns"] for row in rows)
+    assert spent_s < 1.0, "waiting costs nothing"
+
+
+def test_a_oneshot_that_dies_leaves_an_unknown_and_is_replaced(tmp_path: Path) -> None:
+    rows: list[Row] = []
+    with LoopbackStore("--answer", "ok", "--answer", "wait:3000", "--answer", "ok") as store:
+        load = load_on(store, tmp_path, rows)
+        with running([client(load, "write", every_ms=300)], 1.5) as until:
+            until(0.4)
+            store.oneshots[0].kill()
+    assert [row["outcome"] for row in rows] == ["ok", "unknown", "ok", "ok", "ok"]
+    assert "signal 9" in rows[1]["error"]
+    assert rows[1]["total_ns"] is None
+    assert rows[1]["start_ns"] >= rows[1]["due_ns"]
+    writes = LedgerReader.read(tmp_path / "ledger.jsonl").writes
+    assert [write.state for write in writes] == ["ok", "unknown", "ok", "ok", "ok"]
+
+
+def test_a_stop_abandons_the_request_that_waits(tmp_path: Path) -> None:
+    rows: list[Row] = []
+    stop = threading.Event()
+    with LoopbackStore("--answer", "ok", "--answer", "never") as store:
+        load = load_on(store, tmp_path, rows)
+        with running([client(load, "write", every_ms=100)], 60, stop) as until:
+            until(0.3)
+            stop.set()
+            stopped_s = time.monotonic()
+        assert time.monotonic() - stopped_s < 1.0
+        assert all(oneshot.poll() is not None for oneshot in store.oneshots)
+    assert [row["outcome"] for row in rows] == ["ok", "unknown"]
+    assert rows[1]["error"] == "abandoned: the drill was stopped"
+    assert LedgerReader.read(tmp_path / "ledger.jsonl").writes[1].state == "unknown"
+
+
+def test_a_reader_tells_wrong_bytes_from_none(tmp_path: Path) -> None:
+    answers = ["ok", "wrong-body", "status:404:NoSuchKey", "status:503:SlowDown"]
+    rows: list[Row] = []
+    arguments = [word for answer in answers for word in ("--answer", answer)]
+    with LoopbackStore(*arguments) as store:
+        load = load_on(store, tmp_path, rows)
+        put = load.ledger.describe("key", 1024)
+        load.ledger.complete(load.ledger.put(put, vantage="here", target="n1"), "ok")
+        with running([client(load, "read", every_ms=50)], 0.2):
+            pass
+    assert {row["key"] for row in rows} == {"key"}
+    assert [row["outcome"] for row in rows] == ["fail", "fail", "fail", "fail"]
+    # The canned object has other bytes than what was put at this key, and says so by its hash.
+    assert [row["error"] for row in rows[:2]] == ["checksum mismatch"] * 2
+    assert rows[0]["sha256"] not in (None, put.sha256)
+    assert rows[2]["error"] == "http 404 NoSuchKey"
+
+
+def test_a_writer_removes_its_share_of_its_own_and_readers_never_ask_for_these(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    rows: list[Row] = []
+    load = load_on(cluster, tmp_path, rows, removes=0.4)
+    clients = [
+        client(load, way, node, every_ms=5, name=node)
+        for node in ("n1", "n2")
+        for way in ("read", "write")
+    ]
+    with running(clients, 1.5):
+        pass
+    asked = Counter(row["endpoint"] for row in rows)
+    writes = asked["PutObject"] + asked["RemoveObject"]
+    assert writes == 600
+    assert asked["RemoveObject"] == pytest.approx(0.4 * writes, rel=0.2)
+    assert {row["outcome"] for row in rows} == {"ok"}, "no read found its object gone"
+    owner = {write.key: write.vantage for write in load_writes(tmp_path) if write.op == "put"}
+    removed = [write for write in load_writes(tmp_path) if write.op == "remove"]
+    assert all(owner[write.key] == write.vantage for write in removed)
+    assert len({write.key for write in removed}) == len(removed)
+    recent = [row for row in rows if row["operation"] == "read"]
+    assert len({row["key"] for row in recent}) > 30, "they read what was only just written"
+
+
+def load_writes(directory: Path) -> tuple[object, ...]:
+    return LedgerReader.read(directory / "ledger.jsonl").writes
+
+
+def test_over_bobs_api_a_row_says_where_its_key_lies(tmp_path: Path) -> None:
+    rows: list[Row] = []
+    with quorum(tmp_path / "logs", api="bob") as cluster:
+        load = load_on(cluster, tmp_path, rows, removes=0.2)
+        clients = [client(load, way, every_ms=10) for way in ("read", "write")]
+        with running(clients, 0.8):
+            pass
+        for row in rows:
+            holders = cluster.replicas(bytes.fromhex(row["key"]))
+            assert holders is not None
+            assert row["placement"] == ("local" if "n1" in holders else "remote")
+    assert {row["outcome"] for row in rows} == {"ok"}
+    assert set(Counter(row["endpoint"] for row in rows)) == {"Put", "Get", "Delete"}
+
+
+def test_nothing_of_a_client_is_left(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with LoopbackStore("--memory") as store:
+        load = load_on(store, tmp_path, [])
+        with running([client(load, "write", every_ms=20)], 0.1):
+            pass
+        assert all(oneshot.poll() is not None for oneshot in store.oneshots)
+        load.ledger.close()
+    assert set(os.listdir("/proc/self/fd")) <= before

@@ -1,0 +1,174 @@
+"""Fixtures and markers for users' own tests: as their pytest runs them, several at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "test_my_store.py"
+
+SUITE = """
+import pytest
+
+@pytest.mark.wanlat_topology("near.yaml")
+def test_that_fails(wanlat_probe, wanlat_fault):
+    key = wanlat_probe.put("a name of my own").key
+    with wanlat_fault("stop", "n2"):
+        wanlat_probe.get(key)
+    assert wanlat_probe.at("n3").get(key).latency_ms < 0, "this is what fails"
+
+@pytest.mark.wanlat_topology("near.yaml")
+def test_that_passes(wanlat_probe):
+    assert wanlat_probe.put().ok
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.wanlat_system("quorum", api="bob")
+def test_bobs_api(wanlat_probe, size):
+    key = wanlat_probe.put("any text", object_bytes=size).key
+    assert wanlat_probe.at("n3").get(key).ok
+    assert wanlat_probe.remove(key).ok
+    assert wanlat_probe.at("n2").get(key).outcome == "fail"
+
+def test_a_lab_alone(wanlat_lab, wanlat_fault):
+    address = wanlat_lab.node("n2").address
+    with wanlat_fault("blackhole", "n2"):
+        with pytest.raises(OSError):
+            wanlat_lab.connect("n1", (address, 9), timeout_s=0.3)
+    with pytest.raises(ConnectionRefusedError):
+        wanlat_lab.connect("n1", (address, 9), timeout_s=5)
+
+def test_a_key_that_nobody_put(wanlat_probe):
+    with pytest.raises(Exception, match="Put it first"):
+        wanlat_probe.get("nothing")
+
+@pytest.mark.wanlat_system("quorum", "garage", "minio")
+def test_on_each(wanlat_system, wanlat_drill):
+    assert wanlat_system
+"""
+NEAR = """
+name: near
+sites:
+  - {name: dc1, nodes: [n1, n2]}
+  - {name: dc2, nodes: [n3]}
+links: {default: {rtt: 20ms}}
+"""
+
+
+def run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a directory, as a user whose machine has no store installed."""
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("WANLAT_", "PYTEST_"))
+    }
+    empty = str(directory / "cache")
+    # No configuration of ours reaches it: its root is the directory.
+    command = [sys.executable, "-m", "pytest", "--rootdir", str(directory), "-c", os.devnull]
+    return subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-rs", "-v", *arguments],
+        cwd=directory,
+        env=environment | {"XDG_CACHE_HOME": empty, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The directory of a suite that was run by several workers, and what was printed."""
+    directory = tmp_path_factory.mktemp("repository")
+    (directory / "test_store.py").write_text(SUITE)
+    (directory / "near.yaml").write_text(NEAR)
+    done = run(directory, "-n", "3")
+    assert done.returncode == 1, done.stdout + done.stderr
+    return directory, done.stdout
+
+
+def test_each_test_has_a_lab_of_its_own_whoever_runs_beside_it(suite: tuple[Path, str]) -> None:
+    _, printed = suite
+    passed = [line for line in printed.splitlines() if " PASSED test_store.py::" in line]
+    assert len({line.split(" ")[0] for line in passed}) > 1, "more than one worker was at it"
+    for name, times in {
+        "test_that_passes": 1,
+        "test_bobs_api": 2,
+        "test_a_lab_alone": 1,
+        "test_a_key_that_nobody_put": 1,
+    }.items():
+        assert sum(f"::{name}" in line for line in passed) == times, printed
+
+
+def test_a_store_that_is_not_installed_skips_its_test_and_says_how_to_get_it(
+    suite: tuple[Path, str],
+) -> None:
+    _, printed = suite
+    assert "PASSED test_store.py::test_on_each[quorum]" in printed, printed
+    assert "SKIPPED test_store.py::test_on_each[garage]" in printed, printed
+    assert "wanlat systems install garage" in printed
+
+
+def test_a_failed_test_leaves_its_bundle_and_the_others_none(suite: tuple[Path, str]) -> None:
+    directory, printed = suite
+    kept = directory / "results" / "tests"
+    assert [each.name for each in kept.iterdir()] == ["test_store.py.test_that_fails"]
+    bundle = kept / "test_store.py.test_that_fails"
+    assert f"the bundle of this test: {bundle}" in printed
+    assert {each.name for each in (bundle / "logs").iterdir()} == {
+        f"quorum-n{number}.log" for number in (1, 2, 3)
+    }
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    assert manifest["status"] == "failed"
+
+
+def test_the_bundle_says_what_was_asked_and_what_was_broken(suite: tuple[Path, str]) -> None:
+    import pyarrow.parquet as pq
+
+    bundle = suite[0] / "results" / "tests" / "test_store.py.test_that_fails"
+    rows = pq.read_table(bundle / "samples.parquet").to_pylist()
+    assert [(row["endpoint"], row["client"], row["outcome"]) for row in rows] == [
+        ("PutObject", "n1", "ok"),
+        ("GetObject", "n1", "ok"),
+        ("GetObject", "n3", "ok"),
+    ]
+    events = pq.read_table(bundle / "events.parquet").to_pylist()
+    broken = [event for event in events if event["kind"] in ("inject", "heal")]
+    assert [event["kind"] for event in broken] == ["inject", "heal"]
+    assert broken[0]["subject"] == "1 stop n2"
+    # The read in between met the fault, and the one after it did not.
+    assert broken[0]["t_ns"] <= rows[1]["start_ns"] <= broken[1]["t_ns"] <= rows[2]["start_ns"]
+
+
+def test_the_bundle_can_be_reported(suite: tuple[Path, str]) -> None:
+    bundle = suite[0] / "results" / "tests" / "test_store.py.test_that_fails"
+    done = subprocess.run(
+        [sys.executable, "-m", "wanlat.cli", "report", str(bundle), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (put,) = [row for row in json.loads(done.stdout)["endpoints"] if row["endpoint"] == "PutObject"]
+    assert put["ok"] == 1
+
+
+def test_where_stores_are_required_an_absent_one_fails(tmp_path: Path) -> None:
+    (tmp_path / "test_store.py").write_text(SUITE)
+    done = run(tmp_path, "--wanlat-require", "-k", "test_on_each")
+    assert done.returncode == 1
+    assert "1 passed" in done.stdout and "2 errors" in done.stdout, done.stdout
+
+
+@pytest.mark.drills
+def test_the_example_passes_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / EXAMPLE.name).write_text(EXAMPLE.read_text())
+    done = run(tmp_path, "-n", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed, 1 skipped" in done.stdout, done.stdout
+    assert not (tmp_path / "results").exists() or not any((tmp_path / "results").iterdir())

@@ -1,0 +1,263 @@
+"""wanlat in your own tests: a store on an emulated network, probed, broken and mended.
+
+    @pytest.mark.wanlat_topology("three-datacenters")
+    @pytest.mark.wanlat_system("garage", replication_factor=3)
+    def test_a_write_survives_the_loss_of_a_node(wanlat_probe, wanlat_fault):
+        key = wanlat_probe.put().key
+        with wanlat_fault("kill", "n2"):
+            assert wanlat_probe.at("n3").get(key).ok
+
+docs/testing.md has all of it. Everything heavy is imported when a test asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from emulator.lab import Lab
+    from systems.base import Cluster
+    from topologies.model import Topology
+    from wanlat.testing import Drills, Faults, Probe, TestBundle
+
+_MARKERS = (
+    "wanlat_topology(name, splice='all', storage='memory', calibrate=False): the network of "
+    "wanlat's fixtures; a shipped topology, or the path of a file",
+    "wanlat_system(*names, **options): the store of wanlat's fixtures; with several names the "
+    "test runs on each",
+)
+_DEFAULT_TOPOLOGY = "one-site"
+_DEFAULT_SYSTEM = "quorum"
+_READY_S = 120.0
+_OUTCOME = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("wanlat", "stores on emulated networks")
+    group.addoption(
+        "--wanlat-bundles",
+        metavar="DIR",
+        help="where failed tests leave their bundles (default: results/tests)",
+    )
+    group.addoption(
+        "--wanlat-keep", action="store_true", help="keep the bundles of tests that passed, too"
+    )
+    group.addoption(
+        "--wanlat-require",
+        action="store_true",
+        help="fail, instead of skip, where a store is not installed or a lab cannot be",
+    )
+    group.addoption(
+        "--wanlat-seed", type=int, metavar="N", help="of every random choice (default: the test's)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the markers known."""
+    for line in _MARKERS:
+        config.addinivalue_line("markers", line)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test once for each system that its marker names."""
+    if "wanlat_system" not in metafunc.fixturenames:
+        return
+    marker = metafunc.definition.get_closest_marker("wanlat_system")
+    names = list(marker.args) if marker is not None else []
+    if names:
+        metafunc.parametrize("wanlat_system", names, indirect=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note for the fixtures whether the test has failed so far; say where its bundle is."""
+    report = yield
+    if report.failed:
+        item.stash.setdefault(_OUTCOME, []).append(report.when or "")
+    bundle = getattr(item, "funcargs", {}).get("wanlat_bundle")
+    if report.failed and bundle is not None and bundle.exists:
+        report.sections.append(("wanlat", f"the bundle of this test: {bundle.directory}"))
+    return report
+
+
+@pytest.fixture
+def wanlat_seed(request: pytest.FixtureRequest) -> int:
+    """Seed of every random choice: the same for a test at every run, unless an option says."""
+    given: int | None = request.config.getoption("--wanlat-seed")
+    return zlib.crc32(request.node.nodeid.encode()) if given is None else given
+
+
+@pytest.fixture
+def wanlat_system(request: pytest.FixtureRequest) -> str:
+    """Name of the store under test."""
+    return str(getattr(request, "param", _DEFAULT_SYSTEM))
+
+
+@pytest.fixture
+def wanlat_topology(request: pytest.FixtureRequest) -> Topology:
+    """The network that the test's marker names (default: one-site)."""
+    from topologies.load import load
+
+    name = _topology_name(request)
+    return load(_DEFAULT_TOPOLOGY if name is None else name)
+
+
+@pytest.fixture
+def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[TestBundle]:
+    """The bundle that the test leaves when it fails."""
+    from wanlat.testing import TestBundle
+
+    bundle = TestBundle(_directory(request), request.node.nodeid, wanlat_seed)
+    yield bundle
+    failed = request.node.stash.get(_OUTCOME, [])
+    bundle.close("failed" if failed else "complete", "the test failed" if failed else None)
+    if not failed and not request.config.getoption("--wanlat-keep"):
+        bundle.remove()
+
+
+@pytest.fixture
+def wanlat_lab(
+    request: pytest.FixtureRequest,
+    wanlat_topology: Topology,
+    wanlat_bundle: TestBundle,
+    wanlat_seed: int,
+) -> Iterator[Lab]:
+    """A fresh network, of which every link can be changed; gone when the test is over."""
+    from emulator.calibration import calibrate
+    from emulator.lab import Lab
+    from topologies.errors import RunFailed
+    from topologies.resolve import resolve
+
+    settings = {"splice": "all", **_marked(request, "wanlat_topology")}
+    must_be_right = settings.pop("calibrate", False)
+    lab = Lab(resolve(wanlat_topology), seed=wanlat_seed, **settings)
+    with _skipping(request):
+        lab.__enter__()
+    try:
+        wanlat_bundle.begin(wanlat_topology, lab)
+        if must_be_right:
+            document = calibrate(lab)
+            wanlat_bundle.calibrated(document)
+            if document["verdict"] != "pass":
+                raise RunFailed(
+                    f"The emulated network is not what {wanlat_topology.name} asks for; "
+                    f"{wanlat_bundle.directory}/calibration.json has every pair. A busy machine "
+                    "does that: run fewer tests beside each other."
+                )
+        yield lab
+    finally:
+        lab.close()
+
+
+@pytest.fixture
+def wanlat_cluster(
+    request: pytest.FixtureRequest,
+    wanlat_lab: Lab,
+    wanlat_system: str,
+    wanlat_bundle: TestBundle,
+) -> Cluster:
+    """A fresh cluster of the marked system, one process a node, that serves requests."""
+    from systems import registry
+
+    system = registry.get(wanlat_system)
+    options = system.parse_options(_marked(request, "wanlat_system"))
+    with _skipping(request):
+        binary = system.binary_for(options)
+        system.check_machine(wanlat_lab.plan, wanlat_lab.storage)
+    cluster = system.start(
+        wanlat_lab, options, wanlat_bundle.logs, _READY_S, lambda _: None, binary=binary
+    )
+    wanlat_bundle.runs(cluster)
+    return cluster
+
+
+@pytest.fixture
+def wanlat_probe(
+    wanlat_lab: Lab, wanlat_cluster: Cluster, wanlat_bundle: TestBundle, wanlat_seed: int
+) -> Iterator[Probe]:
+    """Single requests: put, get, remove; from the first node, or `.at(node)`."""
+    from wanlat.testing import Probe
+
+    with Probe(wanlat_lab, wanlat_cluster, wanlat_bundle.sample, seed=wanlat_seed) as probe:
+        yield probe
+
+
+@pytest.fixture
+def wanlat_fault(
+    request: pytest.FixtureRequest, wanlat_lab: Lab, wanlat_bundle: TestBundle
+) -> Faults:
+    """Something broken for as long as a ``with`` block lasts: ``wanlat_fault("kill", "n2")``."""
+    from wanlat.testing import Faults
+
+    has_cluster = "wanlat_cluster" in request.fixturenames
+    cluster = request.getfixturevalue("wanlat_cluster") if has_cluster else None
+    return Faults(wanlat_lab, cluster, wanlat_bundle.event)
+
+
+@pytest.fixture
+def wanlat_drill(
+    request: pytest.FixtureRequest,
+    wanlat_system: str,
+    wanlat_bundle: TestBundle,
+    wanlat_seed: int,
+) -> Drills:
+    """Whole drills on the marked system: ``wanlat_drill("one-node-killed", scale=0.2)``."""
+    from systems import registry
+    from wanlat.testing import Drills
+
+    system = registry.get(wanlat_system)
+    options = _marked(request, "wanlat_system")
+    with _skipping(request):
+        system.binary_for(system.parse_options(options))
+    return Drills(
+        wanlat_bundle.directory, wanlat_system, options, _topology_name(request), wanlat_seed
+    )
+
+
+@contextmanager
+def _skipping(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Take what the machine cannot do for a reason to skip the test, unless it must not be."""
+    from topologies.errors import MachineError
+
+    try:
+        yield
+    except MachineError as impossible:
+        if request.config.getoption("--wanlat-require"):
+            raise
+        pytest.skip(str(impossible))
+
+
+def _marked(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
+    marker = request.node.get_closest_marker(name)
+    return dict(marker.kwargs) if marker is not None else {}
+
+
+def _topology_name(request: pytest.FixtureRequest) -> str | None:
+    """Return the topology of the test's marker: a name, or a path relative to the test's file."""
+    marker = request.node.get_closest_marker("wanlat_topology")
+    if marker is None or not marker.args:
+        return None
+    beside = Path(request.path).parent / str(marker.args[0])
+    return str(beside) if beside.is_file() else str(marker.args[0])
+
+
+def _directory(request: pytest.FixtureRequest) -> Path:
+    """Return a directory that is not there yet, named after the test."""
+    given: str | None = request.config.getoption("--wanlat-bundles")
+    base = Path(given) if given else Path(request.config.rootpath, "results", "tests")
+    name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", request.node.nodeid.replace("::", "."))
+    candidate, number = base / name, 1
+    while candidate.exists():
+        number += 1
+        candidate = base / f"{name}-{number}"
+    return candidate

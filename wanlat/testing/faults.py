@@ -1,0 +1,69 @@
+"""A fault for as long as a ``with`` block lasts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from emulator.faults.catalogue import parse
+from emulator.faults.fault import Scene
+from emulator.lab import Lab
+from systems.base import Cluster
+from topologies.errors import WanlatError
+
+Note = Callable[[str, str, str, int], None]
+"""Told of an event: its kind, subject, detail, and instant (CLOCK_MONOTONIC, ns)."""
+
+
+class Faults:
+    """Breaks things in a lab.
+
+    with wanlat_fault("kill", "n2"): ...
+    with wanlat_fault("slow", "dc1/dc2", delay="200ms"): ...
+
+    Kinds, targets and settings are those of a drill's file (docs/faults.md), a setting's `-` an
+    underscore here. When the block ends, however it ends, the fault is undone; one that cannot
+    be applied or undone raises FaultFailed.
+    """
+
+    def __init__(self, lab: Lab, cluster: Cluster | None, note: Note) -> None:
+        self._lab = lab
+        self._note = note
+        self._scene = Scene(lab, cluster.nodes if cluster else {})
+        self._number = 0
+
+    @contextmanager
+    def __call__(self, kind: str, target: str | list[str], **settings: Any) -> Iterator[int]:
+        """Break ``target`` for a while; yields the instant of effect (CLOCK_MONOTONIC, ns)."""
+        plain = {key.replace("_", "-"): value for key, value in settings.items()}
+        fault = parse(kind, target, plain, self._lab.plan, {})
+        fault.check(self._lab)
+        self._number += 1
+        subject = f"{self._number} {fault.kind} {fault.subject}"
+        detail = json.dumps(
+            {
+                "id": self._number,
+                "kind": fault.kind,
+                "subject": fault.subject,
+                "detail": fault.detail,
+                "nodes": list(fault.nodes),
+                "directions": [str(each) for each in fault.directions],
+            }
+        )
+        try:
+            begun_ns = fault.begin(self._scene)
+        except BaseException:
+            with suppress(WanlatError):  # part of it may have been applied
+                fault.end(self._scene)
+            raise
+        self._note("inject", subject, detail, begun_ns)
+        try:
+            yield begun_ns
+        finally:
+            self._note("heal", subject, detail, fault.end(self._scene))
+        if fault.settle_s:
+            time.sleep(fault.settle_s)
+            fault.confirm(self._scene)

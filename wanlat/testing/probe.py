@@ -1,0 +1,234 @@
+"""Single requests from a test: put, get and remove an object, from any node, one at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Any, Self
+
+from emulator.lab import Lab
+from experiments.drill.api import StoreApi, api_of
+from experiments.drill.objects import Object
+from experiments.runner import requested_rtt_ms
+from probes.body import body
+from probes.oneshot import Oneshot
+from probes.plan import KEY_BYTES, Header, Request
+from probes.process import Process, Spawn
+from probes.records import Sample
+from systems.base import Cluster
+from topologies.errors import UserError
+from topologies.wording import show
+
+_SECONDS_TO_MS = 1000
+
+Record = Callable[[dict[str, Any]], None]
+"""Takes a row of samples.parquet."""
+
+
+class Probe:
+    """Asks a cluster, one request in flight.
+
+    key = wanlat_probe.put().key
+    sample = wanlat_probe.at("n3").get(key)
+    assert sample.outcome == "ok" and sample.latency_ms < 250
+
+    It stands on the topology's first node and asks the store there; `at` makes another that
+    stands on, and asks, another one. Bodies are made from the key and checked when they are read,
+    whichever probe put them. Every request is a row of the test's bundle.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        cluster: Cluster,
+        record: Record,
+        *,
+        seed: int = 1,
+        node: str | None = None,
+        ask: str | None = None,
+        deadline_s: float = 30.0,
+        shared: _Shared | None = None,
+    ) -> None:
+        self.node = lab.node(node).name if node is not None else lab.nodes[0].name
+        self.asks = lab.node(ask).name if ask is not None else self.node
+        self._deadline_s = deadline_s
+        self._shared = shared or _Shared(lab, cluster, record, seed)
+
+    def at(self, node: str, *, ask: str | None = None, deadline_s: float | None = None) -> Probe:
+        """Return a probe that stands on a node and asks the store there, or on ``ask``.
+
+        ``deadline_s``: how long a request may take before it is `unknown`.
+        """
+        shared = self._shared
+        return Probe(
+            shared.lab,
+            shared.cluster,
+            shared.record,
+            node=node,
+            ask=ask,
+            deadline_s=deadline_s or self._deadline_s,
+            shared=shared,
+        )
+
+    def put(self, key: str | None = None, *, object_bytes: int = 1024) -> Answer:
+        """Put an object at a key of yours, or at a fresh one."""
+        shared = self._shared
+        what = shared.make(key, object_bytes)
+        return self._ask(what.key, key, shared.api.put(shared.next(), what, "measure"))
+
+    def get(self, key: str) -> Answer:
+        """Get an object that a probe of this test has put; its body must be the one put.
+
+        Raises UserError for a key that none has.
+        """
+        shared = self._shared
+        what = shared.known(key)
+        return self._ask(what.key, key, shared.api.get(shared.next(), what, "measure"))
+
+    def remove(self, key: str) -> Answer:
+        """Remove an object that a probe of this test has put."""
+        shared = self._shared
+        what = shared.known(key)
+        return self._ask(what.key, key, shared.api.remove(shared.next(), what, "measure"))
+
+    def _ask(self, native: str, key: str | None, request: Request) -> Answer:
+        shared = self._shared
+        header = shared.api.header(
+            shared.cluster,
+            self.asks,
+            round(self._deadline_s * _SECONDS_TO_MS),
+            request.object_bytes or 0,
+        )
+        oneshot = shared.oneshot(self.node, self.asks, header)
+        oneshot.send(request)
+        sample = oneshot.receive()
+        shared.record(
+            {
+                **asdict(sample),
+                "system": shared.cluster.system,
+                "version": shared.cluster.version,
+                "topology": shared.lab.plan.name,
+                "client": self.node,
+                "target": self.asks,
+                "key": native,
+                "rtt_ms": requested_rtt_ms(shared.lab.plan, self.asks),
+                "placement": shared.api.placement(shared.cluster, self.asks, native),
+            }
+        )
+        return Answer(key if key is not None else native, sample)
+
+    def close(self) -> None:
+        """End the processes of this probe and of all that it made. May be called again."""
+        self._shared.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Answer:
+    """What came of one request. Everything else that was measured is in ``sample``."""
+
+    def __init__(self, key: str, sample: Sample) -> None:
+        self.key = key
+        """As you named it; of a fresh one, as it was made."""
+        self.sample = sample
+        self.outcome = sample.outcome
+        """``ok``, ``fail`` (certainly not executed) or ``unknown``."""
+        self.error = sample.error
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was acknowledged, or read and right."""
+        return self.outcome == "ok"
+
+    @property
+    def latency_ms(self) -> float:
+        """From its start to the last byte of the answer, or to when it was given up."""
+        return self.sample.elapsed_ns / 1e6
+
+    def __repr__(self) -> str:
+        """Say what a failed assertion needs."""
+        why = f", {self.error}" if self.error else ""
+        return (
+            f"<{self.sample.endpoint} {self.key}: {self.outcome} in {self.latency_ms:.1f} ms{why}>"
+        )
+
+
+class _Shared:
+    """What all probes of a test have in common: the objects, the processes."""
+
+    def __init__(self, lab: Lab, cluster: Cluster, record: Record, seed: int) -> None:
+        self.lab = lab
+        self.cluster = cluster
+        self.record = record
+        self.api: StoreApi = api_of(cluster.api)
+        self._seed = seed
+        self._seq = 0
+        self._objects: dict[str, Object] = {}
+        self._oneshots: dict[tuple[str, str, int], Oneshot] = {}
+        self._stack = ExitStack()
+        self._is_ready = False
+
+    def next(self) -> int:
+        """Return the number of the next request."""
+        self._seq += 1
+        return self._seq
+
+    def make(self, key: str | None, object_bytes: int) -> Object:
+        """Return a new object for a key; the same bytes for the same key and size."""
+        native = self._native(key)
+        seed = random.Random(f"{self._seed}/{native}").getrandbits(53)
+        digest = hashlib.sha256(body(seed, object_bytes)).hexdigest()
+        what = Object(native, object_bytes, seed, digest)
+        self._objects[native] = what
+        if key is not None:
+            self._objects[key] = what
+        return what
+
+    def known(self, key: str) -> Object:
+        """Return what was put at a key. Raises UserError."""
+        try:
+            return self._objects[key]
+        except KeyError:
+            raise UserError(
+                f"No probe of this test has put {show(key)}, so nobody knows what it should be. "
+                "Put it first."
+            ) from None
+
+    def oneshot(self, node: str, asks: str, header: Header) -> Oneshot:
+        """Return the process on a node that asks another; started when first needed."""
+        place = (node, asks, header.deadline_ms)
+        known = self._oneshots.get(place)
+        if known is not None and not known.is_lost():
+            return known
+        if not self._is_ready:
+            self.api.make_ready(self.cluster, self._spawn(node), header)
+            self._is_ready = True
+        made = self._stack.enter_context(Oneshot(self._spawn(node), header))
+        self._oneshots[place] = made
+        return made
+
+    def close(self) -> None:
+        """End every process."""
+        self._oneshots.clear()
+        self._stack.close()
+
+    def _native(self, key: str | None) -> str:
+        """Return a key as the API has it: where it has eight bytes, a text becomes a hash of it."""
+        if key is None:
+            return self.api.key(self._seed, "test", self.next())
+        if self.cluster.api == "bob":
+            return hashlib.sha256(key.encode()).digest()[:KEY_BYTES].hex()
+        return key
+
+    def _spawn(self, node: str) -> Spawn:
+        def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
+            return self.lab.spawn(node, argv, stdin=stdin, stdout=stdout, stderr=stderr)
+
+        return spawn
