@@ -95,7 +95,7 @@ class Bundle:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """The rows that count: of the measuring phase; of a drill, sent before it broke anything."""
+        """The rows that count: the measuring phase; of a drill what it sent before the faults."""
         samples = self.samples
         if self.is_drill:
             return samples[(samples["phase"] == HEALTHY_PHASE) & samples["start_ns"].notna()]

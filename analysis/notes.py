@@ -52,11 +52,14 @@ def is_trusted(bundle: Bundle) -> bool:
 
 
 def _on_the_run(bundle: Bundle) -> list[str]:
+    warnings = bundle.manifest.get("warnings")
+    warned = [str(text) for text in warnings] if isinstance(warnings, list) else []
+    if bundle.is_drill:
+        return warned  # analysis.drill.notes tells how it ended, and how far it got
     notes = [note] if (note := run_note(bundle)) else []
     if bundle.truncated:
         notes.append("The last line of samples.jsonl is cut short and left out.")
-    warnings = bundle.manifest.get("warnings")
-    notes += [str(text) for text in warnings] if isinstance(warnings, list) else []
+    notes += warned
     measured = bundle.measured
     seen = set(zip(measured["system"], measured["version"], strict=True))
     unseen = [one for one in bundle.systems if one not in seen]

@@ -14,6 +14,7 @@ from analysis.errors import BundleError
 # really asked for, so that importing this module costs a command line nothing.
 if TYPE_CHECKING:
     from analysis.bundle import Bundle
+    from analysis.drill.model import Drill
     from analysis.summary import Summary
 
 
@@ -27,6 +28,11 @@ class Report:
     charts: tuple[Path, ...]
 
     @property
+    def drill(self) -> Drill | None:
+        """The drill that left the bundle; None of a study."""
+        return self.summary.drill
+
+    @property
     def paths(self) -> tuple[Path, ...]:
         """Every file written."""
         return (self.summary_path, *self.charts)
@@ -36,7 +42,8 @@ def report(bundle_dir: Path | str) -> Report:
     """Write summary.json and charts/ into the bundle at `bundle_dir`, and say what was written.
 
     The same bundle gives the same bytes. No chart of latencies is drawn where calibration failed
-    in a lab that samples come from. Raises BundleError (NoSamplesError where nothing was measured).
+    in a lab that samples come from. Raises BundleError (NoSamplesError where a study measured
+    nothing; a drill is reported however far it got).
     """
     from analysis.bundle import read_bundle
     from analysis.summary import summarize
@@ -54,7 +61,11 @@ def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
 
     charts = bundle.directory / "charts"
     paths: list[Path] = []
-    if is_trusted(bundle):
+    if summary.drill is not None:
+        from analysis.charts import drill_timeline
+
+        paths += style.save(drill_timeline.draw(summary.drill), charts / "drill-timeline")
+    elif is_trusted(bundle):
         paths += style.save(endpoint_latency.draw(bundle, summary), charts / "endpoint-latency")
         if published.has_counterpart(bundle, summary):
             paths += style.save(published.draw(bundle, summary), charts / "published")

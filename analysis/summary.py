@@ -19,6 +19,8 @@ from analysis.placement import PLACEMENTS, is_known
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.drill.model import Drill
+
 _NS_PER_MS = 1e6
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
@@ -89,13 +91,15 @@ class Summary:
     """All endpoints of a bundle, in the order in which tables and charts show them.
 
     `facts` is what they need to know of the run; `series` are the ones that have a sample, in the
-    order of the run; `notes` are sentences that a reader of any figure must see with it.
+    order of the run; `notes` are sentences that a reader of any figure must see with it. `drill`
+    is what a drill has besides; its `endpoints` are of the phase before anything was broken.
     """
 
     facts: Mapping[str, Any]
     series: tuple[Series, ...]
     endpoints: tuple[EndpointSummary, ...]
     notes: tuple[str, ...]
+    drill: Drill | None = None
 
     @property
     def endpoint_names(self) -> list[str]:
@@ -119,8 +123,16 @@ class Summary:
                 "outliers": "beyond Tukey's fences, 1.5 IQR; counted, kept in every figure",
             },
             "endpoints": [entry.to_json() for entry in self.endpoints],
+            **self._drill(),
             "notes": list(self.notes),
         }
+
+    def _drill(self) -> dict[str, Any]:
+        if self.drill is None:
+            return {}
+        from analysis.drill.block import drill_block
+
+        return {"drill": drill_block(self.drill)}
 
     def to_text(self) -> str:
         """summary.json as it lies on disk: the same bytes for the same bundle."""
@@ -137,6 +149,12 @@ def summarize(bundle: Bundle) -> Summary:
         _endpoint(groups[group], group, bundle.topology, bundle.seed)
         for group in _in_order(groups, series, bundle.manifest.get("study"))
     )
+    if bundle.is_drill:
+        from analysis.drill.read import read_drill
+        from analysis.drill.block import in_words
+
+        drill = read_drill(bundle)
+        return Summary(_facts(bundle), tuple(series), endpoints, in_words(drill), drill)
     return Summary(_facts(bundle), tuple(series), endpoints, notes_on(bundle, endpoints))
 
 

@@ -57,6 +57,12 @@ class Impairments(Sandboxed):
         return dict(self._requested)
 
     @property
+    def settled(self) -> dict[Direction, Impairment]:
+        """Return what every direction is to be once nobody holds a change or a cut of it."""
+        with self._changing:
+            return {each: stack.settled(_BY_HAND) for each, stack in self._stacks.items()}
+
+    @property
     def cut_off(self) -> frozenset[Direction]:
         """Return the directions that are cut."""
         with self._changing:

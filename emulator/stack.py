@@ -44,6 +44,15 @@ class Stack:
         """Whether somebody cut it."""
         return bool(self.cutters)
 
+    def settled(self, keeping: Hashable) -> Impairment:
+        """What is in force once nobody holds anything, and nobody but ``keeping`` a cut."""
+        left = replace(
+            self,
+            steps=tuple(step for step in self.steps if step.holder is None),
+            cutters=self.cutters & {keeping},
+        )
+        return fitting(left.top)
+
     def changed(self, change: Change) -> Stack:
         """Lay a change on it that stays."""
         if not self.steps:

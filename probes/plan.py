@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -121,9 +121,11 @@ class Request:
 
     def line(self) -> bytes:
         """Return the line that oneshot reads."""
-        fields = {name: value for name, value in asdict(self).items() if value is not None}
-        del fields["placement"]
-        return _line(fields)
+        told = ((name, getattr(self, name)) for name in _TOLD)
+        return _line({name: value for name, value in told if value is not None})
+
+
+_TOLD = tuple(each.name for each in fields(Request) if each.name != "placement")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from wanlat.commands import capture, lab, systems, topology
 from wanlat.commands.calibrate import calibrate
 from wanlat.commands.crosscheck import crosscheck
 from wanlat.commands.doctor import doctor
+from wanlat.commands.drill import drill
+from wanlat.commands.matrix import matrix
 from wanlat.commands.report import report
 from wanlat.commands.run import run
 from wanlat.output import people
@@ -31,7 +33,9 @@ app.add_typer(capture.app, name="capture")
 app.command()(doctor)
 app.command()(calibrate)
 app.command()(run)
+app.command()(drill)
 app.command()(report)
+app.command()(matrix)
 app.command()(crosscheck)
 
 

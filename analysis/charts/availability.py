@@ -7,6 +7,7 @@ has a hue of its own, so that one failure among hundreds is seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from matplotlib.colors import to_rgb
 
@@ -26,7 +27,7 @@ def colour_of(share: float) -> str:
     if share >= 1.0:
         return ALL_OK
     share = max(share, 0.0)
-    for (low, one), (high, other) in zip(_ANCHORS, _ANCHORS[1:], strict=False):
+    for (low, one), (high, other) in pairwise(_ANCHORS):
         if share <= high:
             return mixed(one, other, (share - low) / (high - low))
     return ALL_OK
@@ -36,4 +37,3 @@ def ink_on(colour: str) -> str:
     """Black or white, whichever can be read on `colour`."""
     red, green, blue = to_rgb(colour)
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
-

@@ -46,6 +46,7 @@ class Span:
 
     @property
     def is_instant(self) -> bool:
+        """Whether it is a mark and no bar."""
         return bool(self.marker)
 
 

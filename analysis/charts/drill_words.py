@@ -70,8 +70,14 @@ def _lettering(alarming: bool) -> Lettering:
 
 def caption_of(drill: Drill, bin_s: float, placed: Sequence[Placed]) -> list[str]:
     """How to read a timeline, and what stands in no other place on it; paragraphs."""
+    if drill.requests.empty:
+        return [rtt_sentence(drill.bundle, lines=False)]
     limits = [client.limit_ms for client in drill.clients if client.limit_ms is not None]
-    dotted = " Dotted: what still counts as answered in time." if limits else ""
+    dotted = (
+        " Dotted: an answer that takes longer, from when it was sent, counts as an outage."
+        if limits
+        else ""
+    )
     deadline = " Solid line: the deadline." if drill.deadline_ms else ""
     lines = [
         f"{count(len(drill.requests), 'request')}, each a mark where it was due, as high as it "

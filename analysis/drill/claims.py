@@ -128,7 +128,7 @@ def _evidence(
     ok: int,
     window: tuple[float, float | None, str],
 ) -> str:
-    """ "157 of 160 reads from n3 between 5 s and 30 s of `during` were ok (98.1 %, 94.6–99.4 %)"."""
+    """ "157 of 160 reads from n3 between 5 s and 30 s of `during` were ok (98.1 %, 95–99 %)"."""
     what = str(spec.get("of") or "requests")
     at = {each.name: each.at for each in vantages}
     place = str(spec.get("vantage") or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -56,10 +57,10 @@ def told(requests: pd.DataFrame, normal: Normal, deadline_s: float | None) -> li
             slow = slow_ms is not None and took_ms > slow_ms
             found.append(Request(start_s, end_s, Says.LATE if late else Says.GOOD, slow))
             continue
-        if end_s != end_s:  # NaN: given up at an instant that nobody recorded
-            end_s, took_ms = start_s, 0.0
         hurried = _was_hurried(start_s - due_s, took_ms, limit_ms, deadline_s)
-        found.append(Request(start_s, end_s, Says.NOTHING if hurried else Says.BAD, False))
+        # When a request was given up may be unknown (NaN).
+        gone_s = start_s if math.isnan(end_s) else end_s
+        found.append(Request(start_s, gone_s, Says.NOTHING if hurried else Says.BAD, False))
     return found
 
 
@@ -176,5 +177,3 @@ def _true_runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
         elif not flag and begin is not None:
             yield begin, place - 1
             begin = None
-
-

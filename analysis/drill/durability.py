@@ -7,7 +7,7 @@ that lacks a round.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from analysis.drill.ledger import Expected, Key, Ledger
 from analysis.drill.model import ROUNDS, Durability, Example, RoundCounts
@@ -30,6 +30,7 @@ WRONG = frozenset({"corrupt", "lost", "stale", "resurrected", "unexpected"})
 EXAMPLES = 20
 """Of each verdict."""
 
+_WRONG_IF_FOUND = {Expected.REMOVED: "resurrected", Expected.NEVER: "unexpected"}
 _AT = {"healed": "after the heal", "restarted": "after the restart"}
 
 
@@ -78,17 +79,15 @@ def verdict_of(expected: Expected, answers: Mapping[str, str]) -> str:
     unread = not answers or "unread" in said
     if "wrong" in said:
         return "corrupt"
-    if expected is Expected.PRESENT:
-        if {"yes", "no"} <= said:
-            return "stale"
-        # With a node unread and no yes, the one that was not asked may have it.
-        return "unread" if unread else "lost" if "no" in said else "fine"
-    if "yes" in said and expected is Expected.REMOVED:
-        return "resurrected"
-    if "yes" in said and expected is Expected.NEVER:
-        return "unexpected"
+    if expected is Expected.PRESENT and {"yes", "no"} <= said:
+        return "stale"
+    if "yes" in said and expected in _WRONG_IF_FOUND:
+        return _WRONG_IF_FOUND[expected]
     if unread:
+        # Also where the others said no: the one that did not answer may have it.
         return "unread"
+    if expected is Expected.PRESENT and "no" in said:
+        return "lost"
     return "recovered" if "yes" in said and expected is Expected.MAYBE else "fine"
 
 
@@ -122,19 +121,26 @@ def _verdict(
     of = f"of {count(acknowledged, 'acknowledged write')}"
     if wrong:
         return "fail", f"{', '.join(wrong)} {of}"
-    missing = [_AT[of_round.name] for of_round in rounds if not of_round.present]
-    if missing:
-        return "unknown", f"no verification {' and '.join(missing)}"
-    if counts["unread"]:
-        return "unknown", f"{count(counts['unread'], 'key')} could not be read at every node"
-    cut = [_AT[of_round.name] for of_round in rounds if not of_round.complete]
-    if cut:
-        return "unknown", f"the verification {' and '.join(cut)} is not complete"
-    if unledgered:
-        return "unknown", f"{count(unledgered, 'write')} that the ledger does not have"
-    if not acknowledged:
-        return "unknown", "no write was acknowledged, so nothing could be lost"
+    doubts = list(_doubts(counts, rounds, acknowledged, unledgered))
+    if doubts:
+        return "unknown", "; ".join(doubts)
     return "pass", f"{count(acknowledged, 'acknowledged write')}, each as it must be at every node"
+
+
+def _doubts(
+    counts: Mapping[str, int], rounds: Sequence[RoundCounts], acknowledged: int, unledgered: int
+) -> Iterator[str]:
+    """What stands against saying that nothing was lost."""
+    if missing := [_AT[each.name] for each in rounds if not each.present]:
+        yield f"no verification {' and '.join(missing)}"
+    if cut := [_AT[each.name] for each in rounds if each.present and not each.complete]:
+        yield f"the verification {' and '.join(cut)} is not complete"
+    if counts["unread"]:
+        yield f"{count(counts['unread'], 'key')} could not be read at every node"
+    if unledgered:
+        yield f"{count(unledgered, 'write')} that the ledger does not have"
+    if not acknowledged:
+        yield "no write was acknowledged, so nothing could be lost"
 
 
 def _examples(

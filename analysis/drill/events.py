@@ -131,11 +131,18 @@ def recalibrations(events: Sequence[Event], origin_ns: int) -> tuple[Recalibrati
                     at_s=_s(event.t_ns, origin_ns),
                     subject=event.subject,
                     requested_rtt_ms=_number(facts.get("requested_rtt_ms")),
-                    measured_rtt_ms=_number(facts.get("measured_rtt_ms")),
+                    measured_rtt_ms=_measured_ms(facts),
                     passed=facts.get("verdict") == "pass",
                 )
             )
     return tuple(found)
+
+
+def _measured_ms(facts: Mapping[str, Any]) -> float | None:
+    """The median, told alone or among others as calibration.json has them."""
+    rtt_ms = facts.get("rtt_ms")
+    median_ms = rtt_ms.get("p50") if isinstance(rtt_ms, Mapping) else facts.get("measured_rtt_ms")
+    return _number(median_ms)
 
 
 def _s(t_ns: int, origin_ns: int) -> float:

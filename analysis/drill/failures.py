@@ -48,4 +48,4 @@ def wrong_reads(drill: Drill) -> int:
     """How many reads during the phases got bytes that are not the object's."""
     requests = drill.requests
     errors = requests.loc[requests["operation"] == "read", "error"].fillna("").astype(str)
-    return int(errors.map(lambda text: text.startswith(WRONG_BYTES)).sum())
+    return sum(text.startswith(WRONG_BYTES) for text in errors)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from analysis.drill.model import OPERATIONS, PHASES, EndpointFigures, Figures, Latencies
 from analysis.statistics import percentiles
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from analysis.statistics import Values
 
 
 def figures_of(requests: pd.DataFrame) -> Figures:
@@ -40,7 +42,7 @@ def by_endpoint(requests: pd.DataFrame) -> tuple[EndpointFigures, ...]:
 
 
 def _latencies(values_ms: pd.Series[float]) -> Latencies:
-    known_ms = values_ms.dropna().to_numpy(dtype="float64")
+    known_ms = cast("Values", values_ms.dropna().to_numpy(dtype="float64"))
     if known_ms.size == 0:
         return Latencies(None, None, None)
     p50_ms, p99_ms = percentiles(known_ms, (50, 99))

@@ -160,9 +160,12 @@ class Matrix:
         verdicts: dict[tuple[str, str], dict[Series, Verdict]] = {}
         for one in self.series:
             cell = self.cells.get((drill, one))
-            for claim in cell.shown.claims if cell else ():
-                name = str(claim.get("claim", "")), str(claim.get("source") or "")
-                verdicts.setdefault(name, {})[one] = _verdict(cell, one, claim)
+            for run in cell.runs if cell else ():
+                for claim in run.claims:
+                    name = str(claim["claim"]), str(claim.get("source") or "")
+                    told = verdicts.setdefault(name, {})
+                    if cell and one not in told:  # the run that is shown comes first
+                        told[one] = _verdict(cell, one, claim)
         for (text, source), found in verdicts.items():
             yield ClaimRow(drill, text, source, found)
 
@@ -267,7 +270,7 @@ def read_run(directory: Path) -> Run:
         )
     block = _block(directory)
     try:
-        return _parse(directory, manifest, block)
+        return _parse(directory, block)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BundleError(
             f"{directory / 'summary.json'} is damaged or of another version: "
@@ -282,35 +285,24 @@ def _block(directory: Path) -> Mapping[str, Any]:
         block = read_json(path).get("drill")
         if isinstance(block, Mapping):
             return block
+    from analysis.drill.block import drill_block
     from analysis.drill.read import read_drill
-    from analysis.drill.summary import drill_block
 
     return drill_block(read_drill(directory))
 
 
-def _parse(directory: Path, manifest: Mapping[str, Any], block: Mapping[str, Any]) -> Run:
-    system = manifest.get("system") or {}
-    topology = manifest.get("topology")
-    name = topology.get("name") if isinstance(topology, Mapping) else topology
-    spec = manifest.get("drill") or {}
-    recovered = block.get("recovered", block["recovery_s"] is not None)
+def _parse(directory: Path, block: Mapping[str, Any]) -> Run:
     return Run(
         directory=directory,
-        key=DrillKey(
-            str(block["name"]),
-            str(block.get("topology") or name or ""),
-            float(block.get("scale") or spec.get("scale") or 1.0),
-        ),
-        series=Series(
-            str(block["system"]), str(block.get("version") or system.get("version") or "")
-        ),
-        started=str(block.get("started") or manifest.get("started") or ""),
-        status=str(manifest.get("status", "complete")),
-        reached=manifest.get("reached"),
+        key=DrillKey(str(block["name"]), str(block["topology"]), float(block["scale"])),
+        series=Series(str(block["system"]), str(block["version"])),
+        started=str(block["started"] or ""),
+        status=str(block["status"]),
+        reached=block["reached"],
         reads=_operation(block, "read"),
         writes=_operation(block, "write"),
         longest_outage_s=block["longest_outage_s"],
-        recovered=recovered,
+        recovered=block["recovered"],
         recovery_s=block["recovery_s"],
         durability=dict(block["durability"]),
         claims=tuple(block["claims"]),
@@ -322,8 +314,8 @@ def _operation(block: Mapping[str, Any], operation: str) -> Operation:
     during: Mapping[str, Any] = phases.get(_DURING) or {}
     attempted, ok = int(during.get("attempted", 0)), int(during.get("ok", 0))
     shares = [
-        Share(str(client["vantage"]), _share(_of_phase(client["phases"], _DURING)))
-        for client in block.get("clients") or ()
+        Share(str(client["vantage"]), _share(client["phases"].get(_DURING) or {}))
+        for client in block["clients"]
         if client["operation"] == operation
     ]
     return Operation(
@@ -335,23 +327,16 @@ def _operation(block: Mapping[str, Any], operation: str) -> Operation:
     )
 
 
-def _of_phase(phases: Any, name: str) -> Mapping[str, Any]:
-    """The figures of phase `name` in a list of phases with a name, or in a mapping by name."""
-    if isinstance(phases, Mapping):
-        return phases.get(name) or {}
-    return next((phase for phase in phases if phase["name"] == name), {})
-
-
 def _share(figures: Mapping[str, Any]) -> float | None:
     attempted = figures.get("attempted") or 0
     return int(figures["ok"]) / int(attempted) if attempted else None
 
 
-def _verdict(cell: Cell | None, one: Series, claim: Mapping[str, Any]) -> Verdict:
+def _verdict(cell: Cell, one: Series, claim: Mapping[str, Any]) -> Verdict:
     verdict = str(claim["verdict"])
     others = [
         str(other["verdict"])
-        for run in (cell.runs if cell else ())
+        for run in cell.runs
         for other in run.claims
         if other.get("claim") == claim.get("claim")
     ]

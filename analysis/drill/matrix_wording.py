@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from analysis.bundle import Series
 from analysis.drill.matrix import Cell, DrillKey, Matrix, Operation, Run, Verdict
 from analysis.drill.wording import BAD, percent, seconds
 from analysis.names import EN_DASH, count, format_ms, series_labels
@@ -23,9 +22,9 @@ def recovery_text(run: Run) -> str:
     """How long until all was normal again, or why nobody can say."""
     if not run.is_complete:
         how = _ENDED.get(run.status, run.status)
-        return f"{how} in {run.reached}" if run.reached else how
+        return f"{how} in `{run.reached}`" if run.reached else how
     if run.recovered is None:
-        return EN_DASH
+        return "not known"
     if not run.recovered:
         return "not back"
     return f"back in {seconds(run.recovery_s)}" if run.recovery_s else "undisturbed"
@@ -39,7 +38,7 @@ def durability_text(cell: Cell) -> str:
     if runs == 1:
         return text
     alike = sum(other.verdict == run.verdict for other in cell.runs)
-    return f"{text}, {alike} of {runs} runs"
+    return f"{text}, {runs} runs" if alike == runs else f"{text}, {alike} of {runs} runs"
 
 
 def _durability(run: Run) -> str:
@@ -58,7 +57,7 @@ def runs_sentences(matrix: Matrix) -> list[str]:
     """Of which cells there is more than one run, and which is shown."""
     labels = series_labels(matrix.series)
     several = [
-        f"{key.name} on {labels[one]} {len(cell.runs)}"
+        f"{key.name} on {labels[one]} ({len(cell.runs)} runs)"
         for (key, one), cell in matrix.cells.items()
         if len(cell.runs) > 1
     ]
@@ -125,7 +124,7 @@ def drills_markdown(matrix: Matrix) -> str:
                     _shares(run.writes),
                     _p99(run.reads),
                     _p99(run.writes),
-                    seconds(run.longest_outage_s),
+                    seconds(run.longest_outage_s if run.recovered is not None else None),
                     recovery_text(run),
                     str(run.durability.get("acknowledged", EN_DASH)),
                     f"{cell.worst.verdict}: {durability_text(cell)}",
@@ -157,8 +156,3 @@ def title_of(matrix: Matrix) -> str:
     """ "12 drills on 3 systems"."""
     systems: set[str] = {one.system for one in matrix.series}
     return f"{count(len(matrix.drills), 'drill')} on {count(len(systems), 'system')}"
-
-
-def column_labels(matrix: Matrix) -> dict[Series, str]:
-    """What stands above each column."""
-    return series_labels(matrix.series)

@@ -80,9 +80,7 @@ def _header(rounds: dict[str, Round], name: str, line: Mapping[str, Any]) -> Non
     known.passes = passes if isinstance(passes, int) else known.passes
 
 
-def _take(
-    of_round: Round, answers: dict[str, str], key: str, node: str, found: str
-) -> None:
+def _take(of_round: Round, answers: dict[str, str], key: str, node: str, found: str) -> None:
     """Keep the last answer of a node, but wrong bytes for ever: once served is served."""
     before = answers.get(node)
     if before == "no" and found == "yes":

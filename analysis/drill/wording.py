@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from analysis.names import EN_DASH, count
+from analysis.names import EN_DASH, count, format_ms
 
 if TYPE_CHECKING:
     from analysis.drill.model import Claim, Drill, Durability, Outage
@@ -57,7 +57,12 @@ def durability_sentence(durability: Durability) -> str:
 def outage_sentence(drill: Drill) -> str:
     """The longest outage and the time to recover."""
     outage = longest(drill)
-    if outage is None:
+    if drill.requests.empty:
+        return "Nothing was measured"
+    early = sum(outage.before_fault for outage in drill.outages)
+    if outage is None and early:
+        first = f"{count(early, 'outage')} that began before anything was broken, and no other"
+    elif outage is None:
         first = "No outage"
     else:
         least = "" if outage.ended else "at least "
@@ -78,7 +83,9 @@ def claims_sentence(claims: Iterable[Claim]) -> str:
     """How many claims held, did not, or could not be decided."""
     verdicts = Counter(claim.verdict for claim in claims)
     words = {HOLDS: "held", FAILS: "did not hold", UNDECIDED: "not decided"}
-    return f"Claims: {', '.join(f'{verdicts[v]} {word}' for v, word in words.items() if verdicts[v])}"
+    return (
+        f"Claims: {', '.join(f'{verdicts[v]} {word}' for v, word in words.items() if verdicts[v])}"
+    )
 
 
 def longest(drill: Drill) -> Outage | None:
@@ -96,6 +103,13 @@ def seconds(value: float | None) -> str:
         return EN_DASH
     places = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{places}f} s"
+
+
+def latency(value_ms: float | None) -> str:
+    """A latency with its unit, which is seconds from one on."""
+    if value_ms is None:
+        return EN_DASH
+    return f"{format_ms(value_ms)} ms" if value_ms < 1000 else seconds(value_ms / 1000)
 
 
 def percent(share: float | None) -> str:

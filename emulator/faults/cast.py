@@ -57,6 +57,11 @@ def draw(
     )
 
 
+def is_pick(word: str) -> bool:
+    """Whether a word is a pick by chance, or the rest: what only a cast can say."""
+    return word in _WORDS or bool(re.fullmatch(r"[1-9]\d*", word) or _SITES.fullmatch(word))
+
+
 class _Casting:
     """One cast to be drawn: which names are fixed, which are left to chance."""
 
@@ -122,8 +127,8 @@ class _Casting:
             count = self._count(pick)
             if count > len(free):
                 return (
-                    f"{name} is {show(pick)}, that is {count}, and of its {len(self._nodes)} "
-                    f"nodes {len(free) or 'none'} are left."
+                    f"{name} is {show(pick)}, that is {count}, with {len(free) or 'none'} of its "
+                    f"{len(self._nodes)} nodes left."
                 )
             some = [node for node in self._nodes if node in free]
             cast[name] = self._ordered(set(_chosen(some, count, chance)))

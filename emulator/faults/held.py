@@ -52,6 +52,11 @@ class Held:
         return self._service.node
 
     @property
+    def is_down(self) -> bool:
+        """Whether a fault holds it down."""
+        return bool(self._down)
+
+    @property
     def ended_by_itself(self) -> int | None:
         """The exit code of the process, when it has ended and no fault has ended it."""
         process = self._service.process
@@ -78,7 +83,7 @@ class Held:
 
     def send_end(self, holder: Hashable, number: int = signal.SIGKILL) -> int:
         """Hold it down: send the signal that ends it. Return the instant before it was sent."""
-        was_down = bool(self._down)
+        was_down = self.is_down
         self._down.add(holder)
         instant = time.monotonic_ns()
         if not was_down:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from emulator.faults.cast import is_pick
 from emulator.faults.fault import Cast
 from emulator.links import Direction
 from emulator.targets import Targets
@@ -221,6 +222,12 @@ def _unknown(kind: str, word: str, plan: Plan, cast: Cast) -> UserError:
     sites, members = [each.name for each in plan.sites], [each.name for each in plan.nodes]
     known = [*cast, *sites, *members]
     casts = f"; the cast is {listing(cast, at_most=20)}" if cast else ""
+    if is_pick(word):
+        return _said(
+            kind,
+            f"{show(word)} is a pick, and every fault of a drill may be meant by the same one; "
+            f"give it a name, `cast: {{victim: {word}}}`, and say the name here{casts}",
+        )
     return _said(
         kind,
         f"there is no {show(word)}{did_you_mean(word, known)}; topology {plan.name} has the sites "

@@ -30,6 +30,7 @@ class Restart(OnNodes):
         self.grace = grace
         self._took_ms: float | None = None
         self._had_to_kill: list[str] = []
+        self._were_down: list[str] = []
 
     @classmethod
     def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
@@ -48,13 +49,15 @@ class Restart(OnNodes):
         if self._took_ms is None:
             return f"SIGTERM, SIGKILL after {self.grace}"
         killed = f", {', '.join(self._had_to_kill)} by SIGKILL" if self._had_to_kill else ""
-        return f"SIGTERM, ended after {self._took_ms:.0f} ms{killed}"
+        down = f", {', '.join(self._were_down)} was down" if self._were_down else ""
+        return f"SIGTERM, ended after {self._took_ms:.0f} ms{killed}{down}"
 
     def begin(self, scene: Scene) -> int:
         """End the processes; return the instant at which SIGTERM was sent."""
         with scene.holding(self._nodes) as services:
             for held in services:
                 held.check_runs()
+            self._were_down = [held.node for held in services if held.is_down]
             sent = max([held.send_end(self, signal.SIGTERM) for held in services])
             deadline_ns = sent + self.grace.ns
             for held in services:

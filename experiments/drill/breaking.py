@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-
+from emulator.calibration.again import recalibrate
 from emulator.faults.fault import Scene, Service
 from emulator.faults.timeline import Mark, Step, Timeline
 from emulator.lab import Lab
@@ -91,8 +91,6 @@ class Breaking:
         directions = dict.fromkeys(each for step in steps for each in step.fault.directions)
         if not directions or self._record.stop.is_set():
             return
-        from emulator.calibration.again import recalibrate
-
         for measured in recalibrate(self._lab, tuple(directions)):
             self._tell_of(measured)
 

@@ -2,8 +2,8 @@
 
 A request that is due while the one before it is on its way waits in line, and is sent as soon as
 that is done, with what is left of its deadline, which counts from the instant it was due. Where too
-little is left it is never sent, and has a row all the same. So a store that stands still for three
-seconds spoils every request that was due in these, and not one.
+little is left (`Schedule.least_left_ns`) it is never sent, and has a row all the same. So a store
+that stands still for three seconds spoils every request that was due in these, and not one.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class Client:
         header = self._api.header(
             self._load.cluster, self.vantage.ask, _ms(deadline_ns), self._load.object_bytes
         )
+        took_ns = 0
         with Prober(self._load.lab, self.vantage.at, header, stop) as prober:
             for turn in self._turns(origin_ns, spans):
                 # What takes time is done before it is due: a process, the hash of a large object.
@@ -95,11 +96,13 @@ class Client:
                     self._describe_next()
                 if not wait_until(turn.due_ns, stop):
                     return
-                left_ns = turn.due_ns + deadline_ns - time.monotonic_ns()
-                if left_ns < self._schedule.least_left_ns:
+                now_ns = time.monotonic_ns()
+                left_ns = turn.due_ns + deadline_ns - now_ns
+                if left_ns < self._schedule.least_left_ns(took_ns):
                     self._leave_out(turn)
                 else:
                     self._send(turn, prober, _ms(left_ns))
+                    took_ns = time.monotonic_ns() - now_ns
 
     def _turns(self, origin_ns: int, spans: Sequence[Span]) -> Sequence[_Turn]:
         removes = self._load.removes if self.way == "write" else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from probes.plan import Placement
@@ -35,6 +35,8 @@ _NEVER: Row = {
     "reads": 0,
 }
 """What is known of a request that no sample came of."""
+
+_COLUMNS = tuple(field.name for field in fields(Sample))
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Vantage:
 
 def sampled(sample: Sample) -> Row:
     """Return what came of a request that has a sample."""
-    return asdict(sample)
+    return {name: getattr(sample, name) for name in _COLUMNS}  # `asdict` takes ten times as long
 
 
 def never_sent(seq: int, endpoint: str, why: str) -> Row:

@@ -22,9 +22,9 @@ _STEP_NS = 10**6  # whole milliseconds: nobody wants to read more
 def scaled(drill: Drill, factor: float) -> Drill:
     """Return a drill with phases, faults, intervals and claims' windows that much longer.
 
-    Sizes, counts and budgets stay as they are. `every` stays at 20 ms at least. The deadline stays
-    too, but is no longer than the shortest phase (1 s at least): a request is to end in the phase
-    it was due in or the next. Raises UserError when nothing that makes sense is left.
+    Sizes, counts and budgets stay as they are. `every` stays at 20 ms at least. A deadline becomes
+    shorter with the rest, but not longer, and stays at 1 s at least, so that it is the same part
+    of a phase. Raises UserError when nothing that makes sense is left.
     """
     if not 0 < factor <= 100:
         raise UserError(f"--scale {factor:g}: a drill is scaled by more than 0, and at most 100.")
@@ -34,8 +34,8 @@ def scaled(drill: Drill, factor: float) -> Drill:
     values["every"] = str(max(_times(drill.every, factor), SHORTEST_EVERY))
     phases = {name: _times(getattr(drill.phases, name), factor) for name in PHASES}
     values["phases"] = {name: str(length) for name, length in phases.items()}
-    longest_ns = max(min(length.ns for length in phases.values()), _LEAST_DEADLINE_NS)
-    values["deadline"] = str(min(drill.deadline, Duration(longest_ns)))
+    shorter = max(_times(drill.deadline, factor), Duration(_LEAST_DEADLINE_NS))
+    values["deadline"] = str(min(drill.deadline, shorter))
     values["faults"] = [
         _scaled(fault, ("at", "for", *SCALED_SETTINGS), factor) for fault in values["faults"]
     ]

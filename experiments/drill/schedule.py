@@ -33,15 +33,17 @@ class Schedule:
         offset_ns = random.Random(f"{seed}/{client}/offset").randrange(every_ns)
         return cls(every_ns, offset_ns, deadline_ns)
 
-    @property
-    def least_left_ns(self) -> int:
-        """The time that a request must have left to be worth sending.
+    def least_left_ns(self, took_ns: int) -> int:
+        """Return the time that a request must have left to be sent, when the one before it took
+        ``took_ns``.
 
-        A client that lags by almost a whole deadline, as after an outage, would otherwise send
-        each request with so little time left that it cannot be answered even by a store that is
-        well again, and lag so for ever.
+        Half of its deadline; and all of it, when the one before took more than half. A client that
+        lags by almost a whole deadline would otherwise send each request with so little time left
+        that it cannot be answered, even by a store that is well again or only slow, and lag so for
+        ever: the client's own doing, and not the store's.
         """
-        return min(self.deadline_ns // 2, max(self.deadline_ns // 10, 2 * self.every_ns))
+        half_ns = self.deadline_ns // 2
+        return half_ns if took_ns < half_ns else max(half_ns, self.deadline_ns - self.every_ns)
 
     def due(self, spans: Sequence[Span]) -> Iterator[tuple[int, str]]:
         """Yield the instant at which each request of these phases is due, and the phase's name."""

@@ -121,9 +121,9 @@ def write_drill(
         faults = [Fault("kill", "n2", before, before + during, nodes=("n2",))]
     play = Play()
     keys = _prefill(play, objects, next(iter(vantages)), vantages)
-    for number, (vantage, place) in enumerate(vantages.items()):
+    for vantage, place in vantages.items():
         for operation in ("read", "write"):
-            _client(
+            play_client(
                 play,
                 rng,
                 vantage,
@@ -137,7 +137,6 @@ def write_drill(
                 troubles=[t for t in troubles if t.hits(vantage, operation)],
                 series=system,
                 topology=topology,
-                number=number,
             )
     _events(play, phases_s, faults, extra_events)
     _verify(play, sum(phases_s) + 2, rounds, spoil or {})
@@ -164,7 +163,7 @@ def _prefill(
     return keys
 
 
-def _client(
+def play_client(
     play: Play,
     rng: np.random.Generator,
     vantage: str,
@@ -179,8 +178,12 @@ def _client(
     troubles: Sequence[Trouble],
     series: tuple[str, str],
     topology: str,
-    number: int,
 ) -> None:
+    """Add the requests of one client, and its writes, to `play`.
+
+    `schedule` is every and deadline, ms, and the length of all phases, s; `cuts` are the begin of
+    `during` and of `after`, s; `spread` is the uniform jitter and the sigma of a heavy tail.
+    """
     every_s, deadline_s, total_s = schedule[0] / 1000, schedule[1] / 1000, schedule[2]
     due_s, free_s = float(rng.uniform(0, every_s)), 0.0
     own: list[str] = []
@@ -188,7 +191,8 @@ def _client(
     while due_s < total_s:
         base = _row(vantage, place, operation, series, topology, seq, due_s, cuts)
         start_s = max(due_s, free_s)
-        if start_s >= due_s + deadline_s:
+        # As the drill's own clients: what has hardly any time left is not sent any more.
+        if due_s + deadline_s - start_s < min(deadline_s / 2, max(deadline_s / 10, 2 * every_s)):
             base |= {
                 "outcome": "fail",
                 "error": "not sent: an earlier request was still waiting",

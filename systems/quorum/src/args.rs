@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::clock::NodeId;
+use crate::defects::Flags;
 use crate::placement::{Names, Placement};
 use crate::protocol::Choice;
 
@@ -71,6 +72,8 @@ pub struct Serve {
     /// Replicas that must have a Put or a Delete; without it, a majority of the vdisk's
     #[arg(long, value_name = "N", requires = "bob")]
     pub bob_quorum: Option<usize>,
+    #[command(flatten)]
+    pub defects: Flags,
 }
 
 /// `NAME=ADDRESS:PORT`
@@ -120,6 +123,12 @@ impl Serve {
             Some(leader) => place("--leader", leader)?,
             None => 0,
         };
+        if self.defects.stale_reads && self.protocol == Choice::Leader {
+            return Err(
+                "--stale-reads has no meaning with --protocol leader: all reads are the leader's"
+                    .into(),
+            );
+        }
         Ok((own, leader))
     }
 

@@ -33,6 +33,20 @@ impl Version {
         UNIX_EPOCH + Duration::from_micros(self.time >> COUNTER_BITS)
     }
 
+    /// The node whose clock made it.
+    pub fn made_by(self) -> NodeId {
+        self.node
+    }
+
+    /// The next greater version, for what replaces this one and nothing newer.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self {
+            time: self.time + 1,
+            node: self.node,
+        }
+    }
+
     #[cfg(test)]
     pub fn of(time: u64, node: NodeId) -> Self {
         Self { time, node }

@@ -3,6 +3,7 @@
 mod args;
 mod bob;
 mod clock;
+mod defects;
 mod health;
 mod listener;
 mod listing;

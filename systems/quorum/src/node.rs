@@ -9,12 +9,14 @@ use bytes::Bytes;
 
 use crate::args::Serve;
 use crate::clock::Clock;
+use crate::defects::{Defects, UNFLUSHED_FOR};
 use crate::health::{Health, VdiskStatus};
 use crate::listener::{listen, serve_http1, serve_http2};
 use crate::op::Rounds;
 use crate::peers::{Handler, Hello, Message, Peers};
 use crate::protocol::{
     BUCKET, BUCKET_STATE, Choice, Members, Patience, PeerRequest, Protocol, encode,
+    forget_when_healed,
 };
 use crate::replica::Replica;
 use crate::store::Store;
@@ -36,7 +38,9 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
         None => None,
     };
     let cannot_use = |error| format!("cannot use --data {}: {error}", args.data.display());
-    let store = Store::open(&args.data).map_err(cannot_use)?;
+    args.defects.announce();
+    let defects = Arc::new(Defects::new(args.defects));
+    let store = Store::open_with(&args.data, args.defects).map_err(cannot_use)?;
     if placement.is_some() {
         store
             .merge_bucket(BUCKET, BUCKET_STATE)
@@ -44,6 +48,9 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
     }
 
     let store = Arc::new(store);
+    if args.defects.lose_acked {
+        store.flush_late(UNFLUSHED_FOR);
+    }
     let clock = Arc::new(Clock::new(own));
     clock.observe(store.newest_version());
     let replica = Arc::new(Replica::new(store.clone(), clock.clone()));
@@ -58,9 +65,13 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
         replica: replica.clone(),
         peers: peers.clone(),
         repairs,
+        defects,
         patience: Patience(Duration::from_millis(args.peer_timeout_ms)),
     };
     tokio::spawn(repair_worker.run(members.clone()));
+    if args.defects.split_brain {
+        tokio::spawn(forget_when_healed(members.clone()));
+    }
     let protocol = args.protocol.build(members.clone(), leader);
     peers.start(
         peer_listener,

@@ -211,6 +211,92 @@ fn a_copy_damaged_on_disk_is_read_from_the_others() {
 }
 
 #[test]
+fn a_full_disk_refuses_and_damages_nothing_and_takes_writes_again_when_there_is_space() {
+    let mut cluster = Cluster::unstarted(3, "leaderless", &[]);
+    if !cluster.limit(0, 1 << 20) || !cluster.limit(1, 1 << 20) {
+        eprintln!("skipped: no file system of limited size without privileges here");
+        return;
+    }
+    cluster.start_all();
+    let mut client = cluster.client(0);
+    client.create_bucket("bucket").expect(200);
+    let body = vec![7; 20_000];
+    client.put("bucket", "before", &body).expect(200);
+    let both = || objects(&cluster, 0) == 1 && objects(&cluster, 1) == 1;
+    eventually(Duration::from_secs(5), "both hold it", both);
+
+    // One of three is full: the majority goes on, whichever node is asked.
+    let fill = |node: usize| {
+        let file = cluster.data_inside(node).join("filler");
+        // It fills what there is, and fails.
+        let _ = std::fs::write(&file, vec![0; 2 << 20]);
+        file
+    };
+    let filler = fill(0);
+    for node in 0..3 {
+        let key = format!("one-full-{node}");
+        cluster.client(node).put("bucket", &key, &body).expect(200);
+    }
+    // Two of three: nothing is acknowledged, nothing is said to be certainly undone.
+    let other = fill(1);
+    for node in 0..3 {
+        let refused = cluster.client(node).put("bucket", "refused", &body);
+        let text = refused.expect(503).text();
+        assert!(text.contains("may or may not be kept"), "{text}");
+        assert!(text.contains("No space left"), "{text}");
+        let mut client = cluster.client(node);
+        for key in ["before", "one-full-0", "one-full-1", "one-full-2"] {
+            assert!(client.get("bucket", key).expect(200).body == body);
+        }
+    }
+    let entries = cluster.data_inside(0).join("entries");
+    let count = |directory: &std::path::Path| std::fs::read_dir(directory).unwrap().count();
+    assert_eq!(count(&entries), 2, "of what was refused nothing stays");
+
+    // Space is back: so is the store, and what the full nodes missed reaches them when it is read.
+    for file in [filler, other] {
+        std::fs::remove_file(file).unwrap();
+    }
+    for node in 0..3 {
+        let key = format!("after-{node}");
+        cluster.client(node).put("bucket", &key, &body).expect(200);
+        for key in ["one-full-0", "one-full-1", "one-full-2"] {
+            cluster.client(node).get("bucket", key).expect(200);
+        }
+    }
+    let mended = || objects(&cluster, 0) >= 7 && objects(&cluster, 1) >= 7;
+    eventually(Duration::from_secs(10), "the full nodes are mended", mended);
+}
+
+#[test]
+fn a_node_that_was_stopped_takes_part_again_at_once_and_with_what_it_missed() {
+    let cluster = Cluster::start(3, "leaderless", &["--peer-timeout-ms", "1000"]);
+    let mut client = cluster.client(0);
+    client.create_bucket("bucket").expect(200);
+    client.put("bucket", "gone", b"body").expect(200);
+    cluster.stop(2);
+    client.delete("bucket", "gone").expect(204);
+    for number in 0..20 {
+        let key = format!("k{number}");
+        client.put("bucket", &key, key.as_bytes()).expect(200);
+    }
+    cluster.resume(2);
+    let began = std::time::Instant::now();
+    let mut late = cluster.client(2);
+    late.get("bucket", "gone").expect(404);
+    for number in 0..20 {
+        let key = format!("k{number}");
+        assert_eq!(late.get("bucket", &key).expect(200).text(), key);
+    }
+    late.put("bucket", "late", b"body").expect(200);
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
 fn an_object_of_a_hundred_megabytes_comes_back_whole_from_another_node() {
     let cluster = Cluster::start(3, "leaderless", &[]);
     let body: Vec<u8> = (0..100_000_000_u32)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from emulator.faults.fault import Fault, Scene
 from emulator.faults.timeline import Mark, Step, Timeline
@@ -42,11 +43,11 @@ class Heart(NodeProcess):
         """Return the processes that have beaten, in order."""
         return list(dict.fromkeys(self._rows(name)[:, 0].tolist()))
 
-    def gaps(self, at_least_s: float = 0.15, name: str = "beats") -> list[tuple[int, int]]:
-        """Return between which beats it was silent for so long."""
+    def silence(self, at_ns: int, name: str = "beats") -> tuple[int, int]:
+        """Return the last beat until an instant and the first one after it."""
         beats = self.beats_ns(name)
-        silent = np.flatnonzero(np.diff(beats) > at_least_s * 1e9)
-        return [(int(beats[place]), int(beats[place + 1])) for place in silent]
+        after = int(np.searchsorted(beats, at_ns, side="right"))
+        return int(beats[after - 1]), int(beats[after])
 
     def await_beat(self, name: str = "beats", after_ns: int = 0) -> None:
         """Wait until it has beaten after an instant."""
@@ -55,11 +56,56 @@ class Heart(NodeProcess):
             assert time.monotonic() < deadline, f"{self.node} does not beat: {self.log.read_text()}"
             time.sleep(0.005)
 
+    def clear(self) -> None:
+        """End it and forget all it has done."""
+        if self.process is not None:
+            self.process.send_signal_to_family(signal.SIGKILL)
+            self.process.wait(10)
+        for path in self.home.iterdir():
+            path.unlink()
+
     def _rows(self, name: str) -> np.ndarray:
         path = self.home / name
         text = path.read_text() if path.exists() else ""
         lines = text[: text.rfind("\n") + 1].split()
         return np.array(lines, dtype=np.int64).reshape(-1, 2)
+
+
+class Noise:
+    """What the machine itself does to sleeps meanwhile, since others may keep it busy."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+        self._worst_s = 0.0
+        self._slept_ns = time.monotonic_ns()
+        self._thread = threading.Thread(target=self._sleep, daemon=True)
+
+    def __enter__(self) -> Noise:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def worst_s(self) -> float:
+        """By how much the latest of its sleeps so far was late."""
+        return max(self._worst_s, (time.monotonic_ns() - self._slept_ns) / 1e9 - EVERY_S)
+
+    def near(self, expected: Any, within: float = 0.05) -> Any:
+        """Return what is as expected within that, and what several processes may be late (s).
+
+        A fault goes through four of them: the timeline, the lab, the program, and whoever looks.
+        """
+        return pytest.approx(expected, abs=within + 4 * self.worst_s)
+
+    def _sleep(self) -> None:
+        while not self._over.is_set():
+            time.sleep(EVERY_S)
+            now_ns = time.monotonic_ns()
+            self._worst_s = max(self._worst_s, (now_ns - self._slept_ns) / 1e9 - EVERY_S)
+            self._slept_ns = now_ns
 
 
 class Played:

@@ -16,8 +16,6 @@ from emulator.links import wan
 from tests.emulator.faults.heartbeats import Played, play
 from topologies.errors import MachineError, UserError
 
-SOON_MS = 20.0  # two cores, on which others work as well
-
 
 class Told(Fault):
     """A fault that only writes down what is asked of it."""
@@ -49,14 +47,14 @@ class Told(Fault):
     directions = property(lambda self: self._directions)
     is_undone = property(lambda self: self._lasts)
 
-    def begin(self, scene: Scene) -> int:
+    def begin(self, _: Scene) -> int:
         self._log.append(f"+{self._name}")
         time.sleep(self._takes_s)
         if self._begin_fails:
             raise self._begin_fails
         return time.monotonic_ns()
 
-    def end(self, scene: Scene) -> int:
+    def end(self, _: Scene) -> int:
         self._log.append(f"-{self._name}")
         if self._end_fails:
             raise self._end_fails
@@ -73,15 +71,16 @@ def scene():
     return Scene(SimpleNamespace(fate=""), {})  # type: ignore[arg-type]
 
 
-def late_ms(played):
-    return [mark.detail["late_ms"] for mark in played.marks]
+def late_s(played):
+    return [mark.detail["late_ms"] / 1e3 for mark in played.marks]
 
 
-def test_faults_overlap_and_each_begins_and_ends_at_its_time(scene, log):
+def test_faults_overlap_and_each_begins_and_ends_at_its_time(scene, log, noise):
     a, b, c = (Told(name, log) for name in "abc")
     played = play(scene, (a, 0.1, 0.4), (b, 0.2, 0.6), (c, 0.0, 0.5))
     assert log == ["+c", "+a", "+b", "-a", "-c", "-b"]
-    assert all(0 <= each < SOON_MS for each in late_ms(played))
+    assert min(late_s(played)) >= 0
+    assert late_s(played) == noise.near([0] * 6, 0.02)
     kinds = [(mark.kind, mark.detail["id"], mark.detail["subject"]) for mark in played.marks]
     assert kinds[0] == ("inject", 3, "c") and kinds[-1] == ("heal", 2, "b")
     assert played.marks[0].step.title == "3 told c"
@@ -110,15 +109,15 @@ def test_at_one_instant_ends_come_first_and_then_the_order_of_the_file(scene, lo
     assert log == ["+c", "+d", "-c", "-d", "+a", "+b", "-a", "-b"]
 
 
-def test_a_slow_fault_makes_only_those_on_the_same_node_late(scene, log):
+def test_a_slow_fault_makes_only_those_on_the_same_node_late(scene, log, noise):
     slow = Told("slow", log, nodes=("n1", "n2"), takes_s=0.3)
     same = Told("same", log, nodes=("n2",))
     other = Told("other", log, nodes=("n3",))
     played = play(scene, (slow, 0, 0.5), (same, 0.1, 0.6), (other, 0.1, 0.2))
-    late = {(mark.kind, mark.step.fault): mark.detail["late_ms"] for mark in played.marks}
-    assert late["inject", slow] >= 300
-    assert 200 <= late["inject", same] < 200 + SOON_MS
-    assert late["inject", other] < SOON_MS and late["heal", other] < SOON_MS
+    late = {(mark.kind, mark.step.fault): mark.detail["late_ms"] / 1e3 for mark in played.marks}
+    assert late["inject", slow] == noise.near(0.3, 0.02)
+    assert late["inject", same] == noise.near(0.2, 0.02)
+    assert [late["inject", other], late["heal", other]] == noise.near([0, 0], 0.02)
 
 
 def test_faults_on_one_link_wait_for_each_other_too(scene, log):
@@ -199,7 +198,7 @@ def test_a_note_that_fails_ends_the_timeline_and_is_what_is_raised(scene, log):
 
 def test_a_fault_of_which_the_lab_died_is_the_labs_failure(log):
     scene = Scene(SimpleNamespace(fate="Its emulation broke."), {})  # type: ignore[arg-type]
-    with pytest.raises(MachineError, match="The lab has ended. Its emulation broke."):
+    with pytest.raises(MachineError, match=r"The lab has ended\. Its emulation broke"):
         play(scene, (Told("x", log, begin_fails=BrokenPipeError()), 0, 1))
 
 
@@ -259,7 +258,7 @@ class Beats(Repeating):
         self.strikes, self.fails_at, self.takes_s = 0, fails_at, takes_s
         self.is_broken = False
 
-    def strike(self, scene):
+    def strike(self, _):
         self.strikes += 1
         if self.strikes == self.fails_at:
             raise UserError("It strikes no more.")
@@ -267,20 +266,18 @@ class Beats(Repeating):
         self.is_broken = True
         return time.monotonic_ns()
 
-    def mend(self, scene):
+    def mend(self, _):
         self.is_broken = False
         return time.monotonic_ns()
 
 
 def beats(played):
-    return [
-        (mark.detail["state"], round((mark.t_ns - played.origin_ns) / 1e9, 2))
-        for mark in played.marks
-        if mark.kind == "blow"
-    ]
+    """Return the states and the times, which count from the first blow."""
+    blows = [mark for mark in played.marks if mark.kind == "blow"]
+    return [(blow.detail["state"], (blow.t_ns - blows[0].t_ns) / 1e9) for blow in blows]
 
 
-def test_blows_come_at_their_beat_and_the_last_is_mended(scene):
+def test_blows_come_at_their_beat_and_the_last_is_mended(scene, noise):
     fault = Beats()
     played = play(scene, (fault, 0.0, 0.32))
     told = beats(played)
@@ -291,10 +288,10 @@ def test_blows_come_at_their_beat_and_the_last_is_mended(scene):
     assert not fault.is_broken
 
 
-def test_a_blow_that_takes_long_leaves_beats_out_and_the_others_keep_their_times(scene):
+def test_a_blow_that_takes_long_leaves_beats_out_and_the_others_keep_their_times(scene, noise):
     played = play(scene, (Beats(takes_s=0.25), 0.0, 0.58))
     downs = [at for state, at in beats(played) if state == "down"]
-    assert downs == pytest.approx([0.0, 0.35, 0.4, 0.5], abs=0.02)
+    assert downs == noise.near([0.0, 0.35, 0.4, 0.5], 0.02)
 
 
 def test_a_blow_that_fails_between_fails_the_drill(scene, log):

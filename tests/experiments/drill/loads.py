@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 import time
@@ -43,6 +42,7 @@ class LoopbackStore:
     """A null server on this machine, dressed as a lab and its cluster; no namespaces."""
 
     api = "s3"
+    nodes = ("n1",)
 
     def __init__(self, *arguments: str) -> None:
         self.server = subprocess.Popen(
@@ -74,13 +74,14 @@ def load_on(
     where: Cluster | LoopbackStore, directory: Path, rows: list[Row], **changes: Any
 ) -> Load:
     """A load with a ledger of its own."""
+    seed = changes.pop("seed", SEED)
     cluster = cast(Cluster, where)
     lab = cast(Lab, where) if isinstance(where, LoopbackStore) else cluster.lab
     return Load(
         lab=lab,
         cluster=cluster,
-        ledger=Ledger(directory / "ledger.jsonl", SEED),
-        seed=SEED,
+        ledger=Ledger(directory / "ledger.jsonl", seed),
+        seed=seed,
         object_bytes=OBJECT_BYTES,
         constant={"system": "quorum"},
         on_row=rows.append,
@@ -132,9 +133,3 @@ def running(
 def from_due_ms(row: Row) -> float:
     """How long after it was due a request was done."""
     return float(row["start_ns"] + row["elapsed_ns"] - row["due_ns"]) / MS
-
-
-def lifeline() -> int:
-    """A descriptor that a null server in a lab has as its stdin: it ends with it."""
-    ours, _ = os.pipe()
-    return ours

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import statistics
 import threading
@@ -15,7 +14,7 @@ import pytest
 
 from experiments.drill.client import NOT_SENT
 from experiments.drill.fill import fill
-from experiments.drill.ledger import LedgerReader
+from experiments.drill.ledger import LedgerReader, Write
 from experiments.drill.rows import Row, Vantage
 from experiments.drill.schedule import Schedule, Span
 from systems.base import Cluster
@@ -97,10 +96,10 @@ def by_due(row: Row) -> int:
 
 def test_requests_leave_when_they_are_due(cluster: Cluster, tmp_path: Path) -> None:
     rows: list[Row] = []
-    with running([client(load_on(cluster, tmp_path, rows), "write", every_ms=20)], 1.0):
+    with running([client(load_on(cluster, tmp_path, rows), "write", every_ms=20)], 0.6):
         pass
     late_ms = [(row["start_ns"] - row["due_ns"]) / MS for row in rows]
-    assert len(late_ms) == 50
+    assert len(late_ms) == 30
     assert min(late_ms) >= 0
     assert statistics.median(late_ms) < 3  # 0.4 on an idle machine
 
@@ -108,7 +107,7 @@ def test_requests_leave_when_they_are_due(cluster: Cluster, tmp_path: Path) -> N
 def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(tmp_path: Path) -> None:
     every_ms, deadline_ms = 20, 400
     rows: list[Row] = []
-    with LoopbackStore("--memory") as store:
+    with LoopbackStore() as store:
         load = load_on(store, tmp_path, rows)
         with running(
             [client(load, "write", every_ms=every_ms, deadline_ms=deadline_ms)], 2.5
@@ -137,21 +136,41 @@ def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(tmp_path: 
 
 
 def late_and_ok(row: Row) -> bool:
-    return row["outcome"] == "ok" and row["start_ns"] - row["due_ns"] > 50 * MS
+    return bool(row["outcome"] == "ok" and row["start_ns"] - row["due_ns"] > 50 * MS)
+
+
+def test_a_store_that_is_slow_but_answers_is_not_made_unavailable_by_its_clients(
+    tmp_path: Path,
+) -> None:
+    # It takes six times as long as there is from one request to the next, and then 70 % of the
+    # deadline: whoever sent requests with less time left would get no answer ever again.
+    for slow_ms, deadline_ms in ((120, 400), (280, 400)):
+        rows: list[Row] = []
+        directory = tmp_path / str(slow_ms)
+        directory.mkdir()
+        with LoopbackStore("--answer", f"wait:{slow_ms}") as store:
+            load = load_on(store, directory, rows)
+            with running([client(load, "write", every_ms=20, deadline_ms=deadline_ms)], 1.0):
+                pass
+        sent = [row for row in rows if row["start_ns"] is not None]
+        assert len(rows) == 50
+        assert len(sent) >= 3
+        assert {row["outcome"] for row in sent} == {"ok"}
 
 
 def test_a_dead_store_is_asked_when_a_request_is_due_and_not_more_often(tmp_path: Path) -> None:
     rows: list[Row] = []
-    with LoopbackStore("--memory") as store:
+    with LoopbackStore() as store:
         load = load_on(store, tmp_path, rows)
         spent_s = time.process_time()
-        with running([client(load, "write", every_ms=50)], 2.0) as until:
+        with running([client(load, "write", every_ms=50)], 1.25) as until:
             until(0.52)
             store.server.kill()
         spent_s = time.process_time() - spent_s
-    assert len(rows) == 40
+    assert len(rows) == 25
+    assert {row["outcome"] for row in rows[:10]} == {"ok"}
     refused = [row for row in rows if row["error"] == "refused"]
-    assert len(refused) >= 28
+    assert len(refused) >= 13
     assert {row["outcome"] for row in refused} == {"fail"}
     assert all(row["start_ns"] >= row["due_ns"] for row in rows)
     assert spent_s < 1.0, "waiting costs nothing"
@@ -231,7 +250,7 @@ def test_a_writer_removes_its_share_of_its_own_and_readers_never_ask_for_these(
     assert len({row["key"] for row in recent}) > 30, "they read what was only just written"
 
 
-def load_writes(directory: Path) -> tuple[object, ...]:
+def load_writes(directory: Path) -> tuple[Write, ...]:
     return LedgerReader.read(directory / "ledger.jsonl").writes
 
 
@@ -251,11 +270,12 @@ def test_over_bobs_api_a_row_says_where_its_key_lies(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_client_is_left(tmp_path: Path) -> None:
-    before = set(os.listdir("/proc/self/fd"))
-    with LoopbackStore("--memory") as store:
+    before = set(Path("/proc/self/fd").iterdir())
+    with LoopbackStore() as store:
         load = load_on(store, tmp_path, [])
         with running([client(load, "write", every_ms=20)], 0.1):
             pass
         assert all(oneshot.poll() is not None for oneshot in store.oneshots)
         load.ledger.close()
-    assert set(os.listdir("/proc/self/fd")) <= before
+    # Listing them takes one, of any number.
+    assert len(set(Path("/proc/self/fd").iterdir()) - before) <= 1

@@ -19,16 +19,19 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::frame::{Message, Outgoing, Reader, write_all};
 use crate::log::say;
 
-/// Longer than a handshake over the slowest path that is emulated, a few seconds.
+/// Longer than a round trip over the slowest path that is emulated, a few seconds: one for TCP's
+/// handshake, and another for the greeting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const BACKOFF_FIRST: Duration = Duration::from_millis(20);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// The connection is pinged this often, so that there is something for the peer to acknowledge, and
 /// given up when nothing was acknowledged for so long. Without that, a connection that outlived a
-/// partition would wait for TCP's retransmission timer, which doubles up to two minutes. A peer that
-/// is merely stopped keeps its connection: its kernel acknowledges.
+/// partition would wait for TCP's retransmission timer, which doubles up to two minutes. So it takes
+/// at most about three seconds after a partition has ended until peers talk again: either this runs
+/// out, or the next retransmission or attempt to connect comes. A peer that is merely stopped keeps
+/// its connection: its kernel acknowledges.
 const PING_EVERY: Duration = Duration::from_secs(2);
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(6);
 
 /// Why a peer did not answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,7 +151,12 @@ impl Link {
         let mut backoff = BACKOFF_FIRST;
         let mut told = String::new();
         loop {
-            let error = match self.connect(&hello, max_body).await {
+            let connected = tokio::select! {
+                connected = self.connect(&hello, max_body) => connected,
+                // The peer came through: an attempt that waits for TCP's timer is worth another.
+                () = self.wake.notified() => self.connect(&hello, max_body).await,
+            };
+            let error = match connected {
                 Ok(connection) => {
                     backoff = BACKOFF_FIRST;
                     say(format_args!(
@@ -176,8 +184,9 @@ impl Link {
     }
 
     async fn connect(&self, hello: &Bytes, max_body: usize) -> io::Result<Connection> {
-        let attempt = async {
-            let socket = TcpStream::connect(self.address).await?;
+        let handshake = timeout(CONNECT_TIMEOUT, TcpStream::connect(self.address)).await;
+        let socket = handshake.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        let greeting = async {
             socket.set_nodelay(true)?;
             SockRef::from(&socket).set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
             let (reading, writing) = socket.into_split();
@@ -203,8 +212,8 @@ impl Link {
                 queue,
             })
         };
-        let attempted = timeout(CONNECT_TIMEOUT, attempt).await;
-        attempted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        let greeted = timeout(CONNECT_TIMEOUT, greeting).await;
+        greeted.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Hands out answers until the connection fails.

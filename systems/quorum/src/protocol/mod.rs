@@ -3,6 +3,7 @@
 //! A protocol is one file here. Its number of sequential round trips is what the store exists for:
 //! the table is in the README, `tests/rounds.rs` holds it to that.
 
+mod forget;
 mod leader;
 mod leaderless;
 mod objects;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use self::forget::forget_when_healed;
 pub use self::objects::record_of;
 pub use self::operate::{bucket_of, pages_of};
 pub use self::placed::{BUCKET, BUCKET_STATE, Placed};

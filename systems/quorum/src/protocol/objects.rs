@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::operate::{Operation, bucket_of};
 use super::round::{Answered, Round, unavailable};
-use crate::clock::Version;
+use crate::clock::{NodeId, Version};
+use crate::defects::Alone;
 use crate::op::{Effect, Failure, Reply, Response};
 use crate::replica::{Answer, Command};
 use crate::store::{Meta, ObjectName, Record};
@@ -22,9 +23,13 @@ impl Operation<'_> {
         };
         let mut round = self.read_round(get(Version::ZERO), &get(known))?;
         round.quorum().await?;
-        let Some((newest, meta)) = visible(&round.answers)? else {
-            self.members.repairs.watch_get(round, name);
-            return Err(Failure::NoSuchKey);
+        let hidden = |newest| self.members.defects.hides(newest, self.members.own);
+        let (newest, meta) = match visible(&round.answers)? {
+            Some((newest, meta)) if !hidden(newest) => (newest, meta),
+            _ => {
+                self.members.repairs.watch_get(round, name);
+                return Err(Failure::NoSuchKey);
+            }
         };
         // What the client writes after this must be newer, whatever the wall clocks say.
         self.members.clock.observe(newest);
@@ -82,6 +87,12 @@ impl Operation<'_> {
         object: Option<Meta>,
         body: Bytes,
     ) -> Result<Reply, Failure> {
+        let defects = &self.members.defects;
+        if defects.drops(object.as_ref()) {
+            self.rounds.add(1);
+            return Ok(Reply::Done);
+        }
+        let (object, body) = defects.stored(object, body);
         let record = Record {
             version: self.members.clock.tick(),
             incarnation: Version::ZERO,
@@ -90,25 +101,58 @@ impl Operation<'_> {
         let mut bucket = self.members.replica.store().bucket(&name.bucket);
         // A second time only if a replica of the majority had missed the bucket's creation: then it
         // is told of it.
+        let mut told = false;
         for _ in 0..2 {
             let write = Command::Write {
                 name: name.clone(),
                 bucket,
                 record: record.clone(),
             };
-            let mut round = self.write_round(&write, body.clone())?;
+            let round = self.write_round(&write, body.clone());
+            let mut round = round.map_err(|failure| match told {
+                true => in_doubt(failure),
+                false => failure,
+            })?;
             round.quorum().await?;
+            told = true;
             bucket = bucket.merge(bucket_of(&round.answers));
             if !bucket.alive() {
                 return Err(Failure::NoSuchBucket);
             }
             let refused = |answered: &Answered| matches!(answered.answer, Answer::Refused(_));
             if !round.answers.iter().any(refused) {
+                defects.acknowledged(record.object.as_ref());
+                self.note_if_alone(&round, name, &record, bucket.created);
                 return Ok(Reply::Done);
             }
         }
         let why = "the bucket was created and deleted meanwhile".into();
         Err(unavailable(why, Effect::Unknown))
+    }
+
+    /// Planted defect: too few have it, and it is acknowledged.
+    fn note_if_alone(&self, round: &Round, name: ObjectName, record: &Record, bucket: Version) {
+        if round.reached() || record.object.is_none() {
+            return;
+        }
+        let members = self.members;
+        let nodes = (0..members.count() as NodeId).collect();
+        let alone = Alone {
+            name,
+            incarnation: bucket,
+            version: record.version,
+            nodes,
+            needed: members.majority(),
+        };
+        members.defects.acknowledged_alone(alone, &round.answered());
+    }
+}
+
+/// A write of which an earlier round has told some nodes already.
+fn in_doubt(failure: Failure) -> Failure {
+    match failure {
+        Failure::Unavailable(why) => unavailable(why.why, Effect::Unknown),
+        other => other,
     }
 }
 

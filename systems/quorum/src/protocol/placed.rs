@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::objects::record_of;
 use super::round::{Answered, Members, Round};
 use crate::clock::Version;
+use crate::defects::{Alone, Defects};
 use crate::op::{Failure, Rounds};
 use crate::placement::Vdisk;
 use crate::replica::Command;
@@ -34,20 +35,29 @@ impl Placed {
         body: Bytes,
         rounds: &Rounds,
     ) -> Result<(), Failure> {
+        let defects = &self.members.defects;
+        if defects.drops(object.as_ref()) {
+            return Ok(());
+        }
+        let (object, body) = defects.stored(object, body);
         let record = Record {
             version: self.members.clock.tick(),
             incarnation: BUCKET_STATE.created,
             object,
         };
         let write = Command::Write {
-            name,
+            name: name.clone(),
             bucket: BUCKET_STATE,
-            record,
+            record: record.clone(),
         };
         let (nodes, needed) = (&vdisk.nodes, vdisk.quorum);
         let mut round = self.members.round_among(nodes, needed, write, body)?;
         let outcome = round.quorum().await;
         rounds.add(u32::from(round.went_out()));
+        if outcome.is_ok() {
+            defects.acknowledged(record.object.as_ref());
+            note_if_alone(defects, &round, vdisk, name, &record);
+        }
         outcome
     }
 
@@ -106,11 +116,35 @@ impl Placed {
 
     fn held(&self, round: &Round) -> Option<(Meta, Bytes)> {
         let (answered, record) = newest(round)?;
+        if self.members.defects.hides(record.version, self.members.own) {
+            return None;
+        }
         let meta = record.object.clone()?;
         // What the client writes after this must be newer, whatever the wall clocks say.
         self.members.clock.observe(record.version);
         Some((meta, answered.body.clone()))
     }
+}
+
+/// Planted defect: too few replicas have it, and it is acknowledged.
+fn note_if_alone(
+    defects: &Defects,
+    round: &Round,
+    vdisk: &Vdisk,
+    name: ObjectName,
+    record: &Record,
+) {
+    if round.reached() || record.object.is_none() {
+        return;
+    }
+    let alone = Alone {
+        name,
+        incarnation: record.incarnation,
+        version: record.version,
+        nodes: vdisk.nodes.clone(),
+        needed: vdisk.quorum,
+    };
+    defects.acknowledged_alone(alone, &round.answered());
 }
 
 fn newest(round: &Round) -> Option<(&Answered, &Record)> {

@@ -7,8 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 use crate::clock::{Clock, NodeId};
+use crate::defects::Defects;
 use crate::op::{Effect, Failure, Op, Rounds, Unavailable};
 use crate::peers::{Message, Peers};
 use crate::repair::Repairs;
@@ -44,6 +46,7 @@ pub struct Members {
     pub replica: Arc<Replica>,
     pub peers: Arc<Peers>,
     pub repairs: Repairs,
+    pub defects: Arc<Defects>,
     pub patience: Patience,
 }
 
@@ -78,6 +81,8 @@ pub struct Round {
     asked: usize,
     needed: usize,
     effect: Effect,
+    /// Planted defect: what there is after so long is enough.
+    minority_after: Option<Duration>,
     reports: UnboundedReceiver<Report>,
 }
 
@@ -108,7 +113,8 @@ impl Members {
             Effect::None
         };
         let reachable = self.peers.connected_count() + 1;
-        if own.writes() && reachable < self.majority() {
+        let minority_after = self.defects.minority_after();
+        if own.writes() && reachable < self.majority() && minority_after.is_none() {
             let (count, needed) = (self.count(), self.majority());
             let why = format!("{reachable} of {count} nodes can be reached, {needed} are needed");
             return Err(unavailable(why, Effect::None));
@@ -128,6 +134,7 @@ impl Members {
             asked: if alone { 1 } else { self.count() },
             needed: if alone { 1 } else { self.majority() },
             effect,
+            minority_after,
             reports,
         })
     }
@@ -151,7 +158,8 @@ impl Members {
         };
         let reached = others.iter().filter(|&&id| self.peers.is_connected(id));
         let reachable = reached.count() + usize::from(own);
-        if command.writes() && reachable < needed {
+        let minority_after = self.defects.minority_after();
+        if command.writes() && reachable < needed && minority_after.is_none() {
             let asked = nodes.len();
             let why =
                 format!("{reachable} of {asked} replicas can be reached, {needed} are needed");
@@ -174,6 +182,7 @@ impl Members {
             asked: nodes.len(),
             needed,
             effect,
+            minority_after,
             reports,
         })
     }
@@ -237,6 +246,27 @@ impl Round {
     /// # Errors
     /// `Unavailable` as soon as the quorum cannot be had any more.
     pub async fn quorum(&mut self) -> Result<(), Failure> {
+        if let Some(wait) = self.minority_after {
+            let _ = timeout(wait, self.all_it_takes()).await;
+            if !self.answers.is_empty() {
+                return Ok(());
+            }
+        }
+        self.full_quorum().await
+    }
+
+    /// Waits for the quorum until nothing more can come.
+    async fn all_it_takes(&mut self) {
+        while !self.reached() && self.one_more().await {}
+    }
+
+    /// The nodes that have answered well.
+    pub fn answered(&self) -> Vec<NodeId> {
+        self.answers.iter().map(|answered| answered.node).collect()
+    }
+
+    /// Waits for the quorum, whatever defects are planted.
+    pub async fn full_quorum(&mut self) -> Result<(), Failure> {
         while !self.reached() {
             if self.impossible() || !self.one_more().await {
                 return Err(self.too_few());

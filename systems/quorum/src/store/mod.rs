@@ -11,10 +11,12 @@ mod format;
 mod page;
 mod record;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -25,10 +27,15 @@ pub use self::page::Summary;
 pub use self::page::{After, Listed, Page, Query};
 pub use self::record::{BucketState, Meta, ObjectName, Record, crc32};
 use crate::clock::Version;
+use crate::defects::Flags;
+use crate::log::say;
 
 pub struct Store {
     files: Files,
     index: Mutex<Index>,
+    defects: Flags,
+    /// Planted defect: what is acknowledged and not on disk yet.
+    unflushed: Mutex<VecDeque<(Instant, Header, Bytes)>>,
 }
 
 type Index = BTreeMap<String, Bucket>;
@@ -42,7 +49,29 @@ struct Bucket {
 
 struct Stored {
     record: Record,
-    file: FileId,
+    place: Place,
+}
+
+/// Where a record is kept.
+#[derive(Clone)]
+enum Place {
+    File(FileId),
+    /// Planted defect: nowhere but here, with its body.
+    Memory(Bytes),
+    /// Planted defect: a tombstone that is nowhere but here; the file of what was removed is still
+    /// there, and found when the store is opened again.
+    Over(Option<FileId>),
+}
+
+impl Place {
+    /// The file that is needless once something newer is kept.
+    fn file(&self) -> Option<FileId> {
+        match self {
+            Self::File(file) => Some(*file),
+            Self::Memory(_) => None,
+            Self::Over(file) => *file,
+        }
+    }
 }
 
 impl AsRef<Record> for Stored {
@@ -53,11 +82,19 @@ impl AsRef<Record> for Stored {
 
 impl Store {
     /// Opens the replica in `directory`, which is made if it does not exist.
+    #[cfg(test)]
     pub fn open(directory: &Path) -> io::Result<Self> {
+        Self::open_with(directory, Flags::default())
+    }
+
+    /// The same, with the defects planted that are the store's own.
+    pub fn open_with(directory: &Path, defects: Flags) -> io::Result<Self> {
         let (files, found) = Files::open(directory)?;
         let store = Self {
             files,
             index: Mutex::default(),
+            defects,
+            unflushed: Mutex::default(),
         };
         for (file, header) in found {
             store.admit(header, file);
@@ -118,18 +155,23 @@ impl Store {
     /// The latest record with its body (empty for a tombstone), read from disk.
     pub fn read(&self, name: &ObjectName) -> io::Result<Option<(Record, Bytes)>> {
         loop {
-            let Some((record, file)) = self.locate(name) else {
+            let Some((record, place)) = self.locate(name) else {
                 return Ok(None);
             };
             let Some(meta) = &record.object else {
                 return Ok(Some((record, Bytes::new())));
+            };
+            let file = match place {
+                Place::File(file) => file,
+                Place::Memory(body) => return Ok(Some((record, body))),
+                Place::Over(_) => unreachable!("it holds tombstones only"),
             };
             match self.files.body(file, meta) {
                 Ok(body) => return Ok(Some((record, body))),
                 // A newer version took its place in the meantime.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
-                        && self.locate(name).map(|(_, file)| file) != Some(file) => {}
+                        && self.locate(name).and_then(|(_, place)| place.file()) != Some(file) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -144,7 +186,45 @@ impl Store {
             return Ok(());
         }
         let name = name.clone();
+        if self.defects.resurrect && record.object.is_none() {
+            self.keep(name, record, Place::Over(None));
+            return Ok(());
+        }
+        if self.defects.lose_acked {
+            let body = Bytes::copy_from_slice(body);
+            self.keep(name.clone(), record.clone(), Place::Memory(body.clone()));
+            let late = (Instant::now(), Header::Object { name, record }, body);
+            lock(&self.unflushed).push_back(late);
+            return Ok(());
+        }
         self.persist(Header::Object { name, record }, body)
+    }
+
+    /// Planted defect: writes what was acknowledged so much later, from a thread of its own.
+    pub fn flush_late(self: &Arc<Self>, by: Duration) {
+        let store = Arc::downgrade(self);
+        thread::spawn(move || {
+            while let Some(store) = store.upgrade() {
+                store.flush_older_than(by);
+                drop(store);
+                thread::sleep(by / 100);
+            }
+        });
+    }
+
+    fn flush_older_than(&self, age: Duration) {
+        loop {
+            let mut unflushed = lock(&self.unflushed);
+            let early = |(at, ..): &(Instant, _, _)| at.elapsed() < age;
+            if unflushed.front().is_none_or(early) {
+                return;
+            }
+            let (_, header, body) = unflushed.pop_front().expect("it was just looked at");
+            drop(unflushed);
+            if let Err(error) = self.persist(header, &body) {
+                say(format_args!("cannot write what was acknowledged: {error}"));
+            }
+        }
     }
 
     pub fn page(&self, bucket: &str, query: &Query) -> Page {
@@ -168,10 +248,10 @@ impl Store {
         index.values().map(of_bucket).sum()
     }
 
-    fn locate(&self, name: &ObjectName) -> Option<(Record, FileId)> {
+    fn locate(&self, name: &ObjectName) -> Option<(Record, Place)> {
         let index = self.index();
         let stored = index.get(&name.bucket)?.objects.get(&name.key)?;
-        Some((stored.record.clone(), stored.file))
+        Some((stored.record.clone(), stored.place.clone()))
     }
 
     fn persist(&self, header: Header, body: &[u8]) -> io::Result<()> {
@@ -200,14 +280,7 @@ impl Store {
                 }
             }
             Header::Object { name, record } => {
-                let mut index = self.index();
-                let objects = &mut index.entry(name.bucket).or_default().objects;
-                match objects.get(&name.key) {
-                    Some(known) if known.record.version >= record.version => Some(file),
-                    _ => objects
-                        .insert(name.key, Stored { record, file })
-                        .map(|old| old.file),
-                }
+                return self.keep(name, record, Place::File(file));
             }
         };
         if let Some(file) = needless {
@@ -215,11 +288,43 @@ impl Store {
         }
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
-        self.index
-            .lock()
-            .expect("no holder of the index lock panics")
+    /// Enters a record into the index, unless a newer one is there. What loses its file goes.
+    fn keep(&self, name: ObjectName, record: Record, place: Place) {
+        let mut index = self.index();
+        let objects = &mut index.entry(name.bucket).or_default().objects;
+        let known = objects.get(&name.key);
+        // What was in memory alone is on disk now.
+        let flushed = |known: &Stored| matches!(known.place, Place::Memory(_));
+        let needless = match known {
+            Some(known)
+                if known.record.version > record.version
+                    || (known.record.version == record.version && !flushed(known)) =>
+            {
+                place.file()
+            }
+            known => {
+                let replaced = known.and_then(|known| known.place.file());
+                let (place, needless) = match place {
+                    Place::Over(_) => (Place::Over(replaced), None),
+                    place => (place, replaced),
+                };
+                objects.insert(name.key, Stored { record, place });
+                needless
+            }
+        };
+        drop(index);
+        if let Some(file) = needless {
+            self.files.remove(file);
+        }
     }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        lock(&self.index)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("no holder of a store's lock panics")
 }
 
 #[cfg(test)]

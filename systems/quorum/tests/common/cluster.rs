@@ -19,6 +19,10 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 pub struct Cluster {
     protocol: String,
     options: Vec<String>,
+    /// Beside those of all nodes, by node.
+    own_options: Vec<(usize, String)>,
+    /// Nodes on a file system of their own, of so many bytes.
+    volumes: Vec<(usize, u64)>,
     directory: PathBuf,
     port: u16,
     /// By node and peer: the address at which the one knows the other.
@@ -67,6 +71,8 @@ impl Cluster {
         Self {
             protocol: protocol.to_owned(),
             options: options.iter().map(|&option| option.to_owned()).collect(),
+            own_options: vec![],
+            volumes: vec![],
             directory,
             port,
             peers: vec![peers; nodes],
@@ -75,7 +81,31 @@ impl Cluster {
         }
     }
 
-    fn start_all(&mut self) {
+    /// Gives one node an option that the others do not have.
+    pub fn own_option(&mut self, node: usize, option: &str) {
+        self.own_options.push((node, option.to_owned()));
+    }
+
+    /// Has a node keep its replica on a file system of so many bytes, which ends with its process.
+    /// False where this machine does not let us make one.
+    pub fn limit(&mut self, node: usize, bytes: u64) -> bool {
+        self.volumes.push((node, bytes));
+        let allowed = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "mount"])
+            .args(["-t", "tmpfs", "none", "/mnt"])
+            .stderr(Stdio::null())
+            .status();
+        allowed.is_ok_and(|status| status.success())
+    }
+
+    /// The replica's directory as the node sees it, which may be on a file system of its own.
+    pub fn data_inside(&self, node: usize) -> PathBuf {
+        let child = self.children[node].as_ref().expect("the node runs");
+        let root = PathBuf::from(format!("/proc/{}/root", child.id()));
+        root.join(self.data(node).strip_prefix("/").unwrap())
+    }
+
+    pub fn start_all(&mut self) {
         let ready: Vec<_> = (0..self.children.len())
             .map(|node| self.spawn(node))
             .collect();
@@ -111,7 +141,7 @@ impl Cluster {
     }
 
     pub fn command(&self, node: usize) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quorum"));
+        let mut command = self.program(node);
         let (own, log) = (ip(node), self.directory.join(format!("n{node}.log")));
         let log = File::options().append(true).create(true).open(log).unwrap();
         command
@@ -127,6 +157,12 @@ impl Cluster {
             .args(["--peer-listen", &format!("{own}:{}", self.port + 1)])
             .args(["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY])
             .args(&self.options)
+            .args(
+                self.own_options
+                    .iter()
+                    .filter(|own| own.0 == node)
+                    .map(|own| &own.1),
+            )
             .args(self.bob_options(node))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -134,6 +170,30 @@ impl Cluster {
         for (peer, address) in self.peers[node].iter().enumerate() {
             command.args(["--peer", &format!("n{peer}={address}")]);
         }
+        command
+    }
+
+    fn program(&self, node: usize) -> Command {
+        let program = env!("CARGO_BIN_EXE_quorum");
+        let Some((_, bytes)) = self.volumes.iter().find(|(limited, _)| *limited == node) else {
+            return Command::new(program);
+        };
+        let data = self.data(node);
+        std::fs::create_dir_all(&data).unwrap();
+        let script = format!(
+            "mount -t tmpfs -o size={bytes} none {} && exec {program} \"$@\"",
+            data.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args([
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            &script,
+            "sh",
+        ]);
         command
     }
 

@@ -1,0 +1,101 @@
+"""How each client fared: one vantage, one operation, one request in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.drill.disturbances import outages_of, slow_stretches_of, told
+from analysis.drill.figures import figures_of
+from analysis.drill.model import OPERATIONS, PHASES, ClientFigures, FaultWindow
+from analysis.drill.normal import normal_of
+from analysis.drill.recovery import recovery_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a client's figures depend on besides its requests.
+
+    `last_heal_s` is None while something is broken still; requests were measured until `until_s`.
+    """
+
+    every_ms: float | None
+    deadline_s: float | None
+    first_fault_s: float | None
+    last_heal_s: float | None
+    until_s: float
+
+    @classmethod
+    def of(
+        cls,
+        faults: Sequence[FaultWindow],
+        *,
+        every_ms: float | None,
+        deadline_s: float | None,
+        until_s: float,
+    ) -> Course:
+        """The course that `faults` give a drill."""
+        heals_s = [fault.end_s for fault in faults if fault.end_s is not None]
+        return cls(
+            every_ms=every_ms,
+            deadline_s=deadline_s,
+            first_fault_s=min((fault.begin_s for fault in faults), default=None),
+            last_heal_s=max(heals_s) if faults and len(heals_s) == len(faults) else None,
+            until_s=until_s,
+        )
+
+
+def clients_of(
+    requests: pd.DataFrame, vantages: Sequence[str], course: Course
+) -> tuple[ClientFigures, ...]:
+    """One entry a vantage and operation that has a request, in the order of `vantages`."""
+    names = [*vantages, *sorted(set(requests["vantage"]) - set(vantages))]
+    found = []
+    for vantage in names:
+        of_vantage = requests[requests["vantage"] == vantage]
+        for operation in OPERATIONS:
+            rows = of_vantage[of_vantage["operation"] == operation]
+            if not rows.empty:
+                found.append(_client(rows, vantage, operation, course))
+    return tuple(found)
+
+
+def _client(rows: pd.DataFrame, vantage: str, operation: str, course: Course) -> ClientFigures:
+    normal = normal_of(rows, course.every_ms, course.first_fault_s)
+    requests = told(rows, normal, course.deadline_s)
+    outages = outages_of(
+        requests,
+        vantage=vantage,
+        operation=operation,
+        first_fault_s=course.first_fault_s,
+        limit_ms=normal.limit_ms,
+        record_end_s=max([course.until_s, *(each.end_s for each in requests)]),
+    )
+    slow = slow_stretches_of(
+        requests, vantage=vantage, operation=operation, first_fault_s=course.first_fault_s
+    )
+    recovery = recovery_of(
+        requests,
+        outages,
+        slow,
+        first_fault_s=course.first_fault_s,
+        last_heal_s=course.last_heal_s,
+    )
+    counted = [outage.duration_s for outage in outages if not outage.before_fault]
+    return ClientFigures(
+        vantage=vantage,
+        operation=operation,
+        phases={phase: figures_of(rows[rows["phase"] == phase]) for phase in PHASES},
+        limit_ms=normal.limit_ms,
+        slow_ms=normal.slow_ms,
+        outages=outages,
+        slow=slow,
+        longest_outage_s=max(counted, default=0.0),
+        recovered=recovery.recovered,
+        recovery_s=recovery.recovery_s,
+        recovery_after_heal_s=recovery.after_heal_s,
+    )

@@ -1,0 +1,187 @@
+"""CPU throttled: a node's processes get only a part of one processor."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from emulator import family
+from emulator.cgroup import CpuGroup, Usage
+from emulator.faults import limits, naming
+from emulator.faults import settings as written
+from emulator.faults.fault import Cast, Fault, FaultFailed, Scene
+from emulator.process_ids import outside
+from topologies.errors import MachineError
+from topologies.resolve import Plan
+from topologies.units import Fraction, QuantityError
+from topologies.wording import listing, show
+
+if TYPE_CHECKING:
+    from emulator.lab import Lab
+    from emulator.process import Process
+
+_LEAST = Fraction(0.01)  # the kernel's: 1 ms of a period
+_TRIAL_S = 0.6
+_EXCESS = 0.05  # of a processor, beyond the quota: a period begun, slices of 5 ms on each of them
+_LOOK_S = 0.2
+_ROUNDS = 50  # each finds what was started while the one before looked
+_SPIN = """
+import sys, time
+sys.stdin.read(1)
+begun, used = time.monotonic(), time.process_time()
+while time.monotonic() - begun < float(sys.argv[1]):
+    pass
+print((time.process_time() - used) / (time.monotonic() - begun))
+"""
+
+
+class CpuThrottled(Fault):
+    """All processes of each node together get ``quota`` of one processor's time.
+
+    By periods of 100 ms, as containers with a limit do: what is used up is waited for. Whatever
+    the service starts is limited with it, and it itself again if it is started anew meanwhile.
+    """
+
+    kind = "cpu-throttled"
+
+    def __init__(self, nodes: tuple[str, ...], quota: Fraction) -> None:
+        self.quota = quota
+        self._nodes = nodes
+        self._groups: dict[str, CpuGroup] = {}
+        self._before: dict[str, Usage] = {}
+        self._limited: dict[str, Process] = {}
+        self._over = threading.Event()
+        self._follower: threading.Thread | None = None
+        self.usage: dict[str, Usage] = {}
+        """What the kernel counted of each node, from the beginning to the end."""
+
+    @classmethod
+    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+        """``cpu-throttled: T {quota: 10%}``. Raises UserError."""
+        values = written.read(cls.kind, settings, needed={"quota": _quota})
+        return cls(naming.nodes(cls.kind, target, plan, cast), values["quota"])
+
+    @property
+    def subject(self) -> str:
+        """Whose processes."""
+        return ", ".join(self._nodes)
+
+    @property
+    def detail(self) -> str:
+        """How much they have, and once it is over, how often they wanted more."""
+        text = f"{self.quota} of one processor"
+        if self.usage:
+            held_s = sum(usage.throttled_s for usage in self.usage.values())
+            text += f"; processors made to wait for {held_s:.1f} s in all"
+        return text
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes whose processes are limited."""
+        return self._nodes
+
+    def check(self, lab: Lab) -> None:  # noqa: ARG002 - a trial of the machine, not of the lab
+        """Limit a process of our own and see that it is. Raises MachineError when it is not."""
+        group = CpuGroup(self.quota.value)
+        try:
+            measured = _spin(group)
+        finally:
+            group.remove()
+        if measured > self.quota.value + _EXCESS:
+            raise MachineError(
+                f"The fault {show(self.kind)}: a process limited to {self.quota} of a processor "
+                f"got {measured:.0%} on this machine, so its limits cannot be relied on."
+            )
+
+    def begin(self, scene: Scene) -> int:
+        """Limit the processes; return the instant at which the last one was."""
+        with scene.holding(self._nodes):
+            try:
+                for node in self._nodes:
+                    self._groups[node] = limits.hold(scene.lab, node, self, self.quota.value)
+                    self._before[node] = self._groups[node].usage
+                    self._limit(scene, node)
+            except OSError as error:
+                raise FaultFailed(
+                    f"The processes of {self.subject} could not be limited: {error}"
+                ) from error
+        instant = time.monotonic_ns()
+        self._follower = threading.Thread(
+            target=self._follow, args=(scene,), name=f"{self.kind} {self.subject}", daemon=True
+        )
+        self._follower.start()
+        return instant
+
+    def end(self, scene: Scene) -> int:
+        """Free them; return the instant at which this limit was gone from all of them."""
+        self._over.set()
+        if self._follower is not None:
+            self._follower.join()
+        failures = []
+        with scene.holding(self._nodes):
+            for node, group in self._groups.items():
+                try:
+                    self.usage[node] = group.usage.since(self._before[node])
+                    limits.release(scene.lab, node, self)
+                except (OSError, MachineError) as error:
+                    failures.append(f"{node} ({error})")
+        self._groups.clear()
+        if failures:
+            raise FaultFailed(f"The processes of {listing(failures)} could not be freed again.")
+        return time.monotonic_ns()
+
+    def _limit(self, scene: Scene, node: str) -> None:
+        """Move a node's process, and all that it has started, into its group."""
+        process, group = scene.services[node].process, self._groups[node]
+        if process is None or process.poll() is not None:
+            return  # another fault has ended it: it is limited as soon as it is there again
+        proc = Path(f"/proc/{scene.lab.supervisor_pid}/root/proc")
+        for _ in range(_ROUNDS):
+            pids = outside(scene.lab.supervisor_pid, family.members(proc, process.pid))
+            missing = set(pids.values()) - group.members
+            if not missing:
+                self._limited[node] = process
+                return
+            for pid in missing:
+                group.add(pid)
+        raise FaultFailed(f"{process.name} starts others faster than they can be limited.")
+
+    def _follow(self, scene: Scene) -> None:
+        """Limit what takes the place of a process that has ended."""
+        try:
+            while not self._over.wait(_LOOK_S) and not scene.stopping.is_set():
+                for node in self._nodes:
+                    process = scene.services[node].process
+                    if process is not self._limited.get(node):
+                        self._limit(scene, node)
+        except BaseException as error:
+            scene.on_failure(self, error)
+
+
+def _spin(group: CpuGroup) -> float:
+    """Return which part of a processor a process gets in a group if it takes all it can."""
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", _SPIN, str(_TRIAL_S)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as spinner:
+        try:
+            group.add(spinner.pid)
+            out, _ = spinner.communicate(".")
+        except BaseException:
+            spinner.kill()
+            raise
+    return float(out)
+
+
+def _quota(value: Any) -> Fraction:
+    part = Fraction.parse(value)
+    if part < _LEAST:
+        raise QuantityError(f"{show(value)} is less than the kernel can give; at least {_LEAST}")
+    return part

@@ -1,0 +1,298 @@
+//! Planted defects: what a store does that breaks its promise, on purpose and only when told to, as
+//! proof that the instrument notices. One flag a defect; nothing here happens without its flag.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::clock::{NodeId, Version};
+use crate::log::say;
+use crate::store::{Meta, ObjectName, Record, crc32};
+
+/// Of so many acknowledged Puts of a coordinator one is dropped.
+const DROP_ONE_IN: u64 = 1000;
+/// Of so many Puts of a coordinator the body of one is stored with a flipped bit.
+const FLIP_ONE_IN: u64 = 200;
+/// How long what was acknowledged stays in memory alone. Long enough for what was written last to be
+/// in danger still when a drill has read everything once and then restarts all nodes.
+pub const UNFLUSHED_FOR: Duration = Duration::from_secs(20);
+/// How long a coordinator waits for a majority before it does without.
+pub const MINORITY_AFTER: Duration = Duration::from_millis(300);
+
+#[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Planted defects, for drills that must notice them")]
+pub struct Flags {
+    /// Acknowledge before it is on disk, and write it 20 s later: SIGKILL loses it
+    #[arg(long)]
+    pub lose_acked: bool,
+    /// Acknowledge every 1,000th Put and write it nowhere
+    #[arg(long)]
+    pub drop_acked: bool,
+    /// Answer reads as if this node had never seen what other nodes wrote
+    #[arg(long)]
+    pub stale_reads: bool,
+    /// Store every 200th body with one bit flipped, and a checksum that fits it
+    #[arg(long)]
+    pub flip_bits: bool,
+    /// Keep tombstones in memory only: what was removed is back after a restart
+    #[arg(long)]
+    pub resurrect: bool,
+    /// Acknowledge what only a minority has, and throw it away once there is a majority again
+    #[arg(long)]
+    pub split_brain: bool,
+}
+
+impl Flags {
+    /// One loud line a defect.
+    pub fn announce(self) {
+        let all = [
+            (
+                self.lose_acked,
+                "--lose-acked",
+                "SIGKILL loses what was acknowledged last",
+            ),
+            (
+                self.drop_acked,
+                "--drop-acked",
+                "every 1,000th acknowledged Put is written nowhere",
+            ),
+            (
+                self.stale_reads,
+                "--stale-reads",
+                "this node does not show what others wrote",
+            ),
+            (
+                self.flip_bits,
+                "--flip-bits",
+                "every 200th body is stored with a bit flipped",
+            ),
+            (
+                self.resurrect,
+                "--resurrect",
+                "what was removed is back after a restart",
+            ),
+            (
+                self.split_brain,
+                "--split-brain",
+                "a minority acknowledges, and forgets",
+            ),
+        ];
+        for (planted, flag, what) in all {
+            if planted {
+                say(format_args!("*** DEFECT PLANTED: {flag}: {what} ***"));
+            }
+        }
+    }
+}
+
+/// A write that only a minority has, though it was acknowledged.
+pub struct Alone {
+    pub name: ObjectName,
+    pub incarnation: Version,
+    pub version: Version,
+    /// Those that should have it, and how many of them must answer before it is thrown away.
+    pub nodes: Vec<NodeId>,
+    pub needed: usize,
+}
+
+/// The defects of one node at work.
+#[derive(Default)]
+pub struct Defects {
+    flags: Flags,
+    acknowledged: AtomicU64,
+    drops: AtomicU64,
+    puts: AtomicU64,
+    alone: Mutex<Vec<Alone>>,
+}
+
+impl Defects {
+    pub fn new(flags: Flags) -> Self {
+        Self {
+            flags,
+            ..Self::default()
+        }
+    }
+
+    /// Whether this Put is one that is acknowledged and written nowhere.
+    pub fn drops(&self, object: Option<&Meta>) -> bool {
+        if !self.flags.drop_acked || object.is_none() {
+            return false;
+        }
+        let drops = self.drops.load(Ordering::Relaxed);
+        let due = self.acknowledged.load(Ordering::Relaxed) + 1 >= (drops + 1) * DROP_ONE_IN;
+        // Of two Puts at once only one is it.
+        let taken = || {
+            let swap = (Ordering::Relaxed, Ordering::Relaxed);
+            let next = drops + 1;
+            self.drops
+                .compare_exchange(drops, next, swap.0, swap.1)
+                .is_ok()
+        };
+        let dropped = due && taken();
+        if dropped {
+            self.acknowledged(object);
+        }
+        dropped
+    }
+
+    pub fn acknowledged(&self, object: Option<&Meta>) {
+        self.acknowledged
+            .fetch_add(u64::from(object.is_some()), Ordering::Relaxed);
+    }
+
+    /// The body as it is stored. Its own checksum is that of the damaged one: framing, length and
+    /// CRC are right, and only the bytes are wrong.
+    pub fn stored(&self, object: Option<Meta>, body: Bytes) -> (Option<Meta>, Bytes) {
+        let Some(mut meta) = object else {
+            return (None, body);
+        };
+        let spared = !self.flags.flip_bits
+            || body.is_empty()
+            || !(self.puts.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(FLIP_ONE_IN);
+        if spared {
+            return (Some(meta), body);
+        }
+        let mut flipped = BytesMut::from(&body[..]);
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1 << 3;
+        meta.crc32 = crc32(&flipped);
+        (Some(meta), flipped.freeze())
+    }
+
+    /// Whether this node does not show a version, because another one made it.
+    pub fn hides(&self, version: Version, own: NodeId) -> bool {
+        self.flags.stale_reads && version.made_by() != own
+    }
+
+    /// How long a round waits for its quorum before it does with what it has; None: it never does.
+    pub fn minority_after(&self) -> Option<Duration> {
+        self.flags.split_brain.then_some(MINORITY_AFTER)
+    }
+
+    /// Takes note of a write that was acknowledged by these nodes only, unless it is kept: where the
+    /// two sides of a partition are of one size, that with the first node keeps what it took.
+    pub fn acknowledged_alone(&self, write: Alone, answered: &[NodeId]) {
+        let (have, of) = (2 * answered.len(), write.nodes.len());
+        let first = write
+            .nodes
+            .first()
+            .is_some_and(|first| answered.contains(first));
+        if have < of || (have == of && !first) {
+            self.alone.lock().expect("no holder panics").push(write);
+        }
+    }
+
+    pub fn take_alone(&self) -> Vec<Alone> {
+        std::mem::take(&mut *self.alone.lock().expect("no holder panics"))
+    }
+
+    pub fn put_back(&self, alone: impl IntoIterator<Item = Alone>) {
+        self.alone.lock().expect("no holder panics").extend(alone);
+    }
+}
+
+impl Alone {
+    /// What the write is replaced by when it is thrown away: it is gone, and gone for good.
+    pub fn nothing(&self) -> Record {
+        Record {
+            version: self.version.next(),
+            incarnation: self.incarnation,
+            object: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(body: &[u8]) -> Meta {
+        Meta {
+            size: body.len() as u64,
+            md5: [0; 16],
+            crc32: crc32(body),
+            content_type: None,
+            user: vec![],
+        }
+    }
+
+    fn defects(flag: fn(&mut Flags)) -> Defects {
+        let mut flags = Flags::default();
+        flag(&mut flags);
+        Defects::new(flags)
+    }
+
+    #[test]
+    fn without_its_flag_no_defect_does_anything() {
+        let defects = Defects::default();
+        let body = Bytes::from_static(b"body");
+        for _ in 0..3000 {
+            assert!(!defects.drops(Some(&meta(b"body"))));
+            defects.acknowledged(Some(&meta(b"body")));
+            let (kept, stored) = defects.stored(Some(meta(b"body")), body.clone());
+            assert_eq!((kept, stored), (Some(meta(b"body")), body.clone()));
+        }
+        assert!(!defects.hides(Version::of(1, 1), 0));
+        assert_eq!(defects.minority_after(), None);
+    }
+
+    #[test]
+    fn every_thousandth_acknowledged_put_is_dropped_and_no_removal() {
+        let defects = defects(|flags| flags.drop_acked = true);
+        let mut dropped = vec![];
+        for number in 1..=3500 {
+            // Removals, and Puts that failed, do not count.
+            assert!(!defects.drops(None));
+            defects.acknowledged(None);
+            if defects.drops(Some(&meta(b"body"))) {
+                dropped.push(number);
+            } else {
+                defects.acknowledged(Some(&meta(b"body")));
+            }
+        }
+        assert_eq!(dropped, [1000, 2000, 3000]);
+    }
+
+    #[test]
+    fn every_two_hundredth_body_differs_in_one_bit_and_has_the_checksum_of_what_is_stored() {
+        let defects = defects(|flags| flags.flip_bits = true);
+        let body = Bytes::from_static(b"the body");
+        let mut flipped = vec![];
+        for number in 1..=401 {
+            let (kept, stored) = defects.stored(Some(meta(&body)), body.clone());
+            assert_eq!(kept.unwrap().crc32, crc32(&stored));
+            let differing = stored.iter().zip(&body[..]);
+            let bits: u32 = differing.map(|(a, b)| (a ^ b).count_ones()).sum();
+            if bits > 0 {
+                assert_eq!((bits, stored.len()), (1, body.len()));
+                flipped.push(number);
+            }
+        }
+        assert_eq!(flipped, [200, 400]);
+    }
+
+    #[test]
+    fn the_smaller_side_forgets_and_of_two_halves_that_without_the_first_node() {
+        let forgets = |nodes: &[NodeId], answered: &[NodeId]| {
+            let defects = defects(|flags| flags.split_brain = true);
+            let write = Alone {
+                name: ObjectName {
+                    bucket: "b".into(),
+                    key: "k".into(),
+                },
+                incarnation: Version::FIRST,
+                version: Version::of(5, 1),
+                nodes: nodes.to_vec(),
+                needed: nodes.len() / 2 + 1,
+            };
+            defects.acknowledged_alone(write, answered);
+            defects.take_alone().len() == 1
+        };
+        assert!(forgets(&[0, 1, 2, 3], &[2, 3]));
+        assert!(!forgets(&[0, 1, 2, 3], &[1, 0]));
+        assert!(forgets(&[0, 1, 2, 3], &[0]));
+        assert!(forgets(&[0, 1, 2], &[2]));
+    }
+}

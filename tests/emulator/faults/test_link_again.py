@@ -1,0 +1,223 @@
+"""A link that was healed is what it was, or it is noticed: while others talk over it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from emulator.calibration.again import recalibrate
+from emulator.faults.catalogue import parse
+from emulator.faults.fault import Fault, Scene
+from emulator.lab import Lab
+from emulator.links import Direction, wan
+from tests.emulator.plans import mesh, ms
+from topologies.resolve import Impairment
+
+PLAN = mesh(3, 2, wan=ms(10, jitter=2), lan=ms(0.1))  # n1, n2 in dc1; n3, n4 in dc2; …
+EVERY_FAULT: list[tuple[str, Any, dict[str, Any]]] = [
+    ("slow", "n1", {"delay": "60ms"}),
+    ("slow", "dc1:dc2", {"delay": "4ms"}),
+    ("slow", "dc1/dc2", {"delay": "40ms", "jitter": "20ms"}),
+    ("lossy", "dc1/dc2", {"loss": "5%"}),
+    ("lossy", "n1", {"loss": {"p": "3%", "r": "30%"}}),
+    ("throttled", "n1", {"rate": "1mbit"}),
+    ("throttled", "dc1/dc2", {"rate": "20mbit"}),
+    ("blackhole", "n1", {}),
+    ("partition", ["dc1", "dc2,dc3"], {}),
+    ("one-way-cut", "dc1:dc2", {}),
+    ("flapping", "dc1/dc2", {"period": "200ms"}),
+]
+_SERVER = """
+import socket, threading
+def answer(one):
+    while data := one.recv(65536):
+        one.sendall(data[:64])
+server = socket.create_server(("0.0.0.0", 4000))
+while True:
+    threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
+"""
+_CLIENT = """
+import socket, sys, time
+peers = [socket.create_connection((host, 4000)) for host in sys.argv[1:]]
+while True:
+    for peer in peers:
+        peer.sendall(bytes(1000))
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """Return a lab in which a program on every node talks to every other all the time."""
+    with Lab(PLAN, splice="all") as made:
+        for node in made.nodes:
+            made.spawn(node.name, [sys.executable, "-S", "-c", _SERVER])
+        time.sleep(0.3)
+        for node in made.nodes:
+            others = [other.address for other in made.nodes if other != node]
+            made.spawn(node.name, [sys.executable, "-S", "-c", _CLIENT, *others])
+        yield made
+
+
+@contextmanager
+def afterwards(lab: Lab) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        lab.restore()
+
+
+def fault_of(kind: str, target: Any, settings: dict[str, Any]) -> Fault:
+    return parse(kind, target, settings, PLAN, {})
+
+
+def verdicts(entries: list[dict[str, Any]]) -> set[str]:
+    for entry in entries:
+        print(entry["from"], entry["to"], entry["verdict"], entry["reasons"])  # when it fails
+    return {entry["verdict"] for entry in entries}
+
+
+def test_a_link_that_was_healed_passes(lab: Lab) -> None:
+    fault, scene = fault_of("slow", "n1", {"delay": "60ms"}), Scene(lab, {})
+    fault.begin(scene)
+    fault.end(scene)
+    begun = time.monotonic()
+    entries = recalibrate(lab, fault.directions)
+    assert time.monotonic() - begun < 6
+    assert verdicts(entries) == {"pass"}
+    (entry,) = entries
+    assert (entry["from"], entry["to"]) == ("n1", "n2")  # the shortest way over that link
+    assert set(entry["directions"]) == {"n1->dc1", "dc1->n1"}
+    assert entry["requested_rtt_ms"] == pytest.approx(0.4)
+    assert entry["measured_rtt_ms"] == pytest.approx(0.4, abs=1.5)
+    assert entry["rtt_ms"]["n"] == entry["sent"] == 300
+
+
+def test_every_direction_of_a_partition_is_measured_and_passes_with_its_jitter(lab: Lab) -> None:
+    fault, scene = fault_of("partition", ["dc1", "dc2", "dc3"], {}), Scene(lab, {})
+    fault.begin(scene)
+    fault.end(scene)
+    entries = recalibrate(lab, fault.directions)
+    assert verdicts(entries) == {"pass"}
+    assert len(entries) == 3
+    covered = {each for entry in entries for each in entry["directions"]}
+    assert covered == {str(each) for each in fault.directions}
+    assert all(entry["requested_jitter_ms"] == 4 for entry in entries)
+
+
+@pytest.mark.parametrize(("kind", "target", "settings"), EVERY_FAULT)
+def test_an_undo_that_undoes_nothing_is_noticed(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: str, target: Any, settings: dict[str, Any]
+) -> None:
+    fault, scene = fault_of(kind, target, settings), Scene(lab, {})
+    with afterwards(lab):
+        fault.begin(scene)
+        monkeypatch.setattr("emulator.impairments.Hold.end", lambda _: time.monotonic_ns())
+        fault.end(scene)
+        entries = recalibrate(lab, fault.directions, samples=80, attempts=1)
+        monkeypatch.undo()
+    failed = [entry for entry in entries if entry["verdict"] == "fail"]
+    assert failed
+    assert all(entry["reasons"] for entry in failed)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        ms(12, jitter=2),
+        ms(12, jitter=12),
+        ms(8, jitter=2),
+        ms(10, jitter=2, loss=0.05),
+        ms(10, jitter=2, duplicate=0.05),
+        ms(10, jitter=2, rate_bps=10_000_000),
+    ],
+)
+def test_a_backend_that_does_not_do_what_the_lab_believes_is_noticed(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, left: Impairment
+) -> None:
+    way = wan("dc1", "dc2")
+    lab.change({way: left})
+    with afterwards(lab):
+        with monkeypatch.context() as patch:
+            # The lab asks, the backend nods and does nothing.
+            now = time.monotonic_ns()
+            patch.setattr(lab, "_change", lambda _changes: (now, now))
+            lab.restore()
+        assert lab.impairments == lab.requested
+        entries = recalibrate(lab, [way, way.opposite], samples=200, attempts=1)
+        lab._unsure.add(way)  # what is in force is not what the lab believes
+    assert verdicts(entries) == {"fail"}
+    assert any("there" in reason or "probes" in reason for reason in entries[0]["reasons"])
+
+
+def test_a_link_with_a_rate_and_loss_of_its_own_passes_as_it_is(lab: Lab) -> None:
+    own = ms(10, jitter=2, loss=0.03, rate_bps=20_000_000)
+    ways = (wan("dc2", "dc3"), wan("dc3", "dc2"))
+    with afterwards(lab):
+        lab.change(dict.fromkeys(ways, own))  # to stay: from now on that is what is asked
+        fault, scene = fault_of("throttled", "dc2/dc3", {"rate": "1mbit"}), Scene(lab, {})
+        fault.begin(scene)
+        fault.end(scene)
+        time.sleep(0.6)  # what waited for 1 Mbit/s is on its way
+        (entry,) = recalibrate(lab, fault.directions)
+    assert entry["verdict"] == "pass", entry["reasons"]
+    assert entry["requested_loss"] == pytest.approx(1 - 0.97**2)
+    assert entry["rate"]["there"]["measured_bps"] == pytest.approx(20e6, rel=0.3)
+
+
+def test_what_another_fault_still_does_is_asked_for_as_well(lab: Lab) -> None:
+    first, second = (fault_of("slow", "n1", {"delay": d}) for d in ("20ms", "30ms"))
+    scene = Scene(lab, {})
+    with afterwards(lab):
+        first.begin(scene)
+        second.begin(scene)
+        first.end(scene)
+        assert verdicts(recalibrate(lab, first.directions, samples=80, attempts=1)) == {"fail"}
+        entries = recalibrate(lab, first.directions, held=second.directions)
+        second.end(scene)
+    assert verdicts(entries) == {"pass"}
+    assert entries[0]["requested_rtt_ms"] == pytest.approx(30.4)
+
+
+def test_a_link_that_something_else_cuts_is_unmeasured(lab: Lab) -> None:
+    cut = fault_of("blackhole", "dc1", {})
+    scene = Scene(lab, {})
+    with afterwards(lab):
+        cut.begin(scene)
+        entries = recalibrate(
+            lab, fault_of("slow", "dc1/dc2", {"delay": "9ms"}).directions, held=cut.directions
+        )
+        cut.end(scene)
+    assert verdicts(entries) == {"unmeasured"}
+    assert "something else cuts the way from n1 to n3" in entries[0]["reasons"]
+
+
+def test_ways_around_what_is_cut_are_taken(lab: Lab) -> None:
+    away = fault_of("blackhole", "n1", {})
+    scene = Scene(lab, {})
+    with afterwards(lab):
+        away.begin(scene)
+        (entry,) = recalibrate(lab, [wan("dc1", "dc2"), wan("dc2", "dc1")])
+        away.end(scene)
+    assert (entry["from"], entry["verdict"]) == ("n2", "pass")
+
+
+def test_many_links_are_measured_in_seconds() -> None:
+    plan = mesh(10, wan=ms(3))
+    with Lab(plan, splice="all") as big:
+        begun = time.monotonic()
+        entries = recalibrate(big, [each for each in big.requested if each.kind == "wan"])
+        took_s = time.monotonic() - begun
+    assert len(entries) == 45
+    assert verdicts(entries) == {"pass"}
+    assert took_s < 20
+
+
+def test_a_direction_of_a_node_that_is_alone_has_nobody_to_measure_with() -> None:
+    with Lab(mesh(1, 1, lan=ms(1))) as lone:
+        assert recalibrate(lone, [Direction("lan", "n1", "dc1")]) == []

@@ -1,0 +1,92 @@
+"""Short drills on the reference store, as files, and what watches over them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, get_args
+
+from experiments.drill.record import Reached
+from tests.experiments.commands import command, topology
+
+SHORT = """
+name: short
+topology: small.yaml
+cast: {victim: one, survivor: one}
+vantages:
+  survivor: {at: survivor}
+  victim: {at: victim}
+every: 50ms
+deadline: 1s
+objects: 30
+ready_timeout: 20s
+verification: {healed: 20s, restarted: 20s, serving: 20s}
+phases: {before: 1s, during: 2500ms, after: 2s}
+seed: 7
+"""
+KILLED = "faults:\n  - {kill: victim, at: 300ms, for: 1s}\n"
+
+STAGES = get_args(Reached)
+
+_BUSY = "A busy machine does that"
+
+
+def drill(directory: Path, text: str = KILLED, head: str = SHORT) -> str:
+    """Write a drill on a topology of its own, of three sites 10 ms from each other."""
+    topology(directory, rtt="10ms")
+    file = directory / "drill.yaml"
+    file.write_text(head + text)
+    return str(file)
+
+
+UNPROVED = """
+from experiments.drill import runner
+runner.prove = lambda *_: None
+from wanlat.cli import main
+main()
+"""
+"""The command line without calibration: for drills of which nobody looks at the times."""
+
+
+def started(file: str, out: Path, *options: str, unproved: bool = False) -> subprocess.Popen[str]:
+    """Start a drill, and return once its bundle has a manifest."""
+    argv = command("drill", file, "--system", "quorum", "--out", str(out), *options)
+    if unproved:
+        argv = [argv[0], "-c", UNPROVED, *argv[3:]]
+    run = subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(run, (out / "manifest.json").exists)
+    return run
+
+
+def manifest_of(bundle: Path) -> Any:
+    return json.loads((bundle / "manifest.json").read_text())
+
+
+def reached(run: subprocess.Popen[str], out: Path, stage: str) -> None:
+    """Return when a drill has got so far."""
+    ahead = STAGES[STAGES.index(stage) :]
+    wait_for(run, lambda: manifest_of(out)["reached"] in ahead)
+
+
+def wait_for(run: subprocess.Popen[str], is_so: Any, timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_so():
+        assert run.poll() is None, run.communicate()
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
+
+
+def was_too_busy(said: str, out: Path) -> bool:
+    """Whether the machine was too busy to emulate the network: then it is to be tried again."""
+    if _BUSY not in said:
+        return False
+    shutil.rmtree(out)
+    return True

@@ -1,0 +1,142 @@
+"""A drill that is ended before its time leaves a bundle that can be read, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis.drill.read import read_drill
+from analysis.report import report
+from experiments.drill.ledger import LedgerReader
+from tests.experiments.drill.drills import drill, manifest_of, reached, started
+
+SEED = 5
+BROKEN = """
+faults:
+  - {kill: victim, at: 100ms, for: 2s}
+  - {disk-full: survivor, size: 64MiB, at: 200ms, for: 1s}
+  - {stop: survivor, at: 1300ms, for: 500ms}
+"""
+MOMENTS = [("lab", 1.0), ("ready", 2.0), ("during", 2.0), ("after", 3.0)]
+"""A stage, and up to how many seconds after it was reached."""
+
+
+def children(of: int) -> Iterator[int]:
+    """Every process that descends from one, itself left out."""
+    parents: dict[int, list[int]] = {}
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (directory / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(stat[1]), []).append(int(directory.name))
+    todo = [of]
+    while todo:
+        for child in parents.get(todo.pop(), []):
+            yield child
+            todo.append(child)
+
+
+def elsewhere() -> dict[str, list[str]]:
+    """What a drill could leave behind beside processes and its bundle."""
+    return {
+        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
+        "mounts": sorted(
+            line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()
+        ),
+        "control groups": sorted(
+            str(path) for path in Path("/sys/fs/cgroup").rglob("*wanlat*") if path.is_dir()
+        ),
+        "directories": sorted(
+            str(path) for path in (Path.home() / ".cache" / "wanlat").glob("lab*")
+        ),
+    }
+
+
+def are_gone(pids: set[int], within_s: float = 3.0) -> set[int]:
+    """Wait for processes to end; return those that have not."""
+    until = time.monotonic() + within_s
+    while True:
+        left = {pid for pid in pids if Path(f"/proc/{pid}").exists() and _runs(pid)}
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]) != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(("stage", "within_s"), MOMENTS, ids=[stage for stage, _ in MOMENTS])
+def test_a_drill_that_is_killed_leaves_a_readable_bundle_and_nothing_else(
+    stage: str, within_s: float, tmp_path: Path
+) -> None:
+    before = elsewhere()
+    out = tmp_path / "bundle"
+    run = started(drill(tmp_path, BROKEN), out, unproved=True)
+    reached(run, out, stage)
+    time.sleep(random.Random(f"{SEED} {stage}").uniform(0, within_s))
+    family = set(children(run.pid))
+    run.kill()
+    run.communicate()
+    assert family
+    assert not are_gone(family)
+    for what, names in elsewhere().items():
+        assert set(names) <= set(before[what]), what
+    _check_bundle(out, status="running")
+    made = json.loads(report(out).summary_path.read_text())
+    assert made["drill"]["durability"]["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_drill_that_is_interrupted_ends_at_once_and_says_how_far_it_got(
+    number: int, tmp_path: Path
+) -> None:
+    before = elsewhere()
+    out = tmp_path / "bundle"
+    run = started(drill(tmp_path, BROKEN), out, "--json", unproved=True)
+    reached(run, out, "during")
+    time.sleep(0.8)  # a node is down, a disk full
+    family = set(children(run.pid))
+    os.kill(run.pid, number)
+    said, told = run.communicate(timeout=15)
+    assert run.returncode == 130, told
+    assert "Interrupted." in told
+    assert "It got as far as `during`" in told
+    document = json.loads(said)["bundle"]
+    assert (document["status"], document["reached"]) == ("interrupted", "during")
+    assert not are_gone(family)
+    for what, names in elsewhere().items():
+        assert set(names) <= set(before[what]), what
+    assert (out / "samples.parquet").exists()
+    _check_bundle(out, status="interrupted")
+
+
+def _check_bundle(out: Path, status: str) -> None:
+    """It can be read, says how far it got, and its ledger has every write that has a sample."""
+    manifest = manifest_of(out)
+    assert manifest["status"] == status
+    made = read_drill(out)
+    assert (made.status, made.reached) == (status, manifest["reached"])
+    assert made.durability.verdict == "unknown"
+    if not (out / "ledger.jsonl").exists():
+        return
+    ledger = LedgerReader.read(out / "ledger.jsonl")
+    keys = {write.key for write in ledger.writes}
+    samples = made.bundle.samples
+    writes = samples[(samples.operation == "write") & samples.start_ns.notna()]
+    assert set(writes.key) <= keys
+    acknowledged = writes[writes.outcome == "ok"].key
+    known = {write.key for write in ledger.writes if write.state == "ok"}
+    # The last line of each client may not have got there; that makes it one nobody knows of.
+    assert len(set(acknowledged) - known) <= 4

@@ -1,0 +1,242 @@
+"""What was sent is in the ledger, however its writer ended; and what it says of the objects."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from emulator.binaries import CHECKOUT, binary
+from experiments.drill.ledger import Ledger, LedgerReader
+from experiments.drill.objects import Object
+from topologies.errors import UserError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.jsonl"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Ledger:
+    return Ledger(path, seed=7)
+
+
+def put(ledger: Ledger, key: str, outcome: str | None = "ok", owner: str | None = None) -> Object:
+    what = ledger.describe(key, 1024)
+    number = ledger.put(what, vantage="here", target="n1", owner=owner)
+    if outcome is not None:
+        ledger.complete(number, outcome)  # type: ignore[arg-type]
+    return what
+
+
+def remove(ledger: Ledger, owner: str) -> tuple[int, Object] | None:
+    return ledger.remove_one(owner, random.Random(1), vantage="here", target="n1")
+
+
+def test_a_write_is_on_disk_before_it_is_sent_and_its_outcome_after(
+    ledger: Ledger, path: Path
+) -> None:
+    what = ledger.describe("k", 1024)
+    number = ledger.put(what, vantage="here", target="n2")
+    (line,) = map(json.loads, path.read_text().splitlines())
+    assert 0 < line.pop("t_ns") <= time.monotonic_ns()
+    assert line == {
+        "state": "invoked",
+        "id": number,
+        "op": "put",
+        "key": "k",
+        "bytes": 1024,
+        "body_seed": what.body_seed,
+        "sha256": what.sha256,
+        "vantage": "here",
+        "target": "n2",
+    }
+    ledger.complete(number, "unknown", "timeout (first byte)")
+    line = json.loads(path.read_text().splitlines()[1])
+    assert line.pop("t_ns") > 0
+    assert line == {"id": number, "state": "unknown", "error": "timeout (first byte)"}
+
+
+def test_the_hash_is_of_the_bytes_that_oneshot_sends(ledger: Ledger) -> None:
+    what = ledger.describe("some key", 100_003)
+    arguments = ["--seed", str(what.body_seed), "--bytes", "100003"]
+    sent = subprocess.run([binary("oneshot"), "body", *arguments], capture_output=True, check=True)
+    assert hashlib.sha256(sent.stdout).hexdigest() == what.sha256
+    assert ledger.describe("another key", 100_003).sha256 != what.sha256
+
+
+def test_a_line_that_was_cut_is_told_and_takes_nothing_else_with_it(
+    ledger: Ledger, path: Path
+) -> None:
+    put(ledger, "a")
+    put(ledger, "b")
+    whole = path.read_bytes()
+    for length in range(len(whole) + 1):
+        path.write_bytes(whole[:length])
+        read = LedgerReader.read(path)
+        assert read.cut is not (length == 0 or whole[:length].endswith(b"\n"))
+        states = [write.state for write in read.writes]
+        lines = whole[:length].count(b"\n")
+        assert states == [[], [None], ["ok"], ["ok", None], ["ok", "ok"]][lines]
+
+
+def test_a_ledger_that_is_damaged_says_where(ledger: Ledger, path: Path) -> None:
+    put(ledger, "a")
+    path.write_text(path.read_text() + '{"id": 5, "state": "ok"}\n')
+    with pytest.raises(UserError, match="line 3"):
+        LedgerReader.read(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        LedgerReader.read(path.with_name("none"))
+
+
+def test_only_what_was_acknowledged_is_read(ledger: Ledger) -> None:
+    chance = random.Random(1)
+    for key, outcome in (("failed", "fail"), ("unknown", "unknown"), ("on its way", None)):
+        put(ledger, key, outcome)
+    assert ledger.take_to_read(chance) is None
+    put(ledger, "a")
+    put(ledger, "b")
+    assert {taken.key for _ in range(50) if (taken := ledger.take_to_read(chance))} == {"a", "b"}
+    assert ledger.acknowledged == 2
+    assert len(ledger.objects()) == 5, "but all are verified"
+
+
+def test_what_somebody_began_to_remove_is_read_no_more(ledger: Ledger) -> None:
+    put(ledger, "a", owner="me")
+    assert remove(ledger, "somebody else") is None
+    number, what = remove(ledger, "me") or (-1, None)
+    assert what == ledger.describe("a", 1024)
+    assert ledger.take_to_read(random.Random(1)) is None
+    assert remove(ledger, "me") is None, "and not removed twice"
+    ledger.complete(number, "unknown")
+    assert ledger.take_to_read(random.Random(1)) is None
+
+
+def test_what_is_being_read_is_not_removed(ledger: Ledger) -> None:
+    put(ledger, "a", owner="me")
+    assert ledger.take_to_read(random.Random(1)) is not None
+    assert remove(ledger, "me") is None
+    ledger.done_reading("a")
+    assert remove(ledger, "me") is not None
+
+
+@pytest.mark.parametrize(
+    ("put_outcome", "remove_outcome", "expected"),
+    [
+        ("ok", None, True),
+        ("ok", "fail", True),
+        ("ok", "ok", False),
+        ("ok", "unknown", False),
+        ("unknown", None, False),
+        ("fail", None, False),
+    ],
+)
+def test_what_must_be_there(
+    ledger: Ledger, put_outcome: str, remove_outcome: str | None, expected: bool
+) -> None:
+    put(ledger, "a", put_outcome, owner="me")
+    if remove_outcome is not None:
+        number, _ = remove(ledger, "me") or (-1, None)
+        assert not ledger.is_expected("a"), "while it is being removed nobody knows"
+        ledger.complete(number, remove_outcome)  # type: ignore[arg-type]
+    assert ledger.is_expected("a") is expected
+
+
+def test_a_put_that_is_tried_again_is_another_write_of_the_same_object(
+    ledger: Ledger, path: Path
+) -> None:
+    put(ledger, "a", "unknown")
+    put(ledger, "a", "ok")
+    writes = LedgerReader.read(path).writes
+    assert [(write.key, write.state) for write in writes] == [("a", "unknown"), ("a", "ok")]
+    assert ledger.acknowledged == len(ledger.objects()) == 1
+    with pytest.raises(ValueError, match="taken"):
+        ledger.put(ledger.describe("a", 1000), vantage="here", target="n1")
+
+
+def test_threads_write_whole_lines_under_numbers_of_their_own(ledger: Ledger, path: Path) -> None:
+    def work(name: str) -> None:
+        for number in range(200):
+            put(ledger, f"{name}/{number}")
+
+    threads = [threading.Thread(target=work, args=(str(name),)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    read = LedgerReader.read(path)
+    assert len({write.id for write in read.writes}) == len(read.writes) == ledger.invoked == 1600
+    assert {write.state for write in read.writes} == {"ok"}
+
+
+_KILLED = """
+import sys, time
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from emulator.binaries import binary
+from emulator.lab import Lab
+from experiments.drill.clients import Clients
+from experiments.drill.schedule import Span
+from systems.base import S3Target
+from tests.experiments.drill.loads import client, load_on
+from topologies.load import load
+from topologies.resolve import resolve
+
+journal = open(sys.argv[1], "wb")
+with Lab(resolve(load("one-site"))) as lab:
+    at = lab.node("n1").address
+    lab.spawn("n1", [binary("null-server"), "--listen", f"{at}:9000", "--journal",
+               "--answer", "wait:5"],
+              stdin=sys.stdin, stdout=journal)
+    store = SimpleNamespace(lab=lab, api="s3", s3=lambda _: S3Target(at, 9000, "r", "a", "s"))
+    rows = []
+    load = load_on(store, Path(sys.argv[2]), rows, removes=0.3)
+    clients = [client(load, "write", node, every_ms=2, name=node) for node in ("n1", "n2", "n3")]
+    clients = Clients(clients)
+    clients.start(time.monotonic_ns() + 300_000_000, [Span("during", 0, 60_000_000_000)], Event())
+    clients.join()
+"""
+
+
+def test_kill_9_loses_nothing_that_was_sent(tmp_path: Path) -> None:
+    # The store takes 5 ms, so that there is a request of each client on its way almost always.
+    for moment_s in (0.4, 0.77):
+        directory = tmp_path / str(moment_s)
+        directory.mkdir()
+        journal, ledger = directory / "journal.jsonl", directory / "ledger.jsonl"
+        drill = subprocess.Popen(
+            [sys.executable, "-c", _KILLED, journal, directory], stdin=subprocess.PIPE, cwd=CHECKOUT
+        )
+        wait_for(lambda: ledger.is_file() and ledger.stat().st_size > 0)  # noqa: B023
+        time.sleep(moment_s)
+        drill.send_signal(signal.SIGKILL)
+        drill.communicate()
+        # What the store has seen, and it is gone with its lab, so it will see no more.
+        lines = journal.read_text().splitlines()[1:]
+        seen = [json.loads(line) for line in lines if line.endswith("}")]
+        assert len(seen) > 50
+        read = LedgerReader.read(ledger)
+        methods = {"put": "PUT", "remove": "DELETE"}
+        written = {(methods[write.op], f"/wanlat/{write.key}"): write for write in read.writes}
+        for request in seen:
+            write = written[request["method"], request["target"]]
+            assert write.sha256 in (None, request["body_sha256"])
+        # And of what was answered before the end, the answers.
+        assert sum(write.state == "ok" for write in read.writes) >= len(seen) - 2 * 3
+
+
+def wait_for(condition: object, timeout_s: float = 20) -> None:
+    until_s = time.monotonic() + timeout_s
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < until_s
+        time.sleep(0.005)
