@@ -41,6 +41,9 @@ _SECRET_KEY = derive("quorum secret key", 40)
 _MOST_ROUNDS = 16  # as the program allows
 
 
+Defect = Literal["lose-acked", "drop-acked", "stale-reads", "flip-bits", "resurrect", "split-brain"]
+
+
 def _known_protocol(value: str) -> str:
     rounds = re.fullmatch(r"leaderless|leader|rounds:([1-9]\d?)", value)
     if rounds is None or int(rounds[1] or 1) > _MOST_ROUNDS:
@@ -61,6 +64,10 @@ class QuorumOptions(PlacedOptions):
     """``leaderless``, ``leader``, or ``rounds:K``: what a request waits for."""
     leader: str | None = None
     """The leading node of protocol ``leader``; default: the topology's first."""
+    defects: tuple[Defect, ...] = ()
+    """Planted, so that drills are seen to notice them; see systems/quorum/README.md."""
+    defect_node: str | None = None
+    """The one node that has them; default: all, but of ``stale-reads`` the topology's first."""
 
 
 def read_version(binary: Path) -> str:
@@ -115,9 +122,10 @@ class Quorum(System[QuorumOptions]):
         """A leader, and vdisks, must fit the topology, and are of use only where they are used."""
         super().check_topology(plan, options)
         self._check_placement(plan, options)
+        names = [node.name for node in plan.nodes]
+        self._check_defects(plan, options, names)
         if options.leader is None:
             return
-        names = [node.name for node in plan.nodes]
         if options.protocol != "leader":
             raise UserError(
                 f"Quorum has a leader in protocol `leader` alone; with `{options.protocol}`, "
@@ -146,13 +154,38 @@ class Quorum(System[QuorumOptions]):
                 f"{listing(idle)}. Over S3, every node holds every object."
             )
 
+    def _check_defects(self, plan: Plan, options: QuorumOptions, names: Sequence[str]) -> None:
+        node = options.defect_node
+        if node is not None and not options.defects:
+            raise UserError(
+                f"Quorum's option defect_node ({node}) names a node for defects, and none is "
+                "planted. Add defects: [lose-acked], or leave it out."
+            )
+        if node is not None and node not in names:
+            raise UserError(
+                f"Quorum's defect_node `{node}` is not a node of topology "
+                f"{plan.name}{did_you_mean(node, names)}."
+            )
+        if "stale-reads" in options.defects and options.protocol == "leader":
+            raise UserError(
+                "Quorum's defect stale-reads means nothing with protocol `leader`, where every "
+                "read is the leader's. Choose another protocol, or another defect."
+            )
+
     def effective(self, plan: Plan, options: QuorumOptions) -> dict[str, Any]:
-        """Fill in the vdisks, or the leader where there is one."""
+        """Fill in the vdisks, the leader where there is one, and who has which defect."""
+        effective: dict[str, Any] = {"api": options.api}
         if options.api == "bob":
-            return {"api": options.api, **options.layout(self.title, plan).effective()}
-        effective = {"api": options.api, "protocol": options.protocol}
-        if options.protocol == "leader":
-            effective["leader"] = options.leader or plan.nodes[0].name
+            effective |= options.layout(self.title, plan).effective()
+        else:
+            effective["protocol"] = options.protocol
+            if options.protocol == "leader":
+                effective["leader"] = options.leader or plan.nodes[0].name
+        if options.defects:
+            names = [node.name for node in plan.nodes]
+            effective["defects"] = {
+                defect: _defective(defect, options, names) for defect in options.defects
+            }
         return effective
 
     def configure(
@@ -181,9 +214,17 @@ class Quorum(System[QuorumOptions]):
             if layout is not None:
                 argv += ["--bob", f"{node.address}:{bob_api.PORT}"]
             argv += common
+            having = effective.get("defects", {}).items()
+            argv += [f"--{defect}" for defect, names in having if node.name in names]
             log = self.log(log_dir, node.name)
             processes.append(NodeProcess(self.title, node.name, argv, {}, log))
         return QuorumCluster(self.name, lab, binary, effective, processes, layout)
+
+
+def _defective(defect: Defect, options: QuorumOptions, names: Sequence[str]) -> list[str]:
+    if options.defect_node is not None:
+        return [options.defect_node]
+    return list(names[:1] if defect == "stale-reads" else names)
 
 
 def _roles(effective: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

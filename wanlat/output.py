@@ -69,7 +69,8 @@ class Reporter:
         """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
         if self._progress is not None and self._task is not None:
             if stage != self._told[0]:
-                self._progress.reset(self._task, total=total, description=stage)
+                self._progress.reset(self._task, description=stage)
+                self._progress.tasks[self._task].total = total  # None too, which reset leaves out
             self._progress.detail = detail
             self._progress.update(self._task, description=stage, completed=done, total=total)
         elif (stage, detail) != self._told:

@@ -68,7 +68,7 @@ def draw_panel(figure: Figure, picture: Picture, panel: Panel) -> None:
             axes.axhline(at_ms, color=QUIET, linestyle=style, linewidth=width, zorder=1)
     draw_instants(axes, picture)
     _draw_requests(axes, picture, panel)
-    _draw_outages(figure, axes, picture, panel)
+    _draw_outages(axes, picture, panel)
     _draw_strip(figure, picture, panel)
     if panel.vantage is not None:
         _write_vantage(figure, picture, panel, panel.vantage)
@@ -150,7 +150,7 @@ def _draw_requests(axes: Axes, picture: Picture, panel: Panel) -> None:
             dots.set_gid(f"{panel.client.name} {kind}")
 
 
-def _draw_outages(figure: Figure, axes: Axes, picture: Picture, panel: Panel) -> None:
+def _draw_outages(axes: Axes, picture: Picture, panel: Panel) -> None:
     """A bar an outage or slow stretch, above the deadline; the longest outage of all is named."""
     decades = math.log10(picture.top_ms() / picture.low_ms)
     per_in = decades / picture.panel_in
@@ -174,20 +174,23 @@ def _draw_outages(figure: Figure, axes: Axes, picture: Picture, panel: Panel) ->
     for outage in panel.client.outages:
         ends = bar(outage, INK, "outage")
         if outage is worst:
-            _name_outage(figure, picture, panel, outage, ends)
+            _name_outage(axes, picture, outage, ends)
 
 
-def _name_outage(
-    figure: Figure, picture: Picture, panel: Panel, outage: Outage, ends: tuple[float, float]
-) -> None:
+def _name_outage(axes: Axes, picture: Picture, outage: Outage, ends: tuple[float, float]) -> None:
     least = "" if outage.ended else "at least "
     text = f"longest outage, {least}{seconds(outage.duration_s)}"
-    width = text_width(text, LABEL)
-    per_s = PLOT_IN / (picture.end - picture.begin)
-    middle = (sum(ends) / 2 - picture.begin) * per_s
-    middle = min(max(middle, width / 2), PLOT_IN - width / 2)
-    y = panel.bottom + picture.panel_in - HEADROOM_IN + 0.15
-    write(figure, (LEFT_IN + middle, y), text, LABEL, ("center", "baseline"))
+    share = text_width(text, LABEL) / PLOT_IN
+    middle = (sum(ends) / 2 - picture.begin) / (picture.end - picture.begin)
+    axes.text(
+        min(max(middle, share / 2), 1 - share / 2),
+        1 - (HEADROOM_IN - 0.15) / picture.panel_in,
+        text,
+        transform=axes.transAxes,
+        fontsize=LABEL.size_pt,
+        ha="center",
+        va="baseline",
+    )
 
 
 def _draw_strip(figure: Figure, picture: Picture, panel: Panel) -> None:

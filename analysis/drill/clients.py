@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.drill.disturbances import outages_of, slow_stretches_of, told
+from analysis.drill.disturbances import Injection, outages_of, slow_stretches_of, told
 from analysis.drill.figures import figures_of
 from analysis.drill.model import OPERATIONS, PHASES, ClientFigures, FaultWindow
 from analysis.drill.normal import normal_of
@@ -24,8 +24,7 @@ class Course:
     """
 
     every_ms: float | None
-    deadline_s: float | None
-    first_fault_s: float | None
+    first_fault: Injection | None
     last_heal_s: float | None
     until_s: float
 
@@ -35,15 +34,13 @@ class Course:
         faults: Sequence[FaultWindow],
         *,
         every_ms: float | None,
-        deadline_s: float | None,
         until_s: float,
     ) -> Course:
         """The course that `faults` give a drill."""
         heals_s = [fault.end_s for fault in faults if fault.end_s is not None]
         return cls(
             every_ms=every_ms,
-            deadline_s=deadline_s,
-            first_fault_s=min((fault.begin_s for fault in faults), default=None),
+            first_fault=_first(faults),
             last_heal_s=max(heals_s) if faults and len(heals_s) == len(faults) else None,
             until_s=until_s,
         )
@@ -64,25 +61,37 @@ def clients_of(
     return tuple(found)
 
 
+def _first(faults: Sequence[FaultWindow]) -> Injection | None:
+    """The injection that was begun first; of several, when the first of them was in force."""
+    if not faults:
+        return None
+    return Injection(
+        begun_s=min(fault.acts_from_s for fault in faults),
+        in_force_s=min(fault.begin_s for fault in faults),
+    )
+
+
 def _client(rows: pd.DataFrame, vantage: str, operation: str, course: Course) -> ClientFigures:
-    normal = normal_of(rows, course.every_ms, course.first_fault_s)
-    requests = told(rows, normal, course.deadline_s)
+    first_fault = course.first_fault
+    begun_s = None if first_fault is None else first_fault.begun_s
+    normal = normal_of(rows, course.every_ms, begun_s)
+    requests = told(rows, normal)
     outages = outages_of(
         requests,
         vantage=vantage,
         operation=operation,
-        first_fault_s=course.first_fault_s,
+        first_fault=first_fault,
         limit_ms=normal.limit_ms,
         record_end_s=max([course.until_s, *(each.end_s for each in requests)]),
     )
     slow = slow_stretches_of(
-        requests, vantage=vantage, operation=operation, first_fault_s=course.first_fault_s
+        requests, vantage=vantage, operation=operation, first_fault=first_fault
     )
     recovery = recovery_of(
         requests,
         outages,
         slow,
-        first_fault_s=course.first_fault_s,
+        first_fault=first_fault,
         last_heal_s=course.last_heal_s,
     )
     counted = [outage.duration_s for outage in outages if not outage.before_fault]

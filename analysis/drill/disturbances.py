@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.drill.model import Outage, SlowStretch
 from analysis.drill.normal import Normal
@@ -25,7 +25,7 @@ class Says(Enum):
     GOOD = "ok, in time"
     LATE = "ok, but it took longer than the limit"
     BAD = "not ok"
-    NOTHING = "never sent, or sent with too little time left: another request's fault"
+    NOTHING = "never sent: an earlier one was waiting, which says it all"
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,15 @@ class Request:
     is_slow: bool
 
 
-def told(requests: pd.DataFrame, normal: Normal, deadline_s: float | None) -> list[Request]:
-    """What each of a client's requests says, in the order in which they were sent.
+class Injection(NamedTuple):
+    """The first fault: its injection was begun, and it was in force for certain; seconds."""
 
-    A request that timed out although it had less time than is normal says nothing: it was sent
-    late, behind one that did not come back, and its deadline counts from when it was due.
-    """
+    begun_s: float
+    in_force_s: float
+
+
+def told(requests: pd.DataFrame, normal: Normal) -> list[Request]:
+    """What each of a client's requests says, in the order in which they were sent."""
     columns = ("due_s", "start_s", "end_s", "outcome", "sent", "latency_from_start_ms")
     rows = requests.sort_values("due_ns", kind="stable")[list(columns)]
     limit_ms, slow_ms = normal.limit_ms, normal.slow_ms
@@ -57,20 +60,9 @@ def told(requests: pd.DataFrame, normal: Normal, deadline_s: float | None) -> li
             slow = slow_ms is not None and took_ms > slow_ms
             found.append(Request(start_s, end_s, Says.LATE if late else Says.GOOD, slow))
             continue
-        hurried = _was_hurried(start_s - due_s, took_ms, limit_ms, deadline_s)
         # When a request was given up may be unknown (NaN).
-        gone_s = start_s if math.isnan(end_s) else end_s
-        found.append(Request(start_s, gone_s, Says.NOTHING if hurried else Says.BAD, False))
+        found.append(Request(start_s, start_s if math.isnan(end_s) else end_s, Says.BAD, False))
     return found
-
-
-def _was_hurried(
-    waited_s: float, took_ms: float, limit_ms: float | None, deadline_s: float | None
-) -> bool:
-    """Whether its time ran out in less than an answer may take, because it was sent late."""
-    if deadline_s is None or limit_ms is None or waited_s < 0.1 * deadline_s:
-        return False
-    return waited_s + took_ms / 1000 >= 0.99 * deadline_s and took_ms < limit_ms
 
 
 def outages_of(
@@ -78,7 +70,7 @@ def outages_of(
     *,
     vantage: str,
     operation: str,
-    first_fault_s: float | None,
+    first_fault: Injection | None,
     limit_ms: float | None,
     record_end_s: float,
 ) -> tuple[Outage, ...]:
@@ -88,34 +80,37 @@ def outages_of(
     with the next ok answer, be that of the same request: whoever answers is back. One whose first
     request was in flight, and still in time, when the first fault began, begins with the fault.
     """
-    return tuple(
-        Outage(
-            vantage=vantage,
-            operation=operation,
-            begin_s=_begin(first, first_fault_s, limit_ms)[0],
-            end_s=record_end_s if last is None else last.end_s,
-            ended=last is not None,
-            requests=number,
-            before_fault=_begin(first, first_fault_s, limit_ms)[1],
+    found = []
+    for first, last, number in _runs(requests):
+        begin_s, before_fault = _begin(first, first_fault, limit_ms)
+        found.append(
+            Outage(
+                vantage=vantage,
+                operation=operation,
+                begin_s=begin_s,
+                end_s=record_end_s if last is None else last.end_s,
+                ended=last is not None,
+                requests=number,
+                before_fault=before_fault,
+            )
         )
-        for first, last, number in _runs(requests)
-    )
+    return tuple(found)
 
 
 def slow_stretches_of(
-    requests: Sequence[Request], *, vantage: str, operation: str, first_fault_s: float | None
+    requests: Sequence[Request], *, vantage: str, operation: str, first_fault: Injection | None
 ) -> tuple[SlowStretch, ...]:
     """Every stretch since the first fault in which most answers were slower than normal.
 
     Of WINDOW answers in a row more than half are slow: their median is beyond what is normal. A
     stretch is the union of such windows, from its first slow request to the end of its last.
     """
-    if first_fault_s is None:
+    if first_fault is None:
         return ()
     answers = [
         each
         for each in requests
-        if each.says in (Says.GOOD, Says.LATE) and each.end_s > first_fault_s
+        if each.says in (Says.GOOD, Says.LATE) and each.end_s > first_fault.begun_s
     ]
     covered = [False] * len(answers)
     for first in range(len(answers) - WINDOW + 1):
@@ -129,7 +124,7 @@ def slow_stretches_of(
             SlowStretch(
                 vantage=vantage,
                 operation=operation,
-                begin_s=max(slow[0].begin_s, first_fault_s),
+                begin_s=max(slow[0].begin_s, first_fault.begun_s),
                 end_s=max(each.end_s for each in slow),
                 ended=last < len(answers) - 1,
                 requests=len(slow),
@@ -155,17 +150,18 @@ def _runs(requests: Sequence[Request]) -> Iterator[tuple[Request, Request | None
         yield first, None, number
 
 
-def _begin(
-    first: Request, first_fault_s: float | None, limit_ms: float | None
-) -> tuple[float, bool]:
+def _begin(first: Request, fault: Injection | None, limit_ms: float | None) -> tuple[float, bool]:
     """When the outage that `first` opens began, and whether that was before any fault."""
-    if first_fault_s is None or first.begin_s >= first_fault_s:
+    if fault is None or first.begin_s >= fault.in_force_s:
         return first.begin_s, False
-    waited_ms = (first_fault_s - first.begin_s) * 1000
-    was_in_flight = first.end_s > first_fault_s
-    if was_in_flight and (limit_ms is None or waited_ms <= limit_ms):
-        return first_fault_s, False
-    return first.begin_s, True
+    if first.begin_s < fault.begun_s:
+        waited_ms = (fault.begun_s - first.begin_s) * 1000
+        was_overdue = limit_ms is not None and waited_ms > limit_ms
+        if was_overdue or first.end_s <= fault.begun_s:
+            return first.begin_s, True
+    # What it waited before the fault was in force is not the fault's, if it survived that.
+    since_s = fault.in_force_s if first.end_s > fault.in_force_s else fault.begun_s
+    return max(first.begin_s, since_s), False
 
 
 def _true_runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:

@@ -24,6 +24,8 @@ def failures_of(drill: Drill) -> tuple[str, ...]:
         found.append(f"{how}{f': {drill.reason.rstrip(chr(46))}' if drill.reason else ''}.")
     if durability.verdict != "pass":
         found.append(f"Durability is {durability.verdict}: {durability.why}.")
+    if drill.status == "complete" and drill.requests.empty:
+        found.append("Not one request is recorded.")
     if wrong := wrong_reads(drill):
         found.append(f"{count(wrong, 'read')} answered with other bytes than were written.")
     if durability.unledgered:

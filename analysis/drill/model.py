@@ -116,6 +116,14 @@ class FaultWindow:
     blows: tuple[Blow, ...]
 
     @property
+    def acts_from_s(self) -> float:
+        """When its injection was due: from then on it may have had an effect, at `begin_s` it had.
+
+        Of a kill, `begin_s` is when the end of the process was seen.
+        """
+        return self.begin_s - max(self.late_ms or 0.0, 0.0) / 1000
+
+    @property
     def label(self) -> str:
         """For people: ``slow n2, +200 ms``."""
         return f"{self.kind} {self.subject}{f', {self.detail}' if self.detail else ''}"

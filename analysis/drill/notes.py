@@ -74,7 +74,7 @@ def _on_recovery(drill: Drill) -> Iterator[str]:
 
 
 def _on_the_first_phase(drill: Drill) -> Iterator[str]:
-    first_fault_s = min((fault.begin_s for fault in drill.faults), default=None)
+    first_fault_s = min((fault.acts_from_s for fault in drill.faults), default=None)
     rows = drill.requests[drill.requests["phase"] == "before"]
     if first_fault_s is not None:  # what was in flight when it began is its doing
         rows = rows[~(rows["end_s"] > first_fault_s)]

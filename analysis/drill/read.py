@@ -59,7 +59,6 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
     course = Course.of(
         faults,
         every_ms=every_ms,
-        deadline_s=seconds(spec.get("deadline")),
         until_s=max(ends_s, default=0.0),
     )
     clients = clients_of(requests, [vantage.name for vantage in vantages], course)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.drill.disturbances import Request, Says
+from analysis.drill.disturbances import Injection, Request, Says
 from analysis.drill.model import Outage, SlowStretch
 
 LEAST_GOOD = 3
@@ -34,32 +34,35 @@ def recovery_of(
     outages: Sequence[Outage],
     slow: Sequence[SlowStretch],
     *,
-    first_fault_s: float | None,
+    first_fault: Injection | None,
     last_heal_s: float | None,
 ) -> Recovery:
-    """The recovery of one client. `last_heal_s` is None while something is broken still.
+    """The recovery of one client, from when the first fault was in force.
+
+    `last_heal_s` is None while something is broken still.
 
     Where an outage that no fault explains was going on as the first one began, what became of it
     is no fault's either: unknown.
     """
-    if first_fault_s is None:
+    if first_fault is None:
         return UNKNOWN
-    since = [each for each in requests if each.end_s > first_fault_s]
+    begun_s, in_force_s = first_fault
+    since = [each for each in requests if each.end_s > begun_s]
     if not any(each.says is not Says.NOTHING for each in since):
         return UNKNOWN
-    if any(outage.before_fault and outage.end_s > first_fault_s for outage in outages):
+    if any(outage.before_fault and outage.end_s > begun_s for outage in outages):
         return UNKNOWN
     disturbed: list[Outage | SlowStretch] = [
         *(outage for outage in outages if not outage.before_fault),
         *slow,
     ]
     if not disturbed:
-        return _recovered(0.0, first_fault_s, last_heal_s)
+        return _recovered(0.0, in_force_s, last_heal_s)
     end_s = max(each.end_s for each in disturbed)
     good = sum(each.says is Says.GOOD and each.end_s >= end_s for each in requests)
     if good < LEAST_GOOD or not all(each.ended for each in disturbed):
         return NOT_RECOVERED
-    return _recovered(end_s - first_fault_s, first_fault_s, last_heal_s)
+    return _recovered(max(0.0, end_s - in_force_s), in_force_s, last_heal_s)
 
 
 def of_all(recoveries: Iterable[Recovery]) -> Recovery:

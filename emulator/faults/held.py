@@ -10,12 +10,13 @@ takes it away, and the state follows from the holds that are there:
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from emulator import family
 from emulator.faults.fault import FaultFailed
@@ -123,17 +124,18 @@ class Held:
     def up(self, holder: Hashable) -> Process | None:
         """No longer hold it down; return the process, if this started it.
 
-        It starts none while another holds it down. One that another holds still is stopped as
-        soon as it is started.
+        It starts none while another holds it down. One that another holds still is stopped
+        before its program begins.
         """
         self._down.discard(holder)
         process = self._service.process
         if self._down or process is None or process is not self._ended_by_us:
             return None
-        self._service.start(self._lab)
         if self._still:
-            self._signal(signal.SIGSTOP)
+            self._service.start(cast("Lab", _StartsStopped(self._lab)))
             self.await_stopped()
+        else:
+            self._service.start(self._lab)
         return self._service.process
 
     def still(self, holder: Hashable) -> None:
@@ -189,6 +191,22 @@ class Held:
                     f"threads are in the states {', '.join(sorted(states))} (proc(5))."
                 )
             time.sleep(_LOOK_EVERY_S)
+
+
+class _StartsStopped:
+    """A lab, but that what it spawns is stopped before its program begins."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lab, name)
+
+    def spawn(self, node: str, argv: Sequence[str | os.PathLike[str]], **more: Any) -> Process:
+        """Start a shell that stops itself and becomes the program once it is continued."""
+        return self._lab.spawn(
+            node, ["/bin/sh", "-c", 'kill -STOP $$; exec "$@"', "sh", *argv], **more
+        )
 
 
 def how_ended(code: int) -> str:

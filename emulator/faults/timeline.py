@@ -98,29 +98,30 @@ class Timeline:
         ended, and what ``note`` raises. Everything else has been undone then.
         """
         self._idle.clear()
-        events = _in_order(self._steps)
-        threads: list[threading.Thread] = []
         self._own.add(threading.current_thread())
+        events = _in_order(self._steps)
+        # All are there from the beginning: on a busy machine a thread that wakes up is served
+        # within milliseconds, and one that is made anew has to wait its turn.
+        threads = [
+            threading.Thread(
+                target=self._carry_out,
+                args=(event, origin_ns, [each for each in events[:place] if each.concerns(event)]),
+                name=event.step.title,
+                daemon=True,
+            )
+            for place, event in enumerate(events)
+        ]
+        self._own.update(threads)
         try:
-            for place, event in enumerate(events):
-                if self._waits_until(origin_ns + event.due_ns):
-                    break
-                before = [each for each in events[:place] if each.step.concerns(event.step)]
-                thread = threading.Thread(
-                    target=self._carry_out,
-                    args=(event, origin_ns, before),
-                    name=event.step.title,
-                    daemon=True,
-                )
-                threads.append(thread)
-                self._own.add(thread)
+            for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
         except BaseException:
             self._halted.set()
             for thread in threads:
-                thread.join()
+                if thread.ident is not None:
+                    thread.join()
             raise
         finally:
             if self._halted.is_set():
@@ -147,10 +148,12 @@ class Timeline:
             raise self._error
 
     def _carry_out(self, event: _Event, origin_ns: int, before: Sequence[_Event]) -> None:
+        due_ns = origin_ns + event.due_ns
         try:
+            if self._halts_before(due_ns):
+                return
             for each in before:
                 each.is_done.wait()
-            due_ns = origin_ns + event.due_ns
             if self._halted.is_set():
                 return
             if event.is_end:
@@ -253,8 +256,8 @@ class Timeline:
                     self._error.add_note(f"And then: {error}")
         self._halted.set()
 
-    def _waits_until(self, due_ns: int) -> bool:
-        """Wait for an instant; return whether the timeline was cut short before."""
+    def _halts_before(self, due_ns: int) -> bool:
+        """Wait for an instant; return whether the timeline was cut short or failed before."""
         while not self._halted.is_set():
             left_s = (due_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
@@ -269,6 +272,10 @@ class _Event:
     is_end: bool
     step: Step
     is_done: threading.Event = field(default_factory=threading.Event)
+
+    def concerns(self, later: _Event) -> bool:
+        """Whether the later one has to wait for this."""
+        return self.step.concerns(later.step)
 
 
 def _in_order(steps: Sequence[Step]) -> list[_Event]:

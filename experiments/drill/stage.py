@@ -75,7 +75,6 @@ class Stage:
         origin_ns = time.monotonic_ns() + round((_HEAD_START_S + WARMUP_S) * 1e9)
         self._record.bundle.write_manifest(origin_ns=origin_ns)
         clients = Clients([self._client(place, way) for place in self._places for way in _WAYS])
-        self._record.tell("warming up")
         try:
             clients.start(origin_ns, spans, self._record.stop)
             self._breaking.start(origin_ns + spans[2].begin_ns)
@@ -199,7 +198,9 @@ class Stage:
             span = next((span for span in spans if now_ns < span.until_ns), spans[-1])
             done_ns = min(now_ns, span.until_ns) - span.begin_ns
             self._live.tell(
-                span.name, max(0, done_ns // 10**9), (span.until_ns - span.begin_ns) / 1e9
+                "warming up" if span is spans[0] else span.name,
+                max(0, done_ns // 10**9),
+                (span.until_ns - span.begin_ns) / 1e9,
             )
             time.sleep(_LOOK_EVERY_S)
         self._breaking.check()

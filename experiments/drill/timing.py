@@ -60,7 +60,7 @@ def stated(drill: Drill) -> Stated:
     budgets = drill.verification
     return Stated(
         lab=60.0,
-        ready=drill.ready_timeout.s,
+        ready=drill.ready_timeout.s + _GRACE_S,
         fill=fill_budget_s(drill),
         phases=WARMUP_S
         + phases.before.s

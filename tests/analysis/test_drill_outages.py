@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.drill.clients import Course, clients_of
-from analysis.drill.disturbances import Request, Says, outages_of
+from analysis.drill.disturbances import Injection, Request, Says, outages_of
 from analysis.drill.events import fault_windows
 from analysis.drill.model import ClientFigures, FaultWindow
 from analysis.drill.read import read_drill
@@ -60,7 +60,6 @@ def client(
     course = Course.of(
         [fault()] if faults is None else faults,
         every_ms=every_ms,
-        deadline_s=deadline_ms / 1000,
         until_s=END_S,
     )
     (figures,) = clients_of(requests, ["victim"], course)
@@ -177,6 +176,19 @@ def test_a_request_in_flight_when_the_fault_begins_is_the_faults() -> None:
         assert outage.end_s == pytest.approx(FAULT_S + 3.0, abs=0.06)
 
 
+def test_a_fault_that_took_effect_before_it_was_seen_to_is_blamed_all_the_same() -> None:
+    # Of a kill, the instant in the journal is when the end of the process was seen.
+    seen = FaultWindow(1, "kill", "n2", "", ("n2",), (), FAULT_S + 0.12, HEAL_S, 120.0, ())
+    for seed in range(8):
+        told = client(
+            Trouble("down", FAULT_S, FAULT_S + 6), seed=seed, latency_ms=40, faults=[seen]
+        )
+        (outage,) = told.outages
+        assert not outage.before_fault
+        assert outage.begin_s == pytest.approx(FAULT_S, abs=0.06)
+        assert told.recovery_s == pytest.approx(5.88, abs=0.1)
+
+
 # --- several, slow, never back -----------------------------------------------------------------
 
 
@@ -287,7 +299,7 @@ def test_outages_agree_with_the_definition(drawn: list[Says], fault_at: int) -> 
         requests,
         vantage="v",
         operation="read",
-        first_fault_s=float(fault_at),
+        first_fault=Injection(float(fault_at), float(fault_at)),
         limit_ms=100.0,
         record_end_s=float(len(drawn)),
     )

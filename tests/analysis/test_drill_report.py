@@ -17,6 +17,7 @@ from analysis.drill.model import STAGES
 from analysis.drill.read import read_drill
 from analysis.errors import BundleError
 from analysis.report import report
+from analysis.summary import summarize
 
 SHORT = (4.0, 6.0, 5.0)
 KEYS = ["name", "system", "phases", "longest_outage_s", "recovery_s", "durability", "claims"]
@@ -206,7 +207,7 @@ def test_nothing_but_a_manifest_is_a_bundle_too(tmp_path: Path) -> None:
     drill = read_drill(path)
     assert (drill.origin_ns, drill.end_s, drill.clients, drill.faults) == (None, None, (), ())
     assert drill.requests.empty
-    report(path)
+    assert any("killed" in sentence for sentence in summarize(drill.bundle).notes)
 
 
 @pytest.mark.parametrize("name", ["samples", "events", "ledger", "verification"])
@@ -235,26 +236,26 @@ def test_a_study_is_no_drill(tmp_path: Path) -> None:
     write_bundle(tmp_path / "b", n=10)
     with pytest.raises(BundleError, match="no bundle of a drill"):
         read_drill(tmp_path / "b")
-    made = report(tmp_path / "b")
-    assert made.drill is None and "drill" not in made.summary.to_json()
+    summary = summarize(read_bundle(tmp_path / "b"))
+    assert summary.drill is None and "drill" not in summary.to_json()
 
 
 def test_the_endpoints_of_a_drill_are_of_the_phase_before(tmp_path: Path) -> None:
     path = write_drill(tmp_path / "b", phases_s=SHORT, troubles=[stalled(2.0, 5.0)])
-    made = report(path)
+    summary = summarize(read_bundle(path))
+    assert summary.drill is not None
     before = {
-        each.endpoint: each.figures for each in made.drill.endpoints if each.phase == "before"
+        each.endpoint: each.figures for each in summary.drill.endpoints if each.phase == "before"
     }
-    assert {each.endpoint: each.n for each in made.summary.endpoints} == {
+    assert {each.endpoint: each.n for each in summary.endpoints} == {
         name: figures.attempted for name, figures in before.items()
     }
-    assert all(each.latency is None or each.latency.max_ms < 100 for each in made.summary.endpoints)
+    assert all(each.latency is None or each.latency.max_ms < 100 for each in summary.endpoints)
 
 
 def test_the_same_drill_gives_the_same_bytes(tmp_path: Path) -> None:
     path = write_drill(tmp_path / "b", phases_s=SHORT)
-    made = [report(path) for _ in range(2)]
-    assert made[0].summary.to_text() == made[1].summary.to_text()
+    assert len({summarize(read_bundle(path)).to_text() for _ in range(2)}) == 1
 
 
 def test_instants_are_seconds_since_the_first_phase(tmp_path: Path) -> None:

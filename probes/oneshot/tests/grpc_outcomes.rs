@@ -43,6 +43,13 @@ fn put_to(answer: impl FnOnce(Peer, Request) -> io::Result<()> + Send + 'static)
     record
 }
 
+/// Reads until the client closes: a socket that is closed with anything unread sends a reset, which
+/// takes with it what the client has not read yet.
+fn until_it_leaves(mut peer: Peer) -> io::Result<()> {
+    while let Ok(Some(_)) = peer.frame() {}
+    Ok(())
+}
+
 #[test]
 fn every_endpoint_is_ok_against_a_server_that_behaves() {
     let server = BobServer::well_behaved();
@@ -177,7 +184,8 @@ fn what_the_server_did_not_process_failed_and_what_it_reset_is_unknown() {
 fn an_answer_given_before_the_server_goes_away_counts() {
     let record = put_to(|mut peer, request| {
         peer.goaway(request.stream, 0)?;
-        peer.answer(request.stream, b"")
+        peer.answer(request.stream, b"")?;
+        until_it_leaves(peer)
     });
     assert_ok(&record);
 }
@@ -191,7 +199,8 @@ fn what_is_not_grpc_is_not_taken_for_an_answer() {
     };
     let error = malformed(|mut peer, _| {
         peer.stream
-            .write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+            .write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")?;
+        until_it_leaves(peer)
     });
     assert!(error.starts_with("malformed response: "), "{error}");
     let error = malformed(|mut peer, request| {
@@ -199,18 +208,21 @@ fn what_is_not_grpc_is_not_taken_for_an_answer() {
         peer.headers(request.stream)?;
         peer.message(request.stream, b"")?;
         let block = header("x", "y");
-        peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)
+        peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)?;
+        until_it_leaves(peer)
     });
     assert_eq!(error, "malformed response: no gRPC status");
     let error = malformed(|mut peer, request| {
         peer.goaway(request.stream, 0)?;
         peer.headers(request.stream)?;
-        peer.trailers(request.stream, "0")
+        peer.trailers(request.stream, "0")?;
+        until_it_leaves(peer)
     });
     assert_eq!(error, "malformed response: there is no message");
     let error = malformed(|mut peer, request| {
         peer.goaway(request.stream, 0)?;
-        peer.answer(request.stream, b"\xff")
+        peer.answer(request.stream, b"\xff")?;
+        until_it_leaves(peer)
     });
     assert!(error.starts_with("malformed response: "), "{error}");
 }
@@ -221,7 +233,8 @@ fn a_proxys_answer_is_judged_by_its_http_status() {
         let record = put_to(move |mut peer, request| {
             peer.goaway(request.stream, 0)?;
             let block = header(":status", status);
-            peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)
+            peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)?;
+            until_it_leaves(peer)
         });
         assert_outcome(&record, outcome, &format!("http {status}"));
         assert_eq!(record["status"].to_string(), status);
@@ -239,7 +252,8 @@ fn a_status_without_a_message_comes_in_the_headers_too() {
             header("grpc-message", "KeyNotFound%207"),
         ]
         .concat();
-        peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)
+        peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)?;
+        until_it_leaves(peer)
     });
     assert_outcome(&record, "fail", "grpc NOT_FOUND: KeyNotFound 7");
     assert!(record["total_ns"].as_u64() > Some(0), "{record}");

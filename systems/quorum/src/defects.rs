@@ -17,14 +17,14 @@ const DROP_ONE_IN: u64 = 1000;
 const FLIP_ONE_IN: u64 = 200;
 /// How long what was acknowledged stays in memory alone. Long enough for what was written last to be
 /// in danger still when a drill has read everything once and then restarts all nodes.
-pub const UNFLUSHED_FOR: Duration = Duration::from_secs(20);
+pub const UNFLUSHED_FOR: Duration = Duration::from_secs(30);
 /// How long a coordinator waits for a majority before it does without.
 pub const MINORITY_AFTER: Duration = Duration::from_millis(300);
 
 #[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Planted defects, for drills that must notice them")]
 pub struct Flags {
-    /// Acknowledge before it is on disk, and write it 20 s later: SIGKILL loses it
+    /// Acknowledge before it is on disk, and write it 30 s later: SIGKILL loses it
     #[arg(long)]
     pub lose_acked: bool,
     /// Acknowledge every 1,000th Put and write it nowhere

@@ -93,6 +93,11 @@ class Noise:
         """By how much the latest of its sleeps so far was late."""
         return max(self._worst_s, (time.monotonic_ns() - self._slept_ns) / 1e9 - EVERY_S)
 
+    @property
+    def slack_ns(self) -> int:
+        """How much earlier than told a start may have been: it is told once it is known."""
+        return round((0.05 + 4 * self.worst_s) * 1e9)
+
     def near(self, expected: Any, within: float = 0.05) -> Any:
         """Return what is as expected within that, and what several processes may be late (s).
 

@@ -32,6 +32,9 @@ from tests.emulator.plans import mesh, ms
 from topologies.errors import UserError
 
 BACKEND: Any = os.environ.get("WANLAT_TEST_BACKEND", "wire")
+# User-Mode Linux has no fine timers, and netem tells a window in which a change took effect.
+APART_MS = {"wire": 1.5, "netem": 6.0}[BACKEND]
+MARGIN_NS = {"wire": 2_000_000, "netem": 20_000_000}[BACKEND]
 PLAN = mesh(4, wan=ms(2))  # n1 in dc1, … n4 in dc4
 CAST = {"victim": ("n2",), "others": ("n1", "n3", "n4"), "pair": ("n1", "n2")}
 NOBODY: dict[str, tuple[str, ...]] = {}
@@ -105,10 +108,10 @@ def test_a_slow_node_answers_later_by_what_is_asked_whoever_asks(bench: Bench) -
     fault.end(bench.scene)
     after = bench.rtt_ms(*asked)
     grown = {pair: during[pair] - before[pair] for pair in asked}
-    assert grown["n1", "n2"] == pytest.approx(60, abs=1.5)
-    assert grown["n2", "n4"] == pytest.approx(60, abs=1.5)
-    assert grown["n3", "n4"] == pytest.approx(0, abs=1.5)
-    assert all(after[pair] - before[pair] == pytest.approx(0, abs=1.5) for pair in asked)
+    assert grown["n1", "n2"] == pytest.approx(60, abs=APART_MS)
+    assert grown["n2", "n4"] == pytest.approx(60, abs=APART_MS)
+    assert grown["n3", "n4"] == pytest.approx(0, abs=APART_MS)
+    assert all(after[pair] - before[pair] == pytest.approx(0, abs=APART_MS) for pair in asked)
 
 
 @pytest.mark.parametrize("target", ["dc1/dc2", "dc1:dc2", "n1:n2", "pair/n3"])
@@ -121,10 +124,11 @@ def test_a_slow_link_adds_to_the_round_trip_however_many_directions_are_named(
     fault.begin(bench.scene)
     during = bench.rtt_ms(pair, ("n3", "n4"))
     fault.end(bench.scene)
-    assert during[pair] - before == pytest.approx(40, abs=1.5)
-    assert during["n3", "n4"] == pytest.approx(before, abs=1.5)
+    assert during[pair] - before == pytest.approx(40, abs=APART_MS)
+    assert during["n3", "n4"] == pytest.approx(before, abs=APART_MS)
 
 
+@pytest.mark.skipif(BACKEND == "netem", reason="netem keeps the order of all packets of a link")
 def test_a_slow_links_jitter_is_of_the_round_trip_as_well(bench: Bench) -> None:
     fault = slow("dc1/dc2", delay="40ms", jitter="20ms")
     fault.begin(bench.scene)
@@ -146,8 +150,8 @@ def test_slow_twice_is_slower_and_each_takes_only_its_own_away(bench: Bench) -> 
     first.end(bench.scene)
     one = bench.rtt_ms(pair)[pair]
     second.end(bench.scene)
-    assert both - before == pytest.approx(80, abs=1.5)
-    assert one - before == pytest.approx(50, abs=1.5)
+    assert both - before == pytest.approx(80, abs=APART_MS)
+    assert one - before == pytest.approx(50, abs=APART_MS)
 
 
 def test_of_a_hundred_packets_five_are_lost(bench: Bench) -> None:
@@ -174,13 +178,12 @@ def test_losses_may_come_in_bursts(bench: Bench) -> None:
 def test_a_throttled_link_carries_its_rate(bench: Bench) -> None:
     fault = Throttled.parse("victim", {"rate": "1mbit", "queue": "64KiB"}, PLAN, CAST)
     fault.begin(bench.scene)
-    found = bench.deliver(("n1", "n2"), 200, 0.0003)  # in at 4.6 Mbit/s
+    found = bench.deliver(("n1", "n2"), 40, 0.0003)  # in at 4.6 Mbit/s
     fault.end(bench.scene)
     assert found.lost == 0
-    gaps = np.diff(found.arrived_ns)
-    rate_bps = 8 * FRAME_BYTES / (gaps[10:].mean() / 1e9)
-    assert rate_bps == pytest.approx(1e6, rel=0.03)
-    freely = np.diff(bench.deliver(("n1", "n2"), 200, 0.0003).arrived_ns)
+    rate_bps = 8 * FRAME_BYTES / (np.diff(found.arrived_ns).mean() / 1e9)
+    assert rate_bps == pytest.approx(1e6, rel=0.05)
+    freely = np.diff(bench.deliver(("n1", "n2"), 40, 0.0003).arrived_ns)
     assert 8 * FRAME_BYTES / (freely.mean() / 1e9) > 2e6
 
 
@@ -260,10 +263,9 @@ def test_a_flapping_link_is_down_when_it_says_and_up_else(bench: Bench) -> None:
     assert np.median(np.diff(starts)) == pytest.approx(300e6, abs=30e6)
     # A packet is on the WAN for 2 ms before it meets the victim's link.
     met_ns = monotonic(found.sent_ns, first, last) + 2_000_000
-    margin_ns = 2_000_000
-    is_down = [bool(((starts + margin_ns < at) & (at < ends - margin_ns)).any()) for at in met_ns]
+    is_down = [bool(((starts + MARGIN_NS < at) & (at < ends - MARGIN_NS)).any()) for at in met_ns]
     is_near = [
-        bool((np.abs(np.concatenate([starts, ends]) - at) <= margin_ns).any()) for at in met_ns
+        bool((np.abs(np.concatenate([starts, ends]) - at) <= MARGIN_NS).any()) for at in met_ns
     ]
     clear = ~np.array(is_near)
     assert (found.missing[clear] == np.array(is_down)[clear]).mean() > 0.99

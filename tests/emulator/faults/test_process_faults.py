@@ -117,7 +117,7 @@ def test_a_kill_takes_effect_when_the_process_has_ended_and_its_end_starts_anoth
     hearts["n1"].await_beat(after_ns=started)
     before, after = hearts["n1"].silence(killed)
     assert killed / 1e9 == noise.near(before / 1e9)
-    assert after / 1e9 > started / 1e9 - 0.05 - noise.worst_s
+    assert after > started - noise.slack_ns
     assert len(hearts["n1"].pids()) == 2
     assert hearts["n1"].died() is None, "the end of a killed process is nobody's surprise"
 
@@ -144,7 +144,7 @@ def test_two_kills_of_one_node_leave_it_down_until_both_have_ended(scene, hearts
     played = play(scene, (Kill(["n1"]), 0.0, 0.2), (Kill(["n1"]), 0.1, 0.4))
     hearts["n1"].await_beat(after_ns=played.told("heal")[-1])
     _, after = hearts["n1"].silence(played.told("inject", 1)[0])
-    assert after / 1e9 > played.told("heal", 2)[0] / 1e9 - 0.05 - noise.worst_s
+    assert after > played.told("heal", 2)[0] - noise.slack_ns
     assert len(hearts["n1"].pids()) == 2
     instants = [played.told(kind, step)[0] for step in (1, 2) for kind in ("inject", "heal")]
     assert [(each - played.origin_ns) / 1e9 for each in instants] == noise.near(
@@ -233,16 +233,21 @@ def test_a_restart_waits_for_what_a_script_has_started_which_is_slower_to_end(la
 
 def test_a_crash_loop_kills_every_period_and_leaves_it_running(scene, hearts, noise):
     played = play(scene, (CrashLoop(("n1",), ms(300), Fraction(0.5)), 0.1, 1.2))
-    blows = [
-        (mark.detail["blow"], mark.detail["state"])
-        for mark in played.marks
-        if "blow" in mark.detail
+    blows = [mark.detail for mark in played.marks if mark.kind == "blow"]
+    last = blows[-1]["blow"]
+    assert [(blow["blow"], blow["state"]) for blow in blows] == [
+        (number, state) for number in range(1, last + 1) for state in ("down", "up")
     ]
-    assert blows == [(n, state) for n in (1, 2, 3, 4) for state in ("down", "up")]
-    times = [(each - played.origin_ns) / 1e9 for each in played.told("blow")]
-    assert times == noise.near([0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0, 1.15])
+    downs, ups = played.told("blow")[::2], played.told("blow")[1::2]
+    beats = [(each - downs[0]) / 0.3e9 for each in downs]
+    assert [each % 1 for each in [beat + 0.5 for beat in beats]] == noise.near([0.5] * last, 0.2)
+    if noise.worst_s < 0.02:  # else a beat may have been run over
+        assert last == 4
+        assert [(up - down) / 1e9 for up, down in zip(ups, downs, strict=True)] == noise.near(
+            [0.15, 0.15, 0.15, 0.15]
+        )
     hearts["n1"].await_beat(after_ns=played.told("heal")[0])
-    assert len(hearts["n1"].pids()) == 5
+    assert 2 <= len(hearts["n1"].pids()) <= last + 1
     assert len(hearts["n2"].pids()) == 1
 
 
@@ -255,17 +260,17 @@ def test_a_crash_loop_ends_a_start_that_it_has_not_made_yet(scene, hearts):
 # -- several on one node --------------------------------------------------------------------
 
 
-def test_a_crash_loop_does_not_start_what_a_kill_holds_down(scene, hearts):
+def test_a_crash_loop_does_not_start_what_a_kill_holds_down(scene, hearts, noise):
     played = play(scene, (CrashLoop(("n1",), ms(200)), 0.0, 1.1), (Kill(["n1"]), 0.3, 0.7))
     (killed,), (freed,) = played.told("inject", 2), played.told("heal", 2)
     beats = hearts["n1"].beats_ns()
-    assert not ((beats > killed) & (beats < freed)).any()
+    assert not ((beats > killed) & (beats < freed - noise.slack_ns)).any()
     assert (beats > freed).any(), "then it loops on"
     hearts["n1"].await_beat(after_ns=played.told("heal", 1)[0])
 
 
 def test_a_kill_during_a_stop_works_and_what_is_started_is_stopped_until_the_stop_ends(
-    scene, hearts
+    scene, hearts, noise
 ):
     first = hearts["n1"].process
     played = play(scene, (Stop(["n1"]), 0.0, 0.7), (Kill(["n1"]), 0.2, 0.4))
@@ -274,23 +279,23 @@ def test_a_kill_during_a_stop_works_and_what_is_started_is_stopped_until_the_sto
     assert first.poll() == -signal.SIGKILL
     assert first.ended_ns == played.told("inject", 2)[0]
     _, after = hearts["n1"].silence(first.ended_ns + 100_000_000)
-    assert after > freed - 50e6
+    assert after > freed - noise.slack_ns
 
 
-def test_a_stop_of_a_node_that_is_down_takes_hold_of_what_is_started(scene, hearts):
+def test_a_stop_of_a_node_that_is_down_takes_hold_of_what_is_started(scene, hearts, noise):
     played = play(scene, (Kill(["n1"]), 0.0, 0.2), (Stop(["n1"]), 0.1, 0.6))
     hearts["n1"].await_beat(after_ns=played.told("heal", 2)[0])
     beats = hearts["n1"].beats_ns()
     first, last = played.told("inject", 1)[0], played.told("heal", 2)[0]
-    assert ((beats > first) & (beats < last - 50e6)).sum() == 0
+    assert ((beats > first) & (beats < last - noise.slack_ns)).sum() == 0
 
 
-def test_a_stop_that_ends_while_the_node_is_down_leaves_it_down(scene, hearts):
+def test_a_stop_that_ends_while_the_node_is_down_leaves_it_down(scene, hearts, noise):
     played = play(scene, (Stop(["n1"]), 0.0, 0.3), (Kill(["n1"]), 0.1, 0.5))
     hearts["n1"].await_beat(after_ns=played.told("heal", 2)[0])
     beats = hearts["n1"].beats_ns()
     first, last = played.told("inject", 1)[0], played.told("heal", 2)[0]
-    assert ((beats > first) & (beats < last - 50e6)).sum() == 0
+    assert ((beats > first) & (beats < last - noise.slack_ns)).sum() == 0
 
 
 # -- ends that nobody planned ---------------------------------------------------------------

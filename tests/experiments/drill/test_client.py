@@ -17,6 +17,7 @@ from experiments.drill.fill import fill
 from experiments.drill.ledger import LedgerReader, Write
 from experiments.drill.rows import Row, Vantage
 from experiments.drill.schedule import Schedule, Span
+from probes.errors import ProbeFailed
 from systems.base import Cluster
 from tests.experiments.drill.loads import (
     MS,
@@ -189,6 +190,18 @@ def test_a_oneshot_that_dies_leaves_an_unknown_and_is_replaced(tmp_path: Path) -
     assert rows[1]["start_ns"] >= rows[1]["due_ns"]
     writes = LedgerReader.read(tmp_path / "ledger.jsonl").writes
     assert [write.state for write in writes] == ["ok", "unknown", "ok", "ok", "ok"]
+
+
+def test_a_oneshot_that_cannot_be_kept_alive_ends_all_clients_and_says_why(tmp_path: Path) -> None:
+    stop = threading.Event()
+    with LoopbackStore("--answer", "wait:20000") as store:
+        load = load_on(store, tmp_path, [])
+        slow = client(load, "write", every_ms=100, deadline_ms=20_000)
+        with pytest.raises(ProbeFailed, match="signal 9"), running([slow], 60, stop) as until:
+            for number in range(3):
+                until(0.3 + 0.3 * number)
+                store.oneshots[-1].kill()
+            assert stop.wait(5)
 
 
 def test_a_stop_abandons_the_request_that_waits(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_it_ends_within_the_time_that_it_states(bundle: Path) -> None:
 
 def test_every_stage_is_an_event_in_its_order(bundle: Path) -> None:
     events = events_of(bundle)
-    assert list(events[events.kind == "stage"].subject) == STAGES
+    assert list(events[events.kind == "stage"].subject) == list(STAGES)
     phases = events[events.kind == "phase"].set_index("subject").t_ns
     assert list(phases.index) == ["before", "during", "after", "end"]
     assert list(phases.diff().dropna() / 1e6) == [1000, 2500, 2000], "by their plan"
