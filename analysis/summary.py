@@ -150,8 +150,8 @@ def summarize(bundle: Bundle) -> Summary:
         for group in _in_order(groups, series, bundle.manifest.get("study"))
     )
     if bundle.is_drill:
-        from analysis.drill.read import read_drill
         from analysis.drill.block import in_words
+        from analysis.drill.read import read_drill
 
         drill = read_drill(bundle)
         return Summary(_facts(bundle), tuple(series), endpoints, in_words(drill), drill)

@@ -12,10 +12,11 @@ from itertools import takewhile
 from pathlib import Path
 
 from emulator.binaries import binary
+from emulator.cgroup import CpuGroup
 from emulator.lab import Lab
 from emulator.machine import cores, cpu_model
 from emulator.netem_absence import explain, gather
-from topologies.errors import WanlatError
+from topologies.errors import MachineError, WanlatError
 from topologies.resolve import Impairment, LanLink, Node, Plan, Site
 
 _PROGRAMS = ("wire", "oneshot", "quorum")
@@ -76,6 +77,21 @@ def _sandbox() -> Iterator[Check]:
     except WanlatError as error:
         yield Check("sandbox", False, "a lab cannot be made", str(error))
     yield _receive_buffer()
+    yield _processor_limits()
+
+
+def _processor_limits() -> Check:
+    try:
+        CpuGroup(0.5).remove()
+    except MachineError as error:
+        return Check(
+            "processor limits",
+            False,
+            "the fault cpu-throttled of drills is unavailable",
+            str(error),
+            required=False,
+        )
+    return Check("processor limits", True, "a control group can be made, for cpu-throttled")
 
 
 def _receive_buffer() -> Check:

@@ -45,7 +45,7 @@ LOST, KEPT = colour_of(0.0), colour_of(1.0)
 SLOWEST = 100.0
 """From so many times the p99 of before on, the colour of a p99 gets no darker."""
 
-_SLOW_COLOUR = "#8d6fb8"
+_SLOW_COLOUR = "#a58ccb"
 _UNTOLD = "#ffffff"
 _END_HEADER = "normal again / lost"
 

@@ -259,19 +259,14 @@ def _write_share(
 
 
 def _write_vantage(figure: Figure, picture: Picture, panel: Panel, vantage: Vantage) -> None:
+    """Its name, and where it stands and whom it asks as far as there is room."""
     site = f" in {vantage.site}" if vantage.site and vantage.site != vantage.at else ""
     where = f"on {vantage.at}{site}, asks {'itself' if vantage.ask == vantage.at else vantage.ask}"
-    name, aside = fitted(vantage.name, where, TEXT_IN)
+    name, *rest = wrapped(vantage.name, TEXT_IN - 0.2, GROUP) or [""]
+    name += "…" if rest else ""
     y = panel.bottom + picture.panel_in + 0.09
     write(figure, (MARGIN_IN, y), name, GROUP)
-    if aside:
-        write(figure, (MARGIN_IN + text_width(name, GROUP) + 0.1, y), aside, SUBTITLE)
-
-
-def fitted(name: str, aside: str, width: float) -> tuple[str, str]:
-    """`name` and `aside` as far as both fit into a line of `width`."""
-    name = wrapped(name, width, GROUP)[0] if name else name
-    room = width - text_width(name, GROUP) - 0.1
-    if text_width(aside, SUBTITLE) <= room:
-        return name, aside
-    return name, ""
+    # Drawn in few pixels, letters take a little more room than measured.
+    after = 1.04 * text_width(name, GROUP) + 0.1
+    if after + text_width(where, SUBTITLE) <= TEXT_IN:
+        write(figure, (MARGIN_IN + after, y), where, SUBTITLE)

@@ -28,7 +28,8 @@ def drill_block(drill: Drill) -> dict[str, Any]:
         "name": drill.name,
         "system": drill.system,
         "phases": [_phase(phase) for phase in drill.phases],
-        "longest_outage_s": _s(drill.longest_outage_s),
+        # Of a drill that sent nothing, 0 would say that nobody was out.
+        "longest_outage_s": None if drill.requests.empty else _s(drill.longest_outage_s),
         "recovery_s": _s(drill.recovery_s),
         "durability": _durability(drill.durability),
         "claims": [_claim(claim) for claim in drill.claims],
@@ -77,7 +78,7 @@ def drill_block(drill: Drill) -> dict[str, Any]:
                 "subject": again.subject,
                 "requested_rtt_ms": again.requested_rtt_ms,
                 "measured_rtt_ms": _ms(again.measured_rtt_ms),
-                "verdict": "pass" if again.passed else "fail",
+                "verdict": again.verdict,
             }
             for again in drill.recalibrations
         ],

@@ -132,7 +132,7 @@ def recalibrations(events: Sequence[Event], origin_ns: int) -> tuple[Recalibrati
                     subject=event.subject,
                     requested_rtt_ms=_number(facts.get("requested_rtt_ms")),
                     measured_rtt_ms=_measured_ms(facts),
-                    passed=facts.get("verdict") == "pass",
+                    verdict=str(facts.get("verdict") or "unmeasured"),
                 )
             )
     return tuple(found)

@@ -141,13 +141,21 @@ class Mark:
 
 @dataclass(frozen=True)
 class Recalibration:
-    """A link (a pair of nodes) measured again after a fault on it was healed; milliseconds."""
+    """A link (a pair of nodes) measured again after a fault on it was healed; milliseconds.
+
+    `verdict` is "pass", "fail" or "unmeasured".
+    """
 
     at_s: float
     subject: str
     requested_rtt_ms: float | None
     measured_rtt_ms: float | None
-    passed: bool
+    verdict: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is again what the topology asks for: only what was measured can be."""
+        return self.verdict == "pass"
 
 
 @dataclass(frozen=True)

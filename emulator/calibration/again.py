@@ -52,7 +52,7 @@ _PACKETS = 36  # of a train: with their headers less than the smallest queue of 
 _MOST_PACKETS = 400  # more of them, because of jitter
 _FRAME_BITS = 8 * FRAME_BYTES
 _LONGEST_TRAIN_S = 0.15
-_HIGHEST_BPS = 100e6  # a rate above is not told from none, beside a store and on two cores
+_HIGHEST_BPS = 50e6  # a rate above is not told from none, beside a store on a busy machine
 _SHARED = 0.3  # of a rate may be the store's
 _OFTEN_LOST = 0.3  # few trains of such a path arrive whole
 

@@ -191,8 +191,8 @@ def play_client(
     while due_s < total_s:
         base = _row(vantage, place, operation, series, topology, seq, due_s, cuts)
         start_s = max(due_s, free_s)
-        # As the drill's own clients: what has hardly any time left is not sent any more.
-        if due_s + deadline_s - start_s < min(deadline_s / 2, max(deadline_s / 10, 2 * every_s)):
+        # As the drill's own clients: what has not half of its time left is not sent any more.
+        if due_s + deadline_s - start_s < deadline_s / 2:
             base |= {
                 "outcome": "fail",
                 "error": "not sent: an earlier request was still waiting",

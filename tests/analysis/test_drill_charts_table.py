@@ -14,6 +14,7 @@ from rich.console import Console
 from analysis.drill.read import read_drill
 from analysis.drill.table import print_drill
 from analysis.drill.wording import latency, percent
+from wanlat.results import show_report
 
 CLAIMS = [
     {
@@ -116,3 +117,15 @@ def test_a_drill_without_claims_prints_no_table_of_them(tmp_path: Path) -> None:
     text = io.StringIO()
     print_drill(replace(drill, claims=()), Console(file=text, width=100))
     assert "verdict" not in text.getvalue()
+
+
+def test_a_report_of_a_drill_shows_the_drill_and_draws_its_timeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = played.write_drill(tmp_path, phases_s=(5.0, 8.0, 5.0), killed_at_s=6.0)
+    text = io.StringIO()
+    monkeypatch.setattr("wanlat.results.people", Console(file=text, width=100))
+    made = show_report(bundle, as_json=False)
+    assert made.drill is not None
+    assert "during (cut)" in text.getvalue()
+    assert {"drill-timeline.png", "drill-timeline.svg"} <= {path.name for path in made.charts}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from analysis.errors import BundleError
 from analysis.report import report
 from analysis.summary import summarize
 
+ROOT = Path(__file__).parents[2]
 SHORT = (4.0, 6.0, 5.0)
 KEYS = ["name", "system", "phases", "longest_outage_s", "recovery_s", "durability", "claims"]
 FIGURES = ["attempted", "ok", "fail", "unknown", "p50_ms", "p99_ms", "max_ms"]
@@ -207,6 +211,7 @@ def test_nothing_but_a_manifest_is_a_bundle_too(tmp_path: Path) -> None:
     drill = read_drill(path)
     assert (drill.origin_ns, drill.end_s, drill.clients, drill.faults) == (None, None, (), ())
     assert drill.requests.empty
+    assert (block(path)["longest_outage_s"], block(path)["recovery_s"]) == (None, None)
     assert any("killed" in sentence for sentence in summarize(drill.bundle).notes)
 
 
@@ -287,3 +292,27 @@ def test_an_unhealthy_first_phase_is_told_but_not_what_was_in_flight(tmp_path: P
 def test_a_bundle_of_a_drill_is_named_after_it(tmp_path: Path) -> None:
     bundle = read_bundle(write_drill(tmp_path / "b", phases_s=SHORT, name="two-nodes-killed"))
     assert bundle.is_drill and bundle.study == "two-nodes-killed"
+
+
+def test_no_other_room_is_imported_and_nothing_heavy_before_it_is_needed(tmp_path: Path) -> None:
+    path = write_drill(tmp_path / "b", phases_s=SHORT)
+    code = """
+import json, sys
+import analysis.drill.block, analysis.drill.read, analysis.report
+heavy = {"pandas", "numpy", "scipy", "matplotlib", "pyarrow"} & set(sys.modules)
+from analysis.report import report
+report(sys.argv[1])
+print(json.dumps({"heavy": sorted(heavy), "modules": sorted(sys.modules)}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    told = json.loads(done.stdout)
+    rooms = {"topologies", "emulator", "systems", "probes", "experiments", "wanlat", "proto"}
+    assert told["heavy"] == []
+    assert rooms.isdisjoint(told["modules"])

@@ -22,8 +22,8 @@ from experiments.drill.model import Drill as Script
 if TYPE_CHECKING:
     from analysis.drill.model import Drill
 
-BESIDE_EACH_OTHER = 6
-SCALE = 0.1
+BESIDE_EACH_OTHER = 8
+SCALE = 0.06
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from systems_doubles import StandInLab, plan_of
 
 from systems import registry
 from systems.base import Api, Binary, Cluster
+from systems.quorum import Defect
 from topologies.errors import UserError
 
 BINARY = Binary(Path("/opt/store"), "9.9", "f" * 64)
@@ -156,6 +157,31 @@ def test_quorum_serves_bob_s_api_when_asked_with_its_vdisks_on_every_node(
         "vdisks": 4,
         "placement": [["n1", "n3"], ["n2", "n4"], ["n3", "n1"], ["n4", "n2"]],
     }
+
+
+def test_quorum_s_defects_are_on_every_node_and_stale_reads_on_the_first(
+    lab: StandInLab, tmp_path: Path
+) -> None:
+    cluster = configure(lab, "quorum", tmp_path, defects=["drop-acked", "stale-reads"])
+    planted = {
+        name: [word for word in node.argv if word in ("--drop-acked", "--stale-reads")]
+        for name, node in cluster.nodes.items()
+    }
+    both, one = ["--drop-acked", "--stale-reads"], ["--drop-acked"]
+    assert planted == {"n1": both, "n2": one, "n3": one}
+    nodes = {"drop-acked": ["n1", "n2", "n3"], "stale-reads": ["n1"]}
+    assert cluster.options["defects"] == nodes
+    chosen = configure(lab, "quorum", tmp_path, api="bob", defects=["flip-bits"], defect_node="n2")
+    having = [name for name, node in chosen.nodes.items() if "--flip-bits" in node.argv]
+    assert having == ["n2"]
+    assert chosen.options["defects"] == {"flip-bits": ["n2"]}
+
+
+def test_quorum_has_no_defect_unless_it_is_planted(lab: StandInLab, tmp_path: Path) -> None:
+    cluster = configure(lab, "quorum", tmp_path)
+    assert "defects" not in cluster.options
+    flags = {f"--{defect}" for defect in get_args(Defect)}
+    assert all(flags.isdisjoint(node.argv) for node in cluster.nodes.values())
 
 
 def test_quorum_s_s3_is_as_ever_without_that(lab: StandInLab, tmp_path: Path) -> None:

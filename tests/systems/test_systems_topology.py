@@ -136,3 +136,15 @@ def test_several_minio_nodes_in_memory_need_a_tmpfs_with_direct_io(
     minio.check_machine(plan_of(1), "memory")
     monkeypatch.setattr(platform, "release", lambda: "6.10.3")
     minio.check_machine(plan_of(3), "memory")
+
+
+def test_quorum_s_defects_must_be_known_and_their_node_one_of_the_topology() -> None:
+    check("quorum", 3, defects=["lose-acked", "resurrect"], defect_node="n3")
+    with pytest.raises(UserError, match=r"lose-acked"):
+        check("quorum", 3, defects=["lose-all"])
+    with pytest.raises(UserError, match=r"defect_node `n9` is not a node of topology"):
+        check("quorum", 3, defects=["flip-bits"], defect_node="n9")
+    with pytest.raises(UserError, match=r"none is planted"):
+        check("quorum", 3, defect_node="n1")
+    with pytest.raises(UserError, match=r"stale-reads means nothing with protocol `leader`"):
+        check("quorum", 3, protocol="leader", defects=["stale-reads"])

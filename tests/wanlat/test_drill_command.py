@@ -12,16 +12,15 @@ from experiments.drill.files import shipped
 from experiments.drill.progress import Live
 from tests.experiments.commands import command
 from tests.experiments.drill.drills import SHORT, UNPROVED, drill
+from tests.wanlat.running import Done, in_process
 
 
-def told(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command("drill", *arguments), capture_output=True, text=True, timeout=120, check=False
-    )
+def told(*arguments: str) -> Done:
+    return in_process(["drill", *arguments])
 
 
 def test_without_a_name_it_lists_what_is_shipped() -> None:
-    done = told()
+    done = subprocess.run(command("drill"), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0
     assert all(name in done.stderr for name in shipped())
     assert "at most" in done.stderr
@@ -43,7 +42,10 @@ def test_without_a_name_it_lists_what_is_shipped() -> None:
         (("one-node-killed", "--system", "service"), "not meant for it"),
         (("one-node-killed", "--system", "quorum", "--scale", "0"), "more than 0"),
         (("one-node-killed", "--system", "quorum", "--scale", "0.001"), "too short"),
-        (("partition-two-two", "--system", "quorum", "--topology", "one-site"), "two groups"),
+        (
+            ("partition-two-two", "--system", "quorum", "--topology", "one-site"),
+            "shares the WAN links",
+        ),
         (("one-node-killed", "--system", "quorum", "--storage", "tape"), "`memory` and `disk`"),
         (("one-node-killed", "--system", "quorum", "--option", "quorum.x=1"), "`x` is unknown"),
         (("one-node-killed", "--system", "quorum", "--option", "bob.x=1"), "bob is not measured"),

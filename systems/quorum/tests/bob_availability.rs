@@ -87,12 +87,43 @@ fn a_replica_that_missed_a_blob_asks_the_others_for_it() {
     let mut cluster = cluster(&[]);
     cluster.kill(1);
     cluster.bob(0).put(EVEN, b"missed").expect();
-    cluster.start_node(1);
+    hold(&cluster, &[0, 2], 1);
+    // The one that would tell it.
+    cluster.kill(0);
+    let _not_ready_without_that_one = cluster.spawn(1);
+    let three = || {
+        std::net::TcpStream::connect(cluster.health(1)).is_ok()
+            && health::number(cluster.health(1), "peers_connected") == 3
+    };
+    eventually(SOON, "it reaches the others", three);
     let mut bob = cluster.bob(1);
     let read = bob.get(EVEN);
     assert_eq!(read.rounds(), 1);
     assert_eq!(read.expect().data, "missed");
     assert_eq!(bob.exist(&[EVEN]).expect().exist, [true]);
+}
+
+#[test]
+fn a_replica_that_was_away_is_told_what_it_missed_by_the_node_that_was_asked() {
+    let mut cluster = cluster(&[]);
+    cluster.bob(0).put(EVEN, b"removed").expect();
+    cluster.bob(0).put(EVEN + 2, b"replaced").expect();
+    hold(&cluster, &[0, 1, 2], 2);
+    cluster.kill(1);
+    cluster.bob(0).delete(EVEN).expect();
+    cluster.bob(3).put(EVEN + 2, b"new").expect();
+    cluster.bob(3).put(EVEN + 4, b"first").expect();
+    cluster.start_node(1);
+    let here = |cluster: &Cluster, number| {
+        let read = cluster.bob(1).get(number);
+        (read.rounds() == 0).then(|| read.expect().data)
+    };
+    eventually(SOON, "it has what it missed", || {
+        here(&cluster, EVEN).is_none()
+            && here(&cluster, EVEN + 2).is_some_and(|data| data == "new")
+            && here(&cluster, EVEN + 4).is_some_and(|data| data == "first")
+    });
+    cluster.bob(1).get(EVEN).refused(Code::NotFound);
 }
 
 #[test]

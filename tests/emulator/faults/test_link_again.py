@@ -22,10 +22,7 @@ PLAN = mesh(3, 2, wan=ms(10, jitter=2), lan=ms(0.1))  # n1, n2 in dc1; n3, n4 in
 EVERY_FAULT: list[tuple[str, Any, dict[str, Any]]] = [
     ("slow", "n1", {"delay": "60ms"}),
     ("slow", "dc1:dc2", {"delay": "4ms"}),
-    ("slow", "dc1/dc2", {"delay": "40ms", "jitter": "20ms"}),
     ("lossy", "dc1/dc2", {"loss": "5%"}),
-    ("lossy", "n1", {"loss": {"p": "3%", "r": "30%"}}),
-    ("throttled", "n1", {"rate": "1mbit"}),
     ("throttled", "dc1/dc2", {"rate": "20mbit"}),
     ("blackhole", "n1", {}),
     ("partition", ["dc1", "dc2,dc3"], {}),
@@ -132,7 +129,6 @@ def test_an_undo_that_undoes_nothing_is_noticed(
         ms(12, jitter=2),
         ms(12, jitter=12),
         ms(8, jitter=2),
-        ms(10, jitter=2, loss=0.05),
         ms(10, jitter=2, duplicate=0.05),
         ms(10, jitter=2, rate_bps=10_000_000),
     ],
@@ -149,7 +145,7 @@ def test_a_backend_that_does_not_do_what_the_lab_believes_is_noticed(
             patch.setattr(lab, "_change", lambda _changes: (now, now))
             lab.restore()
         assert lab.impairments == lab.requested
-        entries = recalibrate(lab, [way, way.opposite], samples=200, attempts=1)
+        entries = recalibrate(lab, [way, way.opposite], samples=150, attempts=1)
         lab._unsure.add(way)  # what is in force is not what the lab believes
     assert verdicts(entries) == {"fail"}
     assert any("there" in reason or "probes" in reason for reason in entries[0]["reasons"])
@@ -208,14 +204,14 @@ def test_ways_around_what_is_cut_are_taken(lab: Lab) -> None:
 
 
 def test_many_links_are_measured_in_seconds() -> None:
-    plan = mesh(10, wan=ms(3))
+    plan = mesh(7, wan=ms(3))
     with Lab(plan, splice="all") as big:
         begun = time.monotonic()
         entries = recalibrate(big, [each for each in big.requested if each.kind == "wan"])
         took_s = time.monotonic() - begun
-    assert len(entries) == 45
+    assert len(entries) == 21
     assert verdicts(entries) == {"pass"}
-    assert took_s < 20
+    assert took_s < 15
 
 
 def test_a_direction_of_a_node_that_is_alone_has_nobody_to_measure_with() -> None:

@@ -61,7 +61,7 @@ def hosts_pids(lab: Lab, service: Spinner) -> set[int]:
     return set(outside(lab.supervisor_pid, family.members(proc, service.process.pid)).values())
 
 
-def part_of_a_processor(lab: Lab, service: Spinner, seconds: float = 1.0) -> float:
+def part_of_a_processor(lab: Lab, service: Spinner, seconds: float = 0.6) -> float:
     """Return the processor time that a service's processes take, by the time that passes."""
 
     def used_s() -> float:
@@ -106,14 +106,14 @@ def test_a_limited_node_gets_its_quota_and_afterwards_what_it_got_before(
     at = time.monotonic_ns()
     begun = fault.begin(scene)
     assert at < begun <= time.monotonic_ns()
-    during = part_of_a_processor(scene.lab, service, 2.0)
+    during = part_of_a_processor(scene.lab, service, 1.5)
     fault.end(scene)
     after = part_of_a_processor(scene.lab, service)
-    assert during == pytest.approx(0.1, abs=0.03)
+    assert during == pytest.approx(0.1, abs=0.04)
     assert before > 2 * during
     assert after > 2 * during
     assert fault.usage["n1"].throttled >= 10
-    assert fault.usage["n1"].throttled_s > 1
+    assert fault.usage["n1"].throttled_s > 0.5
     assert "10% of one processor; processors made to wait" in fault.detail
 
 

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ faults:
   - {disk-full: survivor, size: 64MiB, at: 200ms, for: 1s}
   - {stop: survivor, at: 1300ms, for: 500ms}
 """
-MOMENTS = [("lab", 1.0), ("ready", 2.0), ("during", 2.0), ("after", 3.0)]
+MOMENTS = [("lab", 3.0), ("during", 2.0), ("after", 3.0)]
 """A stage, and up to how many seconds after it was reached."""
 
 
@@ -44,19 +44,17 @@ def children(of: int) -> Iterator[int]:
             todo.append(child)
 
 
-def elsewhere() -> dict[str, list[str]]:
-    """What a drill could leave behind beside processes and its bundle."""
+def elsewhere(family: Collection[int] = ()) -> dict[str, set[str]]:
+    """What a drill could leave behind beside processes and its bundle.
+
+    Control groups have the process in their name that made them: those of ``family`` count.
+    """
+    groups = (path for path in Path("/sys/fs/cgroup").rglob("wanlat-*") if path.is_dir())
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
     return {
-        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "mounts": sorted(
-            line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()
-        ),
-        "control groups": sorted(
-            str(path) for path in Path("/sys/fs/cgroup").rglob("*wanlat*") if path.is_dir()
-        ),
-        "directories": sorted(
-            str(path) for path in (Path.home() / ".cache" / "wanlat").glob("lab*")
-        ),
+        "interfaces": {path.name for path in Path("/sys/class/net").iterdir()},
+        "mounts": {line.split()[1] for line in mounts},
+        "control groups": {str(path) for path in groups if int(path.name.split("-")[1]) in family},
     }
 
 
@@ -91,35 +89,54 @@ def test_a_drill_that_is_killed_leaves_a_readable_bundle_and_nothing_else(
     run.communicate()
     assert family
     assert not are_gone(family)
-    for what, names in elsewhere().items():
-        assert set(names) <= set(before[what]), what
+    for what, names in elsewhere({run.pid, *family}).items():
+        assert names <= before[what], what
     _check_bundle(out, status="running")
     made = json.loads(report(out).summary_path.read_text())
     assert made["drill"]["durability"]["verdict"] == "unknown"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "stage"), [(signal.SIGINT, "during"), (signal.SIGTERM, "filled")]
+)
 def test_a_drill_that_is_interrupted_ends_at_once_and_says_how_far_it_got(
-    number: int, tmp_path: Path
+    number: int, stage: str, tmp_path: Path
 ) -> None:
     before = elsewhere()
     out = tmp_path / "bundle"
     run = started(drill(tmp_path, BROKEN), out, "--json", unproved=True)
-    reached(run, out, "during")
-    time.sleep(0.8)  # a node is down, a disk full
+    reached(run, out, stage)
+    time.sleep(0.8)  # in `during` a node is down then, and a disk full
     family = set(children(run.pid))
     os.kill(run.pid, number)
     said, told = run.communicate(timeout=15)
     assert run.returncode == 130, told
     assert "Interrupted." in told
-    assert "It got as far as `during`" in told
+    assert f"It got as far as `{stage}`" in told
     document = json.loads(said)["bundle"]
-    assert (document["status"], document["reached"]) == ("interrupted", "during")
+    assert (document["status"], document["reached"]) == ("interrupted", stage)
     assert not are_gone(family)
-    for what, names in elsewhere().items():
-        assert set(names) <= set(before[what]), what
+    for what, names in elsewhere({run.pid, *family}).items():
+        assert names <= before[what], what
     assert (out / "samples.parquet").exists()
     _check_bundle(out, status="interrupted")
+
+
+def test_a_lab_that_ends_ends_the_drill_with_the_reason(tmp_path: Path) -> None:
+    out = tmp_path / "bundle"
+    run = started(drill(tmp_path, BROKEN), out, unproved=True)
+    reached(run, out, "filled")
+    (first,) = (
+        pid
+        for pid in children(run.pid)
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "wanlat-lab"
+    )
+    os.kill(first, signal.SIGKILL)
+    _, told = run.communicate(timeout=20)
+    assert run.returncode == 1, told
+    assert "The drill failed: The lab has ended." in told
+    assert "Traceback" not in told
+    _check_bundle(out, status="failed")
 
 
 def _check_bundle(out: Path, status: str) -> None:

@@ -49,7 +49,7 @@ pub struct Api {
 impl Api {
     pub fn new(members: Members, placement: Placement, max_object_bytes: u32) -> Self {
         let adapter = Adapter {
-            placed: Placed { members },
+            placed: Placed::new(members),
             placement,
             max_blob: MAX_BLOB.min(max_object_bytes as usize),
         };

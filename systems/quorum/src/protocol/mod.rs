@@ -6,6 +6,7 @@
 mod forget;
 mod leader;
 mod leaderless;
+mod missed;
 mod objects;
 mod operate;
 mod placed;

@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use super::missed::Missed;
 use super::objects::record_of;
 use super::round::{Answered, Members, Round};
 use crate::clock::Version;
@@ -22,10 +23,16 @@ pub const BUCKET_STATE: BucketState = BucketState {
 };
 
 pub struct Placed {
-    pub members: Members,
+    members: Members,
+    missed: Missed,
 }
 
 impl Placed {
+    pub fn new(members: Members) -> Self {
+        let missed = Missed::default();
+        Self { members, missed }
+    }
+
     /// Puts a blob or, with None, a tombstone; done when the vdisk's quorum has it on disk.
     pub async fn write(
         &self,
@@ -51,12 +58,19 @@ impl Placed {
             record: record.clone(),
         };
         let (nodes, needed) = (&vdisk.nodes, vdisk.quorum);
-        let mut round = self.members.round_among(nodes, needed, write, body)?;
+        let (members, told) = (&self.members, (write.clone(), body.clone()));
+        let mut round = members.round_among(nodes, needed, write, body)?;
         let outcome = round.quorum().await;
         rounds.add(u32::from(round.went_out()));
         if outcome.is_ok() {
             defects.acknowledged(record.object.as_ref());
+            let alone = !round.reached();
             note_if_alone(defects, &round, vdisk, name, &record);
+            if !alone {
+                let (nodes, (write, body)) = (nodes.clone(), told);
+                self.missed
+                    .watch(members.clone(), round, nodes, write, body);
+            }
         }
         outcome
     }
