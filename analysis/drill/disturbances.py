@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WINDOW = 7
-"""Answers in a row of which most must be slow for the client to be served slowly: single ones are
-the tail that every store has."""
+WINDOW_S = 1.0
+"""Answers in a row, and the least time that they take, of which most must be slow for the client to
+be served slowly. Single slow ones are the tail that every store has; a few at once, at short
+intervals, are a hiccup of the machine."""
 
 
 class Says(Enum):
@@ -102,8 +104,9 @@ def slow_stretches_of(
 ) -> tuple[SlowStretch, ...]:
     """Every stretch since the first fault in which most answers were slower than normal.
 
-    Of WINDOW answers in a row more than half are slow: their median is beyond what is normal. A
-    stretch is the union of such windows, from its first slow request to the end of its last.
+    Of WINDOW answers or more in a row, WINDOW_S long or longer, more than half are slow: their
+    median is beyond what is normal. A stretch is the union of such windows, from its first slow
+    request to the end of its last.
     """
     if first_fault is None:
         return ()
@@ -113,10 +116,10 @@ def slow_stretches_of(
         if each.says in (Says.GOOD, Says.LATE) and each.end_s > first_fault.begun_s
     ]
     covered = [False] * len(answers)
-    for first in range(len(answers) - WINDOW + 1):
-        window = answers[first : first + WINDOW]
-        if sum(each.is_slow for each in window) > WINDOW // 2:
-            covered[first : first + WINDOW] = [True] * WINDOW
+    for first, last in _windows(answers):
+        window = answers[first : last + 1]
+        if 2 * sum(each.is_slow for each in window) > len(window):
+            covered[first : last + 1] = [True] * len(window)
     found = []
     for first, last in _true_runs(covered):
         slow = [each for each in answers[first : last + 1] if each.is_slow]
@@ -131,6 +134,18 @@ def slow_stretches_of(
             )
         )
     return tuple(found)
+
+
+def _windows(answers: Sequence[Request]) -> Iterator[tuple[int, int]]:
+    """For each answer the shortest window that begins with it: first and last place."""
+    last = 0
+    for first, opening in enumerate(answers):
+        last = max(last, first + WINDOW - 1)
+        while last < len(answers) and answers[last].end_s - opening.begin_s < WINDOW_S:
+            last += 1
+        if last >= len(answers):
+            return
+        yield first, last
 
 
 def _runs(requests: Sequence[Request]) -> Iterator[tuple[Request, Request | None, int]]:

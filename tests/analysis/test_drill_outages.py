@@ -255,6 +255,14 @@ def test_a_store_that_stays_slow_is_not_recovered() -> None:
     assert (told.recovered, told.recovery_s) == (False, None)
 
 
+def test_a_hiccup_of_a_few_requests_is_no_slow_stretch() -> None:
+    told = client(Trouble("slow", 10.0, 10.3, extra_ms=15.0), every_ms=25.0)
+    assert (told.slow, told.recovery_s) == ((), 0.0)
+    longer = client(Trouble("slow", 10.0, 11.5, extra_ms=15.0), every_ms=25.0)
+    (stretch,) = longer.slow
+    assert (stretch.begin_s, stretch.end_s) == pytest.approx((10.0, 11.5), abs=0.06)
+
+
 def test_half_of_the_requests_failing_is_an_unrecovered_store_without_a_long_outage() -> None:
     flaky = Trouble("down", FAULT_S, END_S + 1, part=0.5)
     told = client(flaky)

@@ -199,8 +199,8 @@ fn check<T>(
         began.elapsed()
     };
     let took = median((0..SAMPLES).map(sample).collect());
-    let least = (rtt * rounds).saturating_sub(Duration::from_millis(2));
-    let fits = took >= least && took < rtt * rounds + SLACK;
+    // Less than the proxies hold it cannot be; more than was measured it can, on a busy machine.
+    let fits = took >= 2 * ONE_WAY * rounds && took < rtt * rounds + SLACK;
     assert!(
         fits,
         "{name}: {took:?}, and {rounds} round trips of {rtt:?} are claimed"
