@@ -22,7 +22,7 @@ from experiments.drill.model import Drill as Script
 if TYPE_CHECKING:
     from analysis.drill.model import Drill
 
-BESIDE_EACH_OTHER = 8
+BESIDE_EACH_OTHER = 5
 SCALE = 0.06
 
 

@@ -19,15 +19,19 @@ FEW = {"objects": 60, "every": "500ms"}
 def test_without_a_defect_no_drill_reports_a_loss_in_fifty_runs(tmp_path: Path) -> None:
     names = shipped()
     runs = [Short(names[number % len(names)], number, changes=FEW) for number in range(RUNS)]
-    wrong = []
-    removed = acknowledged = 0
-    for came in play(runs, tmp_path):
-        durability = came.drill.durability
-        acknowledged += durability.acknowledged
-        removed += durability.removed
-        if came.status != "complete" or durability.verdict != "pass":
-            wrong.append(str(came))
-    assert not wrong, "\n\n".join(wrong)
+    came = list(play(runs, tmp_path / "first"))
+    # A drill that did not end in the time it states says nothing of objects: a busy machine does
+    # that, and it is played again. One that ended and reports a loss never is.
+    unended = [each.of for each in came if each.status != "complete"]
+    assert len(unended) <= RUNS // 10, "\n\n".join(map(str, came))
+    came = [each for each in came if each.status == "complete"] + list(
+        play(unended, tmp_path / "again")
+    )
+    wrong = [e for e in came if e.status != "complete" or e.drill.durability.verdict != "pass"]
+    assert not wrong, "\n\n".join(map(str, wrong))
+    assert len(came) == RUNS
+    acknowledged = sum(each.drill.durability.acknowledged for each in came)
+    removed = sum(each.drill.durability.removed for each in came)
     # They were runs of which something could be said.
     assert acknowledged > RUNS * FEW["objects"]  # type: ignore[operator]
     assert removed > RUNS
