@@ -90,3 +90,13 @@ class Process:
             # pop() is atomic: each callback is called by one of the two threads
             with contextlib.suppress(IndexError):
                 self._callbacks.pop()(self)
+
+
+def how_it_ended(code: int) -> str:
+    """Say what an exit code (negative: the signal) means: ``was ended by SIGKILL``."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from experiments.endpoints import Endpoint, MethodEndpoint, twice
+from experiments.shipped import Shipped
 from probes.plan import MAX_MESSAGE_BYTES
 from topologies.errors import UserError
 from topologies.findings import Finding
@@ -15,9 +16,6 @@ from topologies.units import Duration, Size
 from topologies.wording import did_you_mean, listing, show
 from topologies.yaml_lines import YamlError, load_yaml_model
 from topologies.yaml_model import YamlModel
-
-_SHIPPED = Path(__file__).parent
-
 
 _LONGEST_MESSAGE = Size(2**30)  # as oneshot has it
 
@@ -106,26 +104,8 @@ class Study(YamlModel):
         return findings
 
 
-def shipped() -> list[str]:
-    """Return the names of the studies that come with wanlat, sorted."""
-    return sorted(path.stem for path in _SHIPPED.glob("*.yaml"))
-
-
-def find(name_or_path: str) -> Path:
-    """Return the file of a shipped study, or the path itself. Raises StudyError."""
-    if name_or_path in shipped():
-        return _SHIPPED / f"{name_or_path}.yaml"
-    path = Path(name_or_path)
-    try:
-        if name_or_path and path.exists():
-            return path
-    except OSError:
-        pass
-    raise StudyError(
-        f"there is no study named {show(name_or_path)}, and no file at that path"
-        f"{did_you_mean(path.stem, shipped())}; shipped are {listing(shipped())}, "
-        "any other is given as the path of its YAML file"
-    )
+_SHIPPED = Shipped(Path(__file__).parent, "study", StudyError)
+shipped, find = _SHIPPED.names, _SHIPPED.find
 
 
 def load(name_or_path: str) -> Study:

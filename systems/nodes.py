@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emulator.process import how_it_ended
 from systems.errors import SystemFailed
 from systems.logs import last_lines
 
@@ -92,13 +93,4 @@ class NodeProcess:
         """Raise SystemFailed when the process ended and nobody stopped it."""
         code = self.died()
         if code is not None:
-            raise self.failure(f"its process {_ended(code)}")
-
-
-def _ended(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was ended by signal {-code}"
+            raise self.failure(f"its process {how_it_ended(code)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,20 @@ Rtt = Annotated[
 Jitter = Annotated[
     str | None, typer.Option(metavar="TIME", help="Set every WAN link's jitter, e.g. 0ms.")
 ]
+TopologyChoice = Annotated[
+    str | None, typer.Option(help="A shipped topology or the path of a YAML file.")
+]
+SystemOptions = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SYSTEM.KEY=VALUE", help="An option of a system; may be repeated."),
+]
+Bobd = Annotated[Path | None, typer.Option(metavar="PATH", help="The program of system bob.")]
+StorageChoice = Annotated[
+    str | None, typer.Option(metavar="memory|disk", help="Where the stores' data lies.")
+]
+CaptureWish = Annotated[
+    bool, typer.Option("--capture", help="Record every packet that crosses a WAN link.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on stdout; the rest goes to stderr.")
 ]
@@ -49,6 +64,12 @@ def backend_name(text: str | None) -> BackendName | None:
     if text == "wire":
         return "wire"
     raise UserError(f"--backend {text!r}: there are `netem` (the kernel's) and `wire` (ours).")
+
+
+def check_storage(text: str | None) -> None:
+    """Raise UserError unless it is a place where stores' data can lie, or none is named."""
+    if text not in (None, "memory", "disk"):
+        raise UserError(f"--storage {text!r}: there are `memory` and `disk`.")
 
 
 def size_of(option: str, text: str) -> int:

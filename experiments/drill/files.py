@@ -6,36 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from experiments.drill.model import Drill
-from topologies.wording import did_you_mean, listing, show
+from experiments.shipped import Shipped
 from topologies.yaml_lines import YamlError, load_yaml_model
-
-_SHIPPED = Path(__file__).parent.parent / "drills"
 
 
 class DrillError(YamlError):
     """A drill that cannot be used. The message lists every mistake, with file and line."""
 
 
-def shipped() -> list[str]:
-    """Return the names of the drills that come with wanlat, sorted."""
-    return sorted(path.stem for path in _SHIPPED.glob("*.yaml"))
-
-
-def find(name_or_path: str) -> Path:
-    """Return the file of a shipped drill, or the path itself. Raises DrillError."""
-    if name_or_path in shipped():
-        return _SHIPPED / f"{name_or_path}.yaml"
-    path = Path(name_or_path)
-    try:
-        if name_or_path and path.exists():
-            return path
-    except OSError:
-        pass
-    raise DrillError(
-        f"there is no drill named {show(name_or_path)}, and no file at that path"
-        f"{did_you_mean(path.stem, shipped())}; shipped are {listing(shipped())}, "
-        "any other is given as the path of its YAML file"
-    )
+_SHIPPED = Shipped(Path(__file__).parent.parent / "drills", "drill", DrillError)
+shipped, find = _SHIPPED.names, _SHIPPED.find
 
 
 def load(name_or_path: str, *, topology: str | None = None) -> Drill:

@@ -7,6 +7,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
+from emulator.process import how_it_ended
 from experiments.bundle import BundleWriter
 
 if TYPE_CHECKING:
@@ -68,14 +69,5 @@ class Watched:
             is_surprise = id(process) not in self._ended_on_purpose
         if code is None or not is_surprise:  # None: it ended with the lab
             return
-        detail = json.dumps({"exit_code": code, "how": _how(code), "pid": process.pid})
+        detail = json.dumps({"exit_code": code, "how": how_it_ended(code), "pid": process.pid})
         self._bundle.event("died", self.node, detail, process.ended_ns)
-
-
-def _how(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was ended by signal {-code}"

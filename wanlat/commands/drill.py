@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,13 +13,20 @@ from rich.table import Table
 from topologies.errors import UserError
 from topologies.wording import did_you_mean, listing, show
 from wanlat.commands.settings import use_bobd, with_options
+from wanlat.interruption import INTERRUPTED, heed_interruptions
 from wanlat.options import (
     Backend,
+    Bobd,
     CaptureLimit,
     CaptureSnap,
+    CaptureWish,
     Json,
     Seed,
+    StorageChoice,
+    SystemOptions,
+    TopologyChoice,
     backend_name,
+    check_storage,
     size_of,
 )
 from wanlat.output import emit, people, reporter, say
@@ -31,12 +36,7 @@ if TYPE_CHECKING:
     from experiments.drill.prepare import PreparedDrill
     from experiments.drill.record import Outcome
 
-_INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
 _LIVE_EVERY_S = 0.5
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def drill(
@@ -51,23 +51,14 @@ def drill(
         str | None,
         typer.Option(metavar="S", help="The system; several with commas, one after another."),
     ] = None,
-    topology: Annotated[
-        str | None, typer.Option(help="A shipped topology or the path of a YAML file.")
-    ] = None,
+    topology: TopologyChoice = None,
     scale: Annotated[
         float, typer.Option(metavar="X", help="Make phases and faults that much longer, as 0.1.")
     ] = 1.0,
     seed: Seed = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SYSTEM.KEY=VALUE", help="An option of a system; may be repeated."),
-    ] = None,
-    bobd: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The program of system bob.")
-    ] = None,
-    storage: Annotated[
-        str | None, typer.Option(metavar="memory|disk", help="Where the stores' data lies.")
-    ] = None,
+    option: SystemOptions = None,
+    bobd: Bobd = None,
+    storage: StorageChoice = None,
     backend: Backend = None,
     out: Annotated[
         Path | None,
@@ -77,9 +68,7 @@ def drill(
             "Default: results/DRILL-SYSTEM-TIME.",
         ),
     ] = None,
-    capture: Annotated[
-        bool, typer.Option("--capture", help="Record every packet that crosses a WAN link.")
-    ] = False,
+    capture: CaptureWish = False,
     capture_limit: CaptureLimit = "256MiB",
     capture_snap: CaptureSnap = "256B",
     as_json: Json = False,
@@ -95,8 +84,7 @@ def drill(
     if drill is None:
         _list(as_json)
         return
-    if storage not in (None, "memory", "disk"):
-        raise UserError(f"--storage {storage!r}: there are `memory` and `disk`.")
+    check_storage(storage)
     read = load(drill, topology=topology)
     names = _systems(read, system)
     if bobd is not None:
@@ -122,9 +110,7 @@ def drill(
         )
         for name in names
     ]
-    # SIGINT too: a shell script starts its background jobs with it ignored.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    heed_interruptions()
     _run_all(prepared, as_json)
 
 
@@ -158,7 +144,7 @@ def _run_all(prepared: Sequence[PreparedDrill], as_json: bool) -> None:
         document, passed = _show(outcome)
         documents.append(document)
         if outcome.status == "interrupted":
-            code = _INTERRUPTED
+            code = INTERRUPTED
             break
         if not passed:
             code = 1

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topologies.errors import UserError
 from wanlat.commands.settings import use_bobd, with_options
+from wanlat.interruption import INTERRUPTED, heed_interruptions
 from wanlat.options import (
     Backend,
+    Bobd,
     CaptureLimit,
     CaptureSnap,
+    CaptureWish,
     Json,
     Seed,
+    StorageChoice,
+    SystemOptions,
+    TopologyChoice,
     backend_name,
+    check_storage,
     size_of,
 )
 from wanlat.output import emit, reporter, say
@@ -25,12 +29,6 @@ from wanlat.results import show_report
 
 if TYPE_CHECKING:
     from experiments.runner import Outcome
-
-_INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def run(
@@ -40,9 +38,7 @@ def run(
     systems: Annotated[
         str | None, typer.Option(metavar="A,B", help="Systems, one after another.")
     ] = None,
-    topology: Annotated[
-        str | None, typer.Option(help="A shipped topology or the path of a YAML file.")
-    ] = None,
+    topology: TopologyChoice = None,
     samples: Annotated[
         int | None, typer.Option(min=1, help="Samples an endpoint (and placement).")
     ] = None,
@@ -50,24 +46,15 @@ def run(
     client: Annotated[
         str | None, typer.Option(help="The node or site where the client stands.")
     ] = None,
-    storage: Annotated[
-        str | None, typer.Option(metavar="memory|disk", help="Where the stores' data lies.")
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SYSTEM.KEY=VALUE", help="An option of a system; may be repeated."),
-    ] = None,
-    bobd: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="The program of system bob.")
-    ] = None,
+    storage: StorageChoice = None,
+    option: SystemOptions = None,
+    bobd: Bobd = None,
     backend: Backend = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The bundle's directory. Default: results/STUDY-TIME."),
     ] = None,
-    capture: Annotated[
-        bool, typer.Option("--capture", help="Record every packet that crosses a WAN link.")
-    ] = False,
+    capture: CaptureWish = False,
     capture_limit: CaptureLimit = "256MiB",
     capture_snap: CaptureSnap = "256B",
     as_json: Json = False,
@@ -76,8 +63,7 @@ def run(
     from experiments import runner
     from experiments.study import load
 
-    if storage not in (None, "memory", "disk"):
-        raise UserError(f"--storage {storage!r}: there are `memory` and `disk`.")
+    check_storage(storage)
     read = load(study)
     names = read.systems if systems is None else [name.strip() for name in systems.split(",")]
     if bobd is not None:
@@ -104,9 +90,7 @@ def run(
         if capture
         else None,
     )
-    # SIGINT too: a shell script starts its background jobs with it ignored.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    heed_interruptions()
     with reporter() as report:
         outcome = runner.run(prepared, report)
     _show(outcome, as_json)
@@ -139,4 +123,4 @@ def _show(outcome: Outcome, as_json: bool) -> None:
                 "endpoints": [],
             }
         )
-    raise typer.Exit(_INTERRUPTED if outcome.status == "interrupted" else 1)
+    raise typer.Exit(INTERRUPTED if outcome.status == "interrupted" else 1)
