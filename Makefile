@@ -4,8 +4,8 @@
 
 VENV    := .venv
 BIN     := $(VENV)/bin
-# Drills mostly wait, so several run beside each other
-DRILLS_AT_ONCE ?= 5
+# Tests that only compute run on all cores; those that measure run one at a time
+COMPUTING := tests/analysis $(filter-out %/test_places.py,$(wildcard tests/topologies/test_*.py))
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
 PYTHON  ?= $(shell tools/prerequisites python 2>/dev/null)
 CRATES  := target/release/.built
@@ -45,8 +45,8 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 
 test: setup  ## Pass the tests
 	@cargo test --release --locked --quiet
-	@$(BIN)/python -m pytest -m "not stores and not drills"
-	@$(BIN)/python -m pytest -m "drills and not stores" -n $(DRILLS_AT_ONCE)
+	@$(BIN)/python -m pytest -n $$(nproc) $(COMPUTING)
+	@$(BIN)/python -m pytest -m "not stores" $(addprefix --ignore=,$(COMPUTING))
 
 test-stores: setup  ## Pass the tests on real stores (wanlat systems install garage minio)
 	@$(BIN)/python -m pytest -m stores
