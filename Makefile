@@ -12,7 +12,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-stores test-kernel lint format build setup bench clean
+.PHONY: help study test test-sound test-stores test-kernel lint format build setup bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ test: setup  ## Pass the tests
 	@cargo test --release --locked --quiet
 	@$(BIN)/python -m pytest -n $$(nproc) $(COMPUTING)
 	@$(BIN)/python -m pytest -m "not stores" $(addprefix --ignore=,$(COMPUTING))
+
+test-sound: setup  ## Play the shipped drills 50 times without a defect: none may report a loss
+	@WANLAT_SOUND_RUNS=50 $(BIN)/python -m pytest tests/drills/test_sound.py
 
 test-stores: setup  ## Pass the tests on real stores (wanlat systems install garage minio)
 	@$(BIN)/python -m pytest -m stores
