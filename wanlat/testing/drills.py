@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from topologies.errors import UserError
+from topologies.wording import listing
+
 if TYPE_CHECKING:
     from analysis.drill.model import Drill
 
@@ -39,10 +42,28 @@ class DrillResult:
         """From the first injection until all is as before; None: not by the end."""
         return self.drill.recovery_s
 
-    def availability(self, operation: str, phase: str = "during") -> float | None:
-        """Return ok ÷ attempted of the ``read``s or ``write``s of a phase, 0 to 1."""
-        (found,) = (each for each in self.drill.phases if each.name == phase)
-        return found.of(operation).availability
+    def availability(
+        self, operation: str, phase: str = "during", *, vantage: str | None = None
+    ) -> float | None:
+        """Return ok ÷ attempted of the ``read``s or ``write``s of a phase, 0 to 1.
+
+        ``vantage``: of those that were sent from there; default: of all, the victim's among them.
+        None where nothing was due. Raises UserError for a vantage that the drill has not.
+        """
+        clients = [
+            client
+            for client in self.drill.clients
+            if client.operation == operation and vantage in (None, client.vantage)
+        ]
+        if not clients:
+            known = listing(each.name for each in self.drill.vantages)
+            raise UserError(
+                f"Nobody did a `{operation}` at `{vantage}` in {self.drill.name}; it has `read` "
+                f"and `write`, at {known}."
+            )
+        figures = [client.phases[phase] for client in clients if phase in client.phases]
+        attempted = sum(each.attempted for each in figures)
+        return sum(each.ok for each in figures) / attempted if attempted else None
 
 
 class Drills:
