@@ -20,6 +20,7 @@ from topologies.errors import MachineError, UserError
 from topologies.resolve import resolve
 from wanlat.commands import lab_running
 from wanlat.commands.capture import LabCapture, show_capture, store_of
+from wanlat.interruption import heed_interruptions
 from wanlat.options import (
     Backend,
     CaptureLimit,
@@ -98,6 +99,7 @@ def up(
     as_json: Json = False,
 ) -> None:
     """Keep a lab up until interrupted; other terminals look at it, change it, enter its nodes."""
+    heed_interruptions()
     plan = resolve(topology_of(topology, rtt, jitter))
     store = store_of(capture, capture_limit, capture_snap)
     lab = Lab(
