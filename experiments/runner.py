@@ -54,6 +54,12 @@ class CaptureWanted:
     limit_bytes: int
     snap_bytes: int
 
+    def store(self, bundle: Path) -> CaptureStore:
+        """Return where the packets of a run go, in its bundle."""
+        return CaptureStore(
+            bundle / "capture", bundle / "packets.parquet", self.limit_bytes, self.snap_bytes
+        )
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -152,7 +158,8 @@ def run(prepared: Prepared, report: Report) -> Outcome:
     planned = sum(subject.asked.measured() for subject in prepared.subjects)
     outcome = Outcome(prepared.directory, planned=planned)
     calibrations: list[dict[str, Any]] = []
-    captures = _captures(prepared)
+    wanted = prepared.capture
+    captures = wanted.store(prepared.directory) if wanted is not None else None
     try:
         for subject in prepared.subjects:
             _Run(prepared, subject, bundle, outcome, calibrations, captures, report).measure()
@@ -171,15 +178,6 @@ def run(prepared: Prepared, report: Report) -> Outcome:
     bundle.write_manifest(warnings=outcome.warnings)
     bundle.close(outcome.status, outcome.reason)
     return outcome
-
-
-def _captures(prepared: Prepared) -> CaptureStore | None:
-    wanted, bundle = prepared.capture, prepared.directory
-    if wanted is None:
-        return None
-    return CaptureStore(
-        bundle / "capture", bundle / "packets.parquet", wanted.limit_bytes, wanted.snap_bytes
-    )
 
 
 def _manifest(prepared: Prepared) -> dict[str, Any]:

@@ -41,7 +41,8 @@ def run(
     report = report or Silent()
     bundle = BundleWriter.create(prepared.directory, _manifest(prepared))
     outcome = Outcome(prepared.directory)
-    captures = _captures(prepared)
+    wanted = prepared.capture
+    captures = wanted.store(prepared.directory) if wanted is not None else None
     try:
         _Run(Record(prepared, bundle, outcome, report, tell_every_s), captures).all()
         outcome.status = "complete"
@@ -59,15 +60,6 @@ def run(
     bundle.write_manifest(warnings=outcome.warnings, failures=outcome.failures)
     bundle.close(outcome.status, outcome.reason)
     return outcome
-
-
-def _captures(prepared: PreparedDrill) -> CaptureStore | None:
-    wanted, bundle = prepared.capture, prepared.directory
-    if wanted is None:
-        return None
-    return CaptureStore(
-        bundle / "capture", bundle / "packets.parquet", wanted.limit_bytes, wanted.snap_bytes
-    )
 
 
 def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
