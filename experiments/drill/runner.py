@@ -20,7 +20,7 @@ from experiments.drill.progress import Report, Silent
 from experiments.drill.record import Outcome, Record
 from experiments.drill.stage import Stage
 from experiments.drill.timing import within
-from experiments.proof import prove, what_is_off
+from experiments.proof import FOR_DRILLS, prove, what_is_held_up, what_is_off
 from systems.base import Cluster
 from topologies.errors import RunFailed, WanlatError
 
@@ -161,7 +161,7 @@ class _Run:
         self._record.reach("lab")
         for step in self._prepared.steps:
             step.fault.check(lab)
-        document = prove(lab, self._record.tell)
+        document = prove(lab, self._record.tell, FOR_DRILLS)
         if document is not None:
             for pair in document["pairs"]:
                 pair["system"] = self._record.system
@@ -169,6 +169,8 @@ class _Run:
             self._bundle.event("calibrated", self._record.system, document["verdict"])
             if document["verdict"] != "pass":
                 raise RunFailed(what_is_off(document, self._prepared.plan.name))
+            if (remark := what_is_held_up(document)) is not None:
+                self._record.warn(remark)
         self._record.reach("calibrated")
 
     def _note_change(self, entry: Entry) -> None:
