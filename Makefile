@@ -4,8 +4,11 @@
 
 VENV    := .venv
 BIN     := $(VENV)/bin
-# Tests that only compute run on all cores; those that measure run one at a time
+# Tests that only compute run on all cores; those that ask what happened, and not how long it took,
+# two at a time; those that measure, one at a time
 COMPUTING := tests/analysis $(filter-out %/test_places.py,$(wildcard tests/topologies/test_*.py))
+ASKING := $(filter-out %/test_kill.py,$(wildcard $(addsuffix /test_*.py,\
+    tests/experiments tests/experiments/drill tests/systems tests/wanlat)))
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
 PYTHON  ?= $(shell tools/prerequisites python 2>/dev/null)
 CRATES  := target/release/.built
@@ -46,7 +49,8 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 test: setup  ## Pass the tests
 	@cargo test --release --locked --quiet
 	@$(BIN)/python -m pytest -n $$(nproc) $(COMPUTING)
-	@$(BIN)/python -m pytest -m "not stores" $(addprefix --ignore=,$(COMPUTING))
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not stores" $(ASKING)
+	@$(BIN)/python -m pytest -m "not stores" $(addprefix --ignore=,$(COMPUTING) $(ASKING))
 
 test-sound: setup  ## Play the shipped drills 50 times without a defect: none may report a loss
 	@WANLAT_SOUND_RUNS=50 $(BIN)/python -m pytest tests/drills/test_sound.py

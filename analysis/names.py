@@ -99,6 +99,18 @@ def format_ms(value: float | None, places: int | None = None) -> str:
     return f"{value:.{places}f}"
 
 
+def format_trips(value: float | None) -> str:
+    """Round trips with two decimals, never "-0.00"; EN_DASH for None."""
+    return EN_DASH if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
+def format_trips_interval(interval: tuple[float, float] | None) -> str:
+    """An interval of round trips in brackets; a dash in them where there is none."""
+    if interval is None:
+        return f"[{EN_DASH}]"
+    return f"[{format_trips(interval[0])}, {format_trips(interval[1])}]"
+
+
 def count(number: int, noun: str) -> str:
     """`number` and `noun`, in the plural unless it is one."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -19,8 +19,8 @@ _NAMED_AT_MOST = 6
 def notes_on(bundle: Bundle, endpoints: Sequence[EndpointSummary]) -> tuple[str, ...]:
     """What a reader of the figures of `bundle` must know, most important first; often nothing."""
     return (
-        *_on_the_run(bundle),
-        *_on_calibration(bundle),
+        *on_the_run(bundle),
+        *on_calibration(bundle),
         *_on_failures(endpoints),
         *_on_placement(endpoints),
         *_on_few_samples(endpoints),
@@ -51,7 +51,8 @@ def is_trusted(bundle: Bundle) -> bool:
     return all(calibration.trusts(str(name)) for name in bundle.measured["system"].unique())
 
 
-def _on_the_run(bundle: Bundle) -> list[str]:
+def on_the_run(bundle: Bundle) -> list[str]:
+    """How it ended, what it warned of, and which systems it has nothing of."""
     warnings = bundle.manifest.get("warnings")
     warned = [str(text) for text in warnings] if isinstance(warnings, list) else []
     if bundle.is_drill:
@@ -69,7 +70,8 @@ def _on_the_run(bundle: Bundle) -> list[str]:
     return notes
 
 
-def _on_calibration(bundle: Bundle) -> list[str]:
+def on_calibration(bundle: Bundle) -> list[str]:
+    """Whether the network was what the topology asks for."""
     if bundle.calibration is None:
         return ["The run stored no calibration: what RTT the network really had is not known."]
     if bundle.calibration.passed:

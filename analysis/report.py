@@ -41,9 +41,11 @@ class Report:
 def report(bundle_dir: Path | str) -> Report:
     """Write summary.json and charts/ into the bundle at `bundle_dir`, and say what was written.
 
-    The same bundle gives the same bytes. No chart of latencies is drawn where calibration failed
-    in a lab that samples come from. Raises BundleError (NoSamplesError where a study measured
-    nothing; a drill is reported however far it got).
+    The same bundle gives the same bytes. A study of round trips gets charts of those, and a trace
+    of each endpoint, in place of the chart of latencies: over all RTTs those are of no network. No
+    chart of latencies or round trips is drawn where calibration failed in a lab that samples come
+    from. Raises BundleError (NoSamplesError where a study measured nothing; a drill is reported
+    however far it got).
     """
     from analysis.bundle import read_bundle
     from analysis.summary import summarize
@@ -65,12 +67,41 @@ def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
         from analysis.charts import drill_timeline
 
         paths += style.save(drill_timeline.draw(summary.drill), charts / "drill-timeline")
-    elif is_trusted(bundle):
+    elif not is_trusted(bundle):
+        pass  # of a network that was not as asked for no figure is drawn
+    elif summary.round_trips is not None:
+        paths += _draw_round_trips(bundle, summary)
+    else:
         paths += style.save(endpoint_latency.draw(bundle, summary), charts / "endpoint-latency")
         if published.has_counterpart(bundle, summary):
             paths += style.save(published.draw(bundle, summary), charts / "published")
     if bundle.calibration is not None and bundle.calibration.pairs:
         paths += style.save(calibration.draw(bundle), charts / "calibration")
+    return paths
+
+
+def _draw_round_trips(bundle: Bundle, summary: Summary) -> list[Path]:
+    from analysis.charts import latency_against_rtt, round_trips, style
+
+    charts = bundle.directory / "charts"
+    return [
+        *style.save(round_trips.draw(bundle, summary), charts / "round-trips"),
+        *style.save(latency_against_rtt.draw(bundle, summary), charts / "latency-against-rtt"),
+        *_draw_traces(bundle, summary),
+    ]
+
+
+def _draw_traces(bundle: Bundle, summary: Summary) -> list[Path]:
+    """One trace of each endpoint and placement that the packet record covers."""
+    from analysis.charts import sequence, style
+    from analysis.trace import traces_of
+
+    recorded = [e.group for e in summary.round_trips or () if e.chain_round_trips is not None]
+    paths: list[Path] = []
+    for trace in traces_of(bundle, recorded) if recorded else ():
+        paths += style.save(
+            sequence.draw(trace), bundle.directory / "charts" / sequence.stem(trace)
+        )
     return paths
 
 

@@ -36,6 +36,8 @@ _TYPES = {
     "status": "Int64",
     "grpc_status": "Int64",
     "new_connection": "boolean",
+    # Of studies of round trips; empty elsewhere.
+    "visit": "Int64",
     # Of drills; empty in studies.
     "due_ns": "Int64",
     "elapsed_ns": "Int64",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +19,10 @@ from analysis.placement import PLACEMENTS, is_known
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.by_rtt import AtRtt
     from analysis.drill.model import Drill
+    from analysis.round_trips_block import RoundTrips
+    from analysis.visits import Visits
 
 _NS_PER_MS = 1e6
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
@@ -92,7 +95,9 @@ class Summary:
 
     `facts` is what they need to know of the run; `series` are the ones that have a sample, in the
     order of the run; `notes` are sentences that a reader of any figure must see with it. `drill`
-    is what a drill has besides; its `endpoints` are of the phase before anything was broken.
+    is what a drill has besides; its `endpoints` are of the phase before anything was broken. A
+    study of round trips has `round_trips`, and `by_rtt` in place of `endpoints`: over all RTTs
+    together a mean latency is that of no network.
     """
 
     facts: Mapping[str, Any]
@@ -100,16 +105,23 @@ class Summary:
     endpoints: tuple[EndpointSummary, ...]
     notes: tuple[str, ...]
     drill: Drill | None = None
+    round_trips: tuple[RoundTrips, ...] | None = None
+    by_rtt: tuple[AtRtt, ...] = ()
+
+    @property
+    def groups(self) -> list[Group]:
+        """What there are figures of, in order."""
+        return [entry.group for entry in (self.round_trips or self.endpoints)]
 
     @property
     def endpoint_names(self) -> list[str]:
         """The endpoints present, in order."""
-        return list(dict.fromkeys(entry.endpoint for entry in self.endpoints))
+        return list(dict.fromkeys(group.endpoint for group in self.groups))
 
     @property
     def knows_placement(self) -> bool:
         """Whether placement is known of any entry, so that there is something to tell apart."""
-        return any(is_known(entry.placement) for entry in self.endpoints)
+        return any(is_known(group.placement) for group in self.groups)
 
     def to_json(self) -> dict[str, Any]:
         """The document of summary.json."""
@@ -123,8 +135,17 @@ class Summary:
                 "outliers": "beyond Tukey's fences, 1.5 IQR; counted, kept in every figure",
             },
             "endpoints": [entry.to_json() for entry in self.endpoints],
+            **self._round_trips(),
             **self._drill(),
             "notes": list(self.notes),
+        }
+
+    def _round_trips(self) -> dict[str, Any]:
+        if self.round_trips is None:
+            return {}
+        return {
+            "round_trips": [entry.to_json() for entry in self.round_trips],
+            "round_trips_by_rtt": [entry.to_json() for entry in self.by_rtt],
         }
 
     def _drill(self) -> dict[str, Any]:
@@ -142,12 +163,15 @@ class Summary:
 def summarize(bundle: Bundle) -> Summary:
     """Every figure of `bundle`, from its measured samples alone."""
     from analysis.notes import notes_on
+    from analysis.visits import read_visits
 
+    if (visits := read_visits(bundle)) is not None:
+        return _of_round_trips(bundle, visits)
     groups = grouped(bundle.measured)
     series = series_order((group.series for group in groups), bundle.systems)
     endpoints = tuple(
-        _endpoint(groups[group], group, bundle.topology, bundle.seed)
-        for group in _in_order(groups, series, bundle.manifest.get("study"))
+        endpoint_summary(groups[group], group, bundle.topology, bundle.seed)
+        for group in in_order(groups, bundle)
     )
     if bundle.is_drill:
         from analysis.drill.block import in_words
@@ -156,6 +180,23 @@ def summarize(bundle: Bundle) -> Summary:
         drill = read_drill(bundle)
         return Summary(_facts(bundle), tuple(series), endpoints, in_words(drill), drill)
     return Summary(_facts(bundle), tuple(series), endpoints, notes_on(bundle, endpoints))
+
+
+def _of_round_trips(bundle: Bundle, visits: Visits) -> Summary:
+    from analysis.by_rtt import at_each_rtt
+    from analysis.round_trips_block import round_trips_of
+    from analysis.round_trips_notes import notes_on_round_trips
+
+    round_trips = round_trips_of(bundle)
+    present = (group.series for group in grouped(bundle.measured))
+    return Summary(
+        facts=_facts(bundle, visits),
+        series=tuple(series_order(present, bundle.systems)),
+        endpoints=(),
+        notes=notes_on_round_trips(bundle, visits, round_trips),
+        round_trips=round_trips,
+        by_rtt=at_each_rtt(bundle, visits),
+    )
 
 
 def grouped(samples: pd.DataFrame) -> dict[Group, pd.DataFrame]:
@@ -177,10 +218,11 @@ def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> statistics.Values:
     return durations.to_numpy(dtype="float64") / _NS_PER_MS
 
 
-def _in_order(groups: Iterable[Group], series: Sequence[Series], study: object) -> list[Group]:
-    """`groups` row by row; in a row as `series` are, then by endpoint, then by placement."""
+def in_order(groups: Iterable[Group], bundle: Bundle) -> list[Group]:
+    """`groups` row by row; in a row by series as the run took them, endpoint, placement."""
     present = set(groups)
-    names = endpoint_order((group.endpoint for group in present), study)
+    series = series_order((group.series for group in present), bundle.systems)
+    names = endpoint_order((group.endpoint for group in present), bundle.manifest.get("study"))
     return [
         Group(one, name, placement)
         for _, row in groupby(names, key=row_of)
@@ -189,7 +231,8 @@ def _in_order(groups: Iterable[Group], series: Sequence[Series], study: object) 
     ]
 
 
-def _endpoint(rows: pd.DataFrame, group: Group, topology: str, seed: int) -> EndpointSummary:
+def endpoint_summary(rows: pd.DataFrame, group: Group, topology: str, seed: int) -> EndpointSummary:
+    """The figures of `rows`, all of one `group`; `seed` is the run's."""
     import numpy as np
 
     outcomes = rows["outcome"]
@@ -202,14 +245,14 @@ def _endpoint(rows: pd.DataFrame, group: Group, topology: str, seed: int) -> End
         ok=int((outcomes == "ok").sum()),
         fail=int((outcomes == "fail").sum()),
         unknown=int((outcomes == "unknown").sum()),
-        latency=statistics.describe(ok_ms(rows), _seed_of(seed, group)),
+        latency=statistics.describe(ok_ms(rows), seed_of(seed, group)),
         first_byte_median_ms=float(np.median(first_bytes_ms)) if first_bytes_ms.size else None,
         retransmits=int(rows["retransmits"].fillna(0).sum()),
         new_connections=int(rows["new_connection"].fillna(False).sum()),
     )
 
 
-def _seed_of(seed: int, group: Group) -> list[int]:
+def seed_of(seed: int, group: Group) -> list[int]:
     """A seed of the group's own, so that its interval does not depend on what else was run.
 
     A placement that is not known adds nothing, so that intervals made before it was recorded
@@ -220,8 +263,10 @@ def _seed_of(seed: int, group: Group) -> list[int]:
     return [abs(seed), zlib.crc32(name)]
 
 
-def _facts(bundle: Bundle) -> dict[str, Any]:
-    manifest, rtt = bundle.manifest, bundle.measured_rtt
+def _facts(bundle: Bundle, visits: Visits | None = None) -> dict[str, Any]:
+    """What figures need to know of the run; of one with `visits` no RTT is that of all samples."""
+    manifest = bundle.manifest
+    rtt = None if visits is not None else bundle.measured_rtt
     return {
         "study": bundle.study,
         "topology": bundle.topology,
@@ -239,7 +284,21 @@ def _facts(bundle: Bundle) -> dict[str, Any]:
             "single": [_rounded(rtt.min_ms), _rounded(rtt.max_ms)],
             "pairs": rtt.pairs,
         },
+        **({} if visits is None else {"visits": _visits(visits)}),
     }
+
+
+def _visits(visits: Visits) -> list[dict[str, Any]]:
+    return [
+        {
+            "system": visit.system,
+            "visit": visit.number,
+            "requested_rtt_ms": visit.requested_rtt_ms,
+            "measured_rtt_ms": _rounded(visit.measured_rtt_ms),
+            "counts": visit.counts,
+        }
+        for visit in visits.all
+    ]
 
 
 def _rounded(value_ms: float | None) -> float | None:

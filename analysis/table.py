@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.endpoints import row_of
 from analysis.names import EN_DASH, format_ms, series_labels
-from analysis.summary import EndpointSummary, Summary
+from analysis.round_trips_table import HEADERS as ROUND_TRIPS_HEADERS
+from analysis.round_trips_table import MODES, ROUND_TRIPS
+from analysis.round_trips_table import cells_of as round_trips_cells
+from analysis.summary import EndpointSummary, Group, Summary
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    _Rows = list[tuple[EndpointSummary, list[str]]]
 
 _SYSTEM = "system"
 _ENDPOINT = "endpoint"
 _PLACEMENT = "placement"
 _ENDPOINT_AND_PLACEMENT = f"{_ENDPOINT}\n{_PLACEMENT}"
 _MEAN = "mean [95 %] ms"
-_HEADERS = (
-    _SYSTEM,
-    _ENDPOINT,
-    _PLACEMENT,
+_LATENCY_HEADERS = (
     "n",
     "ok/fail/unknown",
     _MEAN,
@@ -37,10 +35,18 @@ _HEADERS = (
 )
 
 _TEXT_HEADERS = (_SYSTEM, _ENDPOINT, _PLACEMENT, _ENDPOINT_AND_PLACEMENT)
-_OF_WORDS = (_SYSTEM, _ENDPOINT, _ENDPOINT_AND_PLACEMENT, _MEAN)
+_OF_WORDS = (_SYSTEM, _ENDPOINT, _ENDPOINT_AND_PLACEMENT, _MEAN, ROUND_TRIPS, MODES)
 
 _FOLDED_SYSTEM = 10
 """Characters of a line of the column of systems where it is folded: a version that is a date."""
+
+
+class Line(NamedTuple):
+    """A row of the table; a `troubled` one holds what should not be."""
+
+    endpoint: str
+    cells: list[str]
+    troubled: bool
 
 
 class Fit(IntEnum):
@@ -90,7 +96,7 @@ def terminal_table(summary: Summary, fit: Fit = Fit.ROOMY) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    headers, rows = _headers(summary), _rows(summary)
+    headers, rows = _headers(summary), _lines(summary)
     if fit is not Fit.ROOMY and summary.knows_placement:
         headers, rows = _placement_below(headers, rows)
     for number, header in enumerate(headers):
@@ -100,15 +106,15 @@ def terminal_table(summary: Summary, fit: Fit = Fit.ROOMY) -> Table:
             justify="left" if header in _TEXT_HEADERS else "right",
             no_wrap=fit is not Fit.TIGHT and (fit is Fit.ROOMY or header not in _OF_WORDS),
             overflow="fold",
-            max_width=_max_width(header, [cells[number] for _, cells in rows], fit),
+            max_width=_max_width(header, [line.cells[number] for line in rows], fit),
         )
-    groups = [list(g) for _, g in groupby(rows, key=lambda pair: row_of(pair[0].endpoint))]
+    groups = [list(group) for _, group in groupby(rows, key=lambda line: row_of(line.endpoint))]
     several = any(len(group) > 1 for group in groups)
     for group in groups:
-        for position, (entry, cells) in enumerate(group, start=1):
+        for position, line in enumerate(group, start=1):
             table.add_row(
-                *(Text(cell) for cell in cells),
-                style="yellow" if entry.fail or entry.unknown else None,
+                *(Text(cell) for cell in line.cells),
+                style="yellow" if line.troubled else None,
                 end_section=several and position == len(group),
             )
     return table
@@ -118,37 +124,50 @@ def markdown_table(summary: Summary) -> str:
     """The same table and notes in Markdown, ending in a newline."""
     headers = _headers(summary)
     ruler = ["---" if header in _TEXT_HEADERS else "---:" for header in headers]
-    rows = [headers, ruler, *(cells for _, cells in _rows(summary))]
+    rows = [headers, ruler, *(line.cells for line in _lines(summary))]
     lines = [f"| {' | '.join(_escaped(cell) for cell in row)} |" for row in rows]
     notes = [f"- {_escaped(note)}" for note in summary.notes]
     return "\n".join([_title(summary) + ":", "", *lines, *(["", *notes] if notes else [])]) + "\n"
 
 
 def _headers(summary: Summary) -> list[str]:
-    return [name for name in _HEADERS if name != _PLACEMENT or summary.knows_placement]
+    figures = _LATENCY_HEADERS if summary.round_trips is None else ROUND_TRIPS_HEADERS
+    names = (_SYSTEM, _ENDPOINT, *((_PLACEMENT,) if summary.knows_placement else ()))
+    return [*names, *figures]
 
 
-def _rows(summary: Summary) -> _Rows:
+def _lines(summary: Summary) -> list[Line]:
     labels, headers = series_labels(summary.series), _headers(summary)
-    rows = []
-    for entry in summary.endpoints:
-        cells = _cells(entry, labels[entry.series])
-        rows.append((entry, [cells[header] for header in headers]))
-    return rows
+
+    def line(group: Group, figures: Mapping[str, str], *, troubled: bool) -> Line:
+        cells = {
+            _SYSTEM: labels[group.series],
+            _ENDPOINT: group.endpoint,
+            _PLACEMENT: group.placement,
+            **figures,
+        }
+        return Line(group.endpoint, [cells[header] for header in headers], troubled)
+
+    if summary.round_trips is not None:
+        return [
+            line(entry.group, round_trips_cells(entry), troubled=bool(entry.failed or entry.why))
+            for entry in summary.round_trips
+        ]
+    return [
+        line(entry.group, _cells(entry), troubled=bool(entry.fail or entry.unknown))
+        for entry in summary.endpoints
+    ]
 
 
-def _cells(entry: EndpointSummary, label: str) -> dict[str, str]:
-    """What each column says of `entry`."""
+def _cells(entry: EndpointSummary) -> dict[str, str]:
+    """What each column of latencies says of `entry`."""
     cells = {
-        _SYSTEM: label,
-        _ENDPOINT: entry.endpoint,
-        _PLACEMENT: entry.placement,
         "n": str(entry.n),
         "ok/fail/unknown": f"{entry.ok}/{entry.fail}/{entry.unknown}",
     }
     latency = entry.latency
     if latency is None:
-        return dict.fromkeys(_HEADERS, EN_DASH) | cells
+        return dict.fromkeys(_LATENCY_HEADERS, EN_DASH) | cells
     return cells | {
         _MEAN: f"{format_ms(latency.mean_ms)} {format_interval(latency.mean_ci95_ms)}",
         "median ms": format_ms(latency.median_ms),
@@ -166,13 +185,14 @@ def format_interval(interval: tuple[float, float] | None) -> str:
     return f"[{format_ms(interval[0])}{EN_DASH}{format_ms(interval[1])}]"
 
 
-def _placement_below(headers: list[str], rows: _Rows) -> tuple[list[str], _Rows]:
+def _placement_below(headers: list[str], rows: list[Line]) -> tuple[list[str], list[Line]]:
     """The columns with placement as a word in that of the endpoint, where it costs no width."""
     endpoint, placement = headers.index(_ENDPOINT), headers.index(_PLACEMENT)
     joined = []
-    for entry, cells in rows:
-        both = f"{cells[endpoint]} {cells[placement]}"
-        joined.append((entry, [*cells[:endpoint], both, *cells[placement + 1 :]]))
+    for line in rows:
+        both = f"{line.cells[endpoint]} {line.cells[placement]}"
+        cells = [*line.cells[:endpoint], both, *line.cells[placement + 1 :]]
+        joined.append(line._replace(cells=cells))
     return [*headers[:endpoint], _ENDPOINT_AND_PLACEMENT, *headers[placement + 1 :]], joined
 
 
@@ -189,4 +209,4 @@ def _title(summary: Summary) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+    return text.replace("|", "\\|").replace("\n", " ")

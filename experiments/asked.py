@@ -8,11 +8,11 @@ from typing import cast
 
 from experiments.endpoints import MethodEndpoint, asked_of, has, name_of
 from experiments.study import Study
-from probes.bob_plan import BobEndpoint, Replicas, bob_plan
+from probes.bob_plan import BobEndpoint, Replicas, bob_visits
 from probes.bob_plan import turns as bob_turns
-from probes.method_plan import method_plan
-from probes.plan import GrpcHeader, Header, Plan, PlanHeader
-from probes.s3_plan import S3Endpoint, s3_plan
+from probes.method_plan import method_visits
+from probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, VisitsPlan
+from probes.s3_plan import S3Endpoint, s3_visits
 from systems.base import Api, Cluster
 from topologies.errors import UserError
 from topologies.units import Size
@@ -43,12 +43,25 @@ class Asked:
         return [name_of(endpoint) for endpoint in self.endpoints]
 
     def plan(self) -> Plan:
-        """Return all requests. It is the same every time."""
+        """Return all requests of a study of one network. It is the same every time."""
+        return self._plan(1).as_one()
+
+    def plan_of_visits(self) -> VisitsPlan:
+        """Return all requests of a study of round trips. It is the same every time."""
+        return self._plan(self._visits)
+
+    @property
+    def _visits(self) -> int:
+        spec = self.study.round_trips
+        return 1 if spec is None else spec.total_visits
+
+    def _plan(self, visits: int) -> VisitsPlan:
         study = self.study
         match self.api:
             case "s3":
-                return s3_plan(
+                return s3_visits(
                     cast(Sequence[S3Endpoint], self.endpoints),
+                    visits=visits,
                     samples=study.samples,
                     warmup=study.warmup,
                     object_bytes=study.object_size.bytes,
@@ -56,8 +69,9 @@ class Asked:
                     bucket=BUCKET,
                 )
             case "bob":
-                return bob_plan(
+                return bob_visits(
                     cast(Sequence[BobEndpoint], self.endpoints),
+                    visits=visits,
                     samples=study.samples,
                     warmup=study.warmup,
                     object_bytes=study.object_size.bytes,
@@ -66,8 +80,9 @@ class Asked:
                     replicas=self.replicas,
                 )
             case "grpc":
-                return method_plan(
+                return method_visits(
                     [_method(each).measured() for each in self.endpoints],
+                    visits=visits,
                     samples=study.samples,
                     warmup=study.warmup,
                     object_bytes=study.object_size.bytes,
@@ -75,12 +90,15 @@ class Asked:
                 )
 
     def measured(self) -> int:
-        """Return how many samples are measured: of each endpoint, and of each placement."""
-        turns = len(self.endpoints)
+        """Return how many samples are measured: of each endpoint and placement, at each visit."""
+        return len(self.turns()) * self.study.samples * self._visits
+
+    def turns(self) -> list[tuple[str, Placement]]:
+        """Return the endpoints with the placements that they are measured on, as in samples."""
         if self.api == "bob":
             names = cast(Sequence[BobEndpoint], self.endpoints)
-            turns = len(bob_turns(names, self.seed, self.target, self.replicas))
-        return turns * self.study.samples
+            return list(bob_turns(names, self.seed, self.target, self.replicas))
+        return [(name, "unknown") for name in self.names]
 
     def header(self, cluster: Cluster) -> Header:
         """Return where the requests go to."""

@@ -56,6 +56,8 @@ _SAMPLE_SCHEMA = pa.schema(
         ("target", pa.string()),
         ("operation", pa.string()),
         ("key", pa.string()),
+        # Of studies of round trips; null elsewhere.
+        ("visit", pa.int64()),
     ]
 )
 _EVENT_SCHEMA = pa.schema(

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from experiments.endpoints import Endpoint, MethodEndpoint, twice
 from experiments.shipped import Shipped
+from experiments.visits.model import RoundTripsSpec
 from probes.plan import MAX_MESSAGE_BYTES
 from topologies.errors import UserError
 from topologies.findings import Finding
@@ -54,8 +55,16 @@ class Study(YamlModel):
     target: str | None = Field(
         default=None, description="The node that is asked. Default: the one the client stands at"
     )
+    round_trips: RoundTripsSpec | None = Field(
+        default=None,
+        description="Makes it a study of round trips: the RTT of the WAN links is changed, and "
+        "all samples are taken at each. Default: one network, the topology's",
+    )
     samples: int = Field(
-        default=100, ge=1, le=1_000_000, description="Measured per endpoint and placement"
+        default=100,
+        ge=1,
+        le=1_000_000,
+        description="Measured per endpoint and placement (and visit, of round trips)",
     )
     warmup: int = Field(
         default=5, ge=0, le=100_000, description="Unmeasured before, per endpoint and placement"
@@ -82,6 +91,10 @@ class Study(YamlModel):
 
     key_hints: ClassVar[dict[str, str]] = {
         "rtt": "delays are the topology's",
+        "rtts": "it belongs into `round_trips`",
+        "visits": "it belongs into `round_trips`",
+        "settle": "it belongs into `round_trips`",
+        "jitter": "it is the topology's, or belongs into `round_trips`",
         "system": "`systems` takes a list",
     }
 
@@ -97,6 +110,8 @@ class Study(YamlModel):
             if name in systems[:index]:
                 text = f"{show(name)} is given twice; each is measured once"
                 findings.append(Finding(("systems", index), text))
+        nested = RoundTripsSpec.cross_checks(raw.get("round_trips"))
+        findings += [found.under(("round_trips",)) for found in nested]
         if isinstance(raw.get("endpoints"), list):
             for index, entry in enumerate(raw["endpoints"]):
                 found = MethodEndpoint.cross_checks(entry)

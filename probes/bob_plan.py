@@ -29,6 +29,8 @@ from probes.plan import (
     Placement,
     Plan,
     Request,
+    Visit,
+    VisitsPlan,
     body_seed,
     read_objects,
     shuffled,
@@ -60,6 +62,33 @@ def bob_plan(
     ``target`` is the node that is asked. The same arguments give the same plan. Raises ValueError
     for an endpoint that Bob does not have, and ``replicas``' own errors.
     """
+    return bob_visits(
+        endpoints,
+        visits=1,
+        samples=samples,
+        warmup=warmup,
+        object_bytes=object_bytes,
+        seed=seed,
+        target=target,
+        replicas=replicas,
+    ).as_one()
+
+
+def bob_visits(
+    endpoints: Sequence[BobEndpoint],
+    *,
+    visits: int,
+    samples: int,
+    warmup: int,
+    object_bytes: int,
+    seed: int,
+    target: str,
+    replicas: Replicas,
+) -> VisitsPlan:
+    """Return a plan that does at each of ``visits`` what ``bob_plan`` does once.
+
+    No visit writes or removes a key of another one.
+    """
     unknown = [name for name in endpoints if name not in get_args(BobEndpoint)]
     if unknown:
         raise ValueError(f"Bob has no {unknown[0]}, only {', '.join(get_args(BobEndpoint))}")
@@ -67,12 +96,15 @@ def bob_plan(
     maker = _Maker(object_bytes, seed, keys)
     each = _turns(endpoints, keys)
     read_placements = {placement for endpoint, placement in each if endpoint in _READS}
-    reads = read_objects(samples, object_bytes * len(read_placements))
-    prepare = maker.prepare(each, reads, removals=samples + warmup)
-    phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-    for phase, turn in shuffled(each, warmup=warmup, samples=samples, seed=seed):
-        phases[phase].append(maker.request(phase, *turn))
-    return Plan(tuple(prepare), tuple(phases["warmup"]), tuple(phases["measure"]), seed)
+    reads = read_objects(samples, object_bytes * len(read_placements), visits)
+    prepare = maker.prepare(each, reads, removals=visits * (samples + warmup))
+    made: list[Visit] = []
+    for visit in range(visits):
+        phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+        for phase, turn in shuffled(each, warmup=warmup, samples=samples, seed=seed, visit=visit):
+            phases[phase].append(maker.request(phase, *turn))
+        made.append(Visit(tuple(phases["warmup"]), tuple(phases["measure"])))
+    return VisitsPlan(tuple(prepare), tuple(made), seed)
 
 
 def turns(

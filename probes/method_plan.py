@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from probes.plan import KEY_BYTES, Phase, Plan, Request, body_seed, check_key, shuffled
+from probes.plan import (
+    KEY_BYTES,
+    Phase,
+    Plan,
+    Request,
+    Visit,
+    VisitsPlan,
+    body_seed,
+    check_key,
+    shuffled,
+)
 
 METHOD = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*/[A-Za-z_]\w*", re.ASCII)
 """``package.Service/Method``."""
@@ -69,9 +79,32 @@ def method_plan(
 
     The same arguments give the same plan. Raises ValueError for a key that Bob does not take.
     """
+    return method_visits(
+        methods, visits=1, samples=samples, warmup=warmup, object_bytes=object_bytes, seed=seed
+    ).as_one()
+
+
+def method_visits(
+    methods: Sequence[Measured],
+    *,
+    visits: int,
+    samples: int,
+    warmup: int,
+    object_bytes: int,
+    seed: int,
+) -> VisitsPlan:
+    """Return a plan that does at each of ``visits`` what ``method_plan`` does once.
+
+    Every request of every visit has a key of its own.
+    """
     keys = {number: _keys(seed, number, each.key_bytes) for number, each in enumerate(methods)}
-    turns = shuffled(range(len(methods)), warmup=warmup, samples=samples, seed=seed)
-    drawn = [(phase, number, next(keys[number])) for phase, number in turns]
+    drawn = [
+        (visit, phase, number, next(keys[number]))
+        for visit in range(visits)
+        for phase, number in shuffled(
+            range(len(methods)), warmup=warmup, samples=samples, seed=seed, visit=visit
+        )
+    ]
     seq = count()
 
     def request(phase: Phase, call: Call, key: str) -> Request:
@@ -90,13 +123,16 @@ def method_plan(
 
     prepare = [
         request("prepare", made_by, key)
-        for _, number, key in drawn
+        for _, _, number, key in drawn
         if (made_by := methods[number].prepare) is not None
     ]
-    phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-    for phase, number, key in drawn:
-        phases[phase].append(request(phase, methods[number], key))
-    return Plan(tuple(prepare), tuple(phases["warmup"]), tuple(phases["measure"]), seed)
+    phases: list[dict[Phase, list[Request]]] = [
+        {"warmup": [], "measure": []} for _ in range(visits)
+    ]
+    for visit, phase, number, key in drawn:
+        phases[visit][phase].append(request(phase, methods[number], key))
+    made = [Visit(tuple(each["warmup"]), tuple(each["measure"])) for each in phases]
+    return VisitsPlan(tuple(prepare), tuple(made), seed)
 
 
 def _holds(value: Any, placeholder: str) -> bool:

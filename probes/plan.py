@@ -4,6 +4,9 @@ A plan has three phases. *prepare* makes what the others need and is not measure
 like *measure* but shorter: caches, connections and locks are in their working state after it.
 *measure* is shuffled over all endpoints, so that drift cannot pass for a difference between them.
 
+A plan of visits warms up and measures several times: once for each state that the network is put
+into. All of them are prepared beforehand, and none asks for what another one used up.
+
 What a plan asks is in a module of its own for each API: ``s3_plan``, ``bob_plan`` and, for gRPC
 services of the user's own, ``method_plan``.
 """
@@ -138,6 +141,29 @@ class Plan:
     seed: int
 
 
+@dataclass(frozen=True)
+class Visit:
+    """What is sent during one visit: first to warm up, then to measure."""
+
+    warmup: tuple[Request, ...]
+    measure: tuple[Request, ...]
+
+
+@dataclass(frozen=True)
+class VisitsPlan:
+    """All requests of a study of one system that visits several states of the network."""
+
+    prepare: tuple[Request, ...]
+    """For all visits."""
+    visits: tuple[Visit, ...]
+    seed: int
+
+    def as_one(self) -> Plan:
+        """Return a plan of one visit as what it is. Raises ValueError when there are others."""
+        (only,) = self.visits
+        return Plan(self.prepare, only.warmup, only.measure, self.seed)
+
+
 def check_key(endpoint: str, key: str | None) -> None:
     """Raise ValueError unless ``key`` is the hex digits of one of Bob's keys."""
     try:
@@ -152,10 +178,13 @@ def check_key(endpoint: str, key: str | None) -> None:
 
 
 def shuffled(
-    turns: Sequence[T], *, warmup: int, samples: int, seed: int
+    turns: Sequence[T], *, warmup: int, samples: int, seed: int, visit: int = 0
 ) -> Iterator[tuple[Phase, T]]:
-    """Yield every turn ``warmup`` times in random order, then ``samples`` times in another."""
-    order = random.Random(seed)
+    """Yield every turn ``warmup`` times in random order, then ``samples`` times in another.
+
+    The orders of each visit are other ones.
+    """
+    order = random.Random(seed if visit == 0 else f"{seed}/visits/{visit}")
     repeats: dict[Phase, int] = {"warmup": warmup, "measure": samples}
     for phase, times in repeats.items():
         phase_turns = [turn for turn in turns for _ in range(times)]
@@ -169,12 +198,14 @@ def body_seed(plan_seed: int, key: str) -> int:
     return random.Random(f"{plan_seed}/{key}").getrandbits(53)
 
 
-def read_objects(samples: int, object_bytes: int) -> int:
+def read_objects(samples: int, object_bytes: int, visits: int = 1) -> int:
     """Return how many objects to read from: one a sample, but fewer when there are many or large.
 
-    At most ``READ_OBJECTS``, and together at most ``READ_BYTES``.
+    At most ``READ_OBJECTS`` a visit, and together at most ``READ_BYTES``. ``samples`` are those of
+    one visit.
     """
-    return max(1, min(samples, READ_OBJECTS, READ_BYTES // max(object_bytes, 1)))
+    wanted = min(samples, READ_OBJECTS) * visits
+    return max(1, min(wanted, READ_BYTES // max(object_bytes, 1)))
 
 
 def _line(fields: dict[str, object]) -> bytes:

@@ -17,7 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Literal
 
-from probes.plan import Phase, Plan, Request, body_seed, read_objects, shuffled
+from probes.plan import (
+    Phase,
+    Plan,
+    Request,
+    Visit,
+    VisitsPlan,
+    body_seed,
+    read_objects,
+    shuffled,
+)
 
 S3Endpoint = Literal[
     "ListBuckets", "ListObjects", "GetObject", "HeadObject", "PutObject", "RemoveObject"
@@ -42,19 +51,51 @@ def s3_plan(
     The same arguments give the same plan. The bucket need not exist; it must hold no keys of
     an earlier plan. Raises ValueError for an endpoint that cannot be measured.
     """
+    return s3_visits(
+        endpoints,
+        visits=1,
+        samples=samples,
+        warmup=warmup,
+        object_bytes=object_bytes,
+        seed=seed,
+        bucket=bucket,
+        listed_objects=listed_objects,
+    ).as_one()
+
+
+def s3_visits(
+    endpoints: Sequence[S3Endpoint],
+    *,
+    visits: int,
+    samples: int,
+    warmup: int,
+    object_bytes: int,
+    seed: int,
+    bucket: str,
+    listed_objects: int = 10,
+) -> VisitsPlan:
+    """Return a plan that does at each of ``visits`` what ``s3_plan`` does once.
+
+    No visit writes or removes a key of another one.
+    """
     maker = _Maker(bucket, object_bytes, seed, listed_objects)
-    maker.read_objects = read_objects(samples, object_bytes)
+    maker.read_objects = read_objects(samples, object_bytes, visits)
     unknown = [name for name in endpoints if name not in maker.makers]
     if unknown:
         raise ValueError(f"{unknown[0]} cannot be measured, only {', '.join(maker.makers)}")
 
-    prepare = list(maker.prepare(endpoints, samples + warmup))
-    phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+    prepare = list(maker.prepare(endpoints, visits * (samples + warmup)))
+    made: list[Visit] = []
     used = dict.fromkeys(endpoints, 0)
-    for phase, name in shuffled(endpoints, warmup=warmup, samples=samples, seed=seed):
-        phases[phase].append(maker.makers[name](phase, used[name]))
-        used[name] += 1
-    return Plan(tuple(prepare), tuple(phases["warmup"]), tuple(phases["measure"]), seed)
+    for visit in range(visits):
+        phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
+        for phase, name in shuffled(
+            endpoints, warmup=warmup, samples=samples, seed=seed, visit=visit
+        ):
+            phases[phase].append(maker.makers[name](phase, used[name]))
+            used[name] += 1
+        made.append(Visit(tuple(phases["warmup"]), tuple(phases["measure"])))
+    return VisitsPlan(tuple(prepare), tuple(made), seed)
 
 
 class _Maker:

@@ -13,6 +13,7 @@ from systems import options as checked
 from systems.ask import Answer, ask
 from systems.binary import Binary
 from systems.errors import SystemFailed, SystemMissing
+from systems.least import Least
 from systems.nodes import NodeProcess
 from systems.options import O, Options
 from systems.recipe import Recipe
@@ -30,6 +31,7 @@ __all__ = [
     "Binary",
     "Cluster",
     "GrpcTarget",
+    "Least",
     "NodeProcess",
     "Options",
     "Replicas",
@@ -249,6 +251,24 @@ class System(ABC, Generic[O]):
     def replicas(self, plan: Plan, options: O) -> Replicas:  # noqa: ARG002 - for subclasses
         """Return what tells the nodes that hold a key, as `Cluster.replicas` does, beforehand."""
         return lambda _: None
+
+    def least_round_trips(
+        self,
+        plan: Plan,  # noqa: ARG002 - for subclasses
+        options: O,  # noqa: ARG002
+        target: str,  # noqa: ARG002
+        endpoint: str,  # noqa: ARG002
+        placement: str,  # noqa: ARG002
+    ) -> Least | None:
+        """Return the least round trips over WAN links that a request to a node can cost.
+
+        That of the place of the replicas: what no store can beat that has as many, at these places,
+        and keeps the promise this one makes of what was acknowledged. Not what this store costs.
+        ``target`` is the node that is asked, by a client in the same site (another one:
+        `Least.from_client`); ``placement`` says whether it holds the key, as samples do (local,
+        remote, unknown). None where nothing can be said.
+        """
+        return None
 
     def parse_options(self, given: Mapping[str, object] | None = None) -> O:
         """Check options as a study gives them. UserError lists every mistake."""

@@ -18,6 +18,7 @@ from systems.binary import first_line, from_path, from_setting, setting
 from systems.bob_api import PING, PORT, PROTO
 from systems.bob_files import ALIENS, DISK, HTTP_PORT, Member, files
 from systems.errors import SystemMissing
+from systems.least import Least
 from systems.placement import Layout, PlacedOptions
 from systems.wait import Wait
 from topologies.errors import MachineError, UserError
@@ -83,6 +84,13 @@ class Bob(System[BobOptions]):
     def replicas(self, plan: Plan, options: BobOptions) -> Replicas:
         """The vdisks are laid out here, so they are known."""
         return options.layout(self.title, plan).replicas
+
+    def least_round_trips(
+        self, plan: Plan, options: BobOptions, target: str, endpoint: str, placement: str
+    ) -> Least | None:
+        """That of the vdisks, whatever Bob asks for besides."""
+        layout = options.layout(self.title, plan)
+        return layout.least_round_trips(plan, target, endpoint, placement)
 
     def check_topology(self, plan: Plan, options: BobOptions) -> None:
         """There must be nodes and replicas enough, and a ping must come back in time."""

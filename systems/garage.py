@@ -16,6 +16,7 @@ from systems.ask import PATIENCE_S, Answer, NoAnswer, ask
 from systems.base import Binary, Cluster, NodeProcess, S3Target, System
 from systems.binary import first_line, from_cache, from_setting
 from systems.errors import SystemMissing
+from systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
 from systems.options import Options
 from systems.recipe import CargoInstall
 from systems.secrets import derive
@@ -59,6 +60,13 @@ class GarageOptions(Options):
     def copies(self, nodes: int) -> int:
         """Return the replication factor in effect on so many nodes."""
         return min(3, nodes) if self.replication_factor is None else self.replication_factor
+
+    def quorum(self, holders: int, *, writes: bool) -> int:
+        """Return how many of so many nodes that hold something answer a read of it, or a write."""
+        reads = -(-holders // 2)
+        if writes:
+            return 1 if self.consistency_mode == "dangerous" else to_meet(reads, holders)
+        return reads if self.consistency_mode == "consistent" else 1
 
 
 def read_version(binary: Path) -> str:
@@ -106,6 +114,30 @@ class Garage(System[GarageOptions]):
         """Fill in the number of copies."""
         return options.model_dump() | {"replication_factor": options.copies(len(plan.nodes))}
 
+    def least_round_trips(
+        self,
+        plan: Plan,
+        options: GarageOptions,
+        target: str,
+        endpoint: str,
+        placement: str,  # noqa: ARG002 - which nodes hold a key is not told
+    ) -> Least | None:
+        """That of Garage's own quorums (garage_rpc's replication_mode.rs).
+
+        The names of buckets are on every node (TableFullReplication); an object, its metadata and
+        its bucket's list are each on as many nodes as there are copies. That a key may do what it
+        asks for, and where a bucket's name leads, is taken to be known at the node that is asked.
+        """
+        if endpoint not in S3_READS | S3_WRITES:
+            return None
+        nodes = [node.name for node in plan.nodes]
+        everywhere = endpoint == "ListBuckets"
+        holders = len(nodes) if everywhere else options.copies(len(nodes))
+        needed = options.quorum(holders, writes=endpoint in S3_WRITES)
+        if everywhere:
+            return Answers.among(plan, target, needed, [nodes], "node").least()
+        return Answers(needed, holders, _may_be_near(plan, target, holders)).least()
+
     def configure(
         self, lab: Lab, options: GarageOptions, binary: Binary, log_dir: Path
     ) -> GarageCluster:
@@ -123,6 +155,20 @@ class Garage(System[GarageOptions]):
             processes.append(NodeProcess(self.title, node.name, argv, _ENVIRONMENT, log))
         effective = self.effective(lab.plan, options)
         return GarageCluster(self.name, lab, binary, effective, processes, homes)
+
+
+def _may_be_near(plan: Plan, target: str, copies: int) -> frozenset[int]:
+    """Return how many of a key's copies may be in the zone of the node that is asked.
+
+    Garage spreads them over as many zones as it can (zone_redundancy `maximum`, its default); which
+    of the nodes that leaves is the work of its layout, and differs from partition to partition.
+    """
+    zones = min(copies, len(plan.sites))
+    here = near(plan, target, (node.name for node in plan.nodes))
+    elsewhere = len(plan.nodes) - here
+    most = min(here, copies - (zones - 1))
+    least = max(copies - elsewhere, 1 if zones == len(plan.sites) else 0)
+    return frozenset({least, most})
 
 
 def configuration(address: str, home: PurePosixPath, options: GarageOptions, copies: int) -> str:

@@ -10,6 +10,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,7 @@ from systems.base import Binary, Cluster, NodeProcess, S3Target, System
 from systems.binary import first_line, from_cache, from_setting
 from systems.errors import SystemMissing
 from systems.gobuildinfo import main_module_version
+from systems.least import S3_READS, S3_WRITES, Answers, Least, to_meet
 from systems.options import Options
 from systems.recipe import GoInstall
 from systems.secrets import derive
@@ -138,6 +140,43 @@ class Minio(System[MinioOptions]):
         drives = set_size(len(plan.nodes)) or 0
         parity = default_parity(drives) if options.parity is None else options.parity
         return {"parity": parity, "drives_per_set": drives}
+
+    def least_round_trips(
+        self,
+        plan: Plan,
+        options: MinioOptions,
+        target: str,
+        endpoint: str,
+        placement: str,  # noqa: ARG002 - the same for all keys of a set
+    ) -> Least | None:
+        """That of the drives: an object is read from its data shards' number, buckets from nodes.
+
+        A read that sends no data must meet every write, that of an object also put it together.
+        Locks, and the look at metadata before the data, are MinIO's own choice.
+        """
+        if endpoint not in S3_READS | S3_WRITES:
+            return None
+        nodes = [node.name for node in plan.nodes]
+        if endpoint == "ListBuckets":
+            # A bucket is made on a majority of nodes (S3PeerSys.MakeBucket).
+            needed = to_meet(len(nodes) // 2 + 1, len(nodes))
+            return Answers.among(plan, target, needed, [nodes], "node").least()
+        effective = self.effective(plan, options)
+        drives, parity = effective["drives_per_set"], effective["parity"]
+        data = drives - parity
+        written = data + 1 if data == parity else data
+        if endpoint in S3_WRITES:
+            needed = written
+        else:
+            met = to_meet(written, drives)
+            needed = max(met, data) if endpoint == "GetObject" else met
+        # In the order of the command line (GetAllSets, where there are no ellipses).
+        sets = [nodes[begin : begin + drives] for begin in range(0, len(nodes), drives)]
+        one = Answers.among(plan, target, needed, sets, "drive")
+        if endpoint == "ListObjects":
+            # A bucket's objects lie in all sets, so each of them has to answer.
+            one = replace(one, near=frozenset({min(one.near)}))
+        return one.least()
 
     def check_machine(self, plan: Plan, storage: str) -> None:
         """On several nodes MinIO insists on O_DIRECT, which a tmpfs has from Linux 6.6 on."""

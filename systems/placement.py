@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from systems.least import BOB_READS, BOB_WRITES, NO_REPLICA, Answers, Least
 from systems.options import Options
 from topologies.errors import UserError
 
@@ -61,6 +62,27 @@ class Layout:
     def replicas(self, key: bytes) -> tuple[str, ...]:
         """Return the nodes that hold a key, the first one first."""
         return self.vdisks[vdisk_of(key, len(self.vdisks))]
+
+    def least_round_trips(
+        self, plan: Plan, target: str, endpoint: str, placement: str
+    ) -> Least | None:
+        """Return what no store can beat that keeps Bob's promise with these vdisks.
+
+        A write needs the quorum. A read needs one replica that holds the blob, which is all that
+        Bob promises of reads. Of ``placement`` local the vdisks of the node that is asked count,
+        of remote the others.
+        """
+        if endpoint == "Ping":
+            return NO_REPLICA
+        held = [
+            nodes
+            for nodes in self.vdisks
+            if placement == "unknown" or (target in nodes) == (placement == "local")
+        ]
+        if endpoint not in BOB_READS | BOB_WRITES or not held:
+            return None
+        needed = self.quorum if endpoint in BOB_WRITES else 1
+        return Answers.among(plan, target, needed, held).least()
 
     def effective(self) -> dict[str, Any]:
         """Return it as options in effect, for a bundle."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from emulator.binaries import binary as built_program
 from systems import bob_api
@@ -19,6 +19,7 @@ from systems.ask_grpc import serves
 from systems.base import Api, Binary, Cluster, GrpcTarget, NodeProcess, Replicas, S3Target, System
 from systems.binary import first_line, from_setting
 from systems.errors import SystemMissing
+from systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
 from systems.placement import Layout, PlacedOptions
 from systems.receipt import sha256_of
 from systems.secrets import derive
@@ -44,12 +45,18 @@ _MOST_ROUNDS = 16  # as the program allows
 Defect = Literal["lose-acked", "drop-acked", "stale-reads", "flip-bits", "resurrect", "split-brain"]
 
 
+_PROTOCOL = re.compile(
+    r"leaderless|leader|rounds:([1-9]\d?)|mixture:[1-9]\d?:([1-9]\d?):([1-9]\d?)"
+)
+
+
 def _known_protocol(value: str) -> str:
-    rounds = re.fullmatch(r"leaderless|leader|rounds:([1-9]\d?)", value)
-    if rounds is None or int(rounds[1] or 1) > _MOST_ROUNDS:
+    known = _PROTOCOL.fullmatch(value)
+    if known is None or any(int(rounds or 1) > _MOST_ROUNDS for rounds in known.groups()):
         raise ValueError(
             f"must be leaderless, leader or rounds:K, K from 1 to {_MOST_ROUNDS}: the sequential "
-            "round trips of a request"
+            "round trips of a request; or mixture:PERCENT:J:K, where PERCENT of 100 requests "
+            "cost J and the others K"
         )
     return value
 
@@ -61,13 +68,20 @@ class QuorumOptions(PlacedOptions):
     """What is measured. With ``bob`` it serves Bob's API, its keys placed as Bob's, beside S3."""
 
     protocol: Annotated[str, AfterValidator(_known_protocol)] = "leaderless"
-    """``leaderless``, ``leader``, or ``rounds:K``: what a request waits for."""
+    """``leaderless``, ``leader``, ``rounds:K`` or ``mixture:PERCENT:J:K``: what a request waits
+    for."""
     leader: str | None = None
     """The leading node of protocol ``leader``; default: the topology's first."""
     defects: tuple[Defect, ...] = ()
     """Planted, so that drills are seen to notice them; see systems/quorum/README.md."""
     defect_node: str | None = None
     """The one node that has them; default: all, but of ``stale-reads`` the topology's first."""
+    delayed_ack: int | None = Field(default=None, ge=1)
+    """Planted: of so many responses one waits 40 ms for the client's delayed acknowledgement."""
+    heartbeat_ms: int | None = Field(default=None, ge=1)
+    """Planted: so often every node hears of every other, and answers."""
+    nagle: bool = False
+    """Planted: between nodes, half of every message waits until the other is acknowledged."""
 
 
 def read_version(binary: Path) -> str:
@@ -113,6 +127,23 @@ class Quorum(System[QuorumOptions]):
         if options.api == "s3":
             return super().replicas(plan, options)
         return options.layout(self.title, plan).replicas
+
+    def least_round_trips(
+        self, plan: Plan, options: QuorumOptions, target: str, endpoint: str, placement: str
+    ) -> Least | None:
+        """That of majorities, however many rounds the protocol takes; a leader reads by itself."""
+        if options.api == "bob":
+            layout = options.layout(self.title, plan)
+            return layout.least_round_trips(plan, target, endpoint, placement)
+        if endpoint not in S3_READS | S3_WRITES:
+            return None
+        nodes = [node.name for node in plan.nodes]
+        majority = len(nodes) // 2 + 1
+        leaders = self.roles(plan, options).get("leader", ())
+        if endpoint in S3_READS and near(plan, target, leaders):
+            return Least(0, "the leader answers reads alone, and it is in the asked node's site")
+        needed = majority if endpoint in S3_WRITES else to_meet(majority, len(nodes))
+        return Answers.among(plan, target, needed, [nodes]).least()
 
     def roles(self, plan: Plan, options: QuorumOptions) -> dict[str, tuple[str, ...]]:
         """The leader, in the protocol that has one."""
@@ -186,6 +217,9 @@ class Quorum(System[QuorumOptions]):
             effective["defects"] = {
                 defect: _defective(defect, options, names) for defect in options.defects
             }
+        for disturbance in _DISTURBANCES:
+            if value := getattr(options, disturbance):
+                effective[disturbance] = value
         return effective
 
     def configure(
@@ -199,6 +233,11 @@ class Quorum(System[QuorumOptions]):
             common += ["--peer", f"{peer.name}={peer.address}:{PEER_PORT}"]
         if "leader" in effective:
             common += ["--leader", effective["leader"]]
+        for disturbance in _DISTURBANCES:
+            if disturbance in effective:
+                value = effective[disturbance]
+                common.append(f"--{disturbance.replace('_', '-')}")
+                common += [] if value is True else [str(value)]
         layout = options.layout(self.title, lab.plan) if options.api == "bob" else None
         if layout is not None:
             common += ["--bob-quorum", str(layout.quorum)]
@@ -219,6 +258,9 @@ class Quorum(System[QuorumOptions]):
             log = self.log(log_dir, node.name)
             processes.append(NodeProcess(self.title, node.name, argv, {}, log))
         return QuorumCluster(self.name, lab, binary, effective, processes, layout)
+
+
+_DISTURBANCES = ("delayed_ack", "heartbeat_ms", "nagle")
 
 
 def _defective(defect: Defect, options: QuorumOptions, names: Sequence[str]) -> list[str]:

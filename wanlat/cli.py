@@ -11,12 +11,14 @@ from topologies.errors import WanlatError
 from topologies.version import VERSION
 from wanlat.commands import capture, lab, systems, topology
 from wanlat.commands.calibrate import calibrate
+from wanlat.commands.compare import compare
 from wanlat.commands.crosscheck import crosscheck
 from wanlat.commands.doctor import doctor
 from wanlat.commands.drill import drill
 from wanlat.commands.matrix import matrix
 from wanlat.commands.report import report
 from wanlat.commands.run import run
+from wanlat.commands.trace import trace
 from wanlat.output import people
 
 app = typer.Typer(
@@ -33,8 +35,10 @@ app.add_typer(capture.app, name="capture")
 app.command()(doctor)
 app.command()(calibrate)
 app.command()(run)
+app.command()(trace)
 app.command()(drill)
 app.command()(report)
+app.command()(compare)
 app.command()(matrix)
 app.command()(crosscheck)
 

@@ -41,6 +41,13 @@ StorageChoice = Annotated[
 CaptureWish = Annotated[
     bool, typer.Option("--capture", help="Record every packet that crosses a WAN link.")
 ]
+CaptureChoice = Annotated[
+    bool | None,
+    typer.Option(
+        "--capture/--no-capture",
+        help="Record every packet that crosses a WAN link. Default: of studies of round trips.",
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on stdout; the rest goes to stderr.")
 ]

@@ -20,17 +20,42 @@ _DECIMALS = ((10, 2), (100, 1))
 
 def subtitle(bundle: Bundle) -> str:
     """What the network is and where the client stands, as far as the manifest says."""
-    topology, client = bundle.manifest.get("topology"), bundle.manifest.get("client")
+    topology = bundle.manifest.get("topology")
     parts = []
     if isinstance(topology, Mapping):
         if topology.get("description"):
             parts.append(str(topology["description"]).strip().rstrip("."))
         elif isinstance(topology.get("sites"), list):
             parts.append(count(len(topology["sites"]), "site"))
-    if isinstance(client, Mapping) and client.get("site"):
-        node = f", node {client['node']}" if client.get("node") else ""
-        parts.append(f"client in {client['site']}{node}")
-    return " · ".join(parts)
+    return " · ".join([*parts, *_where_the_client_is(bundle)])
+
+
+def subtitle_of_visits(bundle: Bundle, summary: Summary) -> str:
+    """What the network was while its RTT was changed: not what the topology's file describes."""
+    topology = bundle.manifest.get("topology")
+    sites = topology.get("sites") if isinstance(topology, Mapping) else None
+    visits = summary.facts.get("visits", ())
+    rtts_ms = sorted({visit["requested_rtt_ms"] for visit in visits})
+    parts = []
+    if isinstance(sites, list):
+        nodes = sum(
+            site["nodes"] if isinstance(site.get("nodes"), int) else len(site.get("nodes") or ())
+            for site in sites
+            if isinstance(site, Mapping)
+        )
+        parts.append(f"{count(len(sites), 'site')}, {count(nodes, 'node')}")
+    if rtts_ms:
+        listed = ", ".join(f"{rtt_ms:g}" for rtt_ms in rtts_ms)
+        parts.append(f"every WAN link at RTTs of {listed} ms, {count(len(visits), 'visit')}")
+    return " · ".join([*parts, *_where_the_client_is(bundle)])
+
+
+def _where_the_client_is(bundle: Bundle) -> list[str]:
+    client = bundle.manifest.get("client")
+    if not isinstance(client, Mapping) or not client.get("site"):
+        return []
+    node = f", node {client['node']}" if client.get("node") else ""
+    return [f"client in {client['site']}{node}"]
 
 
 def rtt_sentence(bundle: Bundle, *, lines: bool = True) -> str:
@@ -72,7 +97,7 @@ def legend_of(summary: Summary) -> tuple[LegendEntry, ...]:
     labels, looks = series_labels(summary.series), styles(summary.series)
     entries = []
     for one in summary.series:
-        placements = {entry.placement for entry in summary.endpoints if entry.series == one}
+        placements = {group.placement for group in summary.groups if group.series == one}
         near = placements - {REMOTE}
         shown = [near.pop() if len(near) == 1 else UNKNOWN] if near else []
         shown += [REMOTE] if REMOTE in placements else []
@@ -86,7 +111,7 @@ def legend_of(summary: Summary) -> tuple[LegendEntry, ...]:
 
 def placement_sentences(summary: Summary) -> list[str]:
     """What the placements mean and how they are told apart; nothing where none is known."""
-    present = {entry.placement for entry in summary.endpoints}
+    present = {group.placement for group in summary.groups}
     sentences = {
         MEANING: bool(present & {LOCAL, REMOTE}),
         "Rings and open dots: remote.": REMOTE in present,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from emulator.lab import Lab
 from emulator.links import wan
-from experiments import runner
+from experiments.system_run import Outcome, tell_of_overflows
 from tests.emulator.plans import mesh, ms
 from tests.kernel import packets
 
@@ -124,14 +125,11 @@ def test_an_overflowing_queue_is_flagged_in_the_bundle(loss: float) -> None:
         passage = packets.send(lab, "n1", "n2", 1000, interval_s=0.0002)
         counters = lab.counters()[FORWARD]
         events: list[tuple[str, ...]] = []
-        run = SimpleNamespace(
-            _name="s",
-            outcome=SimpleNamespace(warnings=[]),
-            bundle=SimpleNamespace(event=lambda *told: events.append(told)),
-        )
-        runner._Run._check_emulation(run, lab)  # type: ignore[attr-defined,arg-type]
+        bundle: Any = SimpleNamespace(event=lambda *told: events.append(told))
+        outcome = Outcome(Path())
+        tell_of_overflows("s", lab, bundle, outcome)
     assert passage.lost > 500
     assert counters.overflows == pytest.approx(passage.lost, abs=1000 * loss + 50)
     assert counters.overflows + counters.lost == passage.lost
     assert [event[:2] for event in events] == [("overflow", "dc1->dc2")]
-    assert "dropped on dc1->dc2" in run.outcome.warnings[0]
+    assert "dropped on dc1->dc2" in outcome.warnings[0]

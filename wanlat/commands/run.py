@@ -12,9 +12,8 @@ from wanlat.interruption import INTERRUPTED, heed_interruptions
 from wanlat.options import (
     Backend,
     Bobd,
-    CaptureLimit,
+    CaptureChoice,
     CaptureSnap,
-    CaptureWish,
     Json,
     Seed,
     StorageChoice,
@@ -28,7 +27,8 @@ from wanlat.output import emit, reporter, say
 from wanlat.results import show_report
 
 if TYPE_CHECKING:
-    from experiments.runner import Outcome
+    from experiments.runner import CaptureWanted, Outcome
+    from experiments.study import Study
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
     ] = None,
     topology: TopologyChoice = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Samples an endpoint (and placement).")
+        int | None, typer.Option(min=1, help="Samples an endpoint (and placement, and visit).")
     ] = None,
     seed: Seed = None,
     client: Annotated[
@@ -54,8 +54,15 @@ def run(
         Path | None,
         typer.Option(metavar="DIR", help="The bundle's directory. Default: results/STUDY-TIME."),
     ] = None,
-    capture: CaptureWish = False,
-    capture_limit: CaptureLimit = "256MiB",
+    capture: CaptureChoice = None,
+    capture_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="The packet record does not grow beyond this. Default: 256MiB; of round trips "
+            "1GiB.",
+        ),
+    ] = None,
     capture_snap: CaptureSnap = "256B",
     as_json: Json = False,
 ) -> None:
@@ -84,11 +91,7 @@ def run(
         changed,
         directory=out,
         backend=backend_name(backend),
-        capture=runner.CaptureWanted(
-            size_of("--capture-limit", capture_limit), size_of("--capture-snap", capture_snap)
-        )
-        if capture
-        else None,
+        capture=_capture(changed, capture, capture_limit, capture_snap),
     )
     heed_interruptions()
     with reporter() as report:
@@ -96,7 +99,20 @@ def run(
     _show(outcome, as_json)
 
 
+def _capture(study: Study, wish: bool | None, limit: str | None, snap: str) -> CaptureWanted | None:
+    """Return what is to be recorded. The packets of a study of round trips are half its answer."""
+    from experiments.runner import CaptureWanted
+
+    of_round_trips = study.round_trips is not None
+    if not (of_round_trips if wish is None else wish):
+        return None
+    text = limit or ("1GiB" if of_round_trips else "256MiB")
+    return CaptureWanted(size_of("--capture-limit", text), size_of("--capture-snap", snap))
+
+
 def _show(outcome: Outcome, as_json: bool) -> None:
+    for remark in outcome.remarks:
+        say(remark)
     for warning in outcome.warnings:
         say(f"warning: {warning}", style="yellow")
     if outcome.status == "complete":

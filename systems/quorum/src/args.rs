@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::clock::NodeId;
 use crate::defects::Flags;
+use crate::disturbances;
 use crate::placement::{Names, Placement};
 use crate::protocol::Choice;
 
@@ -42,7 +43,7 @@ pub struct Serve {
     /// Every node of the cluster, this one too, in the same order everywhere
     #[arg(long = "peer", value_name = "NAME=ADDRESS:PORT", required = true)]
     pub peers: Vec<Peer>,
-    /// leaderless, leader, or rounds:K
+    /// leaderless, leader, rounds:K, or mixture:PERCENT:J:K
     #[arg(long)]
     pub protocol: Choice,
     /// The leader's name; without it, the first --peer (protocol leader only)
@@ -74,6 +75,8 @@ pub struct Serve {
     pub bob_quorum: Option<usize>,
     #[command(flatten)]
     pub defects: Flags,
+    #[command(flatten)]
+    pub disturbances: disturbances::Flags,
 }
 
 /// `NAME=ADDRESS:PORT`

@@ -11,9 +11,10 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::time::sleep;
 
+use crate::disturbances::{Client, Flags};
 use crate::log::say;
 
 /// Four times HTTP/2's default: fewer pieces of a large message to handle.
@@ -32,6 +33,7 @@ pub async fn listen(what: &str, address: SocketAddr) -> Result<TcpListener, Stri
 /// Serves HTTP/1.1; never returns.
 pub async fn serve_http1<B, F, E>(
     listener: TcpListener,
+    planted: Flags,
     answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
 ) where
     F: Future<Output = Result<Response<B>, E>> + Send + 'static,
@@ -39,7 +41,7 @@ pub async fn serve_http1<B, F, E>(
     E: Into<Error> + 'static,
 {
     loop {
-        let socket = accept(&listener).await;
+        let socket = accept(&listener, planted).await;
         let service = service_fn(answer.clone());
         tokio::spawn(async move {
             // A client that breaks off is its own business.
@@ -54,6 +56,7 @@ pub async fn serve_http1<B, F, E>(
 /// before it is told that it was taken in, in one stream and in all of a connection.
 pub async fn serve_http2<B, F, E>(
     listener: TcpListener,
+    planted: Flags,
     windows: (u32, u32),
     answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
 ) where
@@ -68,7 +71,7 @@ pub async fn serve_http2<B, F, E>(
         .max_frame_size(FRAME_BYTES)
         .max_concurrent_streams(STREAMS);
     loop {
-        let socket = accept(&listener).await;
+        let socket = accept(&listener, planted).await;
         let connection = builder.serve_connection(TokioIo::new(socket), service_fn(answer.clone()));
         tokio::spawn(async move {
             let _ = connection.await;
@@ -77,9 +80,9 @@ pub async fn serve_http2<B, F, E>(
 }
 
 /// The next client, however long it takes.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener, planted: Flags) -> Client {
     loop {
-        match try_accept(listener).await {
+        match try_accept(listener, planted).await {
             Ok(socket) => return socket,
             Err(error) => {
                 say(format_args!("cannot accept a client: {error}"));
@@ -89,8 +92,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-async fn try_accept(listener: &TcpListener) -> io::Result<TcpStream> {
+async fn try_accept(listener: &TcpListener, planted: Flags) -> io::Result<Client> {
     let (socket, _) = listener.accept().await?;
-    socket.set_nodelay(true)?;
-    Ok(socket)
+    planted.on(socket)
 }

@@ -4,6 +4,7 @@ mod args;
 mod bob;
 mod clock;
 mod defects;
+mod disturbances;
 mod health;
 mod listener;
 mod listing;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use crate::args::Serve;
 use crate::clock::Clock;
 use crate::defects::{Defects, UNFLUSHED_FOR};
+use crate::disturbances;
 use crate::health::{Health, VdiskStatus};
 use crate::listener::{listen, serve_http1, serve_http2};
 use crate::op::Rounds;
@@ -39,6 +40,7 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
     };
     let cannot_use = |error| format!("cannot use --data {}: {error}", args.data.display());
     args.defects.announce();
+    args.disturbances.announce();
     let defects = Arc::new(Defects::new(args.defects));
     let store = Store::open_with(&args.data, args.defects).map_err(cannot_use)?;
     if placement.is_some() {
@@ -57,7 +59,8 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
     let hello = Hello::new(&args.name, args.cluster(leader));
     let others = (0..).zip(&args.peers).filter(|(id, _)| *id != own);
     let others = others.map(|(id, peer)| (id, peer.name.clone(), peer.address));
-    let peers = Arc::new(Peers::new(others, hello, args.max_object_bytes as usize));
+    let (max_body, planted) = (args.max_object_bytes as usize, args.disturbances);
+    let peers = Arc::new(Peers::new(others, hello, max_body, planted));
     let (repairs, repair_worker) = repair::channel();
     let members = Members {
         own,
@@ -92,21 +95,34 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
             vdisks.map(|vdisk| VdiskStatus::new(vdisk, &args)).collect()
         }),
     });
-    tokio::spawn(serve_http1(health_listener, move |request| {
-        let health = health.clone();
-        async move { health.answer(request).await }
-    }));
+    tokio::spawn(serve_http1(
+        health_listener,
+        disturbances::Flags::default(),
+        move |request| {
+            let health = health.clone();
+            async move { health.answer(request).await }
+        },
+    ));
     let api = s3::Api::new(protocol, &args);
-    tokio::spawn(serve_http1(s3_listener, move |request| {
-        let api = api.clone();
-        async move { api.answer(request).await }
-    }));
-    if let (Some(listener), Some((_, placement))) = (bob_listener, placement) {
-        let api = bob::Api::new(members, placement, args.max_object_bytes);
-        tokio::spawn(serve_http2(listener, bob::WINDOWS, move |request| {
+    tokio::spawn(serve_http1(
+        s3_listener,
+        args.disturbances,
+        move |request| {
             let api = api.clone();
             async move { api.answer(request).await }
-        }));
+        },
+    ));
+    if let (Some(listener), Some((_, placement))) = (bob_listener, placement) {
+        let api = bob::Api::new(members, placement, args.max_object_bytes);
+        tokio::spawn(serve_http2(
+            listener,
+            args.disturbances,
+            bob::WINDOWS,
+            move |request| {
+                let api = api.clone();
+                async move { api.answer(request).await }
+            },
+        ));
     }
 
     peers.until_all_connected().await;

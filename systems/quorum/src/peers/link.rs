@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::frame::{Message, Outgoing, Reader, write_all};
+use crate::disturbances::{Flags, ToPeer};
 use crate::log::say;
 
 /// Longer than a round trip over the slowest path that is emulated, a few seconds: one for TCP's
@@ -54,6 +55,7 @@ impl fmt::Display for PeerError {
 pub struct Link {
     pub name: String,
     address: SocketAddr,
+    planted: Flags,
     /// Where requests are queued; None while there is no connection.
     queue: Mutex<Option<Queue>>,
     waiting: Mutex<HashMap<u64, Waiting>>,
@@ -81,10 +83,11 @@ struct Connection {
 }
 
 impl Link {
-    pub fn new(name: String, address: SocketAddr) -> Self {
+    pub fn new(name: String, address: SocketAddr, planted: Flags) -> Self {
         Self {
             name,
             address,
+            planted,
             queue: Mutex::default(),
             waiting: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -187,10 +190,11 @@ impl Link {
         let handshake = timeout(CONNECT_TIMEOUT, TcpStream::connect(self.address)).await;
         let socket = handshake.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
         let greeting = async {
-            socket.set_nodelay(true)?;
+            socket.set_nodelay(!self.planted.nagle)?;
             SockRef::from(&socket).set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
             let (reading, writing) = socket.into_split();
             let (queue, outgoing) = mpsc::unbounded_channel();
+            let writing = ToPeer::new(writing, self.planted.nagle);
             let writer = tokio::spawn(write_all(writing, outgoing));
             let mut reader = Reader::new(reading, max_body);
             let greeting = Message {
@@ -223,7 +227,7 @@ impl Link {
         let error = tokio::select! {
             error = self.receive(&mut connection.reader) => error,
             _ = &mut connection.writer => io::ErrorKind::BrokenPipe.into(),
-            () = ping(&connection.queue) => unreachable!("pinging has no end"),
+            () = ping(&connection.queue, self.planted.heartbeat_or(PING_EVERY)) => unreachable!("pinging has no end"),
         };
         connection.writer.abort();
         error
@@ -255,9 +259,9 @@ impl Link {
     }
 }
 
-async fn ping(queue: &Queue) {
+async fn ping(queue: &Queue, every: Duration) {
     loop {
-        sleep(PING_EVERY).await;
+        sleep(every).await;
         let _ = queue.send(Outgoing::new(0, Message::default()));
     }
 }

@@ -18,6 +18,7 @@ pub use self::frame::Message;
 use self::link::Link;
 pub use self::link::PeerError;
 use crate::clock::NodeId;
+use crate::disturbances::Flags;
 
 /// Answers what peers ask.
 #[async_trait::async_trait]
@@ -74,10 +75,11 @@ impl Peers {
         others: impl IntoIterator<Item = (NodeId, String, SocketAddr)>,
         hello: Hello,
         max_body: usize,
+        planted: Flags,
     ) -> Self {
         let links = others
             .into_iter()
-            .map(|(id, name, address)| (id, Link::new(name, address)));
+            .map(|(id, name, address)| (id, Link::new(name, address, planted)));
         Self {
             links: links.collect(),
             hello,

@@ -4,6 +4,7 @@ use std::time::Instant;
 use tokio::time::sleep;
 
 use super::*;
+use crate::disturbances::Flags;
 
 const LIMIT: Duration = Duration::from_millis(200);
 
@@ -37,7 +38,12 @@ async fn listen() -> (TcpListener, SocketAddr) {
 async fn start(name: &str, cluster: &str, peer: SocketAddr, listener: TcpListener) -> Arc<Peers> {
     let hello = Hello::new(name, cluster.into());
     let other = if name == "a" { "b" } else { "a" };
-    let peers = Arc::new(Peers::new([(0, other.into(), peer)], hello, 1 << 20));
+    let peers = Arc::new(Peers::new(
+        [(0, other.into(), peer)],
+        hello,
+        1 << 20,
+        Flags::default(),
+    ));
     peers.start(listener, Arc::new(Echo));
     peers
 }

@@ -7,6 +7,7 @@ mod forget;
 mod leader;
 mod leaderless;
 mod missed;
+mod mixture;
 mod objects;
 mod operate;
 mod placed;
@@ -21,6 +22,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 pub use self::forget::forget_when_healed;
+use self::mixture::{Mixture, Shares};
 pub use self::objects::record_of;
 pub use self::operate::{bucket_of, pages_of};
 pub use self::placed::{BUCKET, BUCKET_STATE, Placed};
@@ -50,6 +52,7 @@ pub enum Choice {
     Leaderless,
     Leader,
     Rounds(u32),
+    Mixture(Shares),
 }
 
 impl Choice {
@@ -59,6 +62,7 @@ impl Choice {
             Self::Leaderless => Arc::new(leaderless::Leaderless { members }),
             Self::Leader => Arc::new(leader::Leader { members, leader }),
             Self::Rounds(count) => Arc::new(rounds::Sequential { members, count }),
+            Self::Mixture(shares) => Arc::new(Mixture::new(members, shares)),
         }
     }
 }
@@ -68,15 +72,34 @@ impl FromStr for Choice {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let count = |count: &str| count.parse().ok().filter(|count| (1..=16).contains(count));
-        match text.split_once(':') {
-            None if text == "leaderless" => Ok(Self::Leaderless),
-            None if text == "leader" => Ok(Self::Leader),
-            Some(("rounds", k)) if count(k).is_some() => {
-                Ok(Self::Rounds(count(k).expect("just looked")))
+        let words: Vec<_> = text.split(':').collect();
+        let choice = match words[..] {
+            ["leaderless"] => Some(Self::Leaderless),
+            ["leader"] => Some(Self::Leader),
+            ["rounds", k] => count(k).map(Self::Rounds),
+            ["mixture", percent, j, k] => {
+                let percent = percent
+                    .parse()
+                    .ok()
+                    .filter(|share| (1..100).contains(share));
+                shares(percent, count(j), count(k)).map(Self::Mixture)
             }
-            _ => Err("allowed are leaderless, leader, and rounds:1 to rounds:16".into()),
-        }
+            _ => None,
+        };
+        choice.ok_or_else(|| {
+            "allowed are leaderless, leader, rounds:1 to rounds:16, and mixture:PERCENT:J:K, where \
+             PERCENT of 100 requests cost J rounds, the others K"
+                .into()
+        })
     }
+}
+
+fn shares(percent: Option<u32>, rounds: Option<u32>, otherwise: Option<u32>) -> Option<Shares> {
+    Some(Shares {
+        percent: percent?,
+        rounds: rounds?,
+        otherwise: otherwise?,
+    })
 }
 
 impl fmt::Display for Choice {
@@ -85,6 +108,11 @@ impl fmt::Display for Choice {
             Self::Leaderless => write!(f, "leaderless"),
             Self::Leader => write!(f, "leader"),
             Self::Rounds(count) => write!(f, "rounds:{count}"),
+            Self::Mixture(Shares {
+                percent,
+                rounds,
+                otherwise,
+            }) => write!(f, "mixture:{percent}:{rounds}:{otherwise}"),
         }
     }
 }
@@ -95,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_protocol_prints_as_it_is_written() {
-        for text in ["leaderless", "leader", "rounds:3"] {
+        for text in ["leaderless", "leader", "rounds:3", "mixture:30:1:3"] {
             assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
         }
     }
@@ -110,6 +138,10 @@ mod tests {
             "rounds:17",
             "rounds:x",
             "leader:1",
+            "mixture:30",
+            "mixture:0:1:3",
+            "mixture:100:1:3",
+            "mixture:30:1:17",
         ] {
             let error = text.parse::<Choice>().unwrap_err();
             assert!(error.contains("rounds:1 to rounds:16"), "{text}");

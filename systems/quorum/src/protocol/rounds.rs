@@ -18,14 +18,25 @@ pub struct Sequential {
 #[async_trait]
 impl Protocol for Sequential {
     async fn run(&self, op: Op, body: Bytes, rounds: &Rounds) -> Result<Response, Failure> {
-        let operation = Operation {
-            members: &self.members,
-            reach: REACH,
-            rounds,
-        };
-        for _ in 1..self.count {
-            operation.nothing().await?;
-        }
-        operation.carry_out(op, body).await
+        run_in(self.count, &self.members, op, body, rounds).await
     }
+}
+
+/// Carries out an operation in so many rounds; DeleteBucket takes one more.
+pub async fn run_in(
+    count: u32,
+    members: &Members,
+    op: Op,
+    body: Bytes,
+    rounds: &Rounds,
+) -> Result<Response, Failure> {
+    let operation = Operation {
+        members,
+        reach: REACH,
+        rounds,
+    };
+    for _ in 1..count {
+        operation.nothing().await?;
+    }
+    operation.carry_out(op, body).await
 }

@@ -1,0 +1,10 @@
+"""Two bundles held against each other: which endpoints changed, and whether any became worse.
+
+docs/compare.md defines every figure and verdict. `compare` is the way in.
+"""
+
+from analysis.compare.comparison import compare
+from analysis.compare.model import Comparison, Kind, Verdict
+from analysis.compare.thresholds import Limit, Thresholds
+
+__all__ = ["Comparison", "Kind", "Limit", "Thresholds", "Verdict", "compare"]

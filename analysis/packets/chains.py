@@ -1,0 +1,340 @@
+"""The longest chain of messages inside each request.
+
+Between a request's start and its response, the first message leaves the client's site, each next
+one leaves the site where the one before arrived, after it had arrived, and the last arrives at the
+client's site. Half the number of messages is the round trips: A → B → C → A is 1.5.
+
+A message is followed by one that left the same node where there is such a one; inside a site it
+may have been handed on over the LAN, which the record does not show.
+
+Who waited for what cannot be seen from outside, only what was possible. So a chain says what the
+request may have waited for at most. Three things keep it from being more than it did wait for:
+
+- What looks like background (`analysis.packets.background`) is a link only where it left at once.
+- A message is not taken for the request's where it left a node long after anything of the request
+  arrived there, and at once after something else did that is not the request's: what an earlier
+  request left behind goes on in this way.
+- Nothing is faster than the links: where the time that a request spent beside its chain is less
+  than what a link takes, no longer chain would fit, and where it is not, `spare_ns` says so.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.packets.messages import NEVER, Messages, messages_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from analysis.packets.background import Background
+    from analysis.packets.record import Record
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    Values = NDArray[np.float64]
+
+LOOSE_NS = 10_000_000
+"""A message that left later than this after the one before it arrived hangs on it loosely: a disk,
+a timer, a delayed acknowledgement, or a coincidence."""
+AT_ONCE_NS = 2_000_000
+"""A message that left within this time after another arrived was most likely caused by it."""
+
+_LOOKBACK_NS = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class Chains:
+    """The chain of each sample, in the order of the samples; arrays of shape (samples,)."""
+
+    links: tuple[tuple[int, ...], ...]
+    """Places in the record of the packets that carry the messages, in order; () for none."""
+    known: Bools
+    """Whether the request was acknowledged and lies within the record, so that its chain counts."""
+    loose: Ints
+    """Messages that left more than `LOOSE_NS` after what came before them."""
+    acknowledgements: Ints
+    """Links that are acknowledgements for which a sender waited."""
+    within_sites: Ints
+    """Times that a chain went on at another node of the site, over its LAN."""
+    spare_ns: Ints
+    """The request's time that its chain was not on a link; -1 where none is known."""
+
+    @property
+    def messages(self) -> Ints:
+        """How many messages each chain has."""
+        import numpy as np
+
+        return np.array([len(links) for links in self.links], dtype=np.int64)
+
+    @property
+    def round_trips(self) -> Values:
+        """Half of the messages; NaN where it cannot be told."""
+        import numpy as np
+
+        return np.where(self.known, self.messages / 2, np.nan)
+
+
+@dataclass(frozen=True)
+class _Request:
+    start_ns: int
+    end_ns: int
+    client: int | None
+    asked: int | None
+    site: int
+
+
+def chains(record: Record, samples: pd.DataFrame, background: Background | None = None) -> Chains:
+    """Find the longest chain of each of `samples`, which are of the record's system.
+
+    Of what `background` marks, only what left at once is taken for a message of a request.
+    """
+    import numpy as np
+
+    messages = messages_of(record)
+    timeline = _Timeline(record, messages, background)
+    requests = [_request(record, sample) for sample in _rows(samples)]
+    found = [timeline.longest(request) if request else None for request in requests]
+    known = np.array([chain is not None for chain in found], dtype=bool)
+
+    def ints(name: str, otherwise: int) -> Ints:
+        values = [otherwise if chain is None else getattr(chain, name) for chain in found]
+        return np.array(values, dtype=np.int64)
+
+    return Chains(
+        links=tuple(() if chain is None else chain.links for chain in found),
+        known=known,
+        loose=ints("loose", 0),
+        acknowledgements=ints("acknowledgements", 0),
+        within_sites=ints("within_sites", 0),
+        spare_ns=ints("spare_ns", -1),
+    )
+
+
+def reached(
+    record: Record, sample: pd.DataFrame, background: Background | None = None
+) -> frozenset[int] | None:
+    """Of one sample's request the packets that may be its own: what a chain might lead through.
+
+    As places in the record. None where the request was not acknowledged or lies outside of it.
+    """
+    request = _request(record, _rows(sample)[0])
+    if request is None:
+        return None
+    timeline = _Timeline(record, messages_of(record), background)
+    return frozenset(timeline.packet[message] for message in timeline.search(request).score)
+
+
+def _rows(samples: pd.DataFrame) -> list[tuple[object, ...]]:
+    import pandas as pd
+
+    columns = ["start_ns", "total_ns", "client", "target", "outcome"]
+    rows = samples.reindex(columns=columns)
+    return [
+        tuple(None if pd.isna(value) else value for value in row)
+        for row in rows.itertuples(index=False, name=None)
+    ]
+
+
+def _request(record: Record, row: tuple[object, ...]) -> _Request | None:
+    start_ns, total_ns, client, target, outcome = row
+    if outcome != "ok" or not isinstance(client, str):
+        return None
+    if start_ns is None or total_ns is None:
+        return None
+    begin, end = int(start_ns), int(start_ns) + int(total_ns)  # type: ignore[call-overload]
+    if record.ended_ns is not None and end > record.ended_ns:
+        return None
+    site = record.site_of(client)
+    if site is None:
+        return None
+    asked = str(target) if target is not None else client
+    return _Request(begin, end, record.node_of(client), record.node_of(asked), site)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    links: tuple[int, ...]
+    loose: int
+    acknowledgements: int
+    within_sites: int
+    spare_ns: int
+
+
+# How good a chain is, up to one of its messages: its length; then the fewer loose links, hand-overs
+# inside a site, and acknowledgements the better. Compared as tuples.
+_Score = tuple[int, int, int, int]
+_START: _Score = (0, 0, 0, 0)
+
+
+class _Timeline:
+    """The messages of a record, ready to be cut into requests."""
+
+    def __init__(self, record: Record, messages: Messages, background: Background | None) -> None:
+        import numpy as np
+
+        packet = messages.packet
+        suspect = np.zeros(len(packet), dtype=bool)
+        if background is not None:
+            suspect = background.messages[packet] & (messages.releases < 0)
+        self.is_suspect: list[bool] = suspect.tolist()
+        self.packet: list[int] = packet.tolist()
+        self.entry: list[int] = messages.entry_ns.tolist()
+        self.arrival: list[int] = messages.arrival_ns.tolist()
+        self.releases: list[int] = messages.releases.tolist()
+        self.source: list[int] = record.source[packet].tolist()
+        self.target: list[int] = record.target[packet].tolist()
+        self.site: list[int] = record.node_site.tolist()
+        # Arrivals at each node by time, whatever they are of.
+        self.came: list[list[int]] = [[] for _ in record.nodes]
+        for arrival, target, releases_one in sorted(
+            zip(self.arrival, self.target, self.releases, strict=True)
+        ):
+            if arrival < NEVER and releases_one < 0:
+                self.came[target].append(arrival)
+
+    def longest(self, request: _Request) -> _Chain:
+        """The longest chain of a request; an empty one where nothing crossed a link."""
+        return self.search(request).chain()
+
+    def search(self, request: _Request) -> _Search:
+        """The best chain to each message of a request."""
+        first = bisect_left(self.entry, request.start_ns)
+        last = bisect_right(self.entry, request.end_ns)
+        search = _Search(self, request)
+        for message in range(first, last):
+            search.take(message)
+        return search
+
+
+class _Search:
+    """The longest chain to each message of one request, message by message in order of entry.
+
+    Of every node it is kept what arrived there and belongs to the request, in the order of arrival,
+    with the best score up to there, so that a message finds the best among those before it: the
+    late ones one by one, whose link would be tight, and the best of all that are earlier.
+    """
+
+    def __init__(self, timeline: _Timeline, request: _Request) -> None:
+        self.timeline, self.request = timeline, request
+        self.score: dict[int, _Score] = {}
+        self.before: dict[int, int] = {}
+        self.on_the_way: list[tuple[int, int]] = []
+        self.released: dict[int, int] = {}
+        # Of each node: instants of arrival, messages, and the best of all up to each.
+        self.instants: dict[int, list[int]] = {}
+        self.arrived: dict[int, list[int]] = {}
+        self.best: dict[int, list[int]] = {}
+        self.nodes_of: dict[int, set[int]] = {}
+
+    def take(self, message: int) -> None:
+        """Find the best chain that `message` can be the last of, if any."""
+        timeline, now = self.timeline, self.timeline.entry[message]
+        while self.on_the_way and self.on_the_way[0][0] <= now:
+            self._arrive(*heapq.heappop(self.on_the_way))
+        found = self._best_before(message, now)
+        if found is None:
+            return
+        score, before = found
+        is_ack = timeline.releases[message] >= 0
+        length, loose, within, acks = score
+        self.score[message] = (length + 1, loose, within, acks - is_ack)
+        self.before[message] = before
+        if timeline.arrival[message] <= self.request.end_ns:
+            heapq.heappush(self.on_the_way, (timeline.arrival[message], message))
+
+    def _arrive(self, instant: int, message: int) -> None:
+        timeline = self.timeline
+        released = timeline.releases[message]
+        if released >= 0:
+            held = self.released.get(released)
+            if held is None or self.score[held] < self.score[message]:
+                self.released[released] = message
+            return
+        node = timeline.target[message]
+        best = self.best.setdefault(node, [])
+        is_best = not best or self.score[best[-1]] < self.score[message]
+        best.append(message if is_best else best[-1])
+        self.instants.setdefault(node, []).append(instant)
+        self.arrived.setdefault(node, []).append(message)
+        self.nodes_of.setdefault(timeline.site[node], set()).add(node)
+
+    def _best_before(self, message: int, now: int) -> tuple[_Score, int] | None:
+        """The best score up to just before `message`, and what it comes from (-1: the start)."""
+        timeline = self.timeline
+        node = timeline.source[message]
+        site = timeline.site[node]
+        choices: list[tuple[_Score, int, int]] = []
+        is_tight, is_suspect = False, timeline.is_suspect[message]
+
+        def offer(score: _Score, since: int, at: int | None, before: int) -> None:
+            nonlocal is_tight
+            length, loose, within, acks = score
+            if is_suspect and now - since > AT_ONCE_NS:
+                return
+            tight = now - since <= LOOSE_NS
+            is_tight |= tight
+            away = at is not None and at != node
+            choices.append(((length, loose - (not tight), within - away, acks), since, before))
+
+        if site == self.request.site:
+            at = self.request.asked
+            at_client = node == self.request.client
+            offer(_START, self.request.start_ns, node if at_client else at, -1)
+        for other in self.nodes_of.get(site, ()):
+            instants, arrived = self.instants[other], self.arrived[other]
+            place = len(instants) - 1
+            while place >= 0 and now - instants[place] <= LOOSE_NS:
+                offer(self.score[arrived[place]], instants[place], other, arrived[place])
+                place -= 1
+            if place >= 0:
+                best = self.best[other][place]
+                offer(self.score[best], timeline.arrival[best], other, best)
+        if message in self.released:
+            ack = self.released[message]
+            offer(self.score[ack], timeline.arrival[ack], node, ack)
+        if not choices or (not is_tight and self._has_another_cause(node, now)):
+            return None
+        score, _, before = max(choices)  # of equals the last to arrive: what was waited for
+        return score, before
+
+    def _has_another_cause(self, node: int, now: int) -> bool:
+        """Whether something arrived at a node just before, which is then not the request's.
+
+        Asked only where nothing of the request arrived there for long.
+        """
+        came = self.timeline.came[node]
+        place = bisect_right(came, now) - 1
+        return place >= 0 and now - came[place] <= AT_ONCE_NS
+
+    def chain(self) -> _Chain:
+        """The longest chain that came back to the client's site in time."""
+        timeline, request = self.timeline, self.request
+        ends = [
+            (score, -timeline.arrival[message], message)
+            for message, score in self.score.items()
+            if timeline.arrival[message] <= request.end_ns
+            and timeline.site[timeline.target[message]] == request.site
+            and timeline.releases[message] < 0
+        ]
+        if not ends:
+            return _Chain((), 0, 0, 0, request.end_ns - request.start_ns)
+        score, _, message = max(ends, key=lambda end: (end[0], -end[1]))
+        links: list[int] = []
+        while message >= 0:
+            links.append(message)
+            message = self.before[message]
+        links.reverse()
+        travelled_ns = sum(timeline.arrival[one] - timeline.entry[one] for one in links)
+        return _Chain(
+            links=tuple(timeline.packet[one] for one in links),
+            loose=-score[1],
+            acknowledgements=-score[3],
+            within_sites=-score[2],
+            spare_ns=request.end_ns - request.start_ns - travelled_ns,
+        )

@@ -1,0 +1,153 @@
+"""A study with everything looked at that could be wrong about it, before anything slow starts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emulator.binaries import binary
+from emulator.capture import Capture
+from emulator.capture.store import CaptureStore
+from emulator.lab import BackendName
+from experiments.asked import Asked, ask
+from experiments.bundle import default_directory
+from experiments.study import Study, place
+from experiments.visits.check import check_visits
+from systems import registry
+from systems.base import Binary, System
+from systems.options import Options
+from topologies.errors import UserError
+from topologies.load import load as load_topology
+from topologies.model import Topology
+from topologies.override import override
+from topologies.resolve import Plan, resolve
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A system that is to be measured, checked before anything slow starts."""
+
+    system: System[Any]
+    options: Options
+    binary: Binary
+    asked: Asked
+
+
+@dataclass(frozen=True)
+class CaptureWanted:
+    """That packets are recorded: at most so much in all, and so much of each."""
+
+    limit_bytes: int
+    snap_bytes: int
+
+    def store(self, bundle: Path) -> CaptureStore:
+        """Return where the packets of a run go, in its bundle."""
+        return CaptureStore(
+            bundle / "capture", bundle / "packets.parquet", self.limit_bytes, self.snap_bytes
+        )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study with everything that could be wrong about it looked at."""
+
+    study: Study
+    topology: Topology
+    plan: Plan
+    subjects: tuple[Subject, ...]
+    client: str
+    target: str
+    seed: int
+    backend: BackendName | None
+    directory: Path
+    capture: CaptureWanted | None = None
+
+
+def prepare(
+    study: Study,
+    *,
+    directory: Path | None = None,
+    backend: BackendName | None = None,
+    capture: CaptureWanted | None = None,
+) -> Prepared:
+    """Check everything that the user could have got wrong, and that the machine must have.
+
+    Raises UserError or MachineError; nothing has been started or written then.
+    """
+    topology = load_topology(study.topology)
+    plan = resolve(_proven(study, topology))
+    systems = [registry.get(name) for name in study.systems]
+    for name in study.options:
+        if name not in study.systems:
+            registry.get(name)  # an unknown name is the likelier mistake: say which exist
+    if study.round_trips is not None:
+        check_visits(study.name, study.round_trips, plan)
+    sites = {node.name: node.site for node in plan.nodes}
+    client = place(sites, study.client, "client")
+    target = place(sites, study.target, "target") if study.target else client
+    seed = secrets.randbits(32) if study.seed is None else study.seed
+    chosen = [(each, each.parse_options(study.options.get(each.name))) for each in systems]
+    for system, options in chosen:
+        system.check_topology(plan, options)
+        system.check_machine(plan, study.storage)
+    asked = [
+        ask(
+            study,
+            system.name,
+            system.api(options),
+            target=target,
+            replicas=system.replicas(plan, options),
+            seed=seed,
+        )
+        for system, options in chosen
+    ]
+    subjects = [
+        Subject(system, options, system.binary_for(options), its)
+        for (system, options), its in zip(chosen, asked, strict=True)
+    ]
+    binary("oneshot")
+    if capture is not None:
+        Capture(Path(), capture.limit_bytes, capture.snap_bytes)  # its figures, now and not later
+        if not plan.wan_links:
+            raise UserError(f"{plan.name} has no WAN link, so --capture has nothing to record.")
+    return Prepared(
+        study=study,
+        topology=topology,
+        plan=plan,
+        subjects=tuple(subjects),
+        client=client,
+        target=target,
+        seed=seed,
+        backend=backend,
+        directory=directory or default_directory(study.name),
+        capture=capture,
+    )
+
+
+def _proven(study: Study, topology: Topology) -> Topology:
+    """Return the topology that a lab is built as and proven right.
+
+    Of a study of round trips, at the greatest RTT that it visits: nothing is measured at the
+    topology's own RTT and jitter, and to prove a jitter takes longer than all the rest.
+    """
+    spec = study.round_trips
+    if spec is None:
+        return topology
+    longest = max(spec.rtts)
+    return override(topology, longest, spec.jitter_at(longest))
+
+
+def check_study_options(study: Study, changes: Mapping[str, Any]) -> Study:
+    """Return the study with the command line's changes. Raises UserError."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    try:
+        return Study.model_validate(study.model_dump() | given)
+    except ValueError as error:
+        text = "; ".join(
+            f"{'.'.join(map(str, one['loc'])) or 'study'}: {one['msg']}"
+            for one in getattr(error, "errors", list)()
+        )
+        raise UserError(f"study {study.name} with these options: {text or error}") from None

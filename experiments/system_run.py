@@ -1,0 +1,281 @@
+"""One system's part of a study: its lab, its cluster, its samples.
+
+``SystemRun`` takes the samples of a study of one network. ``experiments.visits.run`` has the one
+that visits several.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from emulator.calibration import Tolerance
+from emulator.capture.store import CaptureStore
+from emulator.journal import Entry
+from emulator.lab import Lab
+from experiments import machine_facts
+from experiments.asked import BUCKET
+from experiments.bundle import BundleWriter
+from experiments.missing import Missing
+from experiments.prepared import Prepared, Subject
+from experiments.proof import FOR_LATENCY, prove, what_is_off
+from probes.oneshot import OnSample, run_plan
+from probes.plan import Request
+from probes.process import Spawn
+from probes.records import Sample
+from systems.base import Cluster
+from topologies.errors import RunFailed, WanlatError
+from topologies.resolve import Plan
+
+STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
+
+
+class Report(Protocol):
+    """Gets what is being done, how much of it is, of how much, and details."""
+
+    def __call__(
+        self, stage: str, done: float = 0, total: float | None = None, detail: str = "", /
+    ) -> None:
+        """Tell it."""
+
+
+@dataclass
+class Outcome:
+    """How a run ended, and where its bundle is."""
+
+    directory: Path
+    status: str = "running"  # complete | interrupted | failed
+    reason: str | None = None
+    measured: int = 0
+    planned: int = 0
+    warnings: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What a reader may want to know, and need not worry about."""
+
+
+@dataclass
+class Record:
+    """What the systems of a run share: where it is all written to."""
+
+    bundle: BundleWriter
+    outcome: Outcome
+    captures: CaptureStore | None
+    calibrations: list[dict[str, Any]] = field(default_factory=list)
+
+
+def requested_rtt_ms(plan: Plan, target: str) -> float:
+    """Return the RTT that a sample was requested to see: the median from the node that is asked
+    to the nodes of other sites, or to its neighbours where there is one site only; 0 for one node.
+    """
+    here = plan.node(target).site
+    distant = [node.name for node in plan.nodes if node.site != here]
+    others = distant or [node.name for node in plan.nodes if node.name != target]
+    return statistics.median(plan.rtt_ms(target, other) for other in others) if others else 0.0
+
+
+class SystemRun:
+    """One system's part of a study."""
+
+    tolerance: ClassVar[Tolerance] = FOR_LATENCY
+    """Of the lab's proof."""
+
+    def __init__(
+        self, prepared: Prepared, subject: Subject, record: Record, report: Report
+    ) -> None:
+        self.prepared = prepared
+        self.subject = subject
+        self.bundle = record.bundle
+        self.outcome = record.outcome
+        self.took_s: dict[str, float] = {}
+        """Seconds of each stage until the cluster can be asked."""
+        self._record = record
+        self._report = report
+
+    @property
+    def name(self) -> str:
+        """The system's."""
+        return self.subject.system.name
+
+    def tell(
+        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
+    ) -> None:
+        """Report progress."""
+        self._report(f"{self.name}: {stage}", done, total, detail)
+
+    def measure(self) -> None:
+        """Build the lab, prove it right, start the cluster, take the samples."""
+        study, captures = self.prepared.study, self._record.captures
+        self.tell("building the lab")
+        capture = captures.prepare(self.name) if captures else None
+        lab = Lab(
+            self.prepared.plan,
+            backend=self.prepared.backend,
+            seed=self.prepared.seed,
+            storage=study.storage,
+            capture=capture,
+        )
+        try:
+            self._measure_in(lab)
+        finally:
+            if captures and capture:
+                captures.note(self.name, lab.capture)
+        self.bundle.event("lab down", self.name)
+
+    def _measure_in(self, lab: Lab) -> None:
+        with ExitStack() as opened:
+            with self.stage("lab"):
+                opened.enter_context(lab)
+            self.bundle.event("lab up", self.name, lab.backend)
+            lab.journal.listen(self._note_change)
+            self.bundle.write_manifest(
+                backend=lab.backend, tcp=machine_facts.tcp(lab, self.prepared.client)
+            )
+            with self.stage("proof"):
+                self._calibrate(lab)
+            self.before_start(lab)
+            with self.stage("cluster"):
+                cluster = self._start(lab)
+            self.bundle.event("ready", self.name)
+            self._probe(lab, cluster)
+            tell_of_overflows(self.name, lab, self.bundle, self.outcome)
+
+    def before_start(self, lab: Lab) -> None:
+        """Do what is to be done between the proof and the cluster: here, nothing."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Note how long a stage takes, however it ends."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.took_s[name] = time.monotonic() - began
+
+    def _note_change(self, entry: Entry) -> None:
+        line = entry.to_dict()
+        detail = json.dumps({key: line[key] for key in ("before", "after", "origin")})
+        self.bundle.event("impairment", str(entry.direction), detail, entry.t_ns)
+
+    def _calibrate(self, lab: Lab) -> None:
+        document = prove(lab, self.tell, self.tolerance)
+        if document is None:
+            return
+        for pair in document["pairs"]:
+            pair["system"] = self.name
+        self._record.calibrations.append(document)
+        self.bundle.write_json("calibration.json", _pooled(self._record.calibrations))
+        self.bundle.event("calibrated", self.name, document["verdict"])
+        if document["verdict"] != "pass":
+            raise RunFailed(what_is_off(document, self.prepared.plan.name))
+
+    def _start(self, lab: Lab) -> Cluster:
+        study = self.prepared.study
+        cluster = self.subject.system.start(
+            lab,
+            self.subject.options,
+            self.bundle.logs.absolute(),
+            study.ready_timeout.ns / 1e9,
+            self.tell,
+            binary=self.subject.binary,
+        )
+        for process in cluster.processes.values():
+            # A study measures whole clusters: with a node gone there is nothing left to measure.
+            process.when_ended(lambda gone: lab.abort(f"{gone.name} ended."))
+        return cluster
+
+    def _probe(self, lab: Lab, cluster: Cluster) -> None:
+        if self.subject.asked.api == "s3":
+            cluster.create_bucket(BUCKET)
+
+        def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Any:
+            return lab.spawn(self.prepared.client, argv, stdin=stdin, stdout=stdout, stderr=stderr)
+
+        missing = Missing()
+        try:
+            self.send(lab, spawn, cluster, missing)
+        finally:
+            self._remark(cluster, missing)
+
+    def _remark(self, cluster: Cluster, missing: Missing) -> None:
+        """Tell, however the requests ended, what a reader of the samples must know."""
+        remarks = missing.remarks()
+        try:
+            remarks += cluster.remarks()
+        except (WanlatError, OSError) as error:
+            remarks.append(f"what state it was in afterwards is not known: {error}")
+        self.outcome.warnings += [f"{self.name}: {remark}" for remark in remarks]
+
+    def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, missing: Missing) -> None:  # noqa: ARG002
+        """Send all requests, and take in their samples."""
+        asked = self.subject.asked
+        requests = asked.plan()
+        rtt_ms = requested_rtt_ms(self.prepared.plan, self.prepared.target)
+        take = self.taking(cluster, missing, {"rtt_ms": rtt_ms})
+        totals = {
+            "prepare": len(requests.prepare),
+            "warmup": len(requests.warmup),
+            "measure": len(requests.measure),
+        }
+        done = dict.fromkeys(totals, 0)
+
+        def on_sample(request: Request, sample: Sample) -> None:
+            done[sample.phase] += 1
+            self.tell(STAGES[sample.phase], done[sample.phase], totals[sample.phase])
+            take(request, sample)
+
+        self.tell(STAGES["prepare"], 0, totals["prepare"])
+        run_plan(spawn, asked.header(cluster), requests, on_sample)
+        cluster.check()
+
+    def taking(self, cluster: Cluster, missing: Missing, of_network: Mapping[str, Any]) -> OnSample:
+        """Return what writes a sample down, with what the network was when it was taken."""
+        constant: Mapping[str, Any] = {
+            "system": self.name,
+            "version": self.subject.binary.version,
+            "topology": self.prepared.plan.name,
+            "client": self.prepared.client,
+            **of_network,
+        }
+
+        def take(request: Request, sample: Sample) -> None:
+            if sample.phase != "prepare":
+                self.bundle.sample({**asdict(sample), **constant, "placement": request.placement})
+                if missing.look_at(request, sample):
+                    self.bundle.event("not found", self.name, str(request.key))
+            if sample.phase == "measure":
+                self.outcome.measured += 1
+            if sample.outcome != "ok":
+                cluster.check()
+
+        return take
+
+
+def tell_of_overflows(system: str, lab: Lab, bundle: BundleWriter, outcome: Outcome) -> None:
+    """Tell of packets that the emulation dropped though nobody asked for it."""
+    for direction, counters in lab.counters().items():
+        if counters.overflows:
+            text = (
+                f"{system}: {counters.overflows} packets were dropped on {direction} "
+                "because a queue of the emulation was full; samples of this run may be slower "
+                "than the network that was asked for."
+            )
+            outcome.warnings.append(text)
+            bundle.event("overflow", str(direction), str(counters.overflows))
+
+
+def _pooled(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one calibration document of all labs of a run; pairs say which system's lab."""
+    first = documents[0]
+    passed = all(document["verdict"] == "pass" for document in documents)
+    return {
+        **first,
+        "pairs": [pair for document in documents for pair in document["pairs"]],
+        "overflows": sum(document["overflows"] for document in documents),
+        "verdict": "pass" if passed else "fail",
+    }

@@ -1,0 +1,253 @@
+"""A study of one request: an endpoint asked a few times, undisturbed, with the packets recorded.
+
+Between two requests nothing is asked for longer than a round trip, so that what one leaves behind
+is not taken for the next one's; and before them there is a while in which only the cluster's own
+background crosses the links, so that it can be told apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from emulator.calibration.between_sites import BetweenSites, pairs_between_sites
+from emulator.lab import BackendName, Lab
+from experiments import runner
+from experiments.endpoints import BOB, S3
+from experiments.missing import Missing
+from experiments.prepared import CaptureWanted, Prepared, check_study_options, prepare
+from experiments.study import Study
+from experiments.system_run import STAGES, Outcome, Record, Report, SystemRun, requested_rtt_ms
+from experiments.visits.record import VisitEntry, VisitsRecord
+from probes.oneshot import Oneshot
+from probes.oneshot import prepare as prepare_objects
+from probes.plan import Placement, Request
+from probes.process import Spawn
+from probes.records import Sample
+from systems import registry
+from systems.base import Api, Cluster
+from topologies.errors import UserError
+from topologies.load import load as load_topology
+from topologies.override import override
+from topologies.resolve import Plan, resolve
+from topologies.units import Duration, Size
+from topologies.wording import did_you_mean, listing, show
+
+NAME = "trace"
+PLACEMENTS: tuple[Placement, ...] = ("local", "remote", "unknown")
+
+_ORIGIN = "trace"
+_IDLE_S = 1.2
+_IDLE_RTTS = 3
+_PAUSE_RTTS = 1.3
+_LEAST_PAUSE_S = 0.02
+_LOOK_EVERY_S = 0.1
+_WARMUP = 3
+_CAPTURE = CaptureWanted(limit_bytes=1 << 30, snap_bytes=256)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be traced, as it was asked for. None: the default."""
+
+    topology: str
+    system: str
+    endpoint: str
+    samples: int = 20
+    rtt: Duration | None = None
+    object_size: Size | None = None
+    placement: str | None = None
+    client: str | None = None
+    options: dict[str, dict[str, Any]] | None = None
+    storage: str | None = None
+    seed: int | None = None
+    backend: BackendName | None = None
+    directory: Path | None = None
+
+
+@dataclass(frozen=True)
+class PreparedTrace:
+    """A trace with everything that could be wrong about it looked at."""
+
+    prepared: Prepared
+    endpoint: str
+    placement: Placement
+
+
+def prepare_trace(wish: Wish) -> PreparedTrace:
+    """Check everything that the user could have got wrong, and that the machine must have.
+
+    Raises UserError or MachineError; nothing has been started or written then.
+    """
+    system = registry.get(wish.system)
+    api = system.api(system.parse_options((wish.options or {}).get(system.name)))
+    study = Study(name=NAME, topology=wish.topology, endpoints=[_endpoint(wish, api)])
+    changes = {
+        "description": f"One {wish.endpoint} on {system.name}, message by message",
+        "systems": [system.name],
+        "options": wish.options,
+        "samples": wish.samples,
+        "warmup": _WARMUP,
+        "client": wish.client,
+        "object_size": wish.object_size,
+        "storage": wish.storage,
+        "seed": wish.seed,
+    }
+    study = check_study_options(study, changes)
+    prepared = prepare(study, directory=wish.directory, backend=wish.backend, capture=_CAPTURE)
+    # Jitter would blur which message waited for which, and the grid of round trips.
+    topology = override(load_topology(study.topology), wish.rtt, Duration(0))
+    prepared = replace(prepared, topology=topology, plan=resolve(topology))
+    placements = [placement for _, placement in prepared.subjects[0].asked.turns()]
+    return PreparedTrace(prepared, wish.endpoint, _placement(wish, placements))
+
+
+def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
+    """Ask, and leave a bundle, as `runner.run` does. Raises UserError."""
+
+    def part(prepared: Prepared, record: Record, report: Report) -> Sequence[SystemRun]:
+        (subject,) = prepared.subjects
+        return [TraceRun(prepared, subject, record, report, placement=wanted.placement)]
+
+    return runner.run(wanted.prepared, report, parts=part)
+
+
+def _endpoint(wish: Wish, api: Api) -> str:
+    """The endpoint, if the system has it. Raises UserError."""
+    known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, ())
+    if wish.endpoint in known or (api == "grpc" and "/" in wish.endpoint):
+        return wish.endpoint
+    elsewhere = "bob" if wish.endpoint in BOB else "s3" if wish.endpoint in S3 else None
+    hint = did_you_mean(wish.endpoint, known)
+    if elsewhere is not None and wish.system == "quorum":
+        hint = f"; with `--option quorum.api={elsewhere}` it has"
+    has = listing(known) if known else "methods, written `package.Service/Method`"
+    raise UserError(
+        f"--endpoint {show(wish.endpoint)}: system {wish.system} has no such endpoint{hint}. "
+        f"It has {has}."
+    )
+
+
+def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
+    """The placement that is asked for: remote where nobody said, because it has more to show."""
+    if wish.placement is None:
+        return "remote" if "remote" in there else there[0]
+    if wish.placement not in PLACEMENTS:
+        raise UserError(
+            f"--placement {show(wish.placement)}: there are `local` (the node that is asked holds "
+            "a replica of the key) and `remote` (it does not)."
+        )
+    if wish.placement not in there:
+        what = "nobody can tell" if "unknown" in there else f"all are {listing(there)}"
+        raise UserError(
+            f"--placement {wish.placement}: of {wish.endpoint} on {wish.system} there are no such "
+            f"requests; {what}. Leave the option out."
+        )
+    return wish.placement
+
+
+class TraceRun(SystemRun):
+    """The one system's part: requests with time between them."""
+
+    def __init__(self, *given: Any, placement: Placement) -> None:
+        super().__init__(*given)
+        self._placement = placement
+        links = self.prepared.plan.wan_links
+        self._longest_s = (
+            max(link.forward.delay_ns + link.backward.delay_ns for link in links) / 1e9
+        )
+        self._one_rtt = _one_rtt(self.prepared.plan)
+
+    @property
+    def _pause_s(self) -> float:
+        """Between two requests: what one leaves behind has crossed the links by then."""
+        return max(_PAUSE_RTTS * self._longest_s, _LEAST_PAUSE_S)
+
+    def before_start(self, lab: Lab) -> None:
+        """Bring all sites together where their links are alike, so that starting is quick."""
+        if self._one_rtt is not None:
+            lab.change("wan", rtt="0ms", jitter="0ms", origin=_ORIGIN)
+
+    def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, missing: Missing) -> None:
+        """Prepare, set the links, warm up, listen to the background, and ask."""
+        asked, plan = self.subject.asked, self.prepared.plan
+        requests, header = asked.plan(), asked.header(cluster)
+        rtt_ms = requested_rtt_ms(plan, self.prepared.target)
+        entry = VisitEntry(self.name, 0, Duration(round(rtt_ms * 1e6)), Duration(0))
+        visits = VisitsRecord(self.bundle)
+        take = self.taking(cluster, missing, {"rtt_ms": rtt_ms, "visit": 0})
+        self._prepare(spawn, header, requests.prepare)
+        pairs = pairs_between_sites(plan, self.prepared.target, self.prepared.seed)
+        here = plan.node(self.prepared.target).site
+        entry.near = frozenset(pair for pair in pairs if plan.node(pair[0]).site == here)
+        entry.changed_ns = time.monotonic_ns()
+        if self._one_rtt is not None:
+            rtt = str(self._one_rtt)
+            entry.changed_ns = lab.change("wan", rtt=rtt, jitter="0ms", origin=_ORIGIN)
+        chosen = [one for one in requests.measure if one.placement == self._placement]
+        warmup = [one for one in requests.warmup if one.placement == self._placement]
+        with BetweenSites(lab, pairs) as between, Oneshot(spawn, header) as oneshot:
+            for number, request in enumerate(warmup, start=1):
+                self.tell(STAGES["warmup"], number, len(warmup))
+                self._ask(lab, oneshot, request, take)
+            self._listen(lab, cluster, entry, between)
+            entry.begun_ns = time.monotonic_ns()
+            for number, request in enumerate(chosen, start=1):
+                self._ask(lab, oneshot, request, take)
+                self.tell(STAGES["measure"], number, len(chosen))
+            entry.ended_ns = time.monotonic_ns()
+            oneshot.finish()
+        visits.add(entry)
+        self._judge(entry)
+        cluster.check()
+
+    def _prepare(self, spawn: Spawn, header: Any, requests: Sequence[Request]) -> None:
+        self.tell(STAGES["prepare"], 0, len(requests))
+
+        def nothing(_: Request, sample: Sample) -> None:
+            pass
+
+        prepare_objects(spawn, header, requests, nothing)
+
+    def _ask(self, lab: Lab, oneshot: Oneshot, request: Request, take: Any) -> None:
+        oneshot.send(request)
+        take(request, oneshot.receive())
+        _rest(lab, self._pause_s)
+
+    def _listen(self, lab: Lab, cluster: Cluster, entry: VisitEntry, between: BetweenSites) -> None:
+        """Let only the background cross the links; then measure them."""
+        self.tell("listening to the background")
+        begin = time.monotonic_ns()
+        _rest(lab, max(_IDLE_S, _IDLE_RTTS * self._longest_s))
+        cluster.check()
+        end = time.monotonic_ns()
+        entry.idle_ns = (begin, end)
+        entry.pairs = between.measure()
+        entry.calibrated_ns = (end, time.monotonic_ns())
+
+    def _judge(self, entry: VisitEntry) -> None:
+        if entry.passed:
+            return
+        off = next(pair for pair in entry.pairs if pair["verdict"] != "pass")
+        self.outcome.warnings.append(
+            f"{self.name}: while the requests were made, the network was not quite what was asked "
+            f"for: {off['from']} → {off['to']}: {'; '.join(off['reasons'])}. A busy machine does "
+            "that; the trace shows what there was."
+        )
+
+
+def _one_rtt(plan: Plan) -> Duration | None:
+    """The RTT of every WAN link, where all are alike and the same both ways; else None."""
+    delays = {way.delay_ns for link in plan.wan_links for way in (link.forward, link.backward)}
+    return Duration(2 * delays.pop()) if len(delays) == 1 else None
+
+
+def _rest(lab: Lab, seconds: float) -> None:
+    """Wait, and not longer than the lab lasts."""
+    until = time.monotonic() + seconds
+    while (left_s := until - time.monotonic()) > 0:
+        time.sleep(min(left_s, _LOOK_EVERY_S))
+        lab.check()

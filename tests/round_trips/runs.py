@@ -1,0 +1,105 @@
+"""What is run of the reference store, and what each of its requests is known to cost.
+
+The numbers are those of systems/quorum/README.md: they follow from how the store is built, and
+`cargo test` holds it to them. Three sites of one node; node n1 is asked unless something else is
+said, and is the leader where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Asked = tuple[str, str]
+"""Endpoint and placement, as samples name them."""
+
+S3 = ("ListObjects", "GetObject", "PutObject")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cluster that is measured at every RTT, and the truth about it."""
+
+    truth: Mapping[Asked, float]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    target: str = "n1"
+    loss: str | None = None
+    """Of the packets in each direction of every WAN link."""
+    samples: int = 5
+    """Of each endpoint at each visit."""
+    twin: str | None = None
+    """The same run, undisturbed."""
+
+    @property
+    def weight(self) -> float:
+        """About how long it takes, beside the others: requests wait for their round trips."""
+        return sum(self.truth.values()) * self.samples + 30
+
+
+def _each(*round_trips: float) -> dict[Asked, float]:
+    return {(endpoint, "unknown"): k for endpoint, k in zip(S3, round_trips, strict=True)}
+
+
+def _rounds(k: int) -> Run:
+    return Run(_each(k, k, k), {"protocol": f"rounds:{k}"})
+
+
+LEADER = {"protocol": "leader", "leader": "n1"}
+
+KNOWN: dict[str, Run] = {
+    "leaderless": Run(_each(1, 1, 1), {"protocol": "leaderless"}),
+    "leader, asked itself": Run(_each(0, 0, 1), LEADER),
+    "leader, asked elsewhere": Run(_each(1, 1, 2), LEADER, target="n2"),
+    **{f"rounds:{k}": _rounds(k) for k in range(1, 6)},
+    "Bob's API": Run(
+        {
+            ("Put", "local"): 1,
+            ("Put", "remote"): 1,
+            ("Get", "local"): 0,
+            ("Get", "remote"): 1,
+            ("Exist", "local"): 0,
+            ("Exist", "remote"): 1,
+            ("Delete", "local"): 1,
+            ("Delete", "remote"): 1,
+            ("Ping", "unknown"): 0,
+        },
+        {"api": "bob", "replication_factor": 2},
+    ),
+}
+
+WITHIN = 0.03
+"""Round trips by which a slope may differ from the truth."""
+
+DISTURBED: dict[str, Run] = {
+    # Of three responses one waits 40 ms for the client's kernel, at any RTT.
+    "a delayed acknowledgement": Run(
+        _each(2, 2, 2), {"protocol": "rounds:2", "delayed_ack": 3}, samples=7, twin="rounds:2"
+    ),
+    # Every node hears of every other ten times a second, on the connections that requests take.
+    "a heartbeat": Run(
+        _each(2, 2, 2), {"protocol": "rounds:2", "heartbeat_ms": 100}, twin="rounds:2"
+    ),
+    # No second node that could answer instead: what is lost is waited for.
+    "retransmissions": Run(
+        _each(1, 1, 2),
+        LEADER,
+        target="n2",
+        loss="1.5%",
+        samples=10,
+        twin="leader, asked elsewhere",
+    ),
+}
+
+MIXED = Run(
+    {("GetObject", "unknown"): 0.3 * 1 + 0.7 * 3}, {"protocol": "mixture:30:1:3"}, samples=24
+)
+
+NAGLE = Run(
+    # The second half of the command goes out when the first is acknowledged: a round trip more,
+    # and up to 40 ms. The answers are written whole.
+    _each(2, 2, 2),
+    {"protocol": "leaderless", "nagle": True},
+)
+
+RUNS = {**KNOWN, **DISTURBED, "a mixture": MIXED, "Nagle between nodes": NAGLE}
