@@ -1,94 +1,88 @@
 """Whether the two answers agree: the slopes of latency against RTT, and the chains of messages.
 
-They agree where each of three things holds:
+They are held against each other request by request: each lies on the line of a mode, and has a
+chain. They disagree where either of these holds:
 
-1. the chain that most requests have lies in the 95 % interval of a mode, widened by 0.1 on both
-   sides, and some request has a chain that lies so in the main mode;
-2. no more than one request in ten has a chain that lies in no mode so widened;
-3. the share of each mode and the share of the chains that lie in it differ by no more than two
-   samples of that size do by chance (pooled z test, 95 %) and 5 points more.
+1. the chain that most requests of the main mode have lies outside that mode's 95 % interval,
+   widened by 0.1 round trips on both sides;
+2. more than one request in ten (and more than one at all) has a chain that lies outside the
+   interval, so widened, of the mode that its latency puts it in.
 
-Modes whose widened intervals touch cannot be told apart by chains, which are counts, and are taken
-together: two parallel lines are one length.
-
-The widening is for what the interval does not cover: a store that works while messages travel
-hides a part of a round trip. The 5 points are for the requests that either way tells wrongly.
+Requests on no line say nothing of round trips and contradict nothing; neither do those whose chain
+is not known. The widening is for what the interval does not cover: a store that works while
+messages travel hides a part of a round trip. Modes whose widened intervals touch cannot be told
+apart by chains, which are counts, and are taken together: two parallel lines are one length.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.names import format_trips, format_trips_interval
+from analysis.names import format_trips, format_trips_interval, listing
 
 if TYPE_CHECKING:
-    from analysis.packets.evidence import Share
+    import numpy as np
+    from numpy.typing import NDArray
+
     from analysis.round_trips import Mode
+
+    Values = NDArray[np.float64]
 
 WIDENED_BY = 0.1
 """Round trips by which an interval is widened before a chain is sought in it."""
 STRAYS_AT_MOST = 0.1
-"""The share of requests whose chains may lie in no mode."""
-SHARES_WITHIN = 0.05
-"""How far apart two shares may be beyond what chance explains."""
+"""The share of requests whose chain may lie outside the mode that their latency puts them in."""
 
-_Z95 = 1.959964
+_NAMED_AT_MOST = 4
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of it: over `n` requests that have both answers. None where they agree."""
+
+    n: int
+    disagreement: str | None
+
+    @property
+    def agrees(self) -> bool | None:
+        """None where no request has both answers."""
+        return self.disagreement is None if self.n else None
 
 
 @dataclass(frozen=True)
 class _Length:
-    """Modes of one length: those that no chain could tell apart, the greatest share first."""
+    """Modes that no chain could tell apart, by their places."""
 
-    modes: tuple[Mode, ...]
+    modes: Sequence[Mode]
+    places: tuple[int, ...]
 
     @property
     def main(self) -> Mode:
-        return max(self.modes, key=lambda mode: mode.share)
+        return max((self.modes[place] for place in self.places), key=lambda mode: mode.share)
 
-    @property
-    def share(self) -> float:
-        return sum(mode.share for mode in self.modes)
-
-    def holds(self, chain: Share) -> bool:
-        low = min(mode.ci95[0] for mode in self.modes) - WIDENED_BY
-        high = max(mode.ci95[1] for mode in self.modes) + WIDENED_BY
-        return low <= chain.round_trips <= high
+    def holds(self, round_trips: float) -> bool:
+        low = min(self.modes[place].ci95[0] for place in self.places) - WIDENED_BY
+        high = max(self.modes[place].ci95[1] for place in self.places) + WIDENED_BY
+        return low <= round_trips <= high
 
 
-def why_disagree(
-    modes: Sequence[Mode], n: int, chains: Sequence[Share], n_chains: int
-) -> str | None:
-    """In what `modes` of `n` requests and `chains` of `n_chains` differ; None where they agree.
+def compare(modes: Sequence[Mode], members: NDArray[np.int_], chain: Values) -> Comparison:
+    """Hold `modes` (the greatest share first) against the `chain` of each request.
 
-    Both have at least one entry and the greatest share first.
+    `members` is the place of each request's mode, -1 for none; `chain` its round trips by the
+    packet record, NaN where not known; both of shape (n,).
     """
+    import numpy as np
+
+    both = (members >= 0) & ~np.isnan(chain)
+    members, chain = members[both], chain[both]
+    n = int(both.sum())
+    if n == 0:
+        return Comparison(0, None)
     lengths = _lengths(modes)
-    main, usual = modes[0], chains[0]
-    if not any(length.holds(usual) for length in lengths):
-        return (
-            f"the slope says {_slope(main)} "
-            f"round trips, the packets of {percent(usual.share)} of the requests say "
-            f"{usual.round_trips:g}"
-        )
-    ours = next(length for length in lengths if main in length.modes)
-    if not any(ours.holds(chain) for chain in chains):
-        return (
-            f"the slope of {percent(main.share)} of the requests says {_slope(main)} "
-            f"round trips, and no request has a chain of "
-            f"that length ({percent(usual.share)} have one of {usual.round_trips:g})"
-        )
-    strays = [chain for chain in chains if not any(length.holds(chain) for length in lengths)]
-    if (strayed := sum(chain.share for chain in strays)) > STRAYS_AT_MOST:
-        listed = ", ".join(f"{chain.round_trips:g}" for chain in strays)
-        return f"{percent(strayed)} of the requests have a chain on no line ({listed} round trips)"
-    return _why_shares_differ(lengths, n, chains, n_chains)
-
-
-def _slope(mode: Mode) -> str:
-    return f"{format_trips(mode.round_trips)} {format_trips_interval(mode.ci95)}"
+    return Comparison(n, _on_main(lengths, members, chain) or _on_strays(lengths, members, chain))
 
 
 def percent(share: float) -> str:
@@ -97,34 +91,61 @@ def percent(share: float) -> str:
 
 
 def _lengths(modes: Sequence[Mode]) -> list[_Length]:
-    lengths: list[_Length] = []
-    for mode in sorted(modes, key=lambda mode: mode.ci95):
-        last = lengths[-1] if lengths else None
-        reach = max((one.ci95[1] for one in last.modes), default=0.0) if last else 0.0
-        if last and mode.ci95[0] - reach <= 2 * WIDENED_BY:
-            lengths[-1] = _Length((*last.modes, mode))
+    """The modes by length, that of the main mode first."""
+    found: list[_Length] = []
+    reach = 0.0
+    for place in sorted(range(len(modes)), key=lambda place: modes[place].ci95):
+        low, high = modes[place].ci95
+        if found and low - reach <= 2 * WIDENED_BY:
+            found[-1] = _Length(modes, (*found[-1].places, place))
+            reach = max(reach, high)
         else:
-            lengths.append(_Length((mode,)))
-    return lengths
+            found.append(_Length(modes, (place,)))
+            reach = high
+    return sorted(found, key=lambda length: min(length.places))
 
 
-def _why_shares_differ(
-    lengths: Sequence[_Length], n: int, chains: Sequence[Share], n_chains: int
-) -> str | None:
+def _on_main(lengths: Sequence[_Length], members: NDArray[np.int_], chain: Values) -> str | None:
+    import numpy as np
+
+    main = lengths[0]
+    mine = chain[np.isin(members, main.places)]
+    if not mine.size:
+        return None
+    usual, share = _most_frequent(mine)
+    if main.holds(usual):
+        return None
+    slope = f"{format_trips(main.main.round_trips)} {format_trips_interval(main.main.ci95)}"
+    return (
+        f"the slope says {slope} round trips, and the packets of {percent(share)} of those "
+        f"requests say {usual:g}"
+    )
+
+
+def _on_strays(lengths: Sequence[_Length], members: NDArray[np.int_], chain: Values) -> str | None:
+    import numpy as np
+
+    strays, parts = 0, []
     for length in lengths:
-        theirs = sum(chain.share for chain in chains if length.holds(chain))
-        if abs(length.share - theirs) > _by_chance(length.share, n, theirs, n_chains) + (
-            SHARES_WITHIN
-        ):
-            return (
-                f"{percent(length.share)} of the latencies lie on a line of "
-                f"{format_trips(length.main.round_trips)} round trips, and {percent(theirs)} of "
-                "the requests have such a chain"
+        mine = chain[np.isin(members, length.places)]
+        outside = np.array([value for value in mine if not length.holds(value)])
+        strays += outside.size
+        if outside.size:
+            usual, _ = _most_frequent(outside)
+            parts.append(
+                f"{outside.size} of {mine.size} on the line of "
+                f"{format_trips(length.main.round_trips)} have a chain of another length, mostly "
+                f"{usual:g}"
             )
-    return None
+    if strays <= max(1, STRAYS_AT_MOST * chain.size):
+        return None
+    return listing(parts, _NAMED_AT_MOST)
 
 
-def _by_chance(one: float, n: int, other: float, m: int) -> float:
-    """How far apart two shares, of `n` and `m` requests, may be by chance (95 %)."""
-    pooled = (one * n + other * m) / (n + m)
-    return _Z95 * math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
+def _most_frequent(values: Values) -> tuple[float, float]:
+    """The most frequent of `values`, the smaller of several, and its share."""
+    import numpy as np
+
+    found, counts = np.unique(values, return_counts=True)
+    place = int(np.argmax(counts))
+    return float(found[place]), float(counts[place]) / values.size

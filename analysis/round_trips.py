@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Interval = tuple[float, float]
 
+DRAWS = 1998
+"""Rows of `Estimate.draws`: resamples and their mirror images."""
 MIN_RTTS = 3
 """Through two points goes a line whatever the truth: a third is needed to contradict it."""
 
@@ -138,13 +140,19 @@ class Estimate:
 
 
 def estimate(
-    rtt_ms: Values, latency_ms: Values, visit: Indexes, seed: int | Sequence[int]
+    rtt_ms: Values,
+    latency_ms: Values,
+    visit: Indexes,
+    seed: int | Sequence[int],
+    *,
+    draws: int = DRAWS,
 ) -> Estimate:
     """The lines through the ok requests of one endpoint and placement.
 
     All arrays have shape (n,): the RTT that was measured during the request's visit, the request's
     latency, and the number of its visit. `seed` fixes the bootstrap: the same data and seed give
-    the same estimate. Raises ValueError where there are fewer than MIN_RTTS different RTTs.
+    the same estimate. `draws` may be fewer where many estimates are made to be counted.
+    Raises ValueError where there are fewer than MIN_RTTS different RTTs.
     """
     import numpy as np
 
@@ -161,7 +169,7 @@ def estimate(
             f"requests at {levels.count if levels else 0} different RTTs: {MIN_RTTS} are needed, "
             "because through two points goes a line whatever the truth"
         )
-    data = _Data(rtt, latency, np.unique(visit, return_inverse=True)[1], levels)
+    data = _Data(rtt, latency, np.unique(visit, return_inverse=True)[1], levels, draws)
     found = find(rtt, latency, data.visit, levels)
     rng = np.random.default_rng(_seeds(seed, rtt, latency))
     reason = _missing(data, found)
@@ -170,12 +178,13 @@ def estimate(
 
 @dataclass(frozen=True)
 class _Data:
-    """Shape (n,) each; `visit` counts from 0."""
+    """Shape (n,) each; `visit` counts from 0. And how many draws are to be made of it."""
 
     rtt_ms: Values
     latency_ms: Values
     visit: Indexes
     levels: Levels
+    draws: int
 
 
 def _seeds(seed: int | Sequence[int], rtt_ms: Values, latency_ms: Values) -> list[int]:
@@ -245,10 +254,10 @@ def _line(
     from analysis.slopes.visits import points_of
 
     points = points_of(data.rtt_ms, data.latency_ms, data.visit, data.levels.of, chosen)
-    line = line_through(points, rng)
+    line = line_through(points, rng, draws=data.draws)
     straight = straightness(line, data.levels)
     if straight.inflate > 1:
-        line = line_through(points, rng, inflate=straight.inflate)
+        line = line_through(points, rng, draws=data.draws, inflate=straight.inflate)
     return line, straight
 
 

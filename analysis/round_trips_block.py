@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analysis.agreement import why_disagree
+from analysis.agreement import Comparison, compare
 from analysis.bundle import Bundle, Series
 from analysis.least import NOTHING_SAID, Least, least_of
 from analysis.summary import Group, grouped, in_order, seed_of
@@ -232,10 +232,10 @@ def _joined(
     packets = evidence.groups.get(group)
     chains = packets.chains if packets else ()
     cost = packets.cost if packets else None
-    disagreement = (
-        why_disagree(estimated.modes, estimated.n, chains, packets.n)
-        if estimated is not None and why is None and packets and chains
-        else None
+    compared = (
+        compare(estimated.modes, estimated.members, points.chain)
+        if estimated is not None and why is None
+        else Comparison(0, None)
     )
     return RoundTrips(
         series=group.series,
@@ -250,8 +250,8 @@ def _joined(
         chains=chains,
         n_chains=packets.n if packets else 0,
         why_no_chain=None if chains else (packets.why if packets else evidence.why) or _NO_CHAIN,
-        agrees=disagreement is None if why is None and chains else None,
-        disagreement=disagreement,
+        agrees=compared.agrees,
+        disagreement=compared.disagreement,
         wan_bytes=cost.wan_bytes if cost else None,
         wan_packets=cost.wan_packets if cost else None,
         wan_bytes_ci95=cost.wan_bytes_ci95 if cost else None,

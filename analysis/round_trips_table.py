@@ -31,8 +31,8 @@ def cells_of(entry: RoundTrips) -> dict[str, str]:
         LEAST: _trips(entry.least_round_trips),
         OWN: format_ms(entry.intercept_ms),
         MODES: modes_cell(entry),
-        BYTES: _whole(entry.wan_bytes),
-        PACKETS: format_ms(entry.wan_packets, 1),
+        BYTES: bytes_cell(entry),
+        PACKETS: packets_cell(entry),
         N: str(entry.n),
         UNEXPLAINED: EN_DASH if entry.unexplained is None else str(entry.unexplained),
     }
@@ -67,5 +67,20 @@ def _trips(round_trips: float | None) -> str:
     return EN_DASH if round_trips is None else f"{round_trips:g}"
 
 
-def _whole(value: float | None) -> str:
-    return EN_DASH if value is None else f"{value:,.0f}"
+def bytes_cell(entry: RoundTrips) -> str:
+    """WAN bytes of one request."""
+    return _cost(entry.wan_bytes, entry.wan_bytes_ci95, 0)
+
+
+def packets_cell(entry: RoundTrips) -> str:
+    """WAN packets of one request."""
+    return _cost(entry.wan_packets, entry.wan_packets_ci95, 1)
+
+
+def _cost(value: float | None, interval: tuple[float, float] | None, places: int) -> str:
+    """Of a cost that may be nothing, as background is subtracted, only what it is at most."""
+    if value is None:
+        return EN_DASH
+    if interval is not None and interval[0] <= 0 <= interval[1]:
+        return f"≤ {interval[1]:,.{places}f}"
+    return f"{value:,.{places}f}"

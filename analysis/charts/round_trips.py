@@ -23,7 +23,6 @@ from analysis.endpoints import row_names
 from analysis.names import (
     EN_DASH,
     display_system,
-    format_ms,
     format_trips,
     format_trips_interval,
     listing,
@@ -36,7 +35,7 @@ from analysis.notes import run_note
 from analysis.placement import MEANING, is_known, with_placement
 from analysis.round_trips_block import RoundTrips
 from analysis.round_trips_notes import on_disagreements, why_not_all
-from analysis.round_trips_table import NO_NUMBER, NOT_A_LINE, chain_cell
+from analysis.round_trips_table import NO_NUMBER, NOT_A_LINE, bytes_cell, chain_cell, packets_cell
 from analysis.summary import Summary
 
 _BELOW_ZERO = 0.04
@@ -193,8 +192,8 @@ def _cells(entry: RoundTrips) -> tuple[Cell, ...]:
         _number_cell(entry),
         Cell(chain_cell(entry), alarming=entry.agrees is False),
         Cell(EN_DASH if least is None else f"{least:g}"),
-        Cell(EN_DASH if entry.wan_bytes is None else f"{entry.wan_bytes:,.0f}"),
-        Cell(format_ms(entry.wan_packets, 1)),
+        Cell(bytes_cell(entry)),
+        Cell(packets_cell(entry)),
         Cell(str(entry.n), alarming=entry.failed > 0),
     )
 
@@ -231,7 +230,7 @@ def _caption(bundle: Bundle, summary: Summary, entries: Sequence[RoundTrips]) ->
     ]
     if any(is_known(entry.placement) for entry in entries):
         lines.append(MEANING)
-    lines += [f"Red diamonds: {said}" for said in on_disagreements(entries)]
+    lines += [f"{said} Their diamonds are red." for said in on_disagreements(entries)]
     lines += [f"No number. {said}" for said in why_not_all(entries)]
     if full := shortened(summary.series):
         lines.append(f"In full: {'; '.join(full)}.")
@@ -258,7 +257,7 @@ def _least_sentence(entries: Sequence[RoundTrips]) -> str:
     )
     unknown = " Rows without grey: not known." if len(known) < len(entries) else ""
     return (
-        "Grey: the least round trips. No store that answers with what was acknowledged last, and "
-        "keeps as many replicas where this one keeps them, can do with fewer: a quorum of replicas "
-        f"that lie elsewhere is at least one round trip away.{because}{unknown}"
+        "Grey: the least round trips. No store that makes this one's promise, with its replicas "
+        "where they are, can do with fewer: replicas that must answer and lie in other sites are "
+        f"at least one round trip away.{because}{unknown}"
     )

@@ -159,8 +159,7 @@ class _Picture:
         for side in ("left", "bottom"):
             axes.spines[side].set_visible(False)
         axes.set_xticks([])
-        ticks = _ticks_ms(self.trace.until_ms)
-        ticks = [tick for tick in ticks if tick <= scale.bottom_ms]
+        ticks = _ticks_ms(scale.bottom_ms)
         axes.set_yticks([scale.y(tick) for tick in ticks], [f"{tick:g}" for tick in ticks])
         axes.tick_params(axis="y", length=2, labelsize=SMALL_PT, colors=QUIET)
         axes.set_ylabel("ms since the request was sent", fontsize=SMALL_PT, color=QUIET)
@@ -336,7 +335,7 @@ class _Picture:
                 va="top",
                 zorder=5,
                 clip_on=True,
-                bbox={"boxstyle": "square,pad=0.02", "facecolor": "white", "alpha": 0.75, "lw": 0},
+                bbox={"boxstyle": "square,pad=0.02", "facecolor": "white", "alpha": 0.9, "lw": 0},
             )
 
     def _answer_box(self) -> list[Box]:

@@ -22,6 +22,8 @@ _RTT_IN = 1.75
 _HEIGHT_IN = (3.4, 30.0)
 _LABEL_OFF_LANE_IN = 0.08
 _MARGIN_IN = (0.3, 1.9)
+_AFTER_IN = 0.32
+"""At least so much is shown of the time after the answer."""
 _MOST_LINES = 4
 _LONGEST_LABEL = 24
 _TRIED_LINES = (0, -1, 1, -2, 2, -3, 3)
@@ -70,12 +72,15 @@ def scale_of(trace: Trace) -> Scale:
         trace.lanes if len(trace.lanes) <= 8 else tuple(n for n in trace.lanes if n.node in used)
     )
     gap = min(max(_LANES_WIDE_IN / max(len(lanes) - 1, 1), _GAP_IN[0]), _GAP_IN[1])
-    ends = [trace.until_ms, trace.latency_ms]
+    ends = [trace.latency_ms]
     ends += [
         message.departure_ms
         for message in trace.messages
         if message.kind == "request" and message.departure_ms is not None
     ]
+    # Beyond the last of the request's own messages only the background goes on.
+    if not trace.chain and trace.rtt_ms:
+        ends.append(min(trace.until_ms, trace.rtt_ms / 2))
     bottom = max(ends)
     unit = trace.rtt_ms if trace.rtt_ms and trace.rtt_ms >= 1 else _usual_crossing_ms(trace) * 2
     span = bottom * 1.02
@@ -85,7 +90,8 @@ def scale_of(trace: Trace) -> Scale:
     top = -0.34 / in_per_ms
     scale = Scale(lanes, gap, in_per_ms, top, bottom + 0.12 / in_per_ms)
     left, right = _margins(trace, scale)
-    return replace(scale, left_in=left, right_in=right)
+    least = (trace.latency_ms + _AFTER_IN / in_per_ms) if in_per_ms else scale.bottom_ms
+    return replace(scale, left_in=left, right_in=right, bottom_ms=max(scale.bottom_ms, least))
 
 
 def _margins(trace: Trace, scale: Scale) -> tuple[float, float]:
@@ -113,6 +119,9 @@ def _usual_crossing_ms(trace: Trace) -> float:
     return max(usual, trace.latency_ms / 4, 0.01)
 
 
+Segment = tuple[tuple[float, float], tuple[float, float]]
+
+
 @dataclass(frozen=True)
 class Box:
     """A rectangle; y downwards."""
@@ -130,6 +139,22 @@ class Box:
             and self.top < other.bottom
             and other.top < self.bottom
         )
+
+    def is_crossed_by(self, segment: Segment) -> bool:
+        """Whether a line between two points passes through it."""
+        (x0, y0), (x1, y1) = segment
+        enters, leaves = 0.0, 1.0
+        for begin, way, low, high in (
+            (x0, x1 - x0, self.left, self.right),
+            (y0, y1 - y0, self.top, self.bottom),
+        ):
+            if way == 0:
+                if not low < begin < high:
+                    return False
+                continue
+            first, last = sorted(((low - begin) / way, (high - begin) / way))
+            enters, leaves = max(enters, first), min(leaves, last)
+        return enters < leaves
 
 
 @dataclass(frozen=True)
@@ -152,7 +177,8 @@ class Label:
 
 
 def labels_of(trace: Trace, scale: Scale, taken: Sequence[Box] = ()) -> tuple[list[Label], int]:
-    """Labels that overlap neither each other nor `taken`; and how many messages have none.
+    """Labels that overlap neither each other nor `taken`, nor the chain if that can be; and how many
+    messages have none.
 
     What leaves a node on one side at about the same time has one label: "4 × LockLock 249 B". It
     stands at the tail, on that side of the lane to which nothing of it goes. Where its place is
@@ -162,9 +188,10 @@ def labels_of(trace: Trace, scale: Scale, taken: Sequence[Box] = ()) -> tuple[li
     placed: list[Label] = []
     unlabelled = 0
     groups = _together(trace, scale)
+    thick = _chain_arrows(trace, scale)
     # What matters most finds its place first: the chain, then the request's, then all else.
     for group in sorted(groups, key=lambda one: (_rank(one), one[0].entry_ms)):
-        label = _placed(group, scale, boxes)
+        label = _placed(group, scale, boxes, thick) or _placed(group, scale, boxes, [])
         if label is None:
             unlabelled += len(group)
             continue
@@ -196,7 +223,20 @@ def _together(trace: Trace, scale: Scale) -> list[list[Message]]:
     return groups
 
 
-def _placed(group: list[Message], scale: Scale, boxes: list[Box]) -> Label | None:
+def _chain_arrows(trace: Trace, scale: Scale) -> list[Segment]:
+    return [
+        (
+            (scale.x(one.message.source), scale.y(one.message.last_entry_ms)),
+            (scale.x(one.message.target), scale.y(one.message.departure_ms)),
+        )
+        for one in trace.chain
+        if one.message.departure_ms is not None
+    ]
+
+
+def _placed(
+    group: list[Message], scale: Scale, boxes: list[Box], thick: list[Segment]
+) -> Label | None:
     first = group[0]
     lane = scale.x(first.source)
     away = scale.x(first.target) <= lane  # from where its arrows go
@@ -217,7 +257,8 @@ def _placed(group: list[Message], scale: Scale, boxes: list[Box]) -> Label | Non
                 y = top + moved * LINE_IN
                 box = Box(left, y, right, y + LINE_IN * len(lines))
                 fits = box.top >= 0 and box.bottom <= scale.height_in
-                if fits and not any(box.overlaps(other) for other in boxes):
+                fits = fits and not any(box.overlaps(other) for other in boxes)
+                if fits and not any(box.is_crossed_by(arrow) for arrow in thick):
                     return Label(tuple(lines), x, y, to_right, box)
     return None
 

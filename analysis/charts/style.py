@@ -19,6 +19,8 @@ from analysis.errors import BundleError
 from analysis.placement import REMOTE
 
 DPI = 160
+WIDEST_PX = 1700
+"""Wider pictures are shrunk by whoever shows them, so a wide figure gets fewer dots an inch."""
 
 INK = "#1a1a1a"
 QUIET = "#5c5c5c"
@@ -167,7 +169,8 @@ def save_as(figure: Figure, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with applied():  # some settings count only now, the salt of ids among them
-            figure.savefig(partial, format=suffix[1:], dpi=DPI, metadata=metadata)
+            dpi = min(DPI, WIDEST_PX / figure.get_figwidth())
+            figure.savefig(partial, format=suffix[1:], dpi=dpi, metadata=metadata)
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 RESAMPLES = 4999
-_Z95 = 1.959963984540054
+Z95 = 1.959963984540054
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def of_draws(
     low, high = (float(bound) for bound in np.percentile(drawn, percents))
     estimate = new - old
     # A bootstrap off centre may leave its own estimate outside; an interval must not.
-    return _with_p(estimate, (min(low, estimate), max(high, estimate)), freedom)
+    return with_p(estimate, (min(low, estimate), max(high, estimate)), freedom)
 
 
 def of_intervals(old: float, old_ci95: Interval, new: float, new_ci95: Interval) -> Difference:
@@ -62,7 +62,7 @@ def of_intervals(old: float, old_ci95: Interval, new: float, new_ci95: Interval)
     estimate = new - old
     below = math.hypot(new - new_ci95[0], old_ci95[1] - old)
     above = math.hypot(new_ci95[1] - new, old - old_ci95[0])
-    return _with_p(estimate, (estimate - below, estimate + above))
+    return with_p(estimate, (estimate - below, estimate + above))
 
 
 def of_shares(old_hits: float, old_n: float, new_hits: float, new_n: float) -> Difference:
@@ -89,9 +89,9 @@ def of_shares(old_hits: float, old_n: float, new_hits: float, new_n: float) -> D
 
 def wilson(hits: float, n: float) -> Interval:
     """Wilson's 95 % interval (1927) of a share of `hits` out of `n` > 0."""
-    share, z2 = hits / n, _Z95**2
+    share, z2 = hits / n, Z95**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    half = Z95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
@@ -121,7 +121,8 @@ def _resampled(
     return np.concatenate(parts)
 
 
-def _with_p(estimate: float, ci95: Interval, freedom: float = math.inf) -> Difference:
+def with_p(estimate: float, ci95: Interval, freedom: float = math.inf) -> Difference:
+    """The difference with this interval, its tail as wide as the bound towards zero is far."""
     from scipy.stats import norm, t
 
     # From the estimate to the bound that lies towards zero.
@@ -130,7 +131,7 @@ def _with_p(estimate: float, ci95: Interval, freedom: float = math.inf) -> Diffe
         return Difference(estimate, ci95, 0.5)
     if reach <= 0:
         return Difference(estimate, ci95, 0.0)
-    deviations = _Z95 * abs(estimate) / reach
+    deviations = Z95 * abs(estimate) / reach
     tail = norm.sf(deviations) if math.isinf(freedom) else t.sf(deviations, freedom)
     return Difference(estimate, ci95, float(tail))
 

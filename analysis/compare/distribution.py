@@ -7,10 +7,11 @@ comparing means alone cannot tell one round trip more in 30 % of the requests fr
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.compare.difference import Difference, of_shares
+from analysis.compare.difference import Z95, Difference, of_shares, with_p
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Round trips of single requests, shape (n,), n > 0, and the visit of each."""
+    """Round trips of single requests, shape (n,), n > 0, NaN: not known, and the visit of each."""
 
     round_trips: Values
     visit: NDArray[np.int_]
@@ -31,13 +32,26 @@ class Distribution:
         """The different numbers of round trips that occur, ascending."""
         import numpy as np
 
-        return [float(level) for level in np.unique(self.round_trips)]
+        return [float(level) for level in np.unique(self.round_trips) if np.isfinite(level)]
 
-    def above(self, cut: float) -> tuple[float, float]:
-        """How many take more than `cut`, out of how many, counted as independent requests."""
+    def above(self, cut: float, *, unknown: bool) -> tuple[float, float]:
+        """How many take more than `cut`, out of how many, counted as independent requests.
+
+        Those of which it is not known count as more where `unknown`.
+        """
+        import numpy as np
+
         beyond = self.round_trips > cut
+        if unknown:
+            beyond = beyond | np.isnan(self.round_trips)
         inflation = visit_effect(beyond.astype("float64"), self.visit)
         return float(beyond.sum()) / inflation, beyond.size / inflation
+
+    def filled(self, unknown: float) -> Values:
+        """Those of which it is not known taken for so many."""
+        import numpy as np
+
+        return np.where(np.isnan(self.round_trips), unknown, self.round_trips)
 
 
 def visit_effect(values: Values, visit: NDArray[np.int_]) -> float:
@@ -61,6 +75,21 @@ def visit_effect(values: Values, visit: NDArray[np.int_]) -> float:
     return max(1.0, between / spread)
 
 
+def of_means(
+    old: tuple[Values, NDArray[np.int_]], new: tuple[Values, NDArray[np.int_]]
+) -> Difference:
+    """Of the means of two samples, each given with the visit of every value: Welch's, but normal.
+
+    Where visits differ beyond chance, the variance is that of visits.
+    """
+    variance = sum(
+        float(values.var()) * visit_effect(values, visit) / values.size
+        for values, visit in (old, new)
+    )
+    estimate, half = float(new[0].mean() - old[0].mean()), Z95 * math.sqrt(variance)
+    return with_p(estimate, (estimate - half, estimate + half))
+
+
 @dataclass(frozen=True)
 class Gained:
     """The requests that took at most `cut` round trips in OLD and take more in NEW.
@@ -78,9 +107,11 @@ def gained_at(old: Distribution, new: Distribution, cut: float, step: float) -> 
 
     The k-th fastest request of one run is held against the k-th fastest of the other: the share
     whose round trips grew by more than `step` at this place of the distribution. Never more than
-    truly gained, whichever the cut.
+    truly gained, whichever the cut: a request of which nothing is known counts as slow in OLD and
+    as fast in NEW, so that a mode that was overlooked in one of the runs is no change.
     """
-    return Gained(cut, of_shares(*old.above(cut), *new.above(cut + step)))
+    before, after = old.above(cut, unknown=True), new.above(cut + step, unknown=False)
+    return Gained(cut, of_shares(*before, *after))
 
 
 def gained(old: Distribution, new: Distribution, step: float) -> Gained:
@@ -112,5 +143,4 @@ def _turned(seen: Gained) -> Gained:
 
 def _around_zero(old: Distribution, new: Distribution) -> tuple[float, float]:
     """Nobody gained and nobody lost; within what that is known."""
-    same = of_shares(0.0, old.above(float("inf"))[1], 0.0, new.above(float("inf"))[1])
-    return same.ci95
+    return of_shares(0.0, old.round_trips.size, 0.0, new.round_trips.size).ci95

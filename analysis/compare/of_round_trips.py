@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from analysis.compare.difference import Difference, of_draws, of_intervals, of_shares
-from analysis.compare.distribution import Distribution, Gained, gained, gained_at, visit_effect
+from analysis.compare.distribution import (
+    Distribution,
+    Gained,
+    gained,
+    gained_at,
+    of_means,
+    visit_effect,
+)
 from analysis.compare.finding import Finding, absent, known
 from analysis.compare.model import (
     CHAIN,
@@ -72,8 +79,8 @@ def _of_lines(
     flip = _Flip.between(one.round_trips, other.round_trips, ways, thresholds, "mode")
     slopes = before.draws[:, 0], after.draws[:, 0]
     intercepts = before.draws[:, 1], after.draws[:, 1]
-    at = [each.intercept_ms + each.round_trips * at_rtt_ms for each in (one, other)]
-    at_draws = [c + m * at_rtt_ms for m, c in zip(slopes, intercepts, strict=True)]
+    there = [each.intercept_ms + each.round_trips * at_rtt_ms for each in (one, other)]
+    drawn = [c + m * at_rtt_ms for m, c in zip(slopes, intercepts, strict=True)]
     return [
         flip.applied(
             ROUND_TRIPS,
@@ -81,9 +88,11 @@ def _of_lines(
             other.round_trips,
             of_draws(one.round_trips, other.round_trips, slopes[0], slopes[1]),
         ),
-        _mean(before, after, ways),
+        _mean(before, after, ways, thresholds),
         _gained(MODES, gained(ways[0], ways[1], thresholds.round_trips)),
-        flip.applied(LATENCY_AT, at[0], at[1], of_draws(at[0], at[1], at_draws[0], at_draws[1])),
+        flip.applied(
+            LATENCY_AT, there[0], there[1], of_draws(there[0], there[1], drawn[0], drawn[1])
+        ),
         flip.applied(
             INTERCEPT,
             one.intercept_ms,
@@ -131,31 +140,57 @@ class _Flip:
 
 
 def _ways(estimate: Estimate, of: RoundTrips) -> Distribution:
-    """The round trips of each request that lies on a line, where lines can be told apart.
+    """The round trips of each request, where lines can be told apart; NaN: on no line.
 
     At RTT 0 all lines may be one, and a request there says nothing of its round trips.
     """
     import numpy as np
 
-    slopes = np.array([mode.round_trips for mode in estimate.modes])
-    intercepts = np.array([mode.intercept_ms for mode in estimate.modes])
-    at = np.sort(intercepts + slopes * of.points.rtt_ms[:, None], axis=1)
-    apart = (np.diff(at, axis=1) > _APART_MS).all(axis=1)
-    counted = (estimate.members >= 0) & (apart if apart.any() else True)
+    slopes = np.array([*(mode.round_trips for mode in estimate.modes), np.nan])  # -1: on no line
+    lines = [mode.intercept_ms + mode.round_trips * of.points.rtt_ms for mode in estimate.modes]
+    apart = (np.diff(np.sort(lines, axis=0), axis=0) > _APART_MS).all(axis=0)
+    counted = apart if apart.any() else np.ones_like(apart)
     return Distribution(slopes[estimate.members[counted]], of.points.visit[counted])
 
 
-def _mean(before: Estimate, after: Estimate, ways: _Pair) -> Finding:
+def _mean(before: Estimate, after: Estimate, ways: _Pair, thresholds: Thresholds) -> Finding:
     old, new = before.mean_round_trips, after.mean_round_trips
     if old is None or new is None or before.mean_ci95 is None or after.mean_ci95 is None:
         return absent(MEAN_ROUND_TRIPS, old, new, ("no mean is known", "no mean is known"))
     intervals = [
-        _widened(mean, interval, visit_effect(way.round_trips, way.visit))
+        _widened(mean, interval, _effect(way))
         for mean, interval, way in zip(
             (old, new), (before.mean_ci95, after.mean_ci95), ways, strict=True
         )
     ]
-    return known(MEAN_ROUND_TRIPS, old, new, of_intervals(old, intervals[0], new, intervals[1]))
+    difference = of_intervals(old, intervals[0], new, intervals[1])
+    least = _least_difference(ways, worse=new > old)
+    doubt = None
+    if abs(new - old) > thresholds.round_trips and least.estimate <= thresholds.round_trips:
+        doubt = "Requests on no line, of which no mean can tell, may make up for it."
+    sure = replace(difference, p=max(difference.p, least.p))
+    return known(MEAN_ROUND_TRIPS, old, new, sure, doubt)
+
+
+def _effect(way: Distribution) -> float:
+    """How many of the requests that lie on a line are worth one."""
+    import numpy as np
+
+    on_a_line = ~np.isnan(way.round_trips)
+    return visit_effect(way.round_trips[on_a_line], way.visit[on_a_line])
+
+
+def _least_difference(ways: _Pair, *, worse: bool) -> Difference:
+    """How little the mean may have changed, upwards: from that of the fewer to that of the more.
+
+    With requests on no line taken for the slowest on the one side and the fastest on the other. A
+    mode of few requests that was overlooked in one of the runs is then no change.
+    """
+    levels = ways[0].levels + ways[1].levels
+    fewer, more = ways if worse else (ways[1], ways[0])
+    return of_means(
+        (fewer.filled(max(levels)), fewer.visit), (more.filled(min(levels)), more.visit)
+    )
 
 
 def _widened(estimate: float, interval: Interval, inflation: float) -> Interval:

@@ -2,17 +2,17 @@
 
 It is learnt in the idle windows of the visits, in which nobody asks anything: messages that come as
 often then as while requests are made are not the requests'. That is decided of classes of messages:
-those of one length that go one way between two nodes, to or from one port; those of one length on
-one connection; and, where lengths vary, all of a connection or a way.
+those of one length that go one way between two nodes, to or from one port, or on one connection.
 
-Of a single message that cannot be told. Where requests send messages of a heartbeat's length too
-there are more of them the more is asked, and none of that length is marked. And a message that is
-marked may still be a link of a chain, where it left at once.
+Requests may send messages of a heartbeat's length too. Then those of some endpoint have one nearly
+always, even where they are short and a heartbeat would seldom fall into them; and none of that
+length is marked. Of a single message nothing can be told, so a message that is marked may still be
+a link of a chain (`analysis.packets.chains` says when).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-_CHANCE = 3.0
-"""Standard errors: what is beyond is not chance."""
-_LEAST_A_REQUEST = 0.05
-"""Messages of a length a request: with fewer, nineteen of twenty requests have none."""
-
 LEAST_SEEN = 3
 """Messages of a class in idle windows: fewer may be chance, or a straggler of what was asked."""
 LEAST_PART = 0.5
 """Of a class, at least this part of what crossed while requests were made came without them."""
+
+_MOST_CHANCE = 0.5
+_SIGMAS = 3.0
+_LEAST_EXCESS = 0.2
+"""Of the requests of a kind: a length that fewer have, beyond chance, is not theirs."""
 
 
 @dataclass(frozen=True)
@@ -85,25 +85,25 @@ def read_background(bundle: Bundle, record: Record) -> Background:
     idle = [visit.idle_ns for visit in mine if visit.idle_ns is not None]
     samples = bundle.samples
     asked = samples[(samples["system"] == record.system) & samples["start_ns"].notna()]
-    busy = list(
-        zip(
-            asked["start_ns"].tolist(),
-            (asked["start_ns"] + asked["elapsed_ns"].fillna(asked["total_ns"]).fillna(0)).tolist(),
-            strict=True,
-        )
-    )
-    return background_of(record, idle, busy)
+    ends = asked["start_ns"] + asked["elapsed_ns"].fillna(asked["total_ns"]).fillna(0)
+    requests = {
+        str(endpoint): list(zip(rows.tolist(), ends[rows.index].tolist(), strict=True))
+        for endpoint, rows in asked.groupby("endpoint")["start_ns"]
+    }
+    return background_of(record, idle, requests)
 
 
-def background_of(record: Record, idle: Iterable[Span], busy: Iterable[Span]) -> Background:
-    """Tell what is background from spans in which nobody asks, and the spans of single requests."""
+def background_of(
+    record: Record, idle: Iterable[Span], requests: Mapping[str, Iterable[Span]]
+) -> Background:
+    """Tell what is background from spans in which nobody asks, and those of requests, by kind."""
     import numpy as np
 
     def spans(given: Iterable[Span]) -> Ints:
         return np.array([one for one in given if one[1] > one[0]], dtype=np.int64).reshape(-1, 2)
 
     windows = spans(idle)
-    marked = _marked(record, windows, spans(sorted(busy)))
+    marked = _marked(record, windows, {kind: spans(some) for kind, some in requests.items()})
     return Background(
         messages=marked,
         packets=and_what_follows(record, marked),
@@ -136,11 +136,12 @@ def totals(when: Ints, values: Ints, spans: Ints) -> Values:
     return np.asarray(upto[end] - upto[begin], dtype=np.float64)
 
 
-def _marked(record: Record, idle: Ints, busy: Ints) -> Bools:
+def _marked(record: Record, idle: Ints, requests: Mapping[str, Ints]) -> Bools:
     """Mark the messages of every class that comes as often without requests as with them."""
     import numpy as np
 
     marked = np.zeros(len(record), dtype=bool)
+    busy = np.concatenate([np.zeros((0, 2), np.int64), *requests.values()])
     if not len(record) or not len(idle) or not len(busy):
         return marked
     messages = messages_of(record)
@@ -151,54 +152,62 @@ def _marked(record: Record, idle: Ints, busy: Ints) -> Bools:
     ports = _service_ports(record)
     way = _classes(record.source[places], record.target[places], *(port[places] for port in ports))
     stream = record.stream[places]
-    sent_for_requests = _grows(when, length, idle, busy)
+    asked_for = _sent_for_requests(when, length, idle, requests)
     for kind in (_classes(way, length), _classes(stream, length)):
-        is_background, _ = _as_often(kind, in_idle, in_busy, ratio)
-        marked[places[is_background & ~sent_for_requests]] = True
-    # What has no length of its own, such as gossip: the whole of a connection or a way, unless
-    # there is a length on it, either way, that is sent often, and never when nothing is asked.
-    ends = record.source[places], record.target[places]
-    pair = _classes(np.minimum(*ends), np.maximum(*ends), ports[0][places])
-    for kind, both_ways in ((stream, stream // 2), (way, pair)):
-        left = ~marked[places]
-        is_background, _ = _as_often(kind, in_idle & left, in_busy & left, ratio)
-        lengths = _classes(kind, length)
-        _, seen = _as_often(lengths, in_idle, in_busy, ratio)
-        _, asked = _as_often(lengths, in_busy, in_busy, ratio)
-        strange = left & (seen == 0) & (asked / ratio >= LEAST_SEEN)
-        _, place = np.unique(both_ways, return_inverse=True)
-        is_pure = np.bincount(place, weights=strange)[place] == 0
-        marked[places[is_background & left & is_pure]] = True
+        is_background = _as_often(kind, in_idle, in_busy, ratio)
+        marked[places[is_background & ~asked_for]] = True
     return marked
 
 
-def _grows(when: Ints, length: Ints, idle: Ints, busy: Ints) -> Bools:
-    """Which messages are of a length that requests send too, beside what comes without them.
+def _sent_for_requests(when: Ints, length: Ints, idle: Ints, requests: Mapping[str, Ints]) -> Bools:
+    """Which messages are of a length that requests of some kind send, whatever else does.
 
-    For every length its number in each span is held against the span's duration and against
-    whether it is a request's: requests at small RTTs are short, and background has no time there.
-    Poisson's variance grows with duration, so the spans are weighted by its inverse.
+    Requests that are short beside the pauses of the background tell: if it were only background's,
+    a message of that length would cross during no more of them than during as long a part of an
+    idle window. (Requests at small RTTs are short.)
     """
     import numpy as np
 
-    spans = np.concatenate([idle, busy])
-    seconds = _seconds(spans)
-    is_request = np.r_[np.zeros(len(idle)), np.ones(len(busy))]
-    weight = 1 / np.sqrt(np.maximum(seconds, 0.01))
-    regressors = np.stack([is_request, seconds], axis=1) * weight[:, None]
-    covariance = np.linalg.pinv(regressors.T @ regressors)
     result = np.zeros(len(when), dtype=bool)
     for one in np.unique(length):
         members = length == one
-        begin, end = (np.searchsorted(when[members], spans[:, side]) for side in (0, 1))
-        number = (end - begin) * weight
-        slope = covariance @ (regressors.T @ number)
-        errors = number - regressors @ slope
-        variance = float(errors @ errors) / max(1, len(number) - 2)
-        chance = _CHANCE * float(np.sqrt(variance * covariance[0, 0]))
-        if slope[0] > max(chance, _LEAST_A_REQUEST):
-            result[members] = True
+        by_chance = _Chance(when[members], idle)
+        for spans in requests.values():
+            begin, end = (np.searchsorted(when[members], spans[:, side]) for side in (0, 1))
+            chance = by_chance.of(spans[:, 1] - spans[:, 0])
+            tells = chance <= _MOST_CHANCE
+            n, expected = int(tells.sum()), float(chance[tells].sum())
+            sigma = float(np.sqrt((chance * (1 - chance))[tells].sum()))
+            had = int(np.count_nonzero((end > begin)[tells]))
+            if n >= LEAST_SEEN and had > expected + _SIGMAS * sigma + _LEAST_EXCESS * n:
+                result[members] = True
+                break
     return result
+
+
+class _Chance:
+    """How likely a span of some length, anywhere in the idle windows, has a message in it."""
+
+    def __init__(self, when: Ints, idle: Ints) -> None:
+        import numpy as np
+
+        # A span has none where it lies between two messages: what each gap leaves free.
+        gaps: list[int] = []
+        for begin, end in idle.tolist():
+            first, last = np.searchsorted(when, [begin, end])
+            gaps += np.diff(np.r_[begin, when[first:last], end]).tolist()
+        self._gaps = np.sort(np.array(gaps, dtype=np.int64))
+        self._sums = np.r_[0, np.cumsum(self._gaps[::-1])]
+        self._idle = idle
+
+    def of(self, lasts_ns: Ints) -> Values:
+        import numpy as np
+
+        greater = len(self._gaps) - np.searchsorted(self._gaps, lasts_ns, side="right")
+        free = self._sums[greater] - greater * lasts_ns
+        windows = self._idle[:, 1] - self._idle[:, 0]
+        room = np.maximum(0, windows[None, :] - lasts_ns[:, None]).sum(axis=1)
+        return np.asarray(np.where(room > 0, 1 - free / np.maximum(room, 1), 1.0))
 
 
 def _classes(*columns: Ints) -> Ints:
@@ -209,15 +218,15 @@ def _classes(*columns: Ints) -> Ints:
     return kind.reshape(-1).astype(np.int64)
 
 
-def _as_often(kind: Ints, in_idle: Bools, in_busy: Bools, ratio: float) -> tuple[Bools, Values]:
-    """Of each message, whether its class comes as often without requests, and how many did."""
+def _as_often(kind: Ints, in_idle: Bools, in_busy: Bools, ratio: float) -> Bools:
+    """Of each message, whether its class comes as often without requests as with them."""
     import numpy as np
 
     _, place = np.unique(kind, return_inverse=True)
     seen: Values = np.bincount(place, weights=in_idle).astype(np.float64)
     asked = np.bincount(place, weights=in_busy)
     is_background = (seen >= LEAST_SEEN) & (seen * ratio >= LEAST_PART * asked)
-    return np.asarray(is_background[place]), np.asarray(seen[place])
+    return np.asarray(is_background[place], dtype=bool)
 
 
 def _seconds(spans: Ints) -> Values:

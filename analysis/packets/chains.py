@@ -8,12 +8,14 @@ A message is followed by one that left the same node where there is such a one; 
 may have been handed on over the LAN, which the record does not show.
 
 Who waited for what cannot be seen from outside, only what was possible. So a chain says what the
-request may have waited for at most. Three things keep it from being more than it did wait for:
+request may have waited for at most. Two things keep it from being more than it did wait for:
 
-- What looks like background (`analysis.packets.background`) is a link only where it left at once.
-- A message is not taken for the request's where it left a node long after anything of the request
-  arrived there, and at once after something else did that is not the request's: what an earlier
-  request left behind goes on in this way.
+- A link is doubtful where the message is of a kind that crosses without requests as well
+  (`analysis.packets.background`) and did not leave at once; or where it left long after anything
+  of the request arrived at its node, and at once after something else did: so goes on what an
+  earlier request left behind. A chain with a doubtful link counts only if from there on all is at
+  once, up to the response: then it is the request that was held up, by what an earlier one left
+  on a connection or by a timer.
 - Nothing is faster than the links: where the time that a request spent beside its chain is less
   than what a link takes, no longer chain would fit, and where it is not, `spare_ns` says so.
 """
@@ -28,6 +30,8 @@ from typing import TYPE_CHECKING
 from analysis.packets.messages import NEVER, Messages, messages_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
@@ -42,10 +46,8 @@ if TYPE_CHECKING:
 LOOSE_NS = 10_000_000
 """A message that left later than this after the one before it arrived hangs on it loosely: a disk,
 a timer, a delayed acknowledgement, or a coincidence."""
-AT_ONCE_NS = 2_000_000
+AT_ONCE_NS = 3_000_000
 """A message that left within this time after another arrived was most likely caused by it."""
-
-_LOOKBACK_NS = 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class _Request:
 def chains(record: Record, samples: pd.DataFrame, background: Background | None = None) -> Chains:
     """Find the longest chain of each of `samples`, which are of the record's system.
 
-    Of what `background` marks, only what left at once is taken for a message of a request.
+    Of what `background` marks, not everything is taken for a message of a request (see above).
     """
     import numpy as np
 
@@ -127,7 +129,7 @@ def reached(
     if request is None:
         return None
     timeline = _Timeline(record, messages_of(record), background)
-    return frozenset(timeline.packet[message] for message in timeline.search(request).score)
+    return timeline.search(request).reached()
 
 
 def _rows(samples: pd.DataFrame) -> list[tuple[object, ...]]:
@@ -153,7 +155,7 @@ def _request(record: Record, row: tuple[object, ...]) -> _Request | None:
     site = record.site_of(client)
     if site is None:
         return None
-    asked = str(target) if target is not None else client
+    asked = target if isinstance(target, str) else record.asked or client
     return _Request(begin, end, record.node_of(client), record.node_of(asked), site)
 
 
@@ -170,6 +172,11 @@ class _Chain:
 # inside a site, and acknowledgements the better. Compared as tuples.
 _Score = tuple[int, int, int, int]
 _START: _Score = (0, 0, 0, 0)
+
+
+def _is_sound(state: int) -> bool:
+    """Whether nothing on the way to a state is doubtful (see `_Search`)."""
+    return state < 0 or state % 2 == 0
 
 
 class _Timeline:
@@ -215,9 +222,12 @@ class _Timeline:
 class _Search:
     """The longest chain to each message of one request, message by message in order of entry.
 
+    Every message may be reached in two ways, told apart by the last bit of a state: by a chain that
+    is sound (0), and by one with a doubtful link, all of whose links since then were at once (1).
+
     Of every node it is kept what arrived there and belongs to the request, in the order of arrival,
-    with the best score up to there, so that a message finds the best among those before it: the
-    late ones one by one, whose link would be tight, and the best of all that are earlier.
+    with the best sound chain up to there, so that a message finds the best among those before it:
+    the late ones one by one, whose link would be tight, and the best of all that are earlier.
     """
 
     def __init__(self, timeline: _Timeline, request: _Request) -> None:
@@ -225,83 +235,95 @@ class _Search:
         self.score: dict[int, _Score] = {}
         self.before: dict[int, int] = {}
         self.on_the_way: list[tuple[int, int]] = []
-        self.released: dict[int, int] = {}
-        # Of each node: instants of arrival, messages, and the best of all up to each.
+        self.released: dict[int, list[int]] = {}
+        # Of each node: instants of arrival, messages, and the best sound chain up to each.
         self.instants: dict[int, list[int]] = {}
         self.arrived: dict[int, list[int]] = {}
         self.best: dict[int, list[int]] = {}
         self.nodes_of: dict[int, set[int]] = {}
 
     def take(self, message: int) -> None:
-        """Find the best chain that `message` can be the last of, if any."""
+        """Find the best chains that `message` can be the last of, if any."""
         timeline, now = self.timeline, self.timeline.entry[message]
         while self.on_the_way and self.on_the_way[0][0] <= now:
             self._arrive(*heapq.heappop(self.on_the_way))
-        found = self._best_before(message, now)
-        if found is None:
-            return
-        score, before = found
         is_ack = timeline.releases[message] >= 0
-        length, loose, within, acks = score
-        self.score[message] = (length + 1, loose, within, acks - is_ack)
-        self.before[message] = before
-        if timeline.arrival[message] <= self.request.end_ns:
+        found = self._best_before(message, now)
+        for state, (score, _, before) in found.items():
+            length, loose, within, acks = score
+            self.score[state] = (length + 1, loose, within, acks - is_ack)
+            self.before[state] = before
+        if found and timeline.arrival[message] <= self.request.end_ns:
             heapq.heappush(self.on_the_way, (timeline.arrival[message], message))
 
     def _arrive(self, instant: int, message: int) -> None:
         timeline = self.timeline
         released = timeline.releases[message]
         if released >= 0:
-            held = self.released.get(released)
-            if held is None or self.score[held] < self.score[message]:
-                self.released[released] = message
+            self.released.setdefault(released, []).append(message)
             return
-        node = timeline.target[message]
+        node, sound = timeline.target[message], 2 * message
         best = self.best.setdefault(node, [])
-        is_best = not best or self.score[best[-1]] < self.score[message]
-        best.append(message if is_best else best[-1])
+        upto = best[-1] if best else -1
+        if sound in self.score and (upto < 0 or self.score[upto] < self.score[sound]):
+            upto = sound
+        best.append(upto)
         self.instants.setdefault(node, []).append(instant)
         self.arrived.setdefault(node, []).append(message)
         self.nodes_of.setdefault(timeline.site[node], set()).add(node)
 
-    def _best_before(self, message: int, now: int) -> tuple[_Score, int] | None:
-        """The best score up to just before `message`, and what it comes from (-1: the start)."""
+    def _best_before(self, message: int, now: int) -> dict[int, tuple[_Score, int, int]]:
+        """For each state of `message`: the best score up to just before it, when the message it
+        hangs on arrived, and that one's state (-1: the start of the request).
+        """
         timeline = self.timeline
         node = timeline.source[message]
-        site = timeline.site[node]
-        choices: list[tuple[_Score, int, int]] = []
-        is_tight, is_suspect = False, timeline.is_suspect[message]
+        choices = list(self._offers(message, node, now))
+        is_tight = any(
+            now - since <= LOOSE_NS for _, since, state in choices if state % 2 == 0 or state < 0
+        )
+        is_doubtful = not is_tight and self._has_another_cause(node, now)
+        found: dict[int, tuple[_Score, int, int]] = {}
+        for choice in choices:
+            _, since, before = choice
+            at_once = now - since <= AT_ONCE_NS
+            was_sound = _is_sound(before)
+            if not was_sound and not at_once:
+                continue
+            doubt = is_doubtful or (timeline.is_suspect[message] and not at_once)
+            state = 2 * message + (doubt or not was_sound)
+            if state not in found or found[state] < choice:  # of equals the last to arrive
+                found[state] = choice
+        return found
 
-        def offer(score: _Score, since: int, at: int | None, before: int) -> None:
-            nonlocal is_tight
-            length, loose, within, acks = score
-            if is_suspect and now - since > AT_ONCE_NS:
-                return
-            tight = now - since <= LOOSE_NS
-            is_tight |= tight
-            away = at is not None and at != node
-            choices.append(((length, loose - (not tight), within - away, acks), since, before))
+    def _offers(self, message: int, node: int, now: int) -> Iterator[tuple[_Score, int, int]]:
+        """What `message` may hang on: the score with that link, its arrival, its state."""
+        timeline = self.timeline
+        site = timeline.site[node]
+
+        def offer(state: int, since: int, at: int | None) -> tuple[_Score, int, int]:
+            length, loose, within, acks = self.score[state] if state >= 0 else _START
+            is_loose, away = now - since > LOOSE_NS, at is not None and at != node
+            return (length, loose - is_loose, within - away, acks), since, state
 
         if site == self.request.site:
-            at = self.request.asked
             at_client = node == self.request.client
-            offer(_START, self.request.start_ns, node if at_client else at, -1)
+            yield offer(-1, self.request.start_ns, node if at_client else self.request.asked)
         for other in self.nodes_of.get(site, ()):
             instants, arrived = self.instants[other], self.arrived[other]
             place = len(instants) - 1
             while place >= 0 and now - instants[place] <= LOOSE_NS:
-                offer(self.score[arrived[place]], instants[place], other, arrived[place])
+                for state in (2 * arrived[place], 2 * arrived[place] + 1):
+                    if state in self.score:
+                        yield offer(state, instants[place], other)
                 place -= 1
-            if place >= 0:
+            if place >= 0 and self.best[other][place] >= 0:
                 best = self.best[other][place]
-                offer(self.score[best], timeline.arrival[best], other, best)
-        if message in self.released:
-            ack = self.released[message]
-            offer(self.score[ack], timeline.arrival[ack], node, ack)
-        if not choices or (not is_tight and self._has_another_cause(node, now)):
-            return None
-        score, _, before = max(choices)  # of equals the last to arrive: what was waited for
-        return score, before
+                yield offer(best, timeline.arrival[best // 2], other)
+        for ack in self.released.get(message, ()):
+            for state in (2 * ack, 2 * ack + 1):
+                if state in self.score:
+                    yield offer(state, timeline.arrival[ack], node)
 
     def _has_another_cause(self, node: int, now: int) -> bool:
         """Whether something arrived at a node just before, which is then not the request's.
@@ -312,23 +334,36 @@ class _Search:
         place = bisect_right(came, now) - 1
         return place >= 0 and now - came[place] <= AT_ONCE_NS
 
+    def _is_asked(self, message: int) -> bool:
+        """Whether a message goes to the node that answers, or the client."""
+        return self.timeline.target[message] in (self.request.asked, self.request.client)
+
+    def reached(self) -> frozenset[int]:
+        """The packets that a sound chain leads to, and those of the longest chain."""
+        sound = {self.timeline.packet[state // 2] for state in self.score if state % 2 == 0}
+        return frozenset(sound) | frozenset(self.chain().links)
+
     def chain(self) -> _Chain:
         """The longest chain that came back to the client's site in time."""
         timeline, request = self.timeline, self.request
+        lasts_ns = request.end_ns - request.start_ns
         ends = [
-            (score, -timeline.arrival[message], message)
-            for message, score in self.score.items()
-            if timeline.arrival[message] <= request.end_ns
-            and timeline.site[timeline.target[message]] == request.site
-            and timeline.releases[message] < 0
+            (score, self._is_asked(state // 2), timeline.arrival[state // 2], state)
+            for state, score in self.score.items()
+            if timeline.arrival[state // 2]
+            <= request.end_ns
+            <= (NEVER if state % 2 == 0 else timeline.arrival[state // 2] + AT_ONCE_NS)
+            and timeline.site[timeline.target[state // 2]] == request.site
+            and timeline.releases[state // 2] < 0
         ]
         if not ends:
-            return _Chain((), 0, 0, 0, request.end_ns - request.start_ns)
-        score, _, message = max(ends, key=lambda end: (end[0], -end[1]))
+            return _Chain((), 0, 0, 0, lasts_ns)
+        # Of equals one to the node that answers, and of these the last: what was waited for.
+        score, _, _, state = max(ends)
         links: list[int] = []
-        while message >= 0:
-            links.append(message)
-            message = self.before[message]
+        while state >= 0:
+            links.append(state // 2)
+            state = self.before[state]
         links.reverse()
         travelled_ns = sum(timeline.arrival[one] - timeline.entry[one] for one in links)
         return _Chain(
@@ -336,5 +371,5 @@ class _Search:
             loose=-score[1],
             acknowledgements=-score[3],
             within_sites=-score[2],
-            spare_ns=request.end_ns - request.start_ns - travelled_ns,
+            spare_ns=lasts_ns - travelled_ns,
         )

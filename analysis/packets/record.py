@@ -74,6 +74,8 @@ class Record:
     stream: Ints
     """One direction of one connection: a number that `stream ^ 1` of the other direction shares a
     connection with. A connection that uses the ports of an earlier one again is another one."""
+    asked: str | None
+    """The node that requests are sent to, where the manifest tells."""
     ended_ns: int | None
     """From when on packets are missing, because a limit or a full disk ended the record."""
 
@@ -142,19 +144,22 @@ def read_record(bundle: Bundle, system: str) -> Record | None:
     in_calibration = _inside(frame["entry_ns"], _calibrations(bundle, system))
     kept = frame[~_is_calibration(frame, in_calibration)]
     ended_ns = _ended_ns(bundle, system, frame)
-    return record_of(kept, system, bundle.manifest.get("topology"), ended_ns)
+    return record_of(kept, system, bundle.manifest, ended_ns)
 
 
-def record_of(frame: pd.DataFrame, system: str, topology: object, ended_ns: int | None) -> Record:
+def record_of(
+    frame: pd.DataFrame, system: str, manifest: Mapping[str, Any], ended_ns: int | None = None
+) -> Record:
     """The record of rows of packets.parquet, whose index is their place in it.
 
-    `topology` is the manifest's; packets of calibration are not told apart here.
+    Of the manifest it takes the topology, and the node that was asked. Packets of calibration are
+    not told apart here.
     """
     import numpy as np
 
     frame = frame[~frame["duplicate"].astype(bool) & frame["entry_ns"].notna()]
     frame = frame.sort_values("entry_ns", kind="stable")
-    nodes, node_site, sites, codes = _nodes(frame, topology)
+    nodes, node_site, sites, codes = _nodes(frame, manifest.get("topology"))
     source, target = (codes[name].to_numpy() for name in ("source", "target"))
 
     def ints(name: str, otherwise: int = 0) -> Ints:
@@ -185,8 +190,15 @@ def record_of(frame: pd.DataFrame, system: str, topology: object, ended_ns: int 
         source_port=source_port,
         target_port=target_port,
         stream=stream,
+        asked=_asked(manifest),
         ended_ns=ended_ns,
     )
+
+
+def _asked(manifest: Mapping[str, Any]) -> str | None:
+    target = manifest.get("target")
+    node = target.get("node") if isinstance(target, Mapping) else None
+    return node if isinstance(node, str) else None
 
 
 def _read(path: Path, system: str) -> pd.DataFrame:

@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-DRAWS = 1998
-"""Half of them are resamples, the other half their mirror images."""
 RTT_ERROR_MS = 0.03
 """Standard deviation of what the measured RTT of a level is off, the same at each of its visits."""
-IDLE_STEP_MS = 0.5
+IDLE_STEP_MS = 1.0
 """Standard deviation of how much slower the store itself is where its machine has been idle.
 
 A request without a WAN link to wait for keeps the processor awake and its caches warm; one that
@@ -39,7 +37,7 @@ store went from 0.5 ms at RTT 0 to 1 ms at 25, 50, 100 and 200 ms alike."""
 
 @dataclass(frozen=True)
 class Line:
-    """A line through `points` and its draws of (slope, intercept), shape (DRAWS, 2).
+    """A line through `points` and its draws of (slope, intercept), shape (draws, 2).
 
     `residuals_ms`, `trust` and `weights` (V,): of each visit; `spread_ms`: standard deviation of a
     visit of average precision.
@@ -56,9 +54,13 @@ class Line:
 
 
 def line_through(
-    points: Points, rng: np.random.Generator, *, draws: int = DRAWS, inflate: float = 1.0
+    points: Points, rng: np.random.Generator, *, draws: int, inflate: float = 1.0
 ) -> Line:
-    """The robust line through `points`, which are of three different RTTs or more."""
+    """The robust line through `points`, which are of three different RTTs or more.
+
+    Half of the draws are resamples, the other half their mirror images. `inflate` multiplies what
+    the noise of visits does.
+    """
     import numpy as np
 
     shared = _shared_weights(points)

@@ -29,6 +29,8 @@ MIN_APART_MS = 1.0
 MIN_LEVELS_APART = 2
 MIN_LEVELS = 3
 """A mode needs requests at three RTTs, and to be told apart from each other mode at two."""
+PARALLEL = 0.1
+"""Slopes that differ less are of parallel lines."""
 NEAR_SCALES = 8.0
 _TRIES = 2
 _PARAMETERS = 4
@@ -60,10 +62,10 @@ def find(rtt_ms: Values, latency_ms: Values, visit: Indexes, levels: Levels) -> 
     lines = guesses(latency_ms, levels, scale)
     if lines.size == 0:  # everything falls with the RTT: let the check of straightness say so
         lines = np.array([[0.0, float(np.median(latency_ms))]])
-    best = _one_more(rtt_ms, latency_ms, levels, lines, scale, None)
+    best = _one_more(rtt_ms, latency_ms, visit, levels, lines, scale, None)
     assert best is not None
     while best.count < MAX_MODES:
-        better = _one_more(rtt_ms, latency_ms, levels, lines, scale, best)
+        better = _one_more(rtt_ms, latency_ms, visit, levels, lines, scale, best)
         if better is None:
             break
         best = better
@@ -122,6 +124,7 @@ def _pairs_apart(mixture: Mixture, rtt_ms: Values) -> Truths:
 def _one_more(
     rtt_ms: Values,
     latency_ms: Values,
+    visit: Indexes,
     levels: Levels,
     lines: Values,
     scale_ms: float,
@@ -140,8 +143,12 @@ def _one_more(
         rest = max(1 - float(now.share.sum()), 0.002)
         density = (now.share * densities(residuals, now.scale_ms)).sum(1) + rest * scatter
         width = float(now.scale_ms.min())
+    if now is not None:
+        lines = lines[_elsewhere(lines, now, levels)]
+        if lines.size == 0:
+            return None
     gain, share = gains(rtt_ms, latency_ms, lines, width, density)
-    left = np.ones(gain.size, dtype=bool) if now is None else _elsewhere(lines, now, levels)
+    left = np.ones(gain.size, dtype=bool)
     best: Mixture | None = None
     # The guess is a little off the line, so it gains less than the line will.
     needed = 0.25 * _PARAMETERS * math.log(n)
@@ -154,7 +161,7 @@ def _one_more(
         if now is None:
             if best is None or tried.bic() < best.bic():
                 best = tried
-        elif _admitted(tried, rtt_ms, latency_ms, levels) and tried.bic() < min(
+        elif _admitted(tried, rtt_ms, latency_ms, visit, levels) and tried.bic() < min(
             now.bic(), math.inf if best is None else best.bic()
         ):
             best = tried
@@ -197,7 +204,9 @@ def _with(
     )
 
 
-def _admitted(tried: Mixture, rtt_ms: Values, latency_ms: Values, levels: Levels) -> bool:
+def _admitted(
+    tried: Mixture, rtt_ms: Values, latency_ms: Values, visit: Indexes, levels: Levels
+) -> bool:
     """Whether each line of `tried` is a mode by the rules above."""
     import numpy as np
 
@@ -215,7 +224,30 @@ def _admitted(tried: Mixture, rtt_ms: Values, latency_ms: Values, levels: Levels
         apart = pairs[mode].all(0)
         if (present | ~apart).sum() < MIN_LEVELS or (present & apart).sum() < MIN_LEVELS_APART:
             return False
-    return _valleys(tried, pairs, rtt_ms, latency_ms, levels)
+    return _within_visits(tried, owner, visit) and _valleys(
+        tried, pairs, rtt_ms, latency_ms, levels
+    )
+
+
+def _within_visits(tried: Mixture, owner: Indexes, visit: Indexes) -> bool:
+    """Whether parallel lines share visits.
+
+    A visit that is slower as a whole by some milliseconds had a busy machine; two such visits are no
+    mode. Lines of different slopes need not share visits: a leader may have moved between them.
+    """
+    import numpy as np
+
+    sizes = np.bincount(visit)
+    for mode in range(tried.count):
+        off = np.abs(tried.slope - tried.slope[mode])
+        off[mode] = np.inf
+        greater = tried.share >= tried.share[mode]
+        if not (greater & (off < PARALLEL)).any():
+            continue
+        seen = int((np.bincount(visit[owner == mode], minlength=sizes.size) > 0).sum())
+        if seen < 0.5 * float((1 - (1 - tried.share[mode]) ** sizes).sum()):
+            return False
+    return True
 
 
 def _valleys(

@@ -18,7 +18,7 @@ CROWDS_A_LEVEL = 6
 MIN_SLOPE = -0.25
 """More distance does not make a request faster. A little less than 0 is allowed for noise."""
 _AT_MOST_A_LEVEL = 80
-_SHARES = (0.05, 0.15, 0.35, 0.7)
+_SHARES = (0.06, 0.25, 0.6)
 
 
 def typical_scale(latency_ms: Values, groups: list[Indexes]) -> float:

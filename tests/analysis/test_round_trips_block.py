@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from round_trips_bundles import TWO_LINES, Does, straight, write_round_trips_bundle
 from synthetic_bundles import MakeBundle
 
-from analysis.agreement import why_disagree
+from analysis.agreement import compare
 from analysis.bundle import Bundle, read_bundle
 from analysis.errors import BundleError
 from analysis.packets import evidence
@@ -270,7 +272,7 @@ def test_a_chain_that_disagrees_is_reported_and_not_hidden(
     assert document["agrees"] is False
     assert document["round_trips"] == pytest.approx(2, abs=0.01)
     assert document["chain_round_trips"] == 3
-    assert "the packets of 100 % of the requests say 3" in document["disagreement"]
+    assert "the packets of 100 % of those requests say 3" in document["disagreement"]
     assert any("disagree in 1 row of 1" in note for note in summary.notes)
 
 
@@ -287,35 +289,55 @@ ONE = replace(MODE, share=0.3, round_trips=1.0, ci95=(0.97, 1.03))
 
 
 @pytest.mark.parametrize(
-    ("modes", "chains", "agree"),
+    ("mode", "chain", "agree"),
     [
-        ([MODE], [Share(2.0, 1.0)], True),
-        ([replace(MODE, ci95=(2.05, 2.09))], [Share(2.0, 1.0)], True),
-        ([replace(MODE, ci95=(2.12, 2.2))], [Share(2.0, 1.0)], False),
-        ([MODE], [Share(2.5, 1.0)], False),
-        ([MODE], [Share(2.0, 0.93), Share(3.0, 0.07)], True),
-        ([MODE], [Share(2.0, 0.8), Share(3.0, 0.2)], False),
-        ([THREE, ONE], [Share(3.0, 0.72), Share(1.0, 0.28)], True),
-        ([THREE, ONE], [Share(3.0, 0.5), Share(1.0, 0.5)], False),
-        ([THREE, ONE], [Share(1.0, 1.0)], False),
-        ([THREE, ONE], [Share(3.0, 1.0)], False),
-        (
-            [replace(THREE, share=0.5), replace(ONE, share=0.48)],
-            [Share(1, 0.51), Share(3, 0.49)],
-            True,
-        ),
-        (
-            [replace(MODE, share=0.6), replace(MODE, share=0.4, intercept_ms=43)],
-            [Share(2, 1)],
-            True,
-        ),
+        (MODE, 2.0, True),
+        (replace(MODE, ci95=(2.05, 2.09)), 2.0, True),
+        (replace(MODE, ci95=(2.12, 2.2)), 2.0, False),
+        (replace(MODE, ci95=(1.4, 2.6)), 2.5, True),
+        (MODE, 2.5, False),
     ],
 )
-def test_when_the_two_answers_agree(modes: list[Mode], chains: list[Share], agree: bool) -> None:
-    assert (why_disagree(modes, 225, chains, 90) is None) is agree
+def test_a_chain_agrees_within_a_tenth_of_the_interval(
+    mode: Mode, chain: float, agree: bool
+) -> None:
+    assert compare([mode], np.zeros(50, int), np.full(50, chain)).agrees is agree
 
 
-def test_shares_of_few_requests_may_differ_more() -> None:
-    chains = [Share(3.0, 0.5), Share(1.0, 0.5)]
-    assert why_disagree([THREE, ONE], 12, chains, 6) is None
-    assert why_disagree([THREE, ONE], 1200, chains, 600) is not None
+@pytest.mark.parametrize(
+    ("members", "chains", "agree"),
+    [
+        ([0] * 70 + [1] * 30, [3.0] * 70 + [1.0] * 30, True),
+        ([0] * 70 + [1] * 30, [3.0] * 100, False),
+        ([0] * 70 + [1] * 30, [3.0] * 40 + [1.0] * 60, False),
+        ([0] * 70 + [1] * 30, [3.0] * 65 + [1.0] * 35, True),
+        ([0] * 70 + [1] * 30, [1.0] * 70 + [3.0] * 30, False),
+        # Latencies on no line, and chains that are not known, contradict nothing.
+        ([0] * 70 + [-1] * 30, [3.0] * 70 + [7.0] * 30, True),
+        ([0] * 70 + [1] * 30, [3.0] * 70 + [math.nan] * 30, True),
+        # One request among few is no disagreement, two are.
+        ([0] * 6, [3.0] * 5 + [5.0], True),
+        ([0] * 6, [3.0] * 4 + [5.0] * 2, False),
+        # No request has both answers.
+        ([0] * 5, [math.nan] * 5, None),
+    ],
+)
+def test_when_modes_and_chains_agree(
+    members: list[int], chains: list[float], agree: bool | None
+) -> None:
+    found = compare([THREE, ONE], np.array(members), np.array(chains))
+    assert found.agrees is agree
+    assert (found.disagreement is not None) is (agree is False)
+
+
+def test_two_parallel_lines_are_one_length_of_chain() -> None:
+    late = replace(MODE, share=0.4, intercept_ms=43.0)
+    members = np.array([0] * 6 + [1] * 4)
+    assert compare([MODE, late], members, np.full(10, 2.0)).agrees
+
+
+def test_the_words_of_a_disagreement_have_both_numbers() -> None:
+    found = compare([THREE, ONE], np.array([0] * 7 + [1] * 3), np.array([3.0] * 10))
+    assert found.disagreement == (
+        "3 of 3 on the line of 1.00 have a chain of another length, mostly 3"
+    )

@@ -12,7 +12,7 @@ from round_trips_bundles import PLAIN, Does, write_round_trips_bundle
 
 from analysis.bundle import read_bundle
 from analysis.packets.evidence import Share
-from analysis.round_trips_table import CHAIN, MODES, N, ROUND_TRIPS, cells_of
+from analysis.round_trips_table import BYTES, CHAIN, MODES, PACKETS, ROUND_TRIPS, N, cells_of
 from analysis.summary import Summary, summarize
 from analysis.table import markdown_table, print_table
 
@@ -92,3 +92,11 @@ def test_every_endpoint_and_placement_has_a_row_of_markdown(plain: Summary) -> N
     )
     assert "WAN bytes" in header
     assert header.count("|") == rows[0].count("|")
+
+
+def test_a_cost_that_may_be_nothing_is_told_as_what_it_is_at_most(plain: Summary) -> None:
+    assert plain.round_trips is not None
+    entry = replace(plain.round_trips[0], wan_bytes=-13.2, wan_packets=10.25)
+    entry = replace(entry, wan_bytes_ci95=(-60.0, 41.3), wan_packets_ci95=(9.9, 10.6))
+    assert cells_of(entry)[BYTES] == "≤ 41"
+    assert cells_of(entry)[PACKETS] == "10.2"

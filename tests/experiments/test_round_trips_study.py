@@ -7,22 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from experiments.prepared import check_study_options, prepare
+from experiments.prepared import CaptureWanted, check_study_options, prepare
 from experiments.study import Study, StudyError, load
 from experiments.visits.check import check_visits
 from experiments.visits.model import RoundTripsSpec
 from experiments.visits.schedule import schedule
 from probes.bob_plan import bob_visits
+from probes.method_plan import Call, Measured, method_visits
 from probes.plan import VisitsPlan
 from probes.s3_plan import S3Endpoint, s3_visits
 from topologies.errors import UserError
 from topologies.load import load as load_topology
 from topologies.resolve import resolve
 from topologies.units import Duration
+from wanlat.commands.run import _capture
 
 TOP = "name: mine\ntopology: five-sites\nendpoints: [GetObject, PutObject]\n"
 S3: tuple[S3Endpoint, ...] = ("ListObjects", "GetObject", "PutObject", "RemoveObject")
-WRITES = ("PutObject", "RemoveObject", "Put", "Delete")
 
 
 def loaded(directory: Path, text: str) -> Study:
@@ -188,3 +189,20 @@ def test_every_visit_asks_the_same_in_another_order(plan: VisitsPlan) -> None:
 def test_the_visits_of_a_seed_are_the_same_again() -> None:
     assert s3() == s3()
     assert s3().visits != s3(seed=2).visits
+
+
+def test_every_call_of_a_service_has_a_key_of_its_own() -> None:
+    find = Measured("shop.C/Find", {"id": "{key}"}, prepare=Call("shop.C/Add", {"id": "{key}"}))
+    plan = method_visits([find], visits=3, samples=4, warmup=1, object_bytes=10, seed=1)
+    asked = [each.key for visit in plan.visits for each in (*visit.warmup, *visit.measure)]
+    assert len(set(asked)) == len(asked) == 15
+    assert sorted(each.key or "" for each in plan.prepare) == sorted(key or "" for key in asked)
+
+
+def test_packets_are_recorded_unless_they_are_not_wanted() -> None:
+    round_trips, latency = load("round-trips"), load("endpoint-latency")
+    assert _capture(round_trips, None, None, "256B") == CaptureWanted(1 << 30, 256)
+    assert _capture(round_trips, True, "1MiB", "200B") == CaptureWanted(1 << 20, 200)
+    assert _capture(round_trips, False, None, "256B") is None
+    assert _capture(latency, None, None, "256B") is None
+    assert _capture(latency, True, None, "256B") == CaptureWanted(256 << 20, 256)

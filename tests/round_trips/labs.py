@@ -1,6 +1,6 @@
 """Studies of round trips on the reference store, several labs beside each other.
 
-They mostly wait for emulated distance, so two cores carry seven. Each visit is calibrated in its lab
+They mostly wait for emulated distance, so two cores carry six. Each visit is calibrated in its lab
 while the others run; the proof of the network at the start is left out, because it asks for a
 machine that does nothing else.
 """
@@ -17,9 +17,9 @@ from typing import Any
 
 from analysis.bundle import read_bundle
 from analysis.round_trips_block import RoundTrips, round_trips_of
-from tests.round_trips.runs import MIXED, WITHIN, Asked, Run
+from tests.round_trips.runs import WITHIN, Asked, Run
 
-BESIDE_EACH_OTHER = 7
+BESIDE_EACH_OTHER = 6
 ATTEMPTS = 3
 RTTS = ("0ms", "60ms", "120ms")
 HELD_UP_MS = 0.5
@@ -37,7 +37,9 @@ class Came:
     reason: str | None
     round_trips: Mapping[Asked, RoundTrips]
     """What the bundle says of each endpoint and placement."""
-    discarded: tuple[str, ...] = ()
+    discarded: tuple[str, ...]
+    held_up: str | None
+    """If it missed the truth: how its own calibration shows that the machine was busy."""
 
     def off(self, truth: Mapping[Asked, float]) -> dict[Asked, object]:
         """The endpoints whose slope is not the truth, with what was said of them."""
@@ -62,19 +64,38 @@ class Labs:
         # A fresh interpreter each: threads of the parent are not to be forked.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(BESIDE_EACH_OTHER, context, _leave_out_the_proof)
-        longest_first = sorted(runs, key=lambda name: -runs[name].weight)
-        self._under_way: dict[str, Future[Came]] = {
-            name: self._pool.submit(_play, name, runs[name], below / f"{place:02}")
-            for place, name in enumerate(longest_first)
-        }
+        self._runs, self._below = runs, below
+        self._ended: dict[str, Future[Came]] = {name: Future() for name in runs}
+        for name in sorted(runs, key=lambda name: -runs[name].weight):
+            self._start(name, ())
 
     def came(self, name: str) -> Came:
-        """Wait for a run to end."""
-        return self._under_way[name].result()
+        """Wait for a run to end, with all its attempts."""
+        return self._ended[name].result()
 
     def close(self) -> None:
         """Wait for what runs; leave out what has not begun."""
         self._pool.shutdown(cancel_futures=True)
+
+    def _start(self, name: str, discarded: tuple[str, ...]) -> None:
+        bundle = self._below / f"{name.replace(' ', '-')}-{len(discarded) + 1}"
+        attempt = self._pool.submit(_play, name, self._runs[name], bundle, discarded)
+        attempt.add_done_callback(lambda ended: self._take(name, ended))
+
+    def _take(self, name: str, ended: Future[Came]) -> None:
+        """Take what came of an attempt, or have another, after all that wait for their first.
+
+        What counts as a miss is never looser: on a machine whose echoes came back in time, the
+        first attempt is the last.
+        """
+        try:
+            came = ended.result()
+            if came.held_up is None or len(came.discarded) == ATTEMPTS - 1:
+                self._ended[name].set_result(came)
+            else:
+                self._start(name, (*came.discarded, came.held_up))
+        except BaseException as error:
+            self._ended[name].set_exception(error)
 
 
 def _leave_out_the_proof() -> None:
@@ -83,36 +104,21 @@ def _leave_out_the_proof() -> None:
     system_run.prove = lambda *_: None
 
 
-def _play(name: str, run: Run, below: Path) -> Came:
-    """Run a study; again, a few times, where it missed and its own calibration shows why.
-
-    What counts as a miss is never looser: on a machine whose echoes came back in time, the first
-    attempt is the last.
-    """
-    below.mkdir()
-    topology = below / "three-sites.yaml"
-    topology.write_text(_topology(run), encoding="utf-8")
-    discarded: list[str] = []
-    while True:
-        came = _once(name, run, topology, below / str(len(discarded) + 1))
-        missed = came.status != "complete" or (run is not MIXED and came.off(run.truth))
-        why = _held_up(came.directory) if missed else None
-        if why is None or len(discarded) == ATTEMPTS - 1:
-            return replace(came, discarded=tuple(discarded))
-        discarded.append(why)
-
-
-def _once(name: str, run: Run, topology: Path, bundle: Path) -> Came:
+def _play(name: str, run: Run, bundle: Path, discarded: tuple[str, ...]) -> Came:
     from experiments.prepared import CaptureWanted, prepare
     from experiments.runner import run as run_study
 
+    topology = bundle.with_suffix(".yaml")
+    topology.write_text(_topology(run), encoding="utf-8")
     wanted = CaptureWanted(_CAPTURE_BYTES, _SNAP_BYTES)
     prepared = prepare(_study(run, topology), directory=bundle, capture=wanted)
     outcome = run_study(prepared, lambda *_: None)
     complete = outcome.status == "complete"
     found = round_trips_of(read_bundle(bundle)) if complete else ()
     by_asked = {(each.endpoint, each.placement): each for each in found}
-    return Came(name, bundle, outcome.status, outcome.reason, by_asked)
+    came = Came(name, bundle, outcome.status, outcome.reason, by_asked, discarded, None)
+    missed = not complete or came.off(run.truth)
+    return replace(came, held_up=_held_up(bundle)) if missed else came
 
 
 def _topology(run: Run) -> str:

@@ -179,7 +179,7 @@ class Traffic:
         return f"{self.sites[int(site) - 1]}{number}"
 
     def record(self) -> Record:
-        return record_of(self.frame(), "made-up", topology(self.sites, self.nodes), None)
+        return record_of(self.frame(), "made-up", {"topology": topology(self.sites, self.nodes)})
 
 
 def _ways(row: dict[str, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -52,7 +52,7 @@ def prices(traffic: Traffic, rows: pd.DataFrame, *, watched: bool = True) -> dic
     background: Background | None = None
     if watched:
         busy = zip(rows["start_ns"], rows["start_ns"] + rows["total_ns"], strict=True)
-        background = background_of(record, IDLE_NS, list(busy))
+        background = background_of(record, IDLE_NS, {"all": list(busy)})
     return {group.endpoint: cost for group, cost in costs(record, rows, background).items()}
 
 

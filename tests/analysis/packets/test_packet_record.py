@@ -90,7 +90,7 @@ def test_ports_that_are_used_again_make_another_connection() -> None:
     frame.loc[late & (frame["tcp_flags"] == 2), "tcp_seq"] = 777
     from analysis.packets.record import record_of
 
-    record = record_of(frame, "made-up", topology_of(), None)
+    record = record_of(frame, "made-up", {"topology": topology_of()})
     first, second = record.stream[record.payload_bytes > 0]
     assert first != second
     assert np.count_nonzero(record.flags == 2) == 2

@@ -1,0 +1,85 @@
+"""Latencies with a known number of round trips and the noise of real requests.
+
+data/noise-quorum.csv was measured: two runs of `wanlat run round-trips --systems quorum --no-capture`
+(seeds 1 and 2; the leaderless protocol, whose every endpoint takes exactly one round trip from a node
+of five sites) on two cores on which other programs ran, some of the time ten of them. A row a
+request: run, endpoint, visit, the RTT that was measured at that visit, and the latency. What is
+left of the latency without that one round trip is the store's own time and all that disturbed it.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
+RTTS_MS = (0.0, 25.0, 50.0, 100.0, 200.0)
+VISITS = 3
+SAMPLES = 15
+# The median error of calibration: what it measures is so much more than the delays that were set.
+MEASURED_MS = 0.055
+
+
+def recorded() -> dict[str, list[tuple[float, Values]]]:
+    """For each endpoint its visits: the RTT (ms), and the latencies (ms) without it."""
+    rows: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
+    with open(Path(__file__).parent / "data" / "noise-quorum.csv", newline="") as lines:
+        for row in csv.DictReader(lines):
+            key = row["endpoint"], row["run"], row["visit"]
+            rows[key].append((float(row["rtt_ms"]), float(row["latency_ms"])))
+    visits: dict[str, list[tuple[float, Values]]] = defaultdict(list)
+    for (endpoint, _, _), pairs in rows.items():
+        rtts, latencies = np.array(pairs).T
+        visits[endpoint].append((float(rtts[0]), latencies - rtts))
+    return dict(visits)
+
+
+NOISE = recorded()
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Arrays as `estimate` takes them, and the endpoint whose noise is in them."""
+
+    rtt_ms: Values
+    latency_ms: Values
+    visit: NDArray[np.int_]
+    endpoint: str
+
+
+def requests(
+    rng: np.random.Generator,
+    round_trips: float,
+    *,
+    rtts_ms: tuple[float, ...] = RTTS_MS,
+    visits: int = VISITS,
+    samples: int = SAMPLES,
+    endpoint: str | None = None,
+) -> Requests:
+    """A study's requests: each visit has the noise of one recorded visit, of its own kind of RTT.
+
+    Its latencies are drawn from that visit's with replacement. What a visit without distance has
+    for noise, only visits without distance get.
+    """
+    name = endpoint or sorted(NOISE)[int(rng.integers(len(NOISE)))]
+    pools = {
+        near: [noise for rtt, noise in NOISE[name] if (rtt < 2) == near] for near in (True, False)
+    }
+    levels = np.repeat(rtts_ms, visits)
+    rng.shuffle(levels)
+    latencies = []
+    for rtt in levels:
+        pool = pools[bool(rtt < 2)]
+        latencies.append(rtt * round_trips + rng.choice(pool[int(rng.integers(len(pool)))], samples))
+    return Requests(
+        np.repeat(levels + MEASURED_MS, samples),
+        np.concatenate(latencies),
+        np.repeat(np.arange(levels.size), samples),
+        name,
+    )

@@ -1,0 +1,200 @@
+"""``wanlat compare`` and the script for a store's CI: exit codes, and what is said where."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.wanlat.running import Done, in_process
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "examples" / "no-more-round-trips.sh"
+
+Run = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Bundles of a made-up store, whose PutObject takes so many round trips."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tests" / "analysis"))
+        made = importlib.import_module("round_trips_bundles")
+        ordinary = importlib.import_module("synthetic_bundles")
+    directory = tmp_path_factory.mktemp("runs")
+
+    def run(name: str, trips: float, **settings: Any) -> Path:
+        (directory / name).mkdir()
+        does = {
+            ("quorum", "PutObject", "unknown"): [made.Does(1, trips)],
+            ("quorum", "GetObject", "unknown"): [made.Does(1, 1)],
+        }
+        return Path(made.write_round_trips_bundle(directory / name, does=does, **settings))
+
+    latencies = directory / "latencies"
+    latencies.mkdir()
+    ordinary.write_bundle(latencies, systems=[("quorum", "0.1.0")], n=20)
+    return {
+        "old": run("old", 2, seed=1),
+        "again": run("again", 2, seed=2),
+        "worse": run("worse", 3, seed=3),
+        "disk": run("disk", 2, seed=4, manifest={"storage": "disk"}),
+        "latencies": latencies,
+    }
+
+
+def compare(*arguments: object) -> Done:
+    return in_process(["compare", *map(str, arguments)])
+
+
+def test_nothing_worse_ends_with_0(runs: Any) -> None:
+    done = compare(runs["old"], runs["again"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+
+
+def test_a_round_trip_more_ends_with_1_and_one_document(runs: Any) -> None:
+    done = compare(runs["old"], runs["worse"], "--json")
+    assert done.returncode == 1, done.stderr
+    made = json.loads(done.stdout)
+    assert not made["gate"]["passed"]
+    assert [each["endpoint"] for each in made["endpoints"] if each["fails"]] == ["PutObject"]
+    assert compare(runs["worse"], runs["old"]).returncode == 0
+
+
+def test_thresholds_and_gates_decide(runs: Any) -> None:
+    old, worse = runs["old"], runs["worse"]
+    assert compare(old, worse, "--round-trips", "1.5").returncode == 0
+    assert compare(old, worse, "--gate", "intercept").returncode == 0
+    assert compare(old, worse, "--gate", "intercept,latency").returncode == 1
+    assert compare(old, worse, "--gate", "latency", "--latency", "200ms").returncode == 0
+    assert compare(old, worse, "--gate", "latency", "--latency", "60%").returncode == 0
+    assert compare(old, worse, "--gate", "latency", "--latency", "60%,5ms").returncode == 0
+    assert compare(old, worse, "--gate", "latency", "--latency", "40%,5ms").returncode == 1
+
+
+def test_what_was_not_measured_alike_ends_with_2_or_with_a_warning(runs: Any) -> None:
+    done = compare(runs["old"], runs["disk"], "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    done = compare(runs["old"], runs["disk"], "--anyway", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["differs"] == ["storage: memory against disk"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["old", "nowhere"],
+        ["old", "latencies"],
+        ["old", "again", "--gate", "speed"],
+        ["old", "again", "--latency", "fast"],
+        ["old", "again", "--latency", "5ms,6ms"],
+        ["old", "again", "--share", "0.1"],
+        ["old", "again", "--bytes", "5ms"],
+        ["old", "again", "--packets", "many"],
+        ["old", "again", "--at", "100"],
+        ["old", "again", "--at", "1s"],
+        ["old", "again", "--as", "quorum"],
+        ["old", "again", "--as", "garage=quorum"],
+        ["latencies", "latencies", "--gate", "round-trips"],
+    ],
+)
+def test_a_users_mistake_ends_with_2(runs: Any, arguments: list[str]) -> None:
+    done = compare(*(runs.get(each, each) for each in arguments), "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+
+
+def test_people_are_told_what_changed(runs: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "wanlat.cli", "compare", str(runs["old"]), str(runs["worse"])],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"COLUMNS": "120"},
+    )
+    assert done.returncode == 1
+    assert "round trips 2.00 → 3.00, +1.00 [+" in done.stderr
+    assert "does not let NEW pass: 1 endpoint" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def script(tmp_path: Path, runs: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The example, with a `wanlat` whose `run` measures by copying what the program stands for."""
+    stub = tmp_path / "wanlat"
+    stub.write_text(
+        "#!/usr/bin/env bash\n"
+        'if [ "$1" = run ]; then\n'
+        '    printf "%s\\n" "$*" >>"$LOG"\n'
+        '    while [ "$1" != --out ]; do shift; done\n'
+        '    cp -r "$(cat "$WANLAT_QUORUM_BINARY")" "$2"\n'
+        "else\n"
+        f'    exec "{sys.executable}" -m wanlat.cli "$@"\n'
+        "fi\n"
+    )
+    stub.chmod(stub.stat().st_mode | stat.S_IXUSR)
+    for name in ("old", "again", "worse"):
+        program = tmp_path / name
+        program.write_text(str(runs[name]))
+        program.chmod(0o755)
+
+    def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(SCRIPT), *arguments],
+            cwd=tmp_path,
+            env=os.environ
+            | {"WANLAT": str(stub), "LOG": str(tmp_path / "log"), "OUT": "out"}
+            | {"PYTHONPATH": str(ROOT)}
+            | environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    return call
+
+
+def test_the_script_fails_where_the_new_program_takes_a_round_trip_more(
+    script: Any, tmp_path: Path
+) -> None:
+    done = script("quorum", "./old", "./worse")
+    assert done.returncode == 1, done.stderr
+    kept = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert "PutObject" in kept["gate"]["failures"][0]
+    measured = (tmp_path / "log").read_text().splitlines()
+    assert len(measured) == 2
+    assert all("round-trips-in-ci.yaml --systems quorum --seed 1" in each for each in measured)
+
+
+def test_the_script_takes_a_base_line_that_was_kept(script: Any, runs: Any, tmp_path: Path) -> None:
+    done = script("quorum", str(runs["old"]), "./again", SEED="7", RUN_OPTIONS="--samples 3")
+    assert done.returncode == 0, done.stderr
+    (measured,) = (tmp_path / "log").read_text().splitlines()
+    assert measured.endswith("--seed 7 --out out/new --samples 3")
+
+
+def test_the_script_says_what_is_no_program(script: Any) -> None:
+    done = script("quorum", "./nowhere", "./again")
+    assert done.returncode == 2
+    assert "neither a bundle nor a program" in done.stderr
+    assert script("quorum").returncode == 2
+
+
+def test_the_study_of_the_example_is_one(tmp_path: Path) -> None:
+    from experiments.study import load
+
+    study = load(str(SCRIPT.with_name("round-trips-in-ci.yaml")))
+    assert study.round_trips is not None
+    assert len(study.round_trips.rtts) == 3
