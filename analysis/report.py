@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from analysis.errors import BundleError
 if TYPE_CHECKING:
     from analysis.bundle import Bundle
     from analysis.drill.model import Drill
-    from analysis.summary import Summary
+    from analysis.summary import Group, Summary
+    from analysis.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -94,15 +96,26 @@ def _draw_round_trips(bundle: Bundle, summary: Summary) -> list[Path]:
 def _draw_traces(bundle: Bundle, summary: Summary) -> list[Path]:
     """One trace of each endpoint and placement that the packet record covers."""
     from analysis.charts import sequence, style
-    from analysis.trace import traces_of
 
     recorded = [e.group for e in summary.round_trips or () if e.chain_round_trips is not None]
     paths: list[Path] = []
-    for trace in traces_of(bundle, recorded) if recorded else ():
+    for trace in _traces(bundle, recorded):
         paths += style.save(
             sequence.draw(trace), bundle.directory / "charts" / sequence.stem(trace)
         )
     return paths
+
+
+def _traces(bundle: Bundle, groups: Sequence[Group]) -> tuple[Trace, ...]:
+    """The traces that can be drawn; a record may end before one RTT and after another."""
+    from analysis.trace import traces_of
+
+    try:
+        return traces_of(bundle, groups) if groups else ()
+    except BundleError:
+        if len(groups) == 1:
+            return ()
+        return tuple(trace for group in groups for trace in _traces(bundle, [group]))
 
 
 def _write(path: Path, text: str) -> None:

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 _NS_PER_MS = 1e6
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
+_ROUND_TRIPS_DEFINITIONS = {
+    "round_trips": "slope of latency against measured RTT, of the mode with the greatest share",
+    "ci95": "95 % interval of round_trips, bootstrap, seeded",
+    "intercept_ms": "the same mode at RTT 0: the store's own time",
+    "chain_round_trips": "half the messages of the longest chain over WAN links, as most requests "
+    "have it; independent of round_trips",
+    "agrees": "whether chains lie in their mode's interval, widened by 0.1, request by request",
+    "least_round_trips": "what no store with this promise and these places of replicas can beat",
+}
 
 
 class Group(NamedTuple):
@@ -133,6 +142,7 @@ class Summary:
                 "mean_ci95_ms": statistics.MEAN_INTERVAL_DEFINITION,
                 "median_ci95_ms": statistics.MEDIAN_INTERVAL_DEFINITION,
                 "outliers": "beyond Tukey's fences, 1.5 IQR; counted, kept in every figure",
+                **({} if self.round_trips is None else _ROUND_TRIPS_DEFINITIONS),
             },
             "endpoints": [entry.to_json() for entry in self.endpoints],
             **self._round_trips(),

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 
+_CHANCE = 0.05
+
+
 @dataclass(frozen=True)
 class Distribution:
     """Round trips of single requests, shape (n,), n > 0, NaN: not known, and the visit of each."""
@@ -58,10 +61,12 @@ def visit_effect(values: Values, visit: NDArray[np.int_]) -> float:
     """How many of the requests are worth one: by how much visits differ beyond chance, at least 1.
 
     Requests of one visit may share what decides their way (who leads, which connection is open).
-    The variance between visits over that of all requests, both a request: 1 where requests are
-    independent, and at most what leaves as many independent requests as visits.
+    The variance between visits over that of all requests, both a request; at most what leaves as
+    many independent requests as visits. 1 where it may be chance (5 %, by the chi-squared
+    distribution, which the variance between visits of independent requests has).
     """
     import numpy as np
+    from scipy.stats import chi2
 
     _, which = np.unique(visit, return_inverse=True)
     sizes = np.bincount(which)
@@ -71,8 +76,10 @@ def visit_effect(values: Values, visit: NDArray[np.int_]) -> float:
     if spread <= 0:
         return 1.0
     means = np.bincount(which, weights=values) / sizes
-    between = float((sizes * (means - values.mean()) ** 2).sum()) / (sizes.size - 1)
-    return max(1.0, between / spread)
+    freedom = sizes.size - 1
+    between = float((sizes * (means - values.mean()) ** 2).sum()) / freedom
+    ratio = between / spread
+    return max(1.0, ratio) if chi2.sf(ratio * freedom, freedom) < _CHANCE else 1.0
 
 
 def of_means(

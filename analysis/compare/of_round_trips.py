@@ -99,7 +99,7 @@ def _of_lines(
             other.intercept_ms,
             of_draws(one.intercept_ms, other.intercept_ms, intercepts[0], intercepts[1]),
         ),
-        _share(UNEXPLAINED, (before.unexplained, before.n), (after.unexplained, after.n)),
+        _share(UNEXPLAINED, _unexplained(before, old), _unexplained(after, new)),
     ]
 
 
@@ -239,7 +239,14 @@ def _failures(old: RoundTrips, new: RoundTrips) -> Finding:
     return _share(FAILURES, (old.failed, old.n), (new.failed, new.n))
 
 
-def _share(quantity: Quantity, old: tuple[int, int], new: tuple[int, int]) -> Finding:
+def _unexplained(estimate: Estimate, of: RoundTrips) -> tuple[float, float]:
+    """How many requests are on no line, out of how many, counted as independent ones."""
+    on_none = (estimate.members < 0).astype("float64")
+    inflation = visit_effect(on_none, of.points.visit)
+    return float(on_none.sum()) / inflation, on_none.size / inflation
+
+
+def _share(quantity: Quantity, old: tuple[float, float], new: tuple[float, float]) -> Finding:
     if not old[1] or not new[1]:
         shares = [hits / n if n else None for hits, n in (old, new)]
         whys = [None if n else "not one request was measured." for _, n in (old, new)]

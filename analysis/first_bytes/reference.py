@@ -16,7 +16,7 @@ _COMMANDS = (
     "Get",
     "Write",
 )
-_ANSWERS = ("nothing", "buckets", "bucket", "page", "object", "written", "refused", "failed")
+_ANSWERS = ("reply", "buckets", "bucket", "page", "object", "written", "refused", "failed")
 _GREETING = b"quorum 1"
 
 
@@ -31,7 +31,9 @@ def reference(payload: bytes, *, is_request: bool) -> str | None:
     if not _START <= length <= _LONGEST_FRAME or head_bytes > length - _START:
         return None
     head = payload[_HEADER + _START : _HEADER + _START + 2]
+    if not is_request:
+        # 0 begins an answer without content, and the answer to what was forwarded, too.
+        return _ANSWERS[head[0]] if 0 < head[0] < len(_ANSWERS) else "reply"
     if head[0] != 0:
-        return "forwarded" if is_request else "reply"
-    names = _COMMANDS if is_request else _ANSWERS
-    return names[head[1]] if len(head) > 1 and head[1] < len(names) else None
+        return "forwarded"
+    return _COMMANDS[head[1]] if len(head) > 1 and head[1] < len(_COMMANDS) else None

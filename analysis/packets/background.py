@@ -169,7 +169,8 @@ def _sent_for_requests(when: Ints, length: Ints, idle: Ints, requests: Mapping[s
     import numpy as np
 
     result = np.zeros(len(when), dtype=bool)
-    for one in np.unique(length):
+    known, seen = np.unique(length[_within(when, idle)], return_counts=True)
+    for one in known[seen >= LEAST_SEEN]:
         members = length == one
         by_chance = _Chance(when[members], idle)
         for spans in requests.values():

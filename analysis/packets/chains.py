@@ -14,8 +14,8 @@ request may have waited for at most. Two things keep it from being more than it 
   (`analysis.packets.background`) and did not leave at once; or where it left long after anything
   of the request arrived at its node, and at once after something else did: so goes on what an
   earlier request left behind. A chain with a doubtful link counts only if from there on all is at
-  once, up to the response: then it is the request that was held up, by what an earlier one left
-  on a connection or by a timer.
+  once and the response comes soon after it (within `LOOSE_NS`): then it is the request that was
+  held up, by what an earlier one left on a connection or by a timer.
 - Nothing is faster than the links: where the time that a request spent beside its chain is less
   than what a link takes, no longer chain would fit, and where it is not, `spare_ns` says so.
 """
@@ -25,9 +25,10 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from analysis.packets.messages import NEVER, Messages, messages_of
+from analysis.packets.messages import NEVER, Messages, by_stream, messages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,9 @@ class Chains:
     """Links that are acknowledgements for which a sender waited."""
     within_sites: Ints
     """Times that a chain went on at another node of the site, over its LAN."""
+    held_up: Ints
+    """Loose links that left at once after something arrived on their connection that is not in the
+    chain: what an earlier request left behind, or its acknowledgement, let them go."""
     spare_ns: Ints
     """The request's time that its chain was not on a link; -1 where none is known."""
 
@@ -114,22 +118,9 @@ def chains(record: Record, samples: pd.DataFrame, background: Background | None 
         loose=ints("loose", 0),
         acknowledgements=ints("acknowledgements", 0),
         within_sites=ints("within_sites", 0),
+        held_up=ints("held_up", 0),
         spare_ns=ints("spare_ns", -1),
     )
-
-
-def reached(
-    record: Record, sample: pd.DataFrame, background: Background | None = None
-) -> frozenset[int] | None:
-    """Of one sample's request the packets that may be its own: what a chain might lead through.
-
-    As places in the record. None where the request was not acknowledged or lies outside of it.
-    """
-    request = _request(record, _rows(sample)[0])
-    if request is None:
-        return None
-    timeline = _Timeline(record, messages_of(record), background)
-    return timeline.search(request).reached()
 
 
 def _rows(samples: pd.DataFrame) -> list[tuple[object, ...]]:
@@ -165,13 +156,14 @@ class _Chain:
     loose: int
     acknowledgements: int
     within_sites: int
+    held_up: int
     spare_ns: int
 
 
-# How good a chain is, up to one of its messages: its length; then the fewer loose links, hand-overs
-# inside a site, and acknowledgements the better. Compared as tuples.
-_Score = tuple[int, int, int, int]
-_START: _Score = (0, 0, 0, 0)
+# How good a chain is, up to one of its messages: its length; then the fewer messages that look like
+# background, loose links, hand-overs inside a site, and acknowledgements the better.
+_Score = tuple[int, int, int, int, int]
+_START: _Score = (0, 0, 0, 0, 0)
 
 
 def _is_sound(state: int) -> bool:
@@ -196,6 +188,13 @@ class _Timeline:
         self.releases: list[int] = messages.releases.tolist()
         self.source: list[int] = record.source[packet].tolist()
         self.target: list[int] = record.target[packet].tolist()
+        self.stream: list[int] = record.stream[packet].tolist()
+        # Per stream, when anything arrived, data or not.
+        arrived = np.flatnonzero(record.departure_ns >= 0)
+        self.heard = {
+            int(record.stream[places[0]]): np.sort(record.departure_ns[places]).tolist()
+            for places in by_stream(record, arrived)
+        }
         self.site: list[int] = record.node_site.tolist()
         # Arrivals at each node by time, whatever they are of.
         self.came: list[list[int]] = [[] for _ in record.nodes]
@@ -207,16 +206,12 @@ class _Timeline:
 
     def longest(self, request: _Request) -> _Chain:
         """The longest chain of a request; an empty one where nothing crossed a link."""
-        return self.search(request).chain()
-
-    def search(self, request: _Request) -> _Search:
-        """The best chain to each message of a request."""
         first = bisect_left(self.entry, request.start_ns)
         last = bisect_right(self.entry, request.end_ns)
         search = _Search(self, request)
         for message in range(first, last):
             search.take(message)
-        return search
+        return search.chain()
 
 
 class _Search:
@@ -250,8 +245,9 @@ class _Search:
         is_ack = timeline.releases[message] >= 0
         found = self._best_before(message, now)
         for state, (score, _, before) in found.items():
-            length, loose, within, acks = score
-            self.score[state] = (length + 1, loose, within, acks - is_ack)
+            length, suspects, loose, within, acks = score
+            suspects -= timeline.is_suspect[message]
+            self.score[state] = (length + 1, suspects, loose, within, acks - is_ack)
             self.before[state] = before
         if found and timeline.arrival[message] <= self.request.end_ns:
             heapq.heappush(self.on_the_way, (timeline.arrival[message], message))
@@ -277,6 +273,8 @@ class _Search:
         hangs on arrived, and that one's state (-1: the start of the request).
         """
         timeline = self.timeline
+        if timeline.releases[message] >= 0:
+            return self._best_before_ack(message)
         node = timeline.source[message]
         choices = list(self._offers(message, node, now))
         is_tight = any(
@@ -296,15 +294,36 @@ class _Search:
                 found[state] = choice
         return found
 
+    def _best_before_ack(self, message: int) -> dict[int, tuple[_Score, int, int]]:
+        """The same of an acknowledgement: it comes from what it confirms, however late it is.
+
+        That is what arrived last on its connection.
+        """
+        timeline = self.timeline
+        data_stream = timeline.stream[message] ^ 1
+        arrived = self.arrived.get(timeline.source[message], ())
+        for one in reversed(arrived):
+            if timeline.stream[one] == data_stream:
+                return {
+                    2 * message + bit: (
+                        self.score[2 * one + bit],
+                        timeline.arrival[one],
+                        2 * one + bit,
+                    )
+                    for bit in (0, 1)
+                    if 2 * one + bit in self.score
+                }
+        return {}
+
     def _offers(self, message: int, node: int, now: int) -> Iterator[tuple[_Score, int, int]]:
         """What `message` may hang on: the score with that link, its arrival, its state."""
         timeline = self.timeline
         site = timeline.site[node]
 
         def offer(state: int, since: int, at: int | None) -> tuple[_Score, int, int]:
-            length, loose, within, acks = self.score[state] if state >= 0 else _START
+            length, suspects, loose, within, acks = self.score[state] if state >= 0 else _START
             is_loose, away = now - since > LOOSE_NS, at is not None and at != node
-            return (length, loose - is_loose, within - away, acks), since, state
+            return (length, suspects, loose - is_loose, within - away, acks), since, state
 
         if site == self.request.site:
             at_client = node == self.request.client
@@ -334,14 +353,19 @@ class _Search:
         place = bisect_right(came, now) - 1
         return place >= 0 and now - came[place] <= AT_ONCE_NS
 
+    def _is_held_up(self, before: int, message: int) -> bool:
+        """Whether a loose link left at once after something arrived on its connection."""
+        timeline, now = self.timeline, self.timeline.entry[message]
+        since = timeline.arrival[before] if before >= 0 else self.request.start_ns
+        if now - since <= LOOSE_NS or timeline.releases[message] >= 0:
+            return False
+        heard = timeline.heard.get(timeline.stream[message] ^ 1, [])
+        place = bisect_right(heard, now) - 1
+        return place >= 0 and now - heard[place] <= AT_ONCE_NS
+
     def _is_asked(self, message: int) -> bool:
         """Whether a message goes to the node that answers, or the client."""
         return self.timeline.target[message] in (self.request.asked, self.request.client)
-
-    def reached(self) -> frozenset[int]:
-        """The packets that a sound chain leads to, and those of the longest chain."""
-        sound = {self.timeline.packet[state // 2] for state in self.score if state % 2 == 0}
-        return frozenset(sound) | frozenset(self.chain().links)
 
     def chain(self) -> _Chain:
         """The longest chain that came back to the client's site in time."""
@@ -352,12 +376,12 @@ class _Search:
             for state, score in self.score.items()
             if timeline.arrival[state // 2]
             <= request.end_ns
-            <= (NEVER if state % 2 == 0 else timeline.arrival[state // 2] + AT_ONCE_NS)
+            <= (NEVER if state % 2 == 0 else timeline.arrival[state // 2] + LOOSE_NS)
             and timeline.site[timeline.target[state // 2]] == request.site
             and timeline.releases[state // 2] < 0
         ]
         if not ends:
-            return _Chain((), 0, 0, 0, lasts_ns)
+            return _Chain((), 0, 0, 0, 0, lasts_ns)
         # Of equals one to the node that answers, and of these the last: what was waited for.
         score, _, _, state = max(ends)
         links: list[int] = []
@@ -368,8 +392,9 @@ class _Search:
         travelled_ns = sum(timeline.arrival[one] - timeline.entry[one] for one in links)
         return _Chain(
             links=tuple(timeline.packet[one] for one in links),
-            loose=-score[1],
-            acknowledgements=-score[3],
-            within_sites=-score[2],
+            loose=-score[2],
+            acknowledgements=-score[4],
+            within_sites=-score[3],
+            held_up=sum(self._is_held_up(*pair) for pair in pairwise((-1, *links))),
             spare_ns=lasts_ns - travelled_ns,
         )

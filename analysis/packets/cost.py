@@ -13,11 +13,6 @@ Before, what can be told to be background (`analysis.packets.background`) is tak
 message, with its acknowledgements: it comes in bursts, so that subtracting a rate would leave most
 of its noise. Of the rest of what crosses in idle windows, at the same RTTs, the rate is subtracted.
 
-What is left is taken in two parts. One has its cause in some request, seen closely
-(`analysis.packets.causes`). The other has none that can be seen: it is background of no fixed
-length, or what a request does by a timer or after a disk. That part is added to an endpoint's cost
-where it surely has one (99.5 of 100 draws are above 0); else it would be mere noise.
-
 A bare acknowledgement counts from the instant at which what it confirms was sent.
 
 A block ends where a request started after one that lasted at least a round trip, by which time
@@ -37,8 +32,7 @@ from typing import TYPE_CHECKING
 
 from analysis.bundle import MEASURED_PHASE, Series
 from analysis.packets.acknowledged import since_ns
-from analysis.packets.background import and_what_follows, totals
-from analysis.packets.causes import without_request
+from analysis.packets.background import totals
 from analysis.packets.rtts import counting
 from analysis.summary import Group
 
@@ -58,6 +52,8 @@ Interval = tuple[float, float]
 
 LEAST_REQUESTS = 5
 """Of a group: with fewer, no cost is given."""
+LEAST_WINDOWS = 5
+"""Idle windows at RTTs that count: with fewer, those at other RTTs are taken too."""
 RESAMPLES = 999
 _LONG = 0.9
 """Of an RTT: a request that lasted so long outlasts what the ones before it left behind."""
@@ -117,25 +113,17 @@ def costs(
     lengths_s = _seconds(spans)
     if not len(design):
         return {}
-    known = np.zeros(len(record), dtype=bool) if background is None else background.packets
+    kept = np.ones(len(record), dtype=bool) if background is None else ~background.packets
     idle = np.zeros((0, 2), np.int64) if background is None else background.idle
-    unclear = and_what_follows(record, without_request(record, samples)) & ~known
     idle = idle[_before_what_counts(idle, samples)]
     when = since_ns(record)
     order = np.argsort(when, kind="stable")
-
-    def fitted(of_packet: Ints, kept: Bools) -> tuple[Values, Values]:
+    rng = np.random.default_rng(seed)
+    figures = {}
+    for what, of_packet in (("bytes", record.wire_bytes), ("packets", record.segments)):
         values = (of_packet * kept)[order]
         crossed, in_idle = (totals(when[order], values, some) for some in (spans, idle))
-        rng = np.random.default_rng(seed)  # the same blocks are drawn for all of these
-        return _fit(design, crossed, lengths_s, in_idle, _seconds(idle), len(names), rng)
-
-    figures = {
-        what: _with_what_is_beyond_chance(
-            fitted(of_packet, ~known & ~unclear), fitted(of_packet, unclear)
-        )
-        for what, of_packet in (("bytes", record.wire_bytes), ("packets", record.segments))
-    }
+        figures[what] = _fit(design, crossed, lengths_s, in_idle, _seconds(idle), len(names), rng)
     n = design[:, : len(names)].sum(axis=0)
     return {
         name: Cost(
@@ -148,17 +136,6 @@ def costs(
     }
 
 
-def _with_what_is_beyond_chance(
-    clear: tuple[Values, Values], unclear: tuple[Values, Values]
-) -> tuple[Values, Values]:
-    """Costs and their draws, the unclear part added for the groups that surely have one."""
-    import numpy as np
-
-    (value, draws), (more, more_draws) = clear, unclear
-    surely = np.percentile(more_draws, 0.5, axis=0) > 0
-    return value + more * surely, draws + more_draws * surely
-
-
 def _before_what_counts(idle: Ints, samples: pd.DataFrame) -> Bools:
     """Which idle windows come before samples whose RTT counts: peers may speak at its pace."""
     import numpy as np
@@ -168,7 +145,8 @@ def _before_what_counts(idle: Ints, samples: pd.DataFrame) -> Bools:
     order = np.argsort(start_ns, kind="stable")
     following = np.searchsorted(start_ns[order], idle[:, 1])
     counts = np.r_[counting(samples)[known][order], False]
-    return np.asarray(counts[following], dtype=bool)
+    chosen = np.asarray(counts[following], dtype=bool)
+    return chosen if np.count_nonzero(chosen) >= LEAST_WINDOWS else np.ones(len(idle), dtype=bool)
 
 
 def _figure(fitted: tuple[Values, Values], place: int) -> tuple[float, Interval]:

@@ -32,7 +32,9 @@ class GroupEvidence:
     `chains` has the most frequent first; that is `chain_round_trips`, None without any (`why`).
     `loose` is the part of the requests whose chain has a loose link, `waited_for_ack` of those with
     an acknowledgement for which a sender waited, `roomy` of those that spent so much time off the
-    links beside their chain that a longer one may be hidden in it.
+    links beside their chain that a longer one may be hidden in it. `held_up` is the part of those
+    that waited for what an earlier request had left on a connection: that costs time at every RTT
+    and is in the slope, but in no chain, which has nothing from before the request.
     """
 
     chain_round_trips: float | None
@@ -43,6 +45,7 @@ class GroupEvidence:
     roomy: float
     cost: Cost | None
     why: str | None
+    held_up: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def _of_group(
         n=len(trips),
         loose=float((found.loose[places] > 0).mean()),
         waited_for_ack=float((found.acknowledgements[places] > 0).mean()),
+        held_up=float((found.held_up[places] > 0).mean()),
         roomy=float(np.asarray(is_roomy)[places].mean()),
         cost=cost,
         why=None,

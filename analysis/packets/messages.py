@@ -58,7 +58,17 @@ class Messages:
 
 
 def messages_of(record: Record) -> Messages:
-    """Find the messages in a record, and the acknowledgements that somebody waited for."""
+    """Find the messages in a record, and the acknowledgements that somebody waited for.
+
+    They are kept with the record: whatever is said of it begins with them.
+    """
+    kept: dict[str, object] = record.__dict__
+    if not isinstance(found := kept.get("_messages"), Messages):
+        found = kept["_messages"] = _messages_of(record)
+    return found
+
+
+def _messages_of(record: Record) -> Messages:
     import numpy as np
 
     arrival_ns = np.where(record.departure_ns >= 0, record.departure_ns, NEVER)

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 RTT_ERROR_MS = 0.03
 """Standard deviation of what the measured RTT of a level is off, the same at each of its visits."""
-IDLE_STEP_MS = 1.0
+IDLE_STEP_MS = 1.5
 """Standard deviation of how much slower the store itself is where its machine has been idle.
 
 A request without a WAN link to wait for keeps the processor awake and its caches warm; one that
 waits for 25 ms or 200 ms does not. On the machine where this was written, medians of the reference
-store went from 0.5 ms at RTT 0 to 1 ms at 25, 50, 100 and 200 ms alike."""
+store went from 0.5 ms at RTT 0 to 1.2 ms at 25, 50, 100 and 200 ms alike, and to 2 ms where it was
+busy. So what is seen at RTT 0 hardly counts for the slope unless noise is greater than that."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Line:
     """A line through `points` and its draws of (slope, intercept), shape (draws, 2).
 
     `residuals_ms`, `trust` and `weights` (V,): of each visit; `spread_ms`: standard deviation of a
-    visit of average precision.
+    visit of average precision, `scale_ms` the same without heed to odd visits.
     """
 
     points: Points
@@ -50,6 +51,7 @@ class Line:
     trust: Values
     weights: Values
     spread_ms: float
+    scale_ms: float
     draws: Values
 
 
@@ -77,6 +79,7 @@ def line_through(
         trust=whole.trust,
         weights=weights,
         spread_ms=float(np.sqrt(whole.spread)),
+        scale_ms=float(whole.scale),
         draws=np.array([slope, intercept]) + noise + systematic,
     )
 

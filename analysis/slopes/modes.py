@@ -29,8 +29,20 @@ MIN_APART_MS = 1.0
 MIN_LEVELS_APART = 2
 MIN_LEVELS = 3
 """A mode needs requests at three RTTs, and to be told apart from each other mode at two."""
-PARALLEL = 0.1
-"""Slopes that differ less are of parallel lines."""
+PARALLEL = 0.15
+"""Slopes that differ less are of lines side by side."""
+MIN_PARALLEL_MS = 10.0
+"""Nearer than this, a line beside another may be two slices of a scheduler that had other work."""
+CLEARLY_ANOTHER_SLOPE = 0.25
+GREAT_SHARE = 0.15
+MIN_VISITS_SEEN = 0.65
+"""Of the visits in which a mode of that share would be seen, were lots drawn."""
+MAX_UNEVEN = 5.0
+"""How much more the counts of visits may vary than if lots were drawn."""
+MAX_BROADER = 2.5
+TAIL_MS = 20.0
+"""A request so much off a line is on it still, where no other line is nearly as near: that is how
+long a busy machine makes a request wait."""
 NEAR_SCALES = 8.0
 _TRIES = 2
 _PARAMETERS = 4
@@ -69,7 +81,7 @@ def find(rtt_ms: Values, latency_ms: Values, visit: Indexes, levels: Levels) -> 
         if better is None:
             break
         best = better
-    return _greatest_first(best, levels)
+    return _greatest_first(best, rtt_ms, latency_ms, levels)
 
 
 def near_line(modes: Modes, mode: int, rtt_ms: Values, latency_ms: Values) -> Truths:
@@ -81,12 +93,28 @@ def near_line(modes: Modes, mode: int, rtt_ms: Values, latency_ms: Values) -> Tr
     return np.asarray(off <= NEAR_SCALES * mixture.scale_ms[mode], dtype=np.bool_)
 
 
-def _greatest_first(mixture: Mixture, levels: Levels) -> Modes:
+def _with_tails(mixture: Mixture, rtt_ms: Values, latency_ms: Values) -> Indexes:
+    """The line of each request, shape (n,); the number of lines stands for none."""
+    import numpy as np
+
+    members: Indexes = mixture.belongs.argmax(1)
+    off = np.abs(latency_ms[:, None] - mixture.at(rtt_ms))
+    nearest = off.argmin(1)
+    ordered = np.sort(off, axis=1)
+    close = ordered[:, 0] <= TAIL_MS
+    if mixture.count > 1:
+        close &= ordered[:, 0] < ordered[:, 1] / 2
+    lost = (members == mixture.count) & close
+    members[lost] = nearest[lost]
+    return members
+
+
+def _greatest_first(mixture: Mixture, rtt_ms: Values, latency_ms: Values, levels: Levels) -> Modes:
     """Modes in the order of their shares, counted where all of them can be told apart."""
     import numpy as np
 
     apart = told_apart(mixture, levels.rtt_ms)
-    members = mixture.belongs.argmax(1)
+    members = _with_tails(mixture, rtt_ms, latency_ms)
     told: Truths = np.all(apart, axis=0)[levels.of]
     counts = np.bincount(members[told], minlength=mixture.count + 1)[:-1]
     order = np.lexsort((-mixture.share, -counts))
@@ -224,28 +252,49 @@ def _admitted(
         apart = pairs[mode].all(0)
         if (present | ~apart).sum() < MIN_LEVELS or (present & apart).sum() < MIN_LEVELS_APART:
             return False
-    return _within_visits(tried, owner, visit) and _valleys(
+    return _everywhere(tried, owner, visit, levels) and _valleys(
         tried, pairs, rtt_ms, latency_ms, levels
     )
 
 
-def _within_visits(tried: Mixture, owner: Indexes, visit: Indexes) -> bool:
-    """Whether parallel lines share visits.
+def _everywhere(tried: Mixture, owner: Indexes, visit: Indexes, levels: Levels) -> bool:
+    """Whether each lesser line has requests in about as many visits as its share promises.
 
-    A visit that is slower as a whole by some milliseconds had a busy machine; two such visits are no
-    mode. Lines of different slopes need not share visits: a leader may have moved between them.
+    A visit that is slower by some milliseconds, or for half of its requests, had a busy machine.
+    Two or three such visits make a line, and no mode. A line beside one of the same slope must also
+    keep its distance, and be about as sharp and as evenly spread, because the tail of a mode runs
+    beside it. What has another slope and a great share need not share visits: a leader may have
+    moved in between.
     """
     import numpy as np
 
-    sizes = np.bincount(visit)
+    apart = told_apart(tried, levels.rtt_ms)
+    at = tried.at(levels.rtt_ms)
+    main = int(tried.share.argmax())
+    off = np.abs(tried.slope[:, None] - tried.slope[None, :])
     for mode in range(tried.count):
-        off = np.abs(tried.slope - tried.slope[mode])
-        off[mode] = np.inf
-        greater = tried.share >= tried.share[mode]
-        if not (greater & (off < PARALLEL)).any():
+        if mode == main:
             continue
-        seen = int((np.bincount(visit[owner == mode], minlength=sizes.size) > 0).sum())
-        if seen < 0.5 * float((1 - (1 - tried.share[mode]) ** sizes).sum()):
+        told = apart[mode][levels.of]
+        share = max(float((owner[told] == mode).mean()), 1 / told.size)
+        nearest = float(np.delete(off[mode], mode).min())
+        if nearest >= CLEARLY_ANOTHER_SLOPE and share >= GREAT_SHARE:
+            continue
+        sizes = np.bincount(visit[told])
+        here = sizes > 0
+        counts = np.bincount(visit[told], weights=owner[told] == mode)[here]
+        expected = float((1 - (1 - share) ** sizes[here]).sum())
+        if int((counts > 0).sum()) < MIN_VISITS_SEEN * expected:
+            return False
+        if nearest >= PARALLEL:
+            continue
+        beside = [k for k in range(tried.count) if k != mode and off[mode, k] < PARALLEL]
+        distance = np.abs(at[:, beside] - at[:, [mode]])
+        if ((distance >= MIN_PARALLEL_MS).sum(0) < min(MIN_LEVELS, levels.count)).any():
+            return False
+        lots = sizes[here] * share * (1 - share)
+        uneven = float(((counts - sizes[here] * share) ** 2).sum() / max(lots.sum(), 1e-12))
+        if uneven > MAX_UNEVEN or tried.scale_ms[mode] > MAX_BROADER * tried.scale_ms[main]:
             return False
     return True
 

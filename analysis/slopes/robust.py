@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-TUNING = 8.0
+TUNING = 9.0
 """In units of the scale. The usual 4.685 gives up visits in which the machine was merely busy, and
 the line then depends on which visits it took for the odd ones. What is to be given up is a visit
 during which something else happened: 20 scales off and more."""

@@ -42,7 +42,7 @@ def share(member: NDArray[np.bool_], visit: Indexes) -> tuple[float, Interval]:
         / (1 + square / worth)
         * float(np.sqrt(p * (1 - p) / worth + square / (4 * worth**2)))
     )
-    return p, (max(0.0, middle - half), min(1.0, middle + half))
+    return p, (max(0.0, float(middle - half)), min(1.0, float(middle + half)))
 
 
 def mean_error(members: Indexes, visit: Indexes, slopes: Values) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis.slopes.bootstrap import IDLE_STEP_MS, RTT_ERROR_MS, Line
 from analysis.slopes.levels import Levels
+from analysis.slopes.robust import bisquare
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,25 +39,28 @@ class Straightness:
     `worst_rtt_ms`, `deviation_ms`: the level that is farthest off, and by how much (positive:
     slower). `chance`: how often noise would look as crooked. `inflate`: by how much more visits of
     one RTT differ from the line than from each other (1: no more), where that is more than chance.
+    `agreed_ms`: how far off the line every visit of that level is at least, to the same side.
     """
 
     worst_rtt_ms: float
     deviation_ms: float
     chance: float
     inflate: float
+    agreed_ms: float
 
     def matters(self, range_ms: float) -> bool:
         """Whether a line is the wrong model for practical purposes too."""
         least = max(MIN_DEVIATION_MS, MIN_DEVIATION_SHARE * range_ms)
-        return self.chance < SIGNIFICANT and abs(self.deviation_ms) > least
+        far = abs(self.deviation_ms) > least and self.agreed_ms > least / 2
+        return far and self.chance < SIGNIFICANT
 
 
 def straightness(line: Line, levels: Levels) -> Straightness:
     """Deviations of the levels' means from `line` against the noise of visits within levels.
 
-    The classic test of lack of fit (Draper and Smith 1998, 2.1), with the weights that the robust
-    line gave. Where no RTT was visited twice, the noise of visits is not known, and is taken as
-    what the requests' own spread gives and _OWN_VISIT_NOISE_MS.
+    The classic test of lack of fit (Draper and Smith 1998, 2.1), with medians for means. Where no
+    RTT was visited twice, the noise of visits is not known, and is taken as what the requests' own
+    spread gives and _OWN_VISIT_NOISE_MS.
     """
     import numpy as np
     from scipy.stats import chi2, f
@@ -75,10 +79,8 @@ def straightness(line: Line, levels: Levels) -> Straightness:
         ]
     )
     worst = int(np.abs(medians).argmax())
-    weights = line.weights * line.trust
-    mass = np.bincount(points.level, weights=weights, minlength=count)
-    own = np.bincount(points.level, weights=weights * line.residuals_ms, minlength=count)
-    own = np.where(mass > 0, own / np.maximum(mass, 1e-12), 0.0)
+    sides = line.residuals_ms[points.level == worst] * float(np.sign(medians[worst]))
+    agreed = float(sides.min())
     freedom = int(present.sum()) - 2
     # What levels may be off because the RTT is not what was measured is no crookedness.
     known = (RTT_ERROR_MS * line.slope) ** 2
@@ -90,14 +92,20 @@ def straightness(line: Line, levels: Levels) -> Straightness:
         variance = noise / visits**2 + _OWN_VISIT_NOISE_MS**2 / visits + known
         variance = variance + np.where(near & ~near.all(), IDLE_STEP_MS**2, 0.0)
         chance = float(chi2.sf((means[present] ** 2 / variance[present]).sum(), max(freedom, 1)))
-        return Straightness(float(levels.rtt_ms[worst]), float(medians[worst]), chance, 1.0)
-    within = float((weights * (line.residuals_ms - own[points.level]) ** 2).sum())
-    within = max(within / replicates, 1e-18)
-    between = float((mass * own**2 / (1 + mass * known / within)).sum()) / max(freedom, 1)
+        return Straightness(float(levels.rtt_ms[worst]), float(medians[worst]), chance, 1.0, agreed)
+    # Medians, because a visit that the line gave up may be the odd one; not so where the whole
+    # level was given up. The median of three or more varies by about half more than their mean.
+    off = line.residuals_ms - medians[points.level]
+    trust = bisquare(off / max(line.scale_ms, 1e-9))
+    within = max(float((line.weights * trust * off**2).sum()) / replicates, 1e-18)
+    repeats = np.bincount(points.level, minlength=count)
+    mass = np.asarray(np.bincount(points.level, weights=line.weights, minlength=count))
+    mass = np.where(repeats > 2, mass / 1.5, mass)
+    between = float((mass * medians**2 / (1 + mass * known / within)).sum()) / max(freedom, 1)
     ratio = between / within
     chance = float(f.sf(ratio, max(freedom, 1), replicates))
     inflate = max(1.0, ratio) ** 0.5 if chance < WIDEN_BELOW else 1.0
-    return Straightness(float(levels.rtt_ms[worst]), float(medians[worst]), chance, inflate)
+    return Straightness(float(levels.rtt_ms[worst]), float(medians[worst]), chance, inflate, agreed)
 
 
 def absent_level(near_line: NDArray[np.bool_], levels: Levels) -> int | None:

@@ -1,10 +1,11 @@
 """Latencies with a known number of round trips and the noise of real requests.
 
-data/noise-quorum.csv was measured: two runs of `wanlat run round-trips --systems quorum --no-capture`
-(seeds 1 and 2; the leaderless protocol, whose every endpoint takes exactly one round trip from a node
-of five sites) on two cores on which other programs ran, some of the time ten of them. A row a
-request: run, endpoint, visit, the RTT that was measured at that visit, and the latency. What is
-left of the latency without that one round trip is the store's own time and all that disturbed it.
+data/noise-quorum.csv was measured: two runs of
+`wanlat run round-trips --systems quorum --no-capture`, seeds 1 and 2, with the leaderless protocol,
+whose every endpoint takes exactly one round trip from a node of five sites. It was on two cores on
+which other programs ran, some of the time ten of them. A row a request: run, endpoint, visit, the
+RTT that was measured at that visit, and the latency. What is left of the latency without that one
+round trip is the store's own time and all that disturbed it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ Values = NDArray[np.float64]
 RTTS_MS = (0.0, 25.0, 50.0, 100.0, 200.0)
 VISITS = 3
 SAMPLES = 15
-# The median error of calibration: what it measures is so much more than the delays that were set.
 MEASURED_MS = 0.055
+"""So much more than the delays that were set is the RTT that calibration measures."""
+MEASURED_SIGMA_MS = 0.02
+"""And so much it differs from one RTT to the next."""
 
 
 def recorded() -> dict[str, list[tuple[float, Values]]]:
@@ -71,14 +74,18 @@ def requests(
     pools = {
         near: [noise for rtt, noise in NOISE[name] if (rtt < 2) == near] for near in (True, False)
     }
+    measured = {
+        rtt: rtt + MEASURED_MS + MEASURED_SIGMA_MS * rng.standard_normal() for rtt in rtts_ms
+    }
     levels = np.repeat(rtts_ms, visits)
     rng.shuffle(levels)
     latencies = []
     for rtt in levels:
         pool = pools[bool(rtt < 2)]
-        latencies.append(rtt * round_trips + rng.choice(pool[int(rng.integers(len(pool)))], samples))
+        noise = pool[int(rng.integers(len(pool)))]
+        latencies.append(rtt * round_trips + rng.choice(noise, samples))
     return Requests(
-        np.repeat(levels + MEASURED_MS, samples),
+        np.repeat([measured[float(rtt)] for rtt in levels], samples),
         np.concatenate(latencies),
         np.repeat(np.arange(levels.size), samples),
         name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from round_trips_bundles import TWO_LINES, Does, straight, write_round_trips_bundle
 
+from analysis import report as report_module
 from analysis.bundle import Bundle, read_bundle
 from analysis.charts import latency_against_rtt, round_trips
 from analysis.charts.style import ALARM
+from analysis.errors import BundleError
 from analysis.packets.evidence import Share
 from analysis.report import report
 from analysis.round_trips_block import RoundTrips
-from analysis.summary import Summary, summarize
+from analysis.summary import Group, Summary, summarize
 
 PUT = ("quorum", "PutObject", "unknown")
 SMALL: dict[str, Any] = {"visits": 2, "samples": 8}
@@ -229,3 +231,18 @@ def test_a_report_of_two_systems_draws_both_charts_and_the_same_bytes_again(
     assert names <= first.keys()
     assert "endpoint-latency.png" not in first
     assert made() == first
+
+
+def test_traces_that_cannot_be_drawn_take_no_other_away(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle, summary = make(does={PUT: [Does(1, 2)], ("quorum", "Ping", "unknown"): [Does(1, 0)]})
+    put, ping = sorted(summary.groups, key=lambda group: group.endpoint == "Ping")
+
+    def traces_of(_: Bundle, groups: Sequence[Group]) -> tuple[str, ...]:
+        if ping in groups:
+            raise BundleError("the record ended before")
+        return tuple(group.endpoint for group in groups)
+
+    monkeypatch.setattr("analysis.trace.traces_of", traces_of)
+    assert report_module._traces(bundle, [put, ping]) == ("PutObject",)

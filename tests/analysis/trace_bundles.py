@@ -12,12 +12,12 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent / "packets"))
 
-from packet_traffic import MS, Traffic, samples, topology  # noqa: E402
+from packet_traffic import MS, Traffic, samples, topology
 
-from analysis.bundle import Bundle, Series, read_bundle  # noqa: E402
-from analysis.summary import Group  # noqa: E402
-from analysis.trace import trace_of  # noqa: E402
-from analysis.trace_model import Trace  # noqa: E402
+from analysis.bundle import Bundle, Series, read_bundle
+from analysis.summary import Group
+from analysis.trace import trace_of
+from analysis.trace_model import Trace
 
 SERIES = Series("made-up", "1")
 ONE_WAY_NS = 50 * MS

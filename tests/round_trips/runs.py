@@ -26,7 +26,7 @@ class Run:
     target: str = "n1"
     loss: str | None = None
     """Of the packets in each direction of every WAN link."""
-    samples: int = 5
+    samples: int = 4
     """Of each endpoint at each visit."""
     twin: str | None = None
     """The same run, undisturbed."""
@@ -74,7 +74,10 @@ WITHIN = 0.03
 DISTURBED: dict[str, Run] = {
     # Of three responses one waits 40 ms for the client's kernel, at any RTT.
     "a delayed acknowledgement": Run(
-        _each(2, 2, 2), {"protocol": "rounds:2", "delayed_ack": 3}, samples=7, twin="rounds:2"
+        _each(1, 1, 1),
+        {"protocol": "leaderless", "delayed_ack": 3},
+        samples=12,
+        twin="leaderless",
     ),
     # Every node hears of every other ten times a second, on the connections that requests take.
     "a heartbeat": Run(

@@ -33,15 +33,17 @@ def test_the_chain_is_not_moved(came: Came, run: str) -> None:
 
 
 @pytest.mark.parametrize("run", ["a delayed acknowledgement"])
-def test_a_delayed_acknowledgement_is_a_mode_of_its_own(came: Came, run: str) -> None:
-    """Of a third of the requests: as many round trips, and 40 ms on top."""
-    for asked, truth in DISTURBED[run].truth.items():
-        found = came.round_trips[asked]
-        assert found.modes
-        late = [m for m in found.modes if m.intercept_ms - found.modes[0].intercept_ms > 30]
-        assert late, (asked, found.modes, came)
-        assert late[0].intercept_ms - found.modes[0].intercept_ms == pytest.approx(40, abs=8)
-        assert late[0].round_trips == pytest.approx(truth, abs=0.1)
+def test_what_waited_for_an_acknowledgement_is_kept_apart(came: Came, run: str) -> None:
+    """A third of the requests takes 40 ms more: another mode, or told as unexplained."""
+    late = main = 0
+    for found in came.round_trips.values():
+        assert found.estimate is not None
+        points, of_main = found.points, found.estimate.members == 0
+        is_late = points.latency_ms - points.rtt_ms > 35
+        late, main = late + int(is_late.sum()), main + int((is_late & of_main).sum())
+    requests = sum(found.n for found in came.round_trips.values())
+    assert late / requests == pytest.approx(1 / 3, abs=0.1), came
+    assert main <= 0.02 * requests, f"{main} of {late} counted to the main mode; {came}"
 
 
 @pytest.mark.parametrize("run", ["a mixture"])
