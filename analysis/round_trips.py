@@ -170,7 +170,7 @@ def estimate(
             "because through two points goes a line whatever the truth"
         )
     data = _Data(rtt, latency, np.unique(visit, return_inverse=True)[1], levels, draws)
-    found = find(rtt, latency, data.visit, levels)
+    found = _drawable(data, find(rtt, latency, data.visit, levels))
     rng = np.random.default_rng(_seeds(seed, rtt, latency))
     reason = _missing(data, found)
     return _followed(data, found, rng) if reason is None else _refused(data, found, reason, rng)
@@ -191,6 +191,20 @@ def _seeds(seed: int | Sequence[int], rtt_ms: Values, latency_ms: Values) -> lis
     """Of the data too, so that two runs with one seed do not draw alike and cancel out."""
     own = [seed] if isinstance(seed, int) else list(seed)
     return [*own, crc32(rtt_ms.tobytes()), crc32(latency_ms.tobytes())]
+
+
+def _drawable(data: _Data, found: Modes) -> Modes:
+    """The modes with requests at enough RTTs to draw a line through, and the main one anyway."""
+    import numpy as np
+
+    from analysis.slopes.modes import only
+
+    kept = [
+        mode
+        for mode in range(found.mixture.count)
+        if mode == 0 or np.unique(data.levels.of[_chosen(data, found, mode)]).size >= MIN_RTTS
+    ]
+    return found if len(kept) == found.mixture.count else only(found, kept)
 
 
 def _missing(data: _Data, found: Modes) -> Fit | None:

@@ -45,6 +45,10 @@ _IDLE_RTTS = 3
 _PAUSE_RTTS = 1.3
 _LEAST_PAUSE_S = 0.02
 _LOOK_EVERY_S = 0.1
+_FIRST_WINDOW_BYTES = 10 * 1448
+"""Of TCP (RFC 6928): what is larger takes several round trips, to some nodes after the answer."""
+_QUIET_PART = 50
+_LONGEST_END_S = 10.0
 _WARMUP = 3
 _CAPTURE = CaptureWanted(limit_bytes=1 << 30, snap_bytes=256)
 
@@ -216,6 +220,20 @@ class TraceRun(SystemRun):
         oneshot.send(request)
         take(request, oneshot.receive())
         _rest(lab, self._pause_s)
+        if self.prepared.study.object_size.bytes > _FIRST_WINDOW_BYTES:
+            self._let_it_end(lab)
+
+    def _let_it_end(self, lab: Lab) -> None:
+        """Wait until copies of a large body that nobody waits for have crossed, or for long."""
+        quiet = self.prepared.study.object_size.bytes / _QUIET_PART
+        until = time.monotonic() + _LONGEST_END_S
+        before = _bytes(lab)
+        while time.monotonic() < until:
+            _rest(lab, self._pause_s)
+            now = _bytes(lab)
+            if now - before <= quiet:
+                return
+            before = now
 
     def _listen(self, lab: Lab, cluster: Cluster, entry: VisitEntry, between: BetweenSites) -> None:
         """Let only the background cross the links; then measure them."""
@@ -243,6 +261,11 @@ def _one_rtt(plan: Plan) -> Duration | None:
     """The RTT of every WAN link, where all are alike and the same both ways; else None."""
     delays = {way.delay_ns for link in plan.wan_links for way in (link.forward, link.backward)}
     return Duration(2 * delays.pop()) if len(delays) == 1 else None
+
+
+def _bytes(lab: Lab) -> int:
+    """What has gone over all links together."""
+    return sum(counters.bytes for counters in lab.counters().values())
 
 
 def _rest(lab: Lab, seconds: float) -> None:

@@ -177,12 +177,12 @@ class Label:
 
 
 def labels_of(trace: Trace, scale: Scale, taken: Sequence[Box] = ()) -> tuple[list[Label], int]:
-    """Labels that overlap neither each other nor `taken`, nor the chain if that can be; and how many
-    messages have none.
+    """Labels that overlap neither each other nor `taken`; and how many messages have none.
 
     What leaves a node on one side at about the same time has one label: "4 × LockLock 249 B". It
     stands at the tail, on that side of the lane to which nothing of it goes. Where its place is
-    taken it moves up or down, then to the other side, then makes itself shorter, then gives up.
+    taken, or an arrow of the chain passes, it moves up or down, then to the other side, then makes
+    itself shorter, then lies on the chain, then gives up.
     """
     boxes = list(taken)
     placed: list[Label] = []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from analysis.compare.difference import Difference, of_draws, of_intervals, of_shares
@@ -32,7 +34,7 @@ from analysis.compare.model import (
 
 if TYPE_CHECKING:
     from analysis.compare.thresholds import Thresholds
-    from analysis.round_trips import Estimate, Interval
+    from analysis.round_trips import Estimate, Interval, Mode
     from analysis.round_trips_block import RoundTrips
 
 _Pair = tuple[Distribution, Distribution]
@@ -74,9 +76,11 @@ def _of_lines(
             (INTERCEPT, old.intercept_ms, new.intercept_ms),
         ]
         return [absent(quantity, one, other, whys) for quantity, one, other in figures]
-    ways = _ways(before, old), _ways(after, new)
+    modes, step = (*before.modes, *after.modes), thresholds.round_trips
+    ways = _ways(before, old, modes, step), _ways(after, new, modes, step)
     one, other = before.main, after.main
     flip = _Flip.between(one.round_trips, other.round_trips, ways, thresholds, "mode")
+    some = gained(ways[0], ways[1], thresholds.round_trips)
     slopes = before.draws[:, 0], after.draws[:, 0]
     intercepts = before.draws[:, 1], after.draws[:, 1]
     there = [each.intercept_ms + each.round_trips * at_rtt_ms for each in (one, other)]
@@ -88,8 +92,8 @@ def _of_lines(
             other.round_trips,
             of_draws(one.round_trips, other.round_trips, slopes[0], slopes[1]),
         ),
-        _mean(before, after, ways, thresholds),
-        _gained(MODES, gained(ways[0], ways[1], thresholds.round_trips)),
+        _mean(before, after, ways, some.difference, thresholds),
+        _gained(MODES, some),
         flip.applied(
             LATENCY_AT, there[0], there[1], of_draws(there[0], there[1], drawn[0], drawn[1])
         ),
@@ -139,21 +143,30 @@ class _Flip:
         return known(quantity, old, new, sure, doubt=self.doubt)
 
 
-def _ways(estimate: Estimate, of: RoundTrips) -> Distribution:
+def _ways(estimate: Estimate, of: RoundTrips, modes: Sequence[Mode], step: float) -> Distribution:
     """The round trips of each request, where lines can be told apart; NaN: on no line.
 
-    At RTT 0 all lines may be one, and a request there says nothing of its round trips.
+    `modes` are those of both bundles. At RTT 0 all lines may be one, and a request there says
+    nothing of its round trips: it counts where no two lines differ by more than `step`, or are far
+    enough from each other.
     """
     import numpy as np
 
-    slopes = np.array([*(mode.round_trips for mode in estimate.modes), np.nan])  # -1: on no line
-    lines = [mode.intercept_ms + mode.round_trips * of.points.rtt_ms for mode in estimate.modes]
-    apart = (np.diff(np.sort(lines, axis=0), axis=0) > _APART_MS).all(axis=0)
+    rtt_ms = of.points.rtt_ms
+    apart = np.ones(rtt_ms.size, dtype=bool)
+    for one, other in combinations(modes, 2):
+        steeper = one.round_trips - other.round_trips
+        if abs(steeper) > step:
+            gap_ms = one.intercept_ms - other.intercept_ms + steeper * rtt_ms
+            apart &= np.abs(gap_ms) > _APART_MS
     counted = apart if apart.any() else np.ones_like(apart)
+    slopes = np.array([*(mode.round_trips for mode in estimate.modes), np.nan])  # -1: on no line
     return Distribution(slopes[estimate.members[counted]], of.points.visit[counted])
 
 
-def _mean(before: Estimate, after: Estimate, ways: _Pair, thresholds: Thresholds) -> Finding:
+def _mean(
+    before: Estimate, after: Estimate, ways: _Pair, some: Difference, thresholds: Thresholds
+) -> Finding:
     old, new = before.mean_round_trips, after.mean_round_trips
     if old is None or new is None or before.mean_ci95 is None or after.mean_ci95 is None:
         return absent(MEAN_ROUND_TRIPS, old, new, ("no mean is known", "no mean is known"))
@@ -168,7 +181,9 @@ def _mean(before: Estimate, after: Estimate, ways: _Pair, thresholds: Thresholds
     doubt = None
     if abs(new - old) > thresholds.round_trips and least.estimate <= thresholds.round_trips:
         doubt = "Requests on no line, of which no mean can tell, may make up for it."
-    sure = replace(difference, p=max(difference.p, least.p))
+    # A mean changes no more surely than that any request changed in its direction.
+    changed = some.p if (some.estimate > 0) == (new > old) and some.estimate != 0 else 0.5
+    sure = replace(difference, p=max(difference.p, least.p, changed))
     return known(MEAN_ROUND_TRIPS, old, new, sure, doubt)
 
 

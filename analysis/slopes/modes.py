@@ -84,6 +84,26 @@ def find(rtt_ms: Values, latency_ms: Values, visit: Indexes, levels: Levels) -> 
     return _greatest_first(best, rtt_ms, latency_ms, levels)
 
 
+def only(modes: Modes, kept: list[int]) -> Modes:
+    """`modes` with the `kept` lines alone; who was on another is on none."""
+    import numpy as np
+
+    old = modes.mixture
+    place = np.full(old.count + 1, -1, dtype=np.int_)
+    place[kept] = np.arange(len(kept))
+    gone = [index for index in range(old.count) if index not in kept]
+    nowhere = old.belongs[:, [*gone, old.count]].sum(1)
+    mixture = Mixture(
+        old.slope[kept],
+        old.intercept_ms[kept],
+        old.scale_ms[kept],
+        old.share[kept],
+        np.column_stack((old.belongs[:, kept], nowhere)),
+        old.log_likelihood,
+    )
+    return Modes(mixture, place[modes.members], modes.apart[kept])
+
+
 def near_line(modes: Modes, mode: int, rtt_ms: Values, latency_ms: Values) -> Truths:
     """Whether requests lie within NEAR_SCALES of a line, whichever they are members of."""
     import numpy as np
@@ -294,7 +314,9 @@ def _everywhere(tried: Mixture, owner: Indexes, visit: Indexes, levels: Levels) 
             return False
         lots = sizes[here] * share * (1 - share)
         uneven = float(((counts - sizes[here] * share) ** 2).sum() / max(lots.sum(), 1e-12))
-        if uneven > MAX_UNEVEN or tried.scale_ms[mode] > MAX_BROADER * tried.scale_ms[main]:
+        # What is far away may be broader: a delayed acknowledgement comes 40 to 48 ms later.
+        sharp = max(MAX_BROADER * tried.scale_ms[main], float(np.median(distance)) / 12)
+        if uneven > MAX_UNEVEN or tried.scale_ms[mode] > sharp:
             return False
     return True
 

@@ -29,7 +29,7 @@ MEASURED_SIGMA_MS = 0.02
 """And so much it differs from one RTT to the next."""
 
 
-def recorded() -> dict[str, list[tuple[float, Values]]]:
+def recorded(runs: tuple[str, ...]) -> dict[str, list[tuple[float, Values]]]:
     """For each endpoint its visits: the RTT (ms), and the latencies (ms) without it."""
     rows: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
     with open(Path(__file__).parent / "data" / "noise-quorum.csv", newline="") as lines:
@@ -37,13 +37,18 @@ def recorded() -> dict[str, list[tuple[float, Values]]]:
             key = row["endpoint"], row["run"], row["visit"]
             rows[key].append((float(row["rtt_ms"]), float(row["latency_ms"])))
     visits: dict[str, list[tuple[float, Values]]] = defaultdict(list)
-    for (endpoint, _, _), pairs in rows.items():
+    for (endpoint, run, _), pairs in rows.items():
+        if run not in runs:
+            continue
         rtts, latencies = np.array(pairs).T
         visits[endpoint].append((float(rtts[0]), latencies - rtts))
     return dict(visits)
 
 
-NOISE = recorded()
+NOISE = recorded(("1", "2"))
+QUIET = recorded(("1",))
+"""During the first run the machine had less to do: one visit in fifteen was disturbed, and not
+one in three."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +68,15 @@ def requests(
     rtts_ms: tuple[float, ...] = RTTS_MS,
     visits: int = VISITS,
     samples: int = SAMPLES,
-    endpoint: str | None = None,
+    noise: dict[str, list[tuple[float, Values]]] = NOISE,
 ) -> Requests:
     """A study's requests: each visit has the noise of one recorded visit, of its own kind of RTT.
 
     Its latencies are drawn from that visit's with replacement. What a visit without distance has
     for noise, only visits without distance get.
     """
-    name = endpoint or sorted(NOISE)[int(rng.integers(len(NOISE)))]
-    pools = {
-        near: [noise for rtt, noise in NOISE[name] if (rtt < 2) == near] for near in (True, False)
-    }
+    name = sorted(noise)[int(rng.integers(len(noise)))]
+    pools = {near: [own for rtt, own in noise[name] if (rtt < 2) == near] for near in (True, False)}
     measured = {
         rtt: rtt + MEASURED_MS + MEASURED_SIGMA_MS * rng.standard_normal() for rtt in rtts_ms
     }
@@ -82,8 +85,8 @@ def requests(
     latencies = []
     for rtt in levels:
         pool = pools[bool(rtt < 2)]
-        noise = pool[int(rng.integers(len(pool)))]
-        latencies.append(rtt * round_trips + rng.choice(noise, samples))
+        own = pool[int(rng.integers(len(pool)))]
+        latencies.append(rtt * round_trips + rng.choice(own, samples))
     return Requests(
         np.repeat([measured[float(rtt)] for rtt in levels], samples),
         np.concatenate(latencies),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from round_trips_noise import Requests, requests
+from round_trips_noise import NOISE, QUIET, Requests, requests
 from scipy.stats import theilslopes
 
 from analysis.round_trips import Estimate, estimate
@@ -14,6 +14,8 @@ Values = NDArray[np.float64]
 
 
 def made(seed: int, round_trips: float = 1.0, **how: object) -> Requests:
+    """With the noise of a machine that has little else to do, unless told otherwise."""
+    how = {"noise": QUIET, **how}
     return requests(np.random.default_rng(seed), round_trips, **how)  # type: ignore[arg-type]
 
 
@@ -37,12 +39,17 @@ def test_the_slope_is_the_number_of_round_trips_whole_or_not(round_trips: float)
     assert len(found.modes) == 1 and found.modes[0].n + found.unexplained == found.n
 
 
+@pytest.mark.parametrize("noise", [QUIET, NOISE], ids=["quiet", "busy"])
 @pytest.mark.parametrize("seed", range(6))
-def test_thirty_per_cent_of_one_round_trip_and_seventy_of_three(seed: int) -> None:
-    asked = made(seed)
+def test_thirty_per_cent_of_one_round_trip_and_seventy_of_three(
+    seed: int, noise: dict[str, list[tuple[float, Values]]]
+) -> None:
+    asked = made(seed, noise=noise)
     found = of(asked, asked.latency_ms + np.where(tenths(asked, 3), 0, 2 * asked.rtt_ms))
     assert [round(mode.round_trips, 1) for mode in found.modes] == [3.0, 1.0]
-    assert [mode.share for mode in found.modes] == pytest.approx([0.7, 0.3], abs=0.05)
+    explained = sum(mode.share for mode in found.modes)
+    assert explained > (0.93 if noise is QUIET else 0.85)
+    assert [mode.share / explained for mode in found.modes] == pytest.approx([0.7, 0.3], abs=0.05)
     for mode, truth in zip(found.modes, (0.7, 0.3), strict=True):
         assert mode.share_ci95[0] <= truth <= mode.share_ci95[1]
     assert found.mean_round_trips == pytest.approx(2.4, abs=0.1)
@@ -106,7 +113,7 @@ def test_a_heartbeat_beside_the_requests_moves_nothing() -> None:
         ("a wait of 50 ms hides short distances", lambda rtt, own: np.maximum(rtt, 50) + own),
         ("a wait of 8 ms hides no distance", lambda rtt, own: np.maximum(rtt, 8) + own),
         ("a timeout cuts long ones", lambda rtt, own: np.minimum(rtt, 150) + own),
-        ("growing faster than the distance", lambda rtt, own: rtt + 0.0005 * rtt**2 + own),
+        ("growing faster than the distance", lambda rtt, own: rtt + 0.001 * rtt**2 + own),
         ("two round trips beyond 60 ms", lambda rtt, own: rtt * np.where(rtt > 60, 2, 1) + own),
     ],
 )

@@ -22,7 +22,7 @@ def test_the_interval_contains_the_truth_93_to_97_times_in_100() -> None:
             levels_of(asked.rtt_ms).of,
             np.ones(asked.visit.size, dtype=bool),
         )
-        line = line_through(points, np.random.default_rng(repetition), draws=300)
+        line = line_through(points, np.random.default_rng(repetition), draws=240)
         low, high = np.percentile(line.draws[:, 0], (2.5, 97.5))
         held += low <= 1.0 <= high
         slopes.append(line.slope)
@@ -32,22 +32,22 @@ def test_the_interval_contains_the_truth_93_to_97_times_in_100() -> None:
 
 def test_so_it_does_after_the_search_for_modes_which_finds_none_that_is_not_there() -> None:
     rng, held, alone, refused, shares = np.random.default_rng(30), 0, 0, 0, 0
-    for repetition in range(200):
+    for repetition in range(120):
         asked = requests(rng, 2.0)
         found = estimate(asked.rtt_ms, asked.latency_ms, asked.visit, repetition, draws=200)
         refused += not found.fit.is_line
         held += found.main.ci95[0] <= 2.0 <= found.main.ci95[1]
         alone += len(found.modes) == 1
         shares += found.main.share > 0.93
-    assert 182 <= held <= 199
+    assert 108 <= held <= 119
     assert refused <= 2
-    assert alone >= 196
-    assert shares >= 170
+    assert alone >= 117
+    assert shares >= 102
 
 
 def test_so_it_does_in_a_mixture_with_delayed_acknowledgements() -> None:
     rng, held, shares, refused = np.random.default_rng(40), 0, 0, 0
-    for repetition in range(150):
+    for repetition in range(100):
         asked = requests(rng, 1.0)
         lots = rng.random(asked.visit.size)
         extra = np.where(lots < 0.6, 2 * asked.rtt_ms, 0) + np.where(lots > 0.9, 40, 0)
@@ -56,5 +56,5 @@ def test_so_it_does_in_a_mixture_with_delayed_acknowledgements() -> None:
         held += found.main.ci95[0] <= 3.0 <= found.main.ci95[1]
         shares += found.main.share_ci95[0] <= 0.6 <= found.main.share_ci95[1]
     assert refused <= 2
-    assert held >= 136
-    assert shares >= 132
+    assert held >= 90
+    assert shares >= 87

@@ -7,6 +7,8 @@ import pytest
 from tests.round_trips.labs import Came, Labs
 from tests.round_trips.runs import DISTURBED, RUNS, WITHIN
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("run", DISTURBED)
 def test_the_estimate_is_still_the_truth(came: Came, run: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 from tests.round_trips.labs import Came
 from tests.round_trips.runs import KNOWN
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("run", KNOWN)
 def test_the_slope_is_the_number_of_round_trips(came: Came, run: str) -> None:

@@ -159,6 +159,20 @@ def test_quorum_serves_bob_s_api_when_asked_with_its_vdisks_on_every_node(
     }
 
 
+def test_quorum_s_disturbances_are_on_every_node_and_only_when_asked_for(
+    lab: StandInLab, tmp_path: Path
+) -> None:
+    planted = {"delayed_ack": 3, "heartbeat_ms": 100, "nagle": True}
+    cluster = configure(lab, "quorum", tmp_path, **planted)
+    for node in cluster.nodes.values():
+        argv = " ".join(node.argv)
+        assert "--delayed-ack 3 --heartbeat-ms 100 --nagle" in argv
+    assert cluster.options.items() >= planted.items()
+    without = configure(lab, "quorum", tmp_path)
+    assert without.options.keys().isdisjoint(planted)
+    assert not any("--nagle" in node.argv for node in without.nodes.values())
+
+
 def test_quorum_s_defects_are_on_every_node_and_stale_reads_on_the_first(
     lab: StandInLab, tmp_path: Path
 ) -> None:

@@ -37,13 +37,19 @@ def test_text_from_a_command_line_is_understood() -> None:
     assert options.replication_factor == 2
 
 
-@pytest.mark.parametrize("protocol", ["leaderless", "leader", "rounds:1", "rounds:16"])
+@pytest.mark.parametrize(
+    "protocol", ["leaderless", "leader", "rounds:1", "rounds:16", "mixture:30:1:3"]
+)
 def test_protocols_of_the_reference_store(protocol: str) -> None:
     assert registry.get("quorum").parse_options({"protocol": protocol}).protocol == protocol
 
 
 @pytest.mark.parametrize(
-    "protocol", ["raft", "rounds", "rounds:0", "rounds:17", "rounds:x", "leader\n", ""]
+    "protocol",
+    [
+        *("raft", "rounds", "rounds:0", "rounds:17", "rounds:x", "leader\n", ""),
+        *("mixture", "mixture:30", "mixture:0:1:3", "mixture:100:1:3", "mixture:30:1:17"),
+    ],
 )
 def test_other_protocols_are_refused_with_those_that_exist(protocol: str) -> None:
     with pytest.raises(UserError, match=r"leaderless, leader or rounds:K"):

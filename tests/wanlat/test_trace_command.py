@@ -79,9 +79,10 @@ def test_requests_are_apart_so_that_nothing_is_left_over(traced: Traced) -> None
     assert "other" not in kinds
 
 
-def test_its_directory_is_a_bundle_of_its_requests(traced: Traced) -> None:
-    (entry,) = summarize(read_bundle(traced.out)).endpoints
-    assert (entry.endpoint, entry.n, entry.ok) == ("PutObject", 5, 5)
+def test_its_directory_is_a_bundle_of_one_rtt(traced: Traced) -> None:
+    (entry,) = summarize(read_bundle(traced.out)).round_trips or ()
+    assert (entry.endpoint, entry.n, entry.chain_round_trips) == ("PutObject", 5, 2)
+    assert entry.round_trips is None and "only one RTT" in (entry.why or "")
 
 
 def test_a_trace_is_drawn_again_from_the_bundle(traced: Traced) -> None:
