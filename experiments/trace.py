@@ -19,6 +19,7 @@ from experiments import runner
 from experiments.endpoints import BOB, S3
 from experiments.missing import Missing
 from experiments.prepared import CaptureWanted, Prepared, check_study_options, prepare
+from experiments.proof import FOR_ROUND_TRIPS
 from experiments.study import Study
 from experiments.system_run import STAGES, Outcome, Record, Report, SystemRun, requested_rtt_ms
 from experiments.visits.record import VisitEntry, VisitsRecord
@@ -155,6 +156,9 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
 
 class TraceRun(SystemRun):
     """The one system's part: requests with time between them."""
+
+    # Every message is drawn where it was seen, and the links are measured again before.
+    tolerance = FOR_ROUND_TRIPS
 
     def __init__(self, *given: Any, placement: Placement) -> None:
         super().__init__(*given)
