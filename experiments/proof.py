@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from emulator.calibration import Tolerance, calibrate, pairs_of
 from emulator.lab import Lab
 
 FOR_LATENCY = Tolerance()
-"""For a study, whose figures are single latencies."""
+"""For a study, whose figures are single latencies, unless it says that it tolerates more."""
 FOR_DRILLS = Tolerance(p99_ms=25.0, edge_ms=25.0)
 """For a drill, whose figures are outages and shares of requests: delays must be right, and a
 machine that holds up one packet in a hundred for some milliseconds changes none of them."""
@@ -67,16 +68,25 @@ def prove(lab: Lab, tell: Tell, tolerance: Tolerance = FOR_LATENCY) -> dict[str,
     }
 
 
-def what_is_off(document: Mapping[str, Any], topology: str) -> str:
-    """Return why nothing is measured on a network, by the document of its calibration."""
+def tolerating(late_ms: float) -> Tolerance:
+    """Return the tolerance for a study in which one packet in a hundred may be so late."""
+    return replace(FOR_LATENCY, p99_ms=late_ms, edge_ms=late_ms)
+
+
+def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: bool = False) -> str:
+    """Return why nothing is measured on a network, by the document of its calibration.
+
+    ``may_tolerate``: whether who reads it can say how much is tolerated.
+    """
     failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
     first = [f"{pair['from']} → {pair['to']}: {'; '.join(pair['reasons'])}" for pair in failed[:3]]
     more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
+    or_else = ", or say how late packets may be (`--tolerate 10ms`)" if may_tolerate else ""
     dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
     return (
         f"The emulated network is not what {topology} asks for, so nothing was measured on it: "
         f"{len(failed)} of {len(document['pairs'])} pairs are off ({' | '.join(first)}{more})."
-        f"{dropped} A busy machine does that: end what else runs on it and try again; "
+        f"{dropped} A busy machine does that: end what else runs on it and try again{or_else}; "
         f"`wanlat calibrate {topology}` shows every pair."
     )
 
@@ -89,6 +99,6 @@ def what_is_held_up(document: Mapping[str, Any]) -> str | None:
         return None
     return (
         f"The machine was busy: of the packets between some nodes, one in a hundred was "
-        f"{slowest_ms:.1f} ms late or more. Outages and shares are none the worse; single "
-        "latencies have that in them."
+        f"{slowest_ms:.1f} ms late or more. Single latencies have that in them; medians, shares "
+        "and outages hardly."
     )

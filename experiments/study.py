@@ -85,6 +85,10 @@ class Study(YamlModel):
     storage: Literal["memory", "disk"] = Field(
         default="memory", description="Where the stores' data lies"
     )
+    tolerate: Duration = Field(
+        default=Duration(2 * 10**6),
+        description="How late one packet in a hundred may be before nothing is measured",
+    )
     seed: int | None = Field(
         default=None, ge=0, lt=2**63, description="Of every random choice. Default: drawn"
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from emulator.calibration import Tolerance
 from emulator.capture.store import CaptureStore
@@ -24,7 +24,7 @@ from experiments.asked import BUCKET
 from experiments.bundle import BundleWriter
 from experiments.missing import Missing
 from experiments.prepared import Prepared, Subject
-from experiments.proof import FOR_LATENCY, prove, what_is_off
+from experiments.proof import prove, tolerating, what_is_held_up, what_is_off
 from probes.oneshot import OnSample, run_plan
 from probes.plan import Request
 from probes.process import Spawn
@@ -82,9 +82,6 @@ def requested_rtt_ms(plan: Plan, target: str) -> float:
 class SystemRun:
     """One system's part of a study."""
 
-    tolerance: ClassVar[Tolerance] = FOR_LATENCY
-    """Of the lab's proof."""
-
     def __init__(
         self, prepared: Prepared, subject: Subject, record: Record, report: Report
     ) -> None:
@@ -96,6 +93,11 @@ class SystemRun:
         """Seconds of each stage until the cluster can be asked."""
         self._record = record
         self._report = report
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Of the lab's proof."""
+        return tolerating(self.prepared.study.tolerate.ms)
 
     @property
     def name(self) -> str:
@@ -172,7 +174,9 @@ class SystemRun:
         self.bundle.write_json("calibration.json", _pooled(self._record.calibrations))
         self.bundle.event("calibrated", self.name, document["verdict"])
         if document["verdict"] != "pass":
-            raise RunFailed(what_is_off(document, self.prepared.plan.name))
+            raise RunFailed(what_is_off(document, self.prepared.plan.name, may_tolerate=True))
+        if (remark := what_is_held_up(document)) is not None:
+            self.outcome.warnings.append(f"{self.name}: {remark}")
 
     def _start(self, lab: Lab) -> Cluster:
         study = self.prepared.study

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from emulator.calibration import Tolerance
 from emulator.calibration.between_sites import BetweenSites, pairs_between_sites
 from emulator.lab import BackendName, Lab
 from experiments import runner
@@ -157,8 +158,10 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
 class TraceRun(SystemRun):
     """The one system's part: requests with time between them."""
 
-    # Every message is drawn where it was seen, and the links are measured again before.
-    tolerance = FOR_ROUND_TRIPS
+    @property
+    def tolerance(self) -> Tolerance:
+        """Of the lab's proof: messages are drawn where they were seen."""
+        return FOR_ROUND_TRIPS
 
     def __init__(self, *given: Any, placement: Placement) -> None:
         super().__init__(*given)

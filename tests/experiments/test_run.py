@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import command, medians, study, topology
+from tests.experiments.commands import TOLERANT, command, medians, study, topology
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,8 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("run")
     done = subprocess.run(
         command(
-            *("run", "endpoint-latency", "--topology", topology(directory), "--samples", "20"),
+            *("run", "endpoint-latency", "--topology", topology(directory), *TOLERANT),
+            *("--samples", "20"),
             *("--seed", "42", "--out", str(directory / "bundle"), "--json"),
         ),
         capture_output=True,
@@ -132,7 +133,9 @@ def test_k_rounds_cost_k_round_trips(tmp_path: Path) -> None:
         "endpoints: [GetObject, PutObject]\nsamples: 15\nwarmup: 2\n"
         "options: {quorum: {protocol: 'rounds:3'}}\n",
     )
-    subprocess.run(command("run", file, "--out", str(tmp_path / "b")), check=True, timeout=120)
+    subprocess.run(
+        command("run", file, *TOLERANT, "--out", str(tmp_path / "b")), check=True, timeout=120
+    )
     for median_ms in medians(tmp_path / "b").values():
         assert 60 <= median_ms < 68
 
@@ -146,7 +149,9 @@ def test_a_client_elsewhere_asks_the_store_where_it_stands(tmp_path: Path) -> No
     for client, put_ms in (("dc1", 20), ("dc2", 40)):
         out = tmp_path / client
         subprocess.run(
-            command("run", file, "--client", client, "--out", str(out)), check=True, timeout=120
+            command("run", file, *TOLERANT, "--client", client, "--out", str(out)),
+            check=True,
+            timeout=120,
         )
         manifest = json.loads((out / "manifest.json").read_text())
         assert manifest["target"]["site"] == client
@@ -157,7 +162,7 @@ def test_ctrl_c_ends_at_once_and_keeps_the_samples(tmp_path: Path) -> None:
     file = study(tmp_path, "endpoints: [GetObject]\nsamples: 5000\nwarmup: 1\n")
     out = tmp_path / "bundle"
     run = subprocess.Popen(
-        command("run", file, "--out", str(out)), stderr=subprocess.PIPE, text=True
+        command("run", file, *TOLERANT, "--out", str(out)), stderr=subprocess.PIPE, text=True
     )
     raw = out / "samples.jsonl"
     deadline = time.monotonic() + 60
@@ -184,7 +189,9 @@ def test_ctrl_c_ends_at_once_and_keeps_the_samples(tmp_path: Path) -> None:
 def test_a_run_that_is_killed_leaves_a_bundle_that_can_be_reported(tmp_path: Path) -> None:
     file = study(tmp_path, "endpoints: [GetObject]\nsamples: 5000\nwarmup: 1\n")
     out = tmp_path / "bundle"
-    run = subprocess.Popen(command("run", file, "--out", str(out)), stderr=subprocess.DEVNULL)
+    run = subprocess.Popen(
+        command("run", file, *TOLERANT, "--out", str(out)), stderr=subprocess.DEVNULL
+    )
     raw = out / "samples.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -213,7 +220,7 @@ def test_a_store_that_never_gets_ready_fails_the_run_with_its_last_words(tmp_pat
     file = study(tmp_path, "endpoints: [GetObject]\nsamples: 5\n")
     out = tmp_path / "bundle"
     done = subprocess.run(
-        command("run", file, "--out", str(out), "--json"),
+        command("run", file, *TOLERANT, "--out", str(out), "--json"),
         capture_output=True,
         text=True,
         timeout=60,

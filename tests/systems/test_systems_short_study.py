@@ -34,6 +34,7 @@ def test_a_short_study_measures_every_endpoint(system: str, tmp_path: Path) -> N
     done = subprocess.run(
         [
             *(sys.executable, "-m", "wanlat.cli", "run", "endpoint-latency", "--json"),
+            *("--tolerate", "50ms"),
             *("--systems", system, "--topology", str(tmp_path / "near.yaml")),
             *("--samples", "10", "--out", str(bundle)),
         ],

@@ -18,6 +18,7 @@ from wanlat.options import (
     Seed,
     StorageChoice,
     SystemOptions,
+    Tolerate,
     TopologyChoice,
     backend_name,
     check_storage,
@@ -47,6 +48,7 @@ def run(
         str | None, typer.Option(help="The node or site where the client stands.")
     ] = None,
     storage: StorageChoice = None,
+    tolerate: Tolerate = None,
     option: SystemOptions = None,
     bobd: Bobd = None,
     backend: Backend = None,
@@ -85,6 +87,7 @@ def run(
             "seed": seed,
             "client": client,
             "storage": storage,
+            "tolerate": tolerate,
         },
     )
     prepared = runner.prepare(
