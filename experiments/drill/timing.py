@@ -59,7 +59,7 @@ def stated(drill: Drill) -> Stated:
     phases = drill.phases
     budgets = drill.verification
     return Stated(
-        lab=70.0,
+        lab=60.0,
         ready=drill.ready_timeout.s + _GRACE_S,
         fill=fill_budget_s(drill),
         phases=WARMUP_S

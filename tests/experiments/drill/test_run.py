@@ -99,7 +99,7 @@ def test_the_manifest_says_what_was_done_to_whom(bundle: Path) -> None:
 def test_it_ends_within_the_time_that_it_states(bundle: Path) -> None:
     told = (bundle.parent / "told.txt").read_text()
     took_s = json.loads((bundle.parent / "facts.json").read_text())["took_s"]
-    assert "short on quorum: requests for 6 s, all of it within 5 min" in told
+    assert "short on quorum: requests for 6 s, all of it within 4 min" in told
     assert took_s < manifest_of(bundle)["stated_time_s"]
 
 
