@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,6 +52,8 @@ class Bundle:
     calibration: Calibration | None
     samples: pd.DataFrame
     truncated: bool
+    derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What took long to derive from it, kept by who derived it, under a name of its own."""
 
     @property
     def is_drill(self) -> bool:

@@ -56,7 +56,17 @@ def report(bundle_dir: Path | str) -> Report:
     summary = summarize(bundle)
     summary_path = bundle.directory / "summary.json"
     _write(summary_path, summary.to_text())
+    _keep_chains(bundle)
     return Report(bundle, summary, summary_path, tuple(_draw_charts(bundle, summary)))
+
+
+def _keep_chains(bundle: Bundle) -> None:
+    """Have what was found in the packets stay when they are thrown away."""
+    from analysis.packets import kept, record
+
+    text = kept.to_text(bundle.derived.get("packets", {}))
+    if text is not None and not record.is_gone(bundle):
+        _write(bundle.directory / kept.NAME, text)
 
 
 def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from analysis.packets.evidence import PacketEvidence, Share
+    from analysis.packets.model import PacketEvidence, Share
     from analysis.round_trips import Estimate, Interval, Mode
 
     Values = NDArray[np.float64]

@@ -114,6 +114,11 @@ def has_record(bundle: Bundle) -> bool:
     return (bundle.directory / FILE).is_file()
 
 
+def is_gone(bundle: Bundle) -> bool:
+    """Whether packets were recorded and their table is no longer there."""
+    return isinstance(bundle.manifest.get("capture"), Mapping) and not has_record(bundle)
+
+
 def why_no_record(bundle: Bundle, system: str) -> str | None:
     """Why there is nothing to read of a system's packets, in a sentence; None if there is."""
     capture = bundle.manifest.get("capture")

@@ -20,7 +20,7 @@ from analysis.bundle import Bundle, read_bundle
 from analysis.errors import BundleError
 from analysis.packets import evidence
 from analysis.packets.cost import Cost
-from analysis.packets.evidence import GroupEvidence, PacketEvidence, Share
+from analysis.packets.model import GroupEvidence, PacketEvidence, Share
 from analysis.round_trips import Mode
 from analysis.round_trips_block import RoundTrips, round_trips_of
 from analysis.summary import Summary, grouped, summarize

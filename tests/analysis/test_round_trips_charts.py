@@ -21,7 +21,7 @@ from analysis.bundle import Bundle, read_bundle
 from analysis.charts import latency_against_rtt, round_trips
 from analysis.charts.style import ALARM
 from analysis.errors import BundleError
-from analysis.packets.evidence import Share
+from analysis.packets.model import Share
 from analysis.report import report
 from analysis.round_trips_block import RoundTrips
 from analysis.summary import Group, Summary, summarize

@@ -11,7 +11,7 @@ from rich.console import Console
 from round_trips_bundles import PLAIN, Does, write_round_trips_bundle
 
 from analysis.bundle import read_bundle
-from analysis.packets.evidence import Share
+from analysis.packets.model import Share
 from analysis.round_trips_table import BYTES, CHAIN, MODES, PACKETS, ROUND_TRIPS, N, cells_of
 from analysis.summary import Summary, summarize
 from analysis.table import markdown_table, print_table

@@ -111,7 +111,9 @@ fn what_overtakes_is_as_much_as_asked_and_leaves_at_once() {
         "impairments::what_overtakes_is_as_much_as_asked_and_leaves_at_once",
         || {
             let (probability, count) = (0.05, 5_000);
-            let asked = json!({"delay_ns": 20 * MILLISECOND, "overtake": probability});
+            // So long that a machine that is held up makes nothing that overtook look late.
+            let delay_ns = 250 * MILLISECOND;
+            let asked = json!({"delay_ns": delay_ns, "overtake": probability});
             let mut lab = Lab::new(&asked, &json!({}));
             let (left, mut right) = lab.stations();
             let (arrivals, sent_ns) = right.receive_while(count as usize, PATIENCE_NS, || {
@@ -119,7 +121,7 @@ fn what_overtakes_is_as_much_as_asked_and_leaves_at_once() {
             });
             assert_eq!(arrivals.len(), count as usize);
             let (early, late): (Vec<_>, Vec<_>) = arrivals.iter().partition(|arrival| {
-                arrival.at_ns < sent_ns[arrival.number() as usize] + 20 * MILLISECOND - LEAD_NS
+                arrival.at_ns < sent_ns[arrival.number() as usize] + delay_ns - LEAD_NS
             });
             assert!(late.iter().map(|arrival| arrival.number()).is_sorted());
             assert_eq!(lab.wire.stats("ab").get("overtaken"), early.len() as u64);
