@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.errors import BundleError
+from analysis.files import replace_text
 
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.
@@ -55,7 +54,7 @@ def report(bundle_dir: Path | str) -> Report:
     bundle = read_bundle(bundle_dir)
     summary = summarize(bundle)
     summary_path = bundle.directory / "summary.json"
-    _write(summary_path, summary.to_text())
+    replace_text(summary_path, summary.to_text())
     _keep_chains(bundle)
     return Report(bundle, summary, summary_path, tuple(_draw_charts(bundle, summary)))
 
@@ -66,7 +65,7 @@ def _keep_chains(bundle: Bundle) -> None:
 
     text = kept.to_text(bundle.derived.get("packets", {}))
     if text is not None and not record.is_gone(bundle):
-        _write(bundle.directory / kept.NAME, text)
+        replace_text(bundle.directory / kept.NAME, text)
 
 
 def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
@@ -126,18 +125,3 @@ def _traces(bundle: Bundle, groups: Sequence[Group]) -> tuple[Trace, ...]:
         if len(groups) == 1:
             return ()
         return tuple(trace for group in groups for trace in _traces(bundle, [group]))
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace `path` by `text` in one step, so that nobody reads half of it."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise BundleError(
-            f"{path} cannot be written: {error.strerror or error}. Make the bundle writable or "
-            "copy it to where you may write."
-        ) from error

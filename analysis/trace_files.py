@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.bundle import Bundle
-from analysis.errors import BundleError
+from analysis.files import replace_text
 from analysis.names import format_ms
 from analysis.placement import LOCAL, REMOTE
 
@@ -28,21 +26,8 @@ def write_trace(trace: Trace, stem: Path) -> list[Path]:
 
     pictures = style.save(sequence.draw(trace), stem)
     document = stem.with_name(f"{stem.name}.json")
-    _replace(document, json.dumps(trace.to_json(), indent=2, ensure_ascii=False) + "\n")
+    replace_text(document, json.dumps(trace.to_json(), indent=2, ensure_ascii=False) + "\n")
     return [*sorted(pictures, reverse=True), document]
-
-
-def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise BundleError(
-            f"{path} cannot be written: {error.strerror or error}. Write to where you may."
-        ) from error
 
 
 def groups_of(bundle: Bundle) -> list[Group]:

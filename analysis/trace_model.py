@@ -136,13 +136,8 @@ class Trace:
         return self.latency_ms - (self.chain[-1].message.departure_ms or 0.0)
 
     @property
-    def before_answer(self) -> tuple[Message, ...]:
-        """The messages that entered a link before the answer was there."""
-        return tuple(one for one in self.messages if one.entry_ms <= self.latency_ms)
-
-    @property
     def after_answer(self) -> tuple[Message, ...]:
-        """The messages that entered a link after it."""
+        """The messages that entered a link after the answer was there."""
         return tuple(one for one in self.messages if one.entry_ms > self.latency_ms)
 
     def site_of(self, node: str) -> str:

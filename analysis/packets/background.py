@@ -66,13 +66,8 @@ class Background:
         return float(self.window_s.sum())
 
     @property
-    def bytes_per_s(self) -> float:
-        """On the wire, over all links, when nobody asks anything; 0 if that was never watched."""
-        return float(self.window_bytes.sum()) / self.seconds if self.seconds else 0.0
-
-    @property
     def packets_per_s(self) -> float:
-        """The same in packets."""
+        """Over all links, when nobody asks anything; 0 if that was never watched."""
         return float(self.window_packets.sum()) / self.seconds if self.seconds else 0.0
 
 
