@@ -10,6 +10,7 @@
 
 mod file;
 pub mod matcher;
+pub mod offset;
 pub mod packet;
 pub mod pcapng;
 pub mod reader;

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use serde::Deserialize;
 
 use super::matcher::Sighting;
-use crate::arrival::ClockPair;
+use super::offset::Offset;
 use crate::frame::OFFLOAD_HEADER_BYTES;
 use crate::sys::{Instruction, PacketRing};
 
@@ -117,16 +117,15 @@ impl Tap {
         })
     }
 
-    /// Hands on up to `most` of the packets that were seen. Returns whether there were so many.
-    pub fn drain(&mut self, most: usize, look: &mut impl FnMut(Seen<'_>)) -> bool {
-        let clocks = ClockPair::now();
+    /// Hands on up to `most` of the packets that were seen, at instants of `CLOCK_MONOTONIC` that
+    /// `offset` makes of their stamps. Returns whether there were so many.
+    pub fn drain(&mut self, most: usize, offset: &Offset, look: &mut impl FnMut(Seen<'_>)) -> bool {
         for _ in 0..most {
             let (departures, routes) = (&self.departures, &self.routes);
             let taken = self.ring.take(|frame| {
-                let age_ns = clocks.realtime_ns as i64 - frame.stamp_realtime_ns as i64;
                 let sighting = |interface| Sighting {
                     interface,
-                    at_ns: clocks.monotonic_ns.saturating_add_signed(-age_ns),
+                    at_ns: offset.monotonic_ns(frame.stamp_realtime_ns),
                     frame_bytes: frame.frame_bytes,
                     message: frame.message,
                 };

@@ -6,8 +6,10 @@ use std::os::fd::AsFd;
 use serde::Deserialize;
 
 use super::matcher::Matcher;
+use super::offset::Offset;
 use super::taps::{Router, Seen, Tap};
 use super::{Recorder, Settings, Status};
+use crate::arrival::Reading;
 use crate::control;
 use crate::sys;
 
@@ -45,6 +47,8 @@ struct Watcher {
     taps: Vec<Tap>,
     matcher: Matcher,
     recorder: Recorder,
+    /// Of all taps, so that their packets keep their order.
+    offset: Offset,
 }
 
 /// Runs until it is told to stop or standard input is closed. One JSON object a line comes in,
@@ -125,12 +129,14 @@ impl Watcher {
             taps,
             matcher: Matcher::new(settings.names.len(), longest_ns),
             recorder,
+            offset: Offset::default(),
         })
     }
 
     /// Takes what the taps have seen. Returns whether that was anything.
     fn look(&mut self) -> bool {
-        let (matcher, recorder) = (&mut self.matcher, &mut self.recorder);
+        self.offset.learn(Reading::now());
+        let (matcher, recorder, offset) = (&mut self.matcher, &mut self.recorder, &self.offset);
         let mut busy = false;
         for tap in &mut self.taps {
             let mut look = |seen: Seen<'_>| {
@@ -143,7 +149,7 @@ impl Watcher {
             };
             // Twice the ring at most: who sends without end must not keep us from the others.
             for _ in 0..16 {
-                if !tap.drain(MOST_AT_A_TIME, &mut look) {
+                if !tap.drain(MOST_AT_A_TIME, offset, &mut look) {
                     break;
                 }
             }
