@@ -27,6 +27,8 @@ NEWEST_FORMAT = 1
 
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
+IDLE_PHASE = "idle"
+"""What of a study under load says how fast its endpoints are: the quiet user before the load."""
 HEALTHY_PHASE = "before"
 """What of a drill says how fast its endpoints are: the phase in which nothing is broken yet."""
 
@@ -61,16 +63,26 @@ class Bundle:
         return self.manifest.get("kind") == "drill"
 
     @property
+    def is_load(self) -> bool:
+        """Whether it was run under load, so that its single requests are those of a quiet user."""
+        return _asks_for(self.manifest, "load")
+
+    @property
+    def is_reclaim(self) -> bool:
+        """Whether it was run to see what becomes of the space of removed objects."""
+        return _asks_for(self.manifest, "reclaim")
+
+    @property
     def study(self) -> str:
         """Name of the study or the drill, as its file gives it."""
         if self.is_drill:
-            return _name_of(self.manifest.get("drill"), "unnamed drill")
-        return _name_of(self.manifest.get("study"), "unnamed study")
+            return name_of(self.manifest.get("drill"), "unnamed drill")
+        return name_of(self.manifest.get("study"), "unnamed study")
 
     @property
     def topology(self) -> str:
         """Name of the topology that the run stood on."""
-        return _name_of(self.manifest.get("topology"), "unnamed topology")
+        return name_of(self.manifest.get("topology"), "unnamed topology")
 
     @property
     def status(self) -> str:
@@ -97,11 +109,15 @@ class Bundle:
 
     @cached_property
     def measured(self) -> pd.DataFrame:
-        """The rows that count: the measuring phase; of a drill what it sent before the faults."""
+        """The rows that count: the measuring phase; of a drill what it sent before the faults.
+
+        Of a run under load those of the quiet user before the load.
+        """
         samples = self.samples
         if self.is_drill:
             return samples[(samples["phase"] == HEALTHY_PHASE) & samples["start_ns"].notna()]
-        return samples[samples["phase"] == MEASURED_PHASE]
+        phase = IDLE_PHASE if self.is_load else MEASURED_PHASE
+        return samples[samples["phase"] == phase]
 
     @cached_property
     def measured_rtt(self) -> MeasuredRtt | None:
@@ -123,13 +139,14 @@ def read_bundle(directory: Path | str) -> Bundle:
 
     Raises BundleError if it is not a bundle, is of a newer format or is damaged, and
     NoSamplesError if not one request was recorded. A drill may have none: what it was about to
-    do, and how far it got, is worth reading too.
+    do, and how far it got, is worth reading too; and so may a run whose question is another one
+    than single requests' latency (under load, of disk space), if it answered that.
     """
     directory = Path(directory)
-    manifest = _read_manifest(directory)
-    topology = _name_of(manifest.get("topology"), "")
-    is_drill = manifest.get("kind") == "drill"
-    samples, truncated = read_samples(directory, topology, may_lack=is_drill)
+    manifest = read_manifest(directory)
+    topology = name_of(manifest.get("topology"), "")
+    may_lack = manifest.get("kind") == "drill" or _has_answers_besides(directory, manifest)
+    samples, truncated = read_samples(directory, topology, may_lack=may_lack)
     bundle = Bundle(
         directory=directory,
         manifest=manifest,
@@ -137,7 +154,7 @@ def read_bundle(directory: Path | str) -> Bundle:
         samples=samples,
         truncated=truncated,
     )
-    if bundle.measured.empty and not is_drill:
+    if bundle.measured.empty and not may_lack:
         raise NoSamplesError(_why_empty(bundle))
     return bundle
 
@@ -158,7 +175,8 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _read_manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of the bundle in `directory`; BundleError where it is none, or too new."""
     if not directory.is_dir():
         raise BundleError(
             f"{directory} is not a bundle: there is no such directory. Give the directory that "
@@ -186,6 +204,18 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     return manifest
 
 
+def _asks_for(manifest: Mapping[str, Any], kind: str) -> bool:
+    study = manifest.get("study")
+    return isinstance(study, Mapping) and bool(study.get(kind))
+
+
+def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
+    """Whether a run under load or of disk space left what it was run for."""
+    if _asks_for(manifest, "load"):
+        return any(directory.glob("load.parquet")) or any(directory.glob("load*.raw"))
+    return _asks_for(manifest, "reclaim") and any(directory.glob("resources.*"))
+
+
 def _read_calibration(directory: Path) -> Calibration | None:
     path = directory / "calibration.json"
     return parse_calibration(read_json(path), path) if path.is_file() else None
@@ -204,7 +234,7 @@ def _why_empty(bundle: Bundle) -> str:
     return f"{bundle.directory} holds no measured samples{before}. {how}{why} Run the study again."
 
 
-def _name_of(entry: object, otherwise: str) -> str:
+def name_of(entry: object, otherwise: str) -> str:
     """The name in a manifest's `study` or `topology`, which is an object with a name."""
     if isinstance(entry, Mapping) and entry.get("name"):
         return str(entry["name"])

@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 _CORRESPONDING = (("GetObject", "Get"), ("PutObject", "Put"), ("RemoveObject", "Delete"))
 """What S3 calls it, and what Bob calls it: one row of a table or a chart holds both."""
 
-_PAGE_ORDER = ("ListBuckets", "ListObjects", "GetObject", "HeadObject", "PutObject", "RemoveObject")
+_PAGE_ORDER = (
+    *("ListBuckets", "ListObjects", "ListObjectsPage"),
+    *("GetObject", "HeadObject", "PutObject", "RemoveObject"),
+)
 """The order of Garage's page, the other S3 endpoints put where they belong."""
 _BOB_ORDER = ("Put", "Get", "Exist", "Delete", "Ping")
 

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from analysis.bundle import Series
 
-_DISPLAY = {"garage": "Garage", "minio": "MinIO", "bob": "Bob", "quorum": "quorum"}
+_DISPLAY = {
+    "garage": "Garage",
+    "minio": "MinIO",
+    "minio-nginx": "MinIO+nginx",
+    "bob": "Bob",
+    "quorum": "quorum",
+}
 _NOTES = {"quorum": "reference store"}
 
 _LONGEST_VERSION = 16

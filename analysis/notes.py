@@ -13,6 +13,8 @@ from analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 if TYPE_CHECKING:
     from analysis.summary import EndpointSummary
 
+QUIET = "Latencies of single requests are those of the quiet user alone, before the load."
+
 _NAMED_AT_MOST = 6
 
 
@@ -21,6 +23,7 @@ def notes_on(bundle: Bundle, endpoints: Sequence[EndpointSummary]) -> tuple[str,
     return (
         *on_the_run(bundle),
         *on_calibration(bundle),
+        *([QUIET] if bundle.is_load and endpoints else []),
         *_on_failures(endpoints),
         *_on_placement(endpoints),
         *_on_few_samples(endpoints),
@@ -64,6 +67,8 @@ def on_the_run(bundle: Bundle) -> list[str]:
     measured = bundle.measured
     seen = set(zip(measured["system"], measured["version"], strict=True))
     unseen = [one for one in bundle.systems if one not in seen]
+    if bundle.is_reclaim:
+        unseen = []  # it asks for nothing whose latency would count
     if unseen:
         names = [f"{display_system(one.system)} {short_version(one.version)}" for one in unseen]
         notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")

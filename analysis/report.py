@@ -27,6 +27,8 @@ class Report:
     summary: Summary
     summary_path: Path
     charts: tuple[Path, ...]
+    tables_path: Path | None = None
+    """None of a run whose one table is that of its endpoints, or its drill's."""
 
     @property
     def drill(self) -> Drill | None:
@@ -36,17 +38,18 @@ class Report:
     @property
     def paths(self) -> tuple[Path, ...]:
         """Every file written."""
-        return (self.summary_path, *self.charts)
+        tables = () if self.tables_path is None else (self.tables_path,)
+        return (self.summary_path, *tables, *self.charts)
 
 
 def report(bundle_dir: Path | str) -> Report:
     """Write summary.json and charts/ into the bundle at `bundle_dir`, and say what was written.
 
-    The same bundle gives the same bytes. A study of round trips gets charts of those, and a trace
-    of each endpoint, in place of the chart of latencies: over all RTTs those are of no network. No
-    chart of latencies or round trips is drawn where calibration failed in a lab that samples come
-    from. Raises BundleError (NoSamplesError where a study measured nothing; a drill is reported
-    however far it got).
+    A run with blocks (`analysis.blocks`) gets tables.md besides. The same bundle gives the same
+    bytes. A study of round trips gets charts of those, and a trace of each endpoint, in place of
+    the chart of latencies: over all RTTs those are of no network. No chart of latencies or round
+    trips is drawn where calibration failed in a lab that samples come from. Raises BundleError
+    (NoSamplesError where a study measured nothing; a drill is reported however far it got).
     """
     from analysis.bundle import read_bundle
     from analysis.summary import summarize
@@ -56,7 +59,8 @@ def report(bundle_dir: Path | str) -> Report:
     summary_path = bundle.directory / "summary.json"
     replace_text(summary_path, summary.to_text())
     _keep_chains(bundle)
-    return Report(bundle, summary, summary_path, tuple(_draw_charts(bundle, summary)))
+    tables = _write_tables(bundle, summary)
+    return Report(bundle, summary, summary_path, tuple(_draw_charts(bundle, summary)), tables)
 
 
 def _keep_chains(bundle: Bundle) -> None:
@@ -66,6 +70,14 @@ def _keep_chains(bundle: Bundle) -> None:
     text = kept.to_text(bundle.derived.get("packets", {}))
     if text is not None and not record.is_gone(bundle):
         replace_text(bundle.directory / kept.NAME, text)
+
+
+def _write_tables(bundle: Bundle, summary: Summary) -> Path | None:
+    from analysis.tables import write_tables
+
+    grids = [grid for block in summary.blocks.values() for grid in block.grids()]
+    title = f"{bundle.study} on {bundle.topology}"
+    return write_tables(bundle.directory, title, grids, summary.notes)
 
 
 def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
@@ -82,10 +94,13 @@ def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
         pass  # of a network that was not as asked for no figure is drawn
     elif summary.round_trips is not None:
         paths += _draw_round_trips(bundle, summary)
-    else:
+    elif summary.endpoints:
         paths += style.save(endpoint_latency.draw(bundle, summary), charts / "endpoint-latency")
         if published.has_counterpart(bundle, summary):
             paths += style.save(published.draw(bundle, summary), charts / "published")
+    for block in summary.blocks.values():
+        for stem, figure in block.charts().items():
+            paths += style.save(figure, charts / stem)
     if bundle.calibration is not None and bundle.calibration.pairs:
         paths += style.save(calibration.draw(bundle), charts / "calibration")
     return paths

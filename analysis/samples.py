@@ -36,6 +36,9 @@ _TYPES = {
     "status": "Int64",
     "grpc_status": "Int64",
     "new_connection": "boolean",
+    # Of the probe's own work; empty in bundles from before it was recorded.
+    "verify_ns": "Int64",
+    "make_ns": "Int64",
     # Of studies of round trips; empty elsewhere.
     "visit": "Int64",
     # Of drills; empty in studies.

@@ -6,7 +6,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from analysis.placement import PLACEMENTS, is_known
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.blocks import Block
     from analysis.by_rtt import AtRtt
     from analysis.drill.model import Drill
     from analysis.round_trips_block import RoundTrips
@@ -106,7 +107,8 @@ class Summary:
     order of the run; `notes` are sentences that a reader of any figure must see with it. `drill`
     is what a drill has besides; its `endpoints` are of the phase before anything was broken. A
     study of round trips has `round_trips`, and `by_rtt` in place of `endpoints`: over all RTTs
-    together a mean latency is that of no network.
+    together a mean latency is that of no network. `blocks` are what the run has data for besides
+    (`analysis.blocks`), by key.
     """
 
     facts: Mapping[str, Any]
@@ -116,6 +118,7 @@ class Summary:
     drill: Drill | None = None
     round_trips: tuple[RoundTrips, ...] | None = None
     by_rtt: tuple[AtRtt, ...] = ()
+    blocks: Mapping[str, Block] = field(default_factory=dict)
 
     @property
     def groups(self) -> list[Group]:
@@ -147,6 +150,7 @@ class Summary:
             "endpoints": [entry.to_json() for entry in self.endpoints],
             **self._round_trips(),
             **self._drill(),
+            **{name: block.to_json() for name, block in self.blocks.items()},
             "notes": list(self.notes),
         }
 
@@ -170,8 +174,15 @@ class Summary:
         return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def summarize(bundle: Bundle) -> Summary:
-    """Every figure of `bundle`, from its measured samples alone."""
+def summarize(bundle: Bundle, *, with_blocks: bool = True) -> Summary:
+    """Every figure of `bundle`: of its measured samples, and of its blocks if those are wanted."""
+    from analysis.blocks import blocks_of
+
+    summary = _of_samples(bundle)
+    return replace(summary, blocks=blocks_of(bundle)) if with_blocks else summary
+
+
+def _of_samples(bundle: Bundle) -> Summary:
     from analysis.notes import notes_on
     from analysis.visits import read_visits
 
@@ -183,6 +194,7 @@ def summarize(bundle: Bundle) -> Summary:
         endpoint_summary(groups[group], group, bundle.topology, bundle.seed)
         for group in in_order(groups, bundle)
     )
+    bundle.derived["latencies"] = {entry.group: entry.latency for entry in endpoints}
     if bundle.is_drill:
         from analysis.drill.block import in_words
         from analysis.drill.read import read_drill

@@ -28,10 +28,12 @@ _GUARD_PROGRAM = "from emulator.sandbox import main; main()"
 class Owner:
     """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
 
+    ``disk`` is removed at its end; ``held``, a descriptor, stays open until then.
+
     Raises MachineError when the machine refuses a sandbox.
     """
 
-    def __init__(self, disk: Path | None) -> None:
+    def __init__(self, disk: Path | None, held: int | None = None) -> None:
         self.fate = ""
         self.supervisor_pid = 0
         self._lock = threading.Lock()  # of what the listening thread changes too
@@ -45,7 +47,7 @@ class Owner:
         lifeline_read, lifeline = os.pipe()
         self._lifeline: int | None = lifeline
         with theirs:
-            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk)
+            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk, held)
         os.close(lifeline_read)
         threading.Thread(target=self._listen, name="lab", daemon=True).start()
         try:
@@ -168,7 +170,9 @@ class Owner:
             process.end(code, instant_ns)
 
 
-def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subprocess.Popen[bytes]:
+def _start_guard(
+    channel_fd: int, lifeline_fd: int, disk: Path | None, held: int | None
+) -> subprocess.Popen[bytes]:
     arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid())]
     if disk is not None:
         arguments.append(str(disk))
@@ -177,7 +181,7 @@ def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subpro
         # All that it imports is named by PYTHONPATH: not the directory it starts in (-P), and
         # no time is spent on what else the environment has installed (-S).
         [sys.executable, "-P", "-S", "-c", _GUARD_PROGRAM, *arguments],
-        pass_fds=(channel_fd, lifeline_fd),
+        pass_fds=(channel_fd, lifeline_fd, *(() if held is None else (held,))),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         # Ctrl-C reaches the caller alone. A process group is enough for that, and a session

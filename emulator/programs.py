@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from socket import socket as Socket  # noqa: N812 - Programs has a method of the other name
 from typing import IO, Any
 
+from emulator.addressing import router_namespace
 from emulator.process import Process
 from emulator.sandboxed import Sandboxed
 from topologies.errors import MachineError, UserError
@@ -140,7 +141,14 @@ class Programs(Sandboxed):
     def socket(self, node: str, family: int, kind: int, protocol: int = 0) -> Socket:
         """Return a new socket that lives in a node's namespace and can be used from here."""
         self.node(node)
-        _, fds = self._ask("socket", node, int(family), int(kind), protocol)
+        return self._socket_in(node, family, kind, protocol)
+
+    def site_socket(self, site: str, family: int, kind: int, protocol: int = 0) -> Socket:
+        """Return the same in the namespace of a site's router."""
+        return self._socket_in(router_namespace(site), family, kind, protocol)
+
+    def _socket_in(self, namespace: str, family: int, kind: int, protocol: int) -> Socket:
+        _, fds = self._ask("socket", namespace, int(family), int(kind), protocol)
         return Socket(fileno=fds[0])
 
     def connect(self, node: str, address: tuple[str, int], timeout_s: float = 10.0) -> Socket:

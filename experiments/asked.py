@@ -6,19 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from experiments.budget import by_bytes
 from experiments.endpoints import MethodEndpoint, asked_of, has, name_of
+from experiments.prefill.model import BUCKET
 from experiments.study import Study
 from probes.bob_plan import BobEndpoint, Replicas, bob_visits
 from probes.bob_plan import turns as bob_turns
+from probes.fewer import Turn, fewer
 from probes.method_plan import method_visits
 from probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, VisitsPlan
+from probes.prefilled import Prefilled, aside
 from probes.s3_plan import S3Endpoint, s3_visits
 from systems.base import Api, Cluster
 from topologies.errors import UserError
 from topologies.units import Size
 from topologies.wording import listing
-
-BUCKET = "wanlat"
 
 _MESSAGE_AROUND_OBJECT = 1024
 """What the message that carries an object may need beside it: the key, the time, tags."""
@@ -36,6 +38,8 @@ class Asked:
     target: str
     replicas: Replicas
     seed: int
+    again: int = 0
+    """How often it was begun before, on the same data: what is to be fresh is fresh again."""
 
     @property
     def names(self) -> list[str]:
@@ -43,8 +47,12 @@ class Asked:
         return [name_of(endpoint) for endpoint in self.endpoints]
 
     def plan(self) -> Plan:
-        """Return all requests of a study of one network. It is the same every time."""
-        return self._plan(1).as_one()
+        """Return all requests of a study of one network. It is the same every time.
+
+        Of what the study's budget allows no more than so many samples by their bytes alone, there
+        are no more. (How many it allows by their time is known after the warm-up.)
+        """
+        return fewer(self._plan(1).as_one(), self._samples())
 
     def plan_of_visits(self) -> VisitsPlan:
         """Return all requests of a study of round trips. It is the same every time."""
@@ -59,7 +67,7 @@ class Asked:
         study = self.study
         match self.api:
             case "s3":
-                return s3_visits(
+                plan = s3_visits(
                     cast(Sequence[S3Endpoint], self.endpoints),
                     visits=visits,
                     samples=study.samples,
@@ -67,7 +75,10 @@ class Asked:
                     object_bytes=study.object_size.bytes,
                     seed=self.seed,
                     bucket=BUCKET,
+                    one_key=study.keys == "one",
+                    prefilled=self._prefilled(),
                 )
+                return aside(plan, f"again-{self.again}/") if self.again else plan
             case "bob":
                 return bob_visits(
                     cast(Sequence[BobEndpoint], self.endpoints),
@@ -75,9 +86,11 @@ class Asked:
                     samples=study.samples,
                     warmup=study.warmup,
                     object_bytes=study.object_size.bytes,
-                    seed=self.seed,
+                    seed=self.seed + (self.again << 64),
                     target=self.target,
                     replicas=self.replicas,
+                    one_key=study.keys == "one",
+                    prefilled=self._prefilled(),
                 )
             case "grpc":
                 return method_visits(
@@ -89,9 +102,22 @@ class Asked:
                     seed=self.seed,
                 )
 
+    def _prefilled(self) -> Prefilled | None:
+        """Return what reads are drawn from, where objects of the size to be read were prefilled."""
+        spec, size = self.study.prefill, self.study.object_size
+        if spec is None or self.api == "grpc" or spec.object_bytes(size) != size.bytes:
+            return None
+        return Prefilled(self.api, BUCKET, spec.objects, self.seed)
+
     def measured(self) -> int:
         """Return how many samples are measured: of each endpoint and placement, at each visit."""
-        return len(self.turns()) * self.study.samples * self._visits
+        return sum(self._samples().values()) * self._visits
+
+    def _samples(self) -> dict[Turn, int]:
+        turns, study = self.turns(), self.study
+        if study.budget is None:
+            return dict.fromkeys(turns, study.samples)
+        return by_bytes(study.budget, turns, study.samples, study.object_size.bytes)
 
     def turns(self) -> list[tuple[str, Placement]]:
         """Return the endpoints with the placements that they are measured on, as in samples."""
@@ -123,6 +149,7 @@ class Asked:
             connection=study.connection,
             deadline_ms=deadline_ms,
             max_message_bytes=study.max_message.bytes,
+            window=study.grpc_window,
             protos=[path.absolute() for path in grpc.protos] if defined else [],
             includes=[path.absolute() for path in grpc.includes] if defined else [],
         )
@@ -141,6 +168,17 @@ def ask(
             f"System {system} has none of the endpoints of study {study.name} "
             f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
             "Add some of these to the study, or leave the system out."
+        )
+    if study.keys == "one" and api == "grpc":
+        raise UserError(
+            f"`keys: one` is of S3's endpoints and Bob's: what a method of system {system} is sent "
+            "is the study's own business. Leave `keys` out, or the system."
+        )
+    if study.prefill is not None and api == "grpc":
+        raise UserError(
+            f"`prefill` writes S3 objects, or Bob's: what system {system} takes is known to the "
+            "study's methods alone, which `prepare` what they need. Leave `prefill` out, or the "
+            "system."
         )
     asked = Asked(study, api, endpoints, target, replicas, seed)
     _check_messages(asked, system)

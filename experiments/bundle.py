@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +17,9 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from experiments.drill.lines import Lines
-from topologies.errors import UserError
+from experiments.drill.lines import Lines, is_full
+from experiments.holding import Lock, Reserve
+from topologies.errors import DiskFull, MachineError, UserError
 
 FORMAT = 1
 
@@ -50,6 +52,8 @@ _SAMPLE_SCHEMA = pa.schema(
         ("rtt_us", pa.int64()),
         ("placement", pa.string()),
         ("grpc_status", pa.int64()),
+        ("verify_ns", pa.int64()),
+        ("make_ns", pa.int64()),
         # Of drills; null in studies.
         ("due_ns", pa.int64()),
         ("vantage", pa.string()),
@@ -101,9 +105,13 @@ class BundleWriter:
 
     directory: Path
     manifest: dict[str, Any]
+    lock: Lock | None = None
+    """That no other run writes to it; let go of by ``close``."""
+    _reserve: Reserve = field(init=False)
     _samples: Lines = field(init=False)
     _events: Lines = field(init=False)
     _others: list[Lines] = field(init=False, default_factory=list)
+    _tables: dict[str, tuple[Lines, pa.Schema]] = field(init=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     _is_closed: bool = field(init=False, default=False)
 
@@ -112,16 +120,18 @@ class BundleWriter:
         """Make the directory and write what is known at the start.
 
         Raises UserError when it cannot be written or already holds something: a run of an hour
-        must not find that out at its end.
+        must not find that out at its end; or when another run has it.
         """
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            if any(directory.iterdir()):
+            # What begins with a dot is of a run that was killed in its first moments.
+            if any(not each.name.startswith(".") for each in directory.iterdir()):
                 raise UserError(
                     f"The output directory {directory} is not empty, and a bundle never "
                     "overwrites another. Name a new one with --out."
                 )
-            writer = cls(directory, {"format": FORMAT, **manifest})
+            lock = Lock(directory)
+            writer = cls(directory, {"format": FORMAT, **manifest}, lock)
             writer.write_manifest()
             (directory / "logs").mkdir()
         except OSError as error:
@@ -131,8 +141,22 @@ class BundleWriter:
             ) from error
         return writer
 
+    @classmethod
+    def reopen(cls, directory: Path, manifest: Mapping[str, Any], lock: Lock) -> BundleWriter:
+        """Go on with a bundle: what is written is added to what it has. Raises UserError."""
+        try:
+            writer = cls(directory, {"format": FORMAT, **manifest}, lock)
+            writer.write_manifest()
+            (directory / "logs").mkdir(exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"The bundle {directory} cannot be written: {error.strerror}."
+            ) from error
+        return writer
+
     def __post_init__(self) -> None:
         """Open the raw files, so that the first sample is on disk when it happens."""
+        self._reserve = Reserve(self.directory)
         self._samples = Lines(self.directory / "samples.jsonl")
         self._events = Lines(self.directory / "events.jsonl")
 
@@ -147,17 +171,24 @@ class BundleWriter:
         self.write_json("manifest.json", self.manifest)
 
     def write_json(self, name: str, document: Any) -> None:
-        """Write a JSON file of the bundle in one step."""
-        target = self.directory / name
-        partial = target.with_name(f".{name}.partial")
-        partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        os.replace(partial, target)
+        """Write a JSON file of the bundle in one step. Raises DiskFull."""
+        write_json(self.directory / name, document)
+
+    def make_room(self) -> None:
+        """Give back the room that was kept for the last words, on a disk that is full."""
+        self._reserve.release()
 
     def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
         """Open a file of JSON lines of the bundle; return what appends one."""
         opened = Lines(self.directory / name)
         self._others.append(opened)
         return opened.append
+
+    def table(self, name: str, schema: pa.Schema) -> Callable[[Mapping[str, Any]], None]:
+        """Return what appends a row to a table: NAME.jsonl, which becomes NAME.parquet."""
+        if name not in self._tables:
+            self._tables[name] = Lines(self.directory / f"{name}.jsonl"), schema
+        return self._tables[name][0].append
 
     def sample(self, row: Mapping[str, Any]) -> None:
         """Append one sample."""
@@ -168,15 +199,30 @@ class BundleWriter:
         event = Event(t_ns or time.monotonic_ns(), kind, subject, detail)
         self._append(self._events, asdict(event))
 
-    def close(self, status: str, reason: str | None) -> None:
-        """Turn rows into Parquet and write how the run ended."""
+    def close(self, status: str, reason: str | None, **changes: Any) -> None:
+        """Turn rows into Parquet and write how the run ended, with changes of the manifest.
+
+        On a full disk the rows stay lines, and how it ended takes the room that was kept for it.
+        Raises DiskFull where that is not enough either.
+        """
         with self._lock:
             self._is_closed = True
-            for opened in (self._samples, self._events, *self._others):
+            tables = [lines for lines, _ in self._tables.values()]
+            for opened in (self._samples, self._events, *self._others, *tables):
                 opened.close()
-        self._into_parquet("samples", _SAMPLE_SCHEMA)
-        self._into_parquet("events", _EVENT_SCHEMA)
-        self.write_manifest(status=status, reason=reason, ended=now_iso())
+        schemas = {name: schema for name, (_, schema) in self._tables.items()}
+        try:
+            for name, schema in (
+                {"samples": _SAMPLE_SCHEMA, "events": _EVENT_SCHEMA} | schemas
+            ).items():
+                self._into_parquet(name, schema)
+        finally:
+            self._reserve.release()
+            try:
+                self.write_manifest(status=status, reason=reason, ended=now_iso(), **changes)
+            finally:
+                if self.lock is not None:
+                    self.lock.release()
 
     def _append(self, lines: Lines, row: Mapping[str, Any]) -> None:
         with self._lock:
@@ -184,12 +230,37 @@ class BundleWriter:
                 lines.append(row)
 
     def _into_parquet(self, name: str, schema: pa.Schema) -> None:
-        """Put a table in the place of lines, in one step: a reader sees one or the other."""
+        """Put a table in the place of lines, in one step: a reader sees one or the other.
+
+        Where there is no room for it, the lines stay.
+        """
         raw = self.directory / f"{name}.jsonl"
         partial = self.directory / f".{name}.parquet.partial"
-        pq.write_table(_table(raw.read_bytes(), schema), partial)
+        try:
+            pq.write_table(_table(raw.read_bytes(), schema), partial)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            if not is_full(error):
+                raise
+            return
         os.replace(partial, self.directory / f"{name}.parquet")
         raw.unlink()
+
+
+def write_json(target: Path, document: Any) -> None:
+    """Write a JSON file in one step: a reader sees the old or the new one.
+
+    Raises MachineError, of the kind DiskFull where there is no room.
+    """
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        os.replace(partial, target)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        kind = DiskFull if is_full(error) else MachineError
+        raise kind(f"{target} cannot be written: {error.strerror}.") from error
 
 
 def _table(lines: bytes, schema: pa.Schema) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from topologies.load import load as load_topology
 from topologies.model import Topology
 from topologies.override import override
 from topologies.resolve import Plan, resolve
+from topologies.scale import with_nodes
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Prepared:
     backend: BackendName | None
     directory: Path
     capture: CaptureWanted | None = None
+    resumed: bool = False
+    """Whether it goes on with what an earlier attempt began."""
 
 
 def prepare(
@@ -72,12 +75,20 @@ def prepare(
     directory: Path | None = None,
     backend: BackendName | None = None,
     capture: CaptureWanted | None = None,
+    seed: int | None = None,
+    topologies: Mapping[str, Topology] | None = None,
+    resumed: bool = False,
+    binaries: MutableMapping[str, Binary] | None = None,
 ) -> Prepared:
     """Check everything that the user could have got wrong, and that the machine must have.
 
+    ``seed`` is the run's, in place of the study's; ``topologies`` are used in place of files, and
+    ``binaries`` in place of looking for them again (which takes long: their bytes are hashed).
     Raises UserError or MachineError; nothing has been started or written then.
     """
-    topology = load_topology(study.topology)
+    topology = (topologies or {}).get(study.topology) or load_topology(study.topology)
+    if study.nodes is not None:
+        topology = with_nodes(topology, study.nodes)
     plan = resolve(_proven(study, topology))
     systems = [registry.get(name) for name in study.systems]
     for name in study.options:
@@ -88,7 +99,8 @@ def prepare(
     sites = {node.name: node.site for node in plan.nodes}
     client = place(sites, study.client, "client")
     target = place(sites, study.target, "target") if study.target else client
-    seed = secrets.randbits(32) if study.seed is None else study.seed
+    if seed is None:
+        seed = secrets.randbits(32) if study.seed is None else study.seed
     chosen = [(each, each.parse_options(study.options.get(each.name))) for each in systems]
     for system, options in chosen:
         system.check_topology(plan, options)
@@ -105,7 +117,7 @@ def prepare(
         for system, options in chosen
     ]
     subjects = [
-        Subject(system, options, system.binary_for(options), its)
+        Subject(system, options, _binary(system, options, binaries), its)
         for (system, options), its in zip(chosen, asked, strict=True)
     ]
     binary("oneshot")
@@ -124,7 +136,19 @@ def prepare(
         backend=backend,
         directory=directory or default_directory(study.name),
         capture=capture,
+        resumed=resumed,
     )
+
+
+def _binary(
+    system: System[Any], options: Options, known: MutableMapping[str, Binary] | None
+) -> Binary:
+    if known is None:
+        return system.binary_for(options)
+    key = f"{system.name} {options!r}"
+    if key not in known:
+        known[key] = system.binary_for(options)
+    return known[key]
 
 
 def _proven(study: Study, topology: Topology) -> Topology:

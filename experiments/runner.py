@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from experiments import machine_facts
 from experiments.bundle import BundleWriter, now_iso
+from experiments.drill.lines import is_full
+from experiments.holding import is_nearly_full
+from experiments.load.run import LoadRun
+from experiments.prefill.kept import move_kept
 from experiments.prepared import CaptureWanted, Prepared, Subject, check_study_options, prepare
+from experiments.reclaim.run import ReclaimRun
+from experiments.resumed import Earlier, Unfinished, go_on
 from experiments.system_run import Outcome, Record, Report, SystemRun, requested_rtt_ms
 from experiments.visits.record import VisitsRecord
 from experiments.visits.run import VisitsRun
-from topologies.errors import WanlatError
+from topologies.errors import DiskFull, MachineError, WanlatError
 
 Parts = Callable[[Prepared, Record, Report], Sequence[SystemRun]]
 
@@ -24,55 +31,136 @@ __all__ = [
     "Report",
     "check_study_options",
     "prepare",
+    "requested",
     "requested_rtt_ms",
     "run",
 ]
 
 
-def run(prepared: Prepared, report: Report, *, parts: Parts | None = None) -> Outcome:
+def run(
+    prepared: Prepared,
+    report: Report,
+    *,
+    parts: Parts | None = None,
+    unfinished: Unfinished | None = None,
+    earlier_attempt: Path | None = None,
+) -> Outcome:
     """Measure every system of a study and write the bundle.
 
     However it ends, the bundle holds the samples taken so far and says how it ended. ``parts``
-    makes each system's part of the run; without it the study says which kind. Raises UserError
-    when the bundle's directory cannot be written (before anything slow starts).
+    makes each system's part of the run; without it the study says which kind. ``unfinished`` is the
+    bundle to go on with, in its place; ``earlier_attempt`` one beside it, from which data that
+    outlive an attempt are taken over. Raises UserError when the bundle's directory cannot be
+    written (before anything slow starts).
     """
-    bundle = BundleWriter.create(prepared.directory, _manifest(prepared))
-    planned = sum(subject.asked.measured() for subject in prepared.subjects)
-    outcome = Outcome(prepared.directory, planned=planned)
-    spec = prepared.study.round_trips
-    if spec is not None:
-        outcome.warnings += spec.doubts()
-    wanted = prepared.capture
-    captures = wanted.store(prepared.directory) if wanted is not None else None
-    record = Record(bundle, outcome, captures)
-    try:
-        for each in (parts or _runs)(prepared, record, report):
-            each.measure()
-        outcome.status = "complete"
-    except KeyboardInterrupt:
-        outcome.status, outcome.reason = "interrupted", "interrupted by the user"
-    except WanlatError as error:
-        outcome.status, outcome.reason = "failed", str(error)
-    except BaseException as error:
-        bundle.close("failed", f"{type(error).__name__}: {error}")
-        raise
-    if captures is not None:
-        report("making the table of packets", 0, None)
-        bundle.write_manifest(capture=captures.finish())
-        outcome.warnings += captures.remarks()
-    bundle.write_manifest(warnings=outcome.warnings)
-    bundle.close(outcome.status, outcome.reason)
-    return outcome
+    manifest = _manifest(prepared)
+    if unfinished is None:
+        earlier = Earlier(BundleWriter.create(prepared.directory, manifest))
+    else:
+        earlier = go_on(unfinished.directory, manifest)
+    if earlier_attempt is not None:
+        move_kept(earlier_attempt, prepared.directory)
+    return _Run(prepared, report, earlier, parts or _runs).run()
+
+
+class _Run:
+    def __init__(self, prepared: Prepared, report: Report, earlier: Earlier, parts: Parts) -> None:
+        self._report = report
+        self._bundle = bundle = earlier.writer
+        self._completed = earlier.completed
+        self._outcome = outcome = Outcome(prepared.directory, warnings=list(earlier.warnings))
+        for subject in prepared.subjects:
+            samples = earlier.samples(subject.system.name)
+            outcome.planned += subject.asked.measured() if samples is None else samples
+            outcome.measured += samples or 0
+        wanted = prepared.capture
+        self._captures = wanted.store(prepared.directory) if wanted is not None else None
+        if self._captures is not None:
+            for entry in earlier.captures:
+                self._captures.take_over(entry)
+        record = Record(bundle, outcome, self._captures, list(earlier.calibrations), earlier.visits)
+        left = [each for each in prepared.subjects if each.system.name not in earlier.completed]
+        if prepared.study.round_trips is not None:
+            outcome.warnings += prepared.study.round_trips.doubts()
+        self._parts = parts(replace(prepared, subjects=tuple(left)), record, report)
+
+    def run(self) -> Outcome:
+        outcome = self._outcome
+        try:
+            for part in self._parts:
+                part.measure()
+                self._completed.append(part.name)
+                self._bundle.write_manifest(completed=self._completed, **self._recorded())
+            outcome.status = "complete"
+        except KeyboardInterrupt:
+            outcome.status, outcome.reason = "interrupted", "interrupted by the user"
+        except WanlatError as error:
+            self._failed(str(error), is_full=isinstance(error, DiskFull))
+        except OSError as error:
+            if not is_full(error):
+                self._bundle.close("failed", f"{type(error).__name__}: {error}")
+                raise
+            self._failed(f"{error.filename or 'A file'} cannot be written: {error.strerror}.", True)
+        except BaseException as error:
+            self._bundle.close("failed", f"{type(error).__name__}: {error}")
+            raise
+        self._close()
+        return outcome
+
+    def _recorded(self) -> dict[str, Any]:
+        """Return what the manifest says of packets while a run lasts, to go on with."""
+        return {"recorded": self._captures.files} if self._captures is not None else {}
+
+    def _failed(self, reason: str, is_full: bool) -> None:
+        """Note why it failed; and where a full disk is likely to be behind it, that it is full."""
+        outcome, directory = self._outcome, self._bundle.directory
+        outcome.status, outcome.reason = "failed", reason
+        outcome.is_disk_full = is_full or is_nearly_full(directory)
+        if outcome.is_disk_full:
+            self._bundle.make_room()
+        if outcome.is_disk_full and not is_full:
+            outcome.reason += f" The disk that {directory.absolute()} lies on is full."
+
+    def _close(self) -> None:
+        """Write how it ended. Where not even that can be written, the outcome says so."""
+        outcome, changes = self._outcome, dict[str, Any]()
+        try:
+            self._bundle.manifest.pop("recorded", None)  # `capture` says it
+            if self._captures is not None:
+                self._report("making the table of packets", 0, None)
+                changes["capture"] = self._captures.finish()
+                outcome.warnings += self._captures.remarks()
+            changes["warnings"] = outcome.warnings
+            self._bundle.close(outcome.status, outcome.reason, **changes)
+        except (MachineError, OSError) as error:
+            outcome.status, outcome.is_disk_full = "failed", isinstance(error, DiskFull)
+            outcome.reason = outcome.reason or str(error)
+            outcome.warnings.append(
+                f"{self._bundle.directory} does not say how it ended: it could not be written."
+            )
 
 
 def _runs(prepared: Prepared, record: Record, report: Report) -> list[SystemRun]:
-    spec = prepared.study.round_trips
-    if spec is None:
-        return [SystemRun(prepared, subject, record, report) for subject in prepared.subjects]
-    visits = VisitsRecord(record.bundle)
-    return [
-        VisitsRun(prepared, subject, record, report, spec, visits) for subject in prepared.subjects
-    ]
+    study = prepared.study
+    spec = study.round_trips
+    if spec is not None:
+        visits = VisitsRecord(record.bundle, earlier=record.visits)
+        visits.take_over_time()
+        return [
+            VisitsRun(prepared, subject, record, report, spec, visits)
+            for subject in prepared.subjects
+        ]
+    kind: type[SystemRun] = SystemRun
+    if study.load is not None:
+        kind = LoadRun
+    elif study.reclaim is not None:
+        kind = ReclaimRun
+    return [kind(prepared, subject, record, report) for subject in prepared.subjects]
+
+
+def requested(backend: str | None, capture: CaptureWanted | None) -> dict[str, Any]:
+    """Return what the command line asked for that no study says: to go on with it the same way."""
+    return {"backend": backend, "capture": asdict(capture) if capture is not None else None}
 
 
 def _manifest(prepared: Prepared) -> dict[str, Any]:
@@ -85,6 +173,7 @@ def _manifest(prepared: Prepared) -> dict[str, Any]:
         "study": prepared.study.to_dict(),
         "topology": prepared.topology.to_dict(),
         "seed": prepared.seed,
+        "requested": requested(prepared.backend, prepared.capture),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "started": now_iso(),
         "ended": None,
@@ -108,6 +197,11 @@ def _of_system(prepared: Prepared, subject: Subject) -> dict[str, Any]:
         "endpoints": subject.asked.names,
         "options": subject.system.effective(prepared.plan, subject.options),
     }
+    if subject.binary.beside:
+        said["beside"] = [
+            {"name": each.name, "version": each.version, "sha256": each.sha256}
+            for each in subject.binary.beside
+        ]
     if prepared.study.round_trips is not None:
         said["least_round_trips"] = _least(prepared, subject)
     return said

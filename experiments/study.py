@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from experiments.budget import BudgetSpec
 from experiments.endpoints import Endpoint, MethodEndpoint, twice
+from experiments.load.check import check_load
+from experiments.load.model import LoadSpec
+from experiments.prefill.model import PrefillSpec
+from experiments.reclaim.model import ReclaimSpec
+from experiments.resources.model import ResourcesSpec
 from experiments.shipped import Shipped
+from experiments.sweep.check import check_grids, check_points
+from experiments.sweep.model import Grid, Sweep
 from experiments.visits.model import RoundTripsSpec
-from probes.plan import MAX_MESSAGE_BYTES
+from probes.plan import MAX_MESSAGE_BYTES, Window
 from topologies.errors import UserError
 from topologies.findings import Finding
 from topologies.units import Duration, Size
 from topologies.wording import did_you_mean, listing, show
 from topologies.yaml_lines import YamlError, load_yaml_model
 from topologies.yaml_model import YamlModel
+from topologies.yaml_tree import Document
 
 _LONGEST_MESSAGE = Size(2**30)  # as oneshot has it
 
@@ -31,6 +41,18 @@ class StudyError(YamlError):
     """A study that cannot be used. The message lists every mistake, with file and line."""
 
 
+_NESTED: dict[str, type[YamlModel]] = {
+    "round_trips": RoundTripsSpec,
+    "load": LoadSpec,
+    "reclaim": ReclaimSpec,
+    "prefill": PrefillSpec,
+    "budget": BudgetSpec,
+    "resources": ResourcesSpec,
+}
+KINDS = ("round_trips", "load", "reclaim")
+"""Keys that make a study one of another kind; it has at most one."""
+
+
 class Study(YamlModel):
     """Single-request latency of endpoints on clusters on an emulated topology."""
 
@@ -39,6 +61,11 @@ class Study(YamlModel):
     topology: str = Field(description="A shipped topology, or a path relative to this file")
     systems: list[str] = Field(
         default=["quorum"], min_length=1, description="Stores under test, one after another"
+    )
+    nodes: int | None = Field(
+        default=None,
+        ge=1,
+        description="Nodes in all, spread evenly over the sites. Default: the topology's own",
     )
     options: dict[str, dict[str, Any]] = Field(
         default={}, description="Options of each system, by its name"
@@ -60,6 +87,16 @@ class Study(YamlModel):
         description="Makes it a study of round trips: the RTT of the WAN links is changed, and "
         "all samples are taken at each. Default: one network, the topology's",
     )
+    load: LoadSpec | None = Field(
+        default=None,
+        description="Makes it a study of mixed load, with the probe beside it as a quiet user",
+    )
+    reclaim: ReclaimSpec | None = Field(
+        default=None, description="Makes it a study of disk space that is given back"
+    )
+    prefill: PrefillSpec | None = Field(
+        default=None, description="Objects that are written before anything is measured"
+    )
     samples: int = Field(
         default=100,
         ge=1,
@@ -69,9 +106,21 @@ class Study(YamlModel):
     warmup: int = Field(
         default=5, ge=0, le=100_000, description="Unmeasured before, per endpoint and placement"
     )
+    budget: BudgetSpec | None = Field(
+        default=None,
+        description="Fewer samples where requests are long or large. Default: `samples`, always",
+    )
+    keys: Literal["fresh", "one"] = Field(
+        default="fresh",
+        description="Whether each write is to a fresh key, or all overwrite one, which is read",
+    )
     object_size: Size = Field(default=Size(1024), description="Size of the objects")
     max_message: Annotated[Size, AfterValidator(_message)] = Field(
         default=Size(MAX_MESSAGE_BYTES), description="Longest gRPC message, in both directions"
+    )
+    grpc_window: Window = Field(
+        default="large",
+        description="HTTP/2's windows for answers: a whole one, a tonic client's, or HTTP/2's own",
     )
     connection: Literal["keep-alive", "new"] = Field(
         default="keep-alive", description="One connection for all requests, or one for each"
@@ -89,10 +138,23 @@ class Study(YamlModel):
         default=Duration(2 * 10**6),
         description="How late one packet in a hundred may be before nothing is measured",
     )
+    resources: Annotated[
+        Annotated[ResourcesSpec, Tag("(sampled)")] | Annotated[Literal[False], Tag("(not)")],
+        Discriminator(lambda raw: "(not)" if raw is False else "(sampled)"),
+    ] = Field(
+        default=ResourcesSpec(),
+        description="How often what nodes use is sampled; `false`: not at all",
+    )
     seed: int | None = Field(
         default=None, ge=0, lt=2**63, description="Of every random choice. Default: drawn"
     )
+    sweep: Sweep | None = Field(
+        default=None,
+        description="Parameters that take several values: every combination is a point, measured "
+        "on a cluster of its own",
+    )
 
+    checks_all_within: ClassVar[bool] = True
     key_hints: ClassVar[dict[str, str]] = {
         "rtt": "delays are the topology's",
         "rtts": "it belongs into `round_trips`",
@@ -114,13 +176,41 @@ class Study(YamlModel):
             if name in systems[:index]:
                 text = f"{show(name)} is given twice; each is measured once"
                 findings.append(Finding(("systems", index), text))
-        nested = RoundTripsSpec.cross_checks(raw.get("round_trips"))
-        findings += [found.under(("round_trips",)) for found in nested]
+        for key, model in _NESTED.items():
+            nested = model.cross_checks(raw.get(key))
+            findings += [found.under((key,)) for found in nested]
+        findings += _kinds(raw)
+        findings += check_load(raw)
+        findings += check_grids(raw.get("sweep"), systems or ["quorum"])
         if isinstance(raw.get("endpoints"), list):
             for index, entry in enumerate(raw["endpoints"]):
                 found = MethodEndpoint.cross_checks(entry)
                 findings += [each.under(("endpoints", index)) for each in found]
         return findings
+
+
+def _kinds(raw: dict[str, Any]) -> list[Finding]:
+    """Tell of keys that exclude each other."""
+    given = [key for key in KINDS if raw.get(key) is not None]
+    findings = [
+        Finding(
+            (key,),
+            f"a study is of one kind, and `{given[0]}` makes it another; make it two studies",
+            see=(given[0],),
+        )
+        for key in given[1:]
+    ]
+    if given and raw.get("budget") is not None:
+        text = f"a budget is of single requests on one network; with `{given[0]}` it has no meaning"
+        findings.append(Finding(("budget",), text))
+    if raw.get("reclaim") is not None and raw.get("prefill") is not None:
+        text = "with `reclaim`, `reclaim.objects` says what is written at first"
+        findings.append(Finding(("prefill",), text, see=("reclaim",)))
+    budget = raw.get("budget")
+    if isinstance(budget, dict) and budget.get("time") is not None and raw.get("warmup") == 0:
+        text = "how many samples fit into a time is judged from the warm-up; there is none"
+        findings.append(Finding(("warmup",), text, see=("budget",)))
+    return findings
 
 
 _SHIPPED = Shipped(Path(__file__).parent, "study", StudyError)
@@ -134,14 +224,26 @@ def load(name_or_path: str) -> Study:
     files of system `service`. Raises StudyError, whose message lists every mistake.
     """
     path = find(name_or_path)
-    study = load_yaml_model(path, Study, error=StudyError)
+    study = load_yaml_model(path, Study, also=_points, error=StudyError)
     changes: dict[str, Any] = {}
+    if study.sweep is not None:
+        changes["sweep"] = [_topologies_beside(path, grid) for grid in study.sweep]
     if study.topology.endswith((".yaml", ".yml")):
         changes["topology"] = _beside(path, study.topology)
     service = study.options.get("service")
     if service is not None:
         changes["options"] = {**study.options, "service": _service_beside(path, service)}
     return study.model_copy(update=changes)
+
+
+def _points(document: Document) -> Iterable[Finding]:
+    return check_points(document, Study)
+
+
+def _topologies_beside(study: Path, grid: Grid) -> Grid:
+    if "topology" not in grid:
+        return grid
+    return {**grid, "topology": [_beside(study, each) for each in grid["topology"]]}
 
 
 def _beside(study: Path, given: Any) -> Any:

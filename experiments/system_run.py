@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,17 +21,23 @@ from emulator.capture.store import CaptureStore
 from emulator.journal import Entry
 from emulator.lab import Lab
 from experiments import machine_facts
-from experiments.asked import BUCKET
+from experiments.budget import Planned, budget_remark, to_manifest
 from experiments.bundle import BundleWriter
 from experiments.missing import Missing
+from experiments.prefill.kept import Kept
+from experiments.prefill.model import BUCKET
+from experiments.prefill.stage import fill, keeping
 from experiments.prepared import Prepared, Subject
 from experiments.proof import prove, tolerating, what_is_held_up, what_is_off
-from probes.oneshot import OnSample, run_plan
+from experiments.resources.sampler import Sampler
+from experiments.resources.stored import Stored
+from experiments.sending import Sending
+from probes.oneshot import OnSample
 from probes.plan import Request
 from probes.process import Spawn
 from probes.records import Sample
 from systems.base import Cluster
-from topologies.errors import RunFailed, WanlatError
+from topologies.errors import DiskFull, RunFailed, WanlatError
 from topologies.resolve import Plan
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
@@ -57,6 +64,8 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What a reader may want to know, and need not worry about."""
+    is_disk_full: bool = False
+    """Whether it ended because the disk that the bundle lies on is full."""
 
 
 @dataclass
@@ -67,6 +76,8 @@ class Record:
     outcome: Outcome
     captures: CaptureStore | None
     calibrations: list[dict[str, Any]] = field(default_factory=list)
+    visits: Sequence[Mapping[str, Any]] = ()
+    """Of round trips: the visits of systems that an earlier attempt completed."""
 
 
 def requested_rtt_ms(plan: Plan, target: str) -> float:
@@ -91,6 +102,11 @@ class SystemRun:
         self.outcome = record.outcome
         self.took_s: dict[str, float] = {}
         """Seconds of each stage until the cluster can be asked."""
+        self.kept: Kept | None = None
+        """The data that outlive an interrupted run, while this one measures; mostly none do."""
+        self.stored = Stored()
+        self.sampler: Sampler | None = None
+        """What samples resources, while it does."""
         self._record = record
         self._report = report
 
@@ -114,16 +130,19 @@ class SystemRun:
         """Build the lab, prove it right, start the cluster, take the samples."""
         study, captures = self.prepared.study, self._record.captures
         self.tell("building the lab")
+        self.kept = Kept.of(self.prepared, self.subject, self.bundle.directory)
         capture = captures.prepare(self.name) if captures else None
         lab = Lab(
             self.prepared.plan,
             backend=self.prepared.backend,
             seed=self.prepared.seed,
             storage=study.storage,
+            keep=self.kept.nodes if self.kept else None,
             capture=capture,
         )
         try:
-            self._measure_in(lab)
+            with keeping(self.kept, self):
+                self._measure_in(lab)
         finally:
             if captures and capture:
                 captures.note(self.name, lab.capture)
@@ -144,7 +163,9 @@ class SystemRun:
             with self.stage("cluster"):
                 cluster = self._start(lab)
             self.bundle.event("ready", self.name)
-            self._probe(lab, cluster)
+            with self._watching(lab, cluster):
+                self._rest(lab)
+                self._probe(lab, cluster)
             tell_of_overflows(self.name, lab, self.bundle, self.outcome)
 
     def before_start(self, lab: Lab) -> None:
@@ -187,24 +208,68 @@ class SystemRun:
             study.ready_timeout.ns / 1e9,
             self.tell,
             binary=self.subject.binary,
+            fresh=self.kept is None or self.kept.is_fresh,
+            asked=(self.prepared.target,),
         )
-        for process in cluster.processes.values():
-            # A study measures whole clusters: with a node gone there is nothing left to measure.
-            process.when_ended(lambda gone: lab.abort(f"{gone.name} ended."))
+        # A study measures whole clusters: with a node gone there is nothing left to measure.
+        cluster.when_one_died(lab.abort)
         return cluster
 
+    def _watching(self, lab: Lab, cluster: Cluster) -> AbstractContextManager[object]:
+        """Return what samples the resources of nodes while it is open."""
+        wanted = self.prepared.study.resources
+        if wanted is False:
+            return nullcontext()
+        self.sampler = Sampler(
+            lab, cluster, self.bundle, self.name, wanted.every.s, self.stored.facts
+        )
+        return self.sampler
+
+    def look(self) -> None:
+        """Look at the nodes' resources now, while no request is in flight."""
+        if self.sampler is not None:
+            self.sampler.look()
+
+    def weigh(self) -> None:
+        """Look at the nodes' disk space now, between two stages: it may take seconds."""
+        if self.sampler is not None:
+            self.sampler.weigh()
+
+    def _rest(self, lab: Lab) -> None:
+        """Leave the cluster alone for as long as the study says, and see what it uses then."""
+        wanted = self.prepared.study.resources
+        end_s = time.monotonic() + (wanted.rest.s if wanted else 0)
+        while wanted and (left_s := end_s - time.monotonic()) > 0:
+            lab.check()
+            self.tell("at rest", wanted.rest.s - left_s, wanted.rest.s)
+            time.sleep(min(left_s, 0.5))
+
     def _probe(self, lab: Lab, cluster: Cluster) -> None:
+        self.bundle.event("asked", self.name)  # until here it was at rest
         if self.subject.asked.api == "s3":
             cluster.create_bucket(BUCKET)
 
         def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Any:
             return lab.spawn(self.prepared.client, argv, stdin=stdin, stdout=stdout, stderr=stderr)
 
+        with self.stage("prefill"), saying_what_is_full(cluster):
+            self.fill(lab, spawn, cluster)
+        if self.prepared.study.prefill is not None:
+            self.weigh()
+        if self.kept is not None:
+            self.kept.note("measuring")
+            again = replace(self.subject.asked, again=self.kept.attempts - 1)
+            self.subject = replace(self.subject, asked=again)
         missing = Missing()
         try:
-            self.send(lab, spawn, cluster, missing)
+            with saying_what_is_full(cluster):
+                self.send(lab, spawn, cluster, missing)
         finally:
             self._remark(cluster, missing)
+
+    def fill(self, lab: Lab, spawn: Spawn, cluster: Cluster) -> None:
+        """Write what is to be there before anything is measured: the study's `prefill`."""
+        fill(self, lab, spawn, cluster)
 
     def _remark(self, cluster: Cluster, missing: Missing) -> None:
         """Tell, however the requests ended, what a reader of the samples must know."""
@@ -217,25 +282,37 @@ class SystemRun:
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, missing: Missing) -> None:  # noqa: ARG002
         """Send all requests, and take in their samples."""
-        asked = self.subject.asked
-        requests = asked.plan()
+        sending = Sending(self.subject.asked)
         rtt_ms = requested_rtt_ms(self.prepared.plan, self.prepared.target)
         take = self.taking(cluster, missing, {"rtt_ms": rtt_ms})
-        totals = {
-            "prepare": len(requests.prepare),
-            "warmup": len(requests.warmup),
-            "measure": len(requests.measure),
-        }
-        done = dict.fromkeys(totals, 0)
+        done: Counter[str] = Counter()
+        totals = sending.totals()
 
         def on_sample(request: Request, sample: Sample) -> None:
+            nonlocal totals
+            if sample.phase == "measure" and not done["measure"] and sending.planned is not None:
+                totals = sending.totals()
+                self._note_budget(sending.planned)
+            if not done[sample.phase]:
+                self.look()
             done[sample.phase] += 1
             self.tell(STAGES[sample.phase], done[sample.phase], totals[sample.phase])
             take(request, sample)
 
         self.tell(STAGES["prepare"], 0, totals["prepare"])
-        run_plan(spawn, asked.header(cluster), requests, on_sample)
+        sending.run(spawn, self.subject.asked.header(cluster), on_sample)
+        self.look()
         cluster.check()
+
+    def _note_budget(self, planned: Sequence[Planned]) -> None:
+        """Write down how many samples are taken, now that the warm-up has shown it."""
+        before = self.bundle.manifest.get("budget", [])
+        self.bundle.write_manifest(budget=[*before, *to_manifest(self.name, planned)])
+        taken = sum(each.samples for each in planned)
+        self.outcome.planned += taken - self.subject.asked.measured()
+        cut = [each for each in planned if each.samples < each.wanted]
+        if cut:
+            self.outcome.remarks.append(f"{self.name}: {budget_remark(cut)}")
 
     def taking(self, cluster: Cluster, missing: Missing, of_network: Mapping[str, Any]) -> OnSample:
         """Return what writes a sample down, with what the network was when it was taken."""
@@ -248,6 +325,7 @@ class SystemRun:
         }
 
         def take(request: Request, sample: Sample) -> None:
+            self.stored.take(request, sample)
             if sample.phase != "prepare":
                 self.bundle.sample({**asdict(sample), **constant, "placement": request.placement})
                 if missing.look_at(request, sample):
@@ -256,8 +334,25 @@ class SystemRun:
                 self.outcome.measured += 1
             if sample.outcome != "ok":
                 cluster.check()
+                cluster.check_space()
 
         return take
+
+
+@contextmanager
+def saying_what_is_full(cluster: Cluster) -> Iterator[None]:
+    """Say of what fails on a cluster of which a node's disk is full that it is."""
+    try:
+        yield
+    except DiskFull:
+        raise
+    except WanlatError as error:
+        try:
+            cluster.check_space()
+        except WanlatError as full:
+            if str(full) != str(error):
+                raise RunFailed(f"{error} {full}") from error
+        raise
 
 
 def tell_of_overflows(system: str, lab: Lab, bundle: BundleWriter, outcome: Outcome) -> None:

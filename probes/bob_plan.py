@@ -9,8 +9,12 @@ Every request is on keys that no other request disturbs:
 
 - Get and Exist read objects of their own, many instead of one, each about once; when objects are
   large there are fewer (``probes.plan.read_objects``).
+  Where objects were prefilled they read these instead, drawn over all (``probes.prefilled``).
 - Put writes a fresh key each time.
 - Delete removes an object that was made for it.
+- With ``one_key``, all of Put overwrite one key of each placement, and Get and Exist read it. The
+  bytes stay the same: Bob takes the later of two writes by their time in whole seconds, so that of
+  two writes of one second either may be read.
 - Ping has no key, so its placement is ``unknown``.
 """
 
@@ -18,8 +22,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from itertools import count
+from collections.abc import Callable, Collection, Sequence
+from itertools import count, islice
 from typing import Literal, get_args
 
 from probes.plan import (
@@ -35,6 +39,7 @@ from probes.plan import (
     read_objects,
     shuffled,
 )
+from probes.prefilled import Prefilled
 
 BobEndpoint = Literal["Put", "Get", "Exist", "Delete", "Ping"]
 
@@ -84,19 +89,25 @@ def bob_visits(
     seed: int,
     target: str,
     replicas: Replicas,
+    one_key: bool = False,
+    prefilled: Prefilled | None = None,
 ) -> VisitsPlan:
     """Return a plan that does at each of ``visits`` what ``bob_plan`` does once.
 
-    No visit writes or removes a key of another one.
+    ``prefilled`` is what is there already, of this size: what is read, unless ``one_key``.
+
+    No visit writes or removes a key of another one, unless ``one_key`` asks for just that.
     """
     unknown = [name for name in endpoints if name not in get_args(BobEndpoint)]
     if unknown:
         raise ValueError(f"Bob has no {unknown[0]}, only {', '.join(get_args(BobEndpoint))}")
     keys = Keys(seed, target, replicas)
-    maker = _Maker(object_bytes, seed, keys)
+    maker = _Maker(object_bytes, seed, keys, one_key=one_key)
     each = _turns(endpoints, keys)
     read_placements = {placement for endpoint, placement in each if endpoint in _READS}
-    reads = read_objects(samples, object_bytes * len(read_placements), visits)
+    if prefilled is not None and not one_key:
+        maker.read_prefilled(prefilled, read_placements, visits * (samples + warmup))
+    reads = 1 if one_key else read_objects(samples, object_bytes * len(read_placements), visits)
     prepare = maker.prepare(each, reads, removals=visits * (samples + warmup))
     made: list[Visit] = []
     for visit in range(visits):
@@ -153,9 +164,10 @@ class Keys:
         if key in self._used:
             return
         self._used.add(key)
-        self._waiting[self._placement(key)].append(key.hex())
+        self._waiting[self.placement(key)].append(key.hex())
 
-    def _placement(self, key: bytes) -> Placement:
+    def placement(self, key: bytes) -> Placement:
+        """Return where a key lies."""
         holders = self._replicas(key)
         if holders is None:
             return "unknown"
@@ -165,14 +177,33 @@ class Keys:
 class _Maker:
     """Makes the requests of one plan, numbering them as it goes."""
 
-    def __init__(self, object_bytes: int, seed: int, keys: Keys) -> None:
+    def __init__(self, object_bytes: int, seed: int, keys: Keys, *, one_key: bool = False) -> None:
+        self._one_key = one_key
         self._object_bytes = object_bytes
         self._seed = seed
         self._keys = keys
         self._seq = count()
         self._to_read: defaultdict[Placement, list[str]] = defaultdict(list)
+        self._prefilled: dict[str, int] = {}
+        """The seeds of the bytes of prefilled keys that are read."""
         self._to_remove: defaultdict[Placement, deque[str]] = defaultdict(deque)
         self._reads: defaultdict[tuple[BobEndpoint, Placement], int] = defaultdict(int)
+
+    def read_prefilled(
+        self, prefilled: Prefilled, placements: Collection[Placement], most: int
+    ) -> None:
+        """Have reads be of prefilled objects, each once while there are enough of a placement."""
+        wanted = set(placements)
+        for index in islice(prefilled.drawn(), _LOOKED_AT + most):
+            key = prefilled.key(index)
+            placement = self._keys.placement(bytes.fromhex(key))
+            if placement in wanted:
+                self._prefilled[key] = prefilled.body_seed(index)
+                self._to_read[placement].append(key)
+                if len(self._to_read[placement]) == most:
+                    wanted.remove(placement)
+            if not wanted:
+                return
 
     def prepare(
         self, turns: Sequence[tuple[BobEndpoint, Placement]], reads: int, removals: int
@@ -183,11 +214,13 @@ class _Maker:
         made: list[Request] = []
         keys: list[str] | deque[str]
         for endpoint, placement in turns:
-            if endpoint in _READS:
+            if endpoint in _READS or (endpoint == "Put" and self._one_key):
                 keys, wanted = self._to_read[placement], reads
             elif endpoint == "Delete":
                 keys, wanted = self._to_remove[placement], removals
             else:
+                continue
+            if endpoint in _READS and keys and keys[0] in self._prefilled:
                 continue
             while len(keys) < wanted:
                 keys.append(self._keys.take(placement))
@@ -199,7 +232,7 @@ class _Maker:
         match endpoint:
             case "Ping":
                 return Request(next(self._seq), phase, endpoint)
-            case "Put":
+            case "Put" if not self._one_key:
                 key = self._keys.take(placement)
             case "Delete":
                 key = self._to_remove[placement].popleft()
@@ -219,7 +252,11 @@ class _Maker:
             endpoint,
             key=key,
             object_bytes=self._object_bytes if has_object else None,
-            body_seed=body_seed(self._seed, key) if has_object else None,
+            body_seed=self._body_seed(key) if has_object else None,
             exists=True if endpoint == "Exist" else None,
             placement=placement,
         )
+
+    def _body_seed(self, key: str) -> int:
+        prefilled = self._prefilled.get(key)
+        return body_seed(self._seed, key) if prefilled is None else prefilled

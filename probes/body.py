@@ -20,3 +20,12 @@ def body(seed: int, length: int) -> bytes:
     z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
     z ^= z >> np.uint64(31)
     return z.astype("<u8").tobytes()[:length]
+
+
+def word(seed: int, index: int) -> int:
+    """Return the word of that index of the body of ``seed``: bytes 8 * index and on."""
+    mask = 2**64 - 1
+    z = (seed + (index + 1) * _GAMMA) & mask
+    z = (z ^ z >> 30) * _FIRST & mask
+    z = (z ^ z >> 27) * _SECOND & mask
+    return z ^ z >> 31

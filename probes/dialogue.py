@@ -54,6 +54,10 @@ class Dialogue(Closing):
         """Close the program's standard input."""
         self._disown(self._stdin)
 
+    def has_line(self) -> bool:
+        """Is there a whole line that was read and nobody has asked for?"""
+        return b"\n" in self._read
+
     def next_line(self, is_lost: Callable[[], bool]) -> bytes | None:
         """Wait for the next line; None when the program closed its output, or ``is_lost``."""
         while b"\n" not in self._read:

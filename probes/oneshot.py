@@ -26,6 +26,10 @@ __all__ = ["Oneshot", "ProbeFailed", "prepare", "run_plan", "run_requests"]
 OnSample = Callable[[Request, Sample], object]
 
 PREPARING_PROCESSES = 8
+PREPARING_BYTES = 64 * 1024 * 1024
+"""In flight at once while preparing: large objects go one after another, because a link that
+carries one of them within the deadline need not carry eight, and a store may hold each in memory.
+"""
 _ATTEMPTS = 3
 _PAUSE_S = 0.5
 _GRACE_S = 10.0
@@ -88,7 +92,8 @@ def prepare(
 
     What is not ok is sent again, three times in all: a store that has just come up may need
     it, and writing the same object again changes nothing. A bucket that is there already is
-    fine. Raises ProbeFailed when something cannot be prepared, and as ``run_plan``.
+    fine. The larger the objects, the fewer at once. Raises ProbeFailed when something cannot be
+    prepared, and as ``run_plan``.
     """
     kept = replace(header, connection="keep-alive")
     buckets = [request for request in requests if request.endpoint == "CreateBucket"]
@@ -98,11 +103,17 @@ def prepare(
         with contextlib.ExitStack() as stack:
             workers = [
                 stack.enter_context(Oneshot(spawn, kept, executable=executable))
-                for _ in range(min(processes, len(batch)))
+                for _ in range(min(processes, at_once(batch), len(batch)))
             ]
             _share(workers, waiting, on_sample)
             for worker in workers:
                 worker.finish()
+
+
+def at_once(requests: Sequence[Request]) -> int:
+    """Return how many of the requests may be in flight at once, one at least."""
+    largest = max((request.object_bytes or 0 for request in requests), default=0)
+    return max(1, PREPARING_BYTES // max(largest, 1))
 
 
 def _share(

@@ -28,12 +28,18 @@ request has no key."""
 
 READ_OBJECTS = 100
 READ_BYTES = 256 * 1024 * 1024
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+MAX_MESSAGE_BYTES = 128 * 1024 * 1024
+"""Bob's message with an object of 100 MiB fits."""
 
 KEY_BYTES = 8
 """Bob's keys have this length. A ``bobd`` that gets another aborts, so none is ever sent one."""
 BOB_KEYED = ("Put", "Get", "Exist", "Delete")
 """Bob's endpoints that have a key."""
+
+Window = Literal["large", "tonic", "default"]
+"""HTTP/2's windows, which a client opens for answers: how much a server may send before it hears
+from the client again. ``large`` holds a whole answer, ``tonic`` is what Bob's own client has
+(2 MiB a stream, 5 MiB the connection), ``default`` is HTTP/2's (65,535 bytes)."""
 
 T = TypeVar("T")
 
@@ -71,6 +77,7 @@ class GrpcHeader:
     deadline_ms: int = 30_000
     max_message_bytes: int = MAX_MESSAGE_BYTES
     """In both directions."""
+    window: Window = "large"
     protos: Sequence[str | Path] = ()
     """Paths of .proto files: what methods other than Bob's are looked up in."""
     includes: Sequence[str | Path] = ()

@@ -46,13 +46,16 @@ class Closing(ABC):
         self.close()
 
 
-class _Here:
+class Here:
+    """A process on this machine, in no lab."""
+
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self.poll = process.poll
         self.kill = process.kill
 
     def wait(self, timeout_s: float | None = None) -> int:
+        """Return the exit code. Raises TimeoutError."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired as error:
@@ -61,4 +64,4 @@ class _Here:
 
 def spawn_here(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
     """Start a program on this machine, in no lab: a ``Spawn``."""
-    return _Here(subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr))
+    return Here(subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr))

@@ -41,6 +41,12 @@ class Sample:
     """Body bytes moved: those sent of an object being put, else those received."""
     sha256: str | None
     """Of the object put or got."""
+    verify_ns: int | None
+    """How long comparing the object that came, byte by byte, took; None: nothing was compared.
+    Objects longer than 8 MiB are compared as they come, so that it is part of ``total_ns`` (all but
+    what the last read brought); others when the clock has stopped."""
+    make_ns: int | None
+    """How long making the object took while the clock ran: 0 up to 8 MiB. None: none was sent."""
     listed: int | None
     """Items in a listing."""
     new_connection: bool

@@ -4,17 +4,22 @@ Every request is on keys that no other request disturbs:
 
 - GetObject and HeadObject read objects of their own (``get/``), many instead of one, because
   where a store places an object, and so how far away it is, depends on its key. Each is read
-  about once; when objects are large there are fewer (``probes.plan.read_objects``).
+  about once; when objects are large there are fewer (``probes.plan.read_objects``). In a prefilled
+  bucket they read the prefilled objects instead, drawn over all of them (``probes.prefilled``).
 - PutObject writes a fresh key each time (``put/``).
 - RemoveObject removes an object that was made for it (``remove/``).
+- With ``one_key``, all of PutObject overwrite one key, and GetObject and HeadObject read it. Each
+  write has other bytes, because a store may know bytes that it holds already by their hash, and
+  write nothing. Which of them a read must bring is known when it is sent (``probes.one_key``).
 - ListObjects lists ``list/``, which holds ``listed_objects`` small objects throughout, and the
-  answer must list exactly those.
+  answer must list exactly those. ListObjectsPage lists the bucket from its beginning, as far as
+  the store does in one answer; where more than a page was prefilled, that must be a whole page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import Literal
 
 from probes.plan import (
@@ -27,13 +32,23 @@ from probes.plan import (
     read_objects,
     shuffled,
 )
+from probes.prefilled import Prefilled
 
 S3Endpoint = Literal[
-    "ListBuckets", "ListObjects", "GetObject", "HeadObject", "PutObject", "RemoveObject"
+    "ListBuckets",
+    "ListObjects",
+    "ListObjectsPage",
+    "GetObject",
+    "HeadObject",
+    "PutObject",
+    "RemoveObject",
 ]
 
 LISTED_OBJECT_BYTES = 1024
+PAGE = 1000
+"""Keys of one answer to ListObjects, in S3."""
 _LIST_PREFIX = "list/"
+_ONE_KEY = "one/object"
 
 
 def s3_plan(
@@ -73,13 +88,19 @@ def s3_visits(
     seed: int,
     bucket: str,
     listed_objects: int = 10,
+    one_key: bool = False,
+    prefilled: Prefilled | None = None,
 ) -> VisitsPlan:
     """Return a plan that does at each of ``visits`` what ``s3_plan`` does once.
 
-    No visit writes or removes a key of another one.
+    ``prefilled`` is what the bucket holds already, of this size: what is read, unless ``one_key``.
+
+    No visit writes or removes a key of another one, unless ``one_key`` asks for just that.
     """
-    maker = _Maker(bucket, object_bytes, seed, listed_objects)
+    maker = _Maker(bucket, object_bytes, seed, listed_objects, one_key=one_key)
     maker.read_objects = read_objects(samples, object_bytes, visits)
+    if prefilled is not None and not one_key:
+        maker.read_prefilled(prefilled, visits * (samples + warmup))
     unknown = [name for name in endpoints if name not in maker.makers]
     if unknown:
         raise ValueError(f"{unknown[0]} cannot be measured, only {', '.join(maker.makers)}")
@@ -101,23 +122,43 @@ def s3_visits(
 class _Maker:
     """Makes the requests of one plan, numbering them as it goes."""
 
-    def __init__(self, bucket: str, object_bytes: int, seed: int, listed_objects: int) -> None:
+    def __init__(
+        self,
+        bucket: str,
+        object_bytes: int,
+        seed: int,
+        listed_objects: int,
+        *,
+        one_key: bool = False,
+    ) -> None:
         self.bucket = bucket
         self.object_bytes = object_bytes
         self.listed_objects = listed_objects
         self.read_objects = 1
+        self._prefilled: list[tuple[str, int]] = []
+        self._page: int | None = None
         self._seed = seed
+        self._one_key = one_key
         self._seq = count()
         self.makers: dict[S3Endpoint, Callable[[Phase, int], Request]] = {
             "ListBuckets": lambda phase, _: Request(next(self._seq), phase, "ListBuckets"),
             "ListObjects": self._list,
+            "ListObjectsPage": lambda phase, _: Request(
+                next(self._seq), phase, "ListObjectsPage", self.bucket, listed=self._page
+            ),
             "GetObject": self._get,
             "HeadObject": self._head,
-            "PutObject": lambda phase, i: self._put(phase, f"put/{i:06}", self.object_bytes),
+            "PutObject": self._write,
             "RemoveObject": lambda phase, i: Request(
                 next(self._seq), phase, "RemoveObject", self.bucket, f"remove/{i:06}"
             ),
         }
+
+    def read_prefilled(self, prefilled: Prefilled, most: int) -> None:
+        """Have reads be of prefilled objects, each once while there are enough of them."""
+        drawn = islice(prefilled.drawn(), most)
+        self._prefilled = [(prefilled.key(each), prefilled.body_seed(each)) for each in drawn]
+        self._page = PAGE if prefilled.objects >= PAGE else None
 
     def prepare(self, endpoints: Sequence[S3Endpoint], repeats: int) -> Iterator[Request]:
         """Make the bucket and the objects that ``repeats`` requests to each endpoint need."""
@@ -126,7 +167,9 @@ class _Maker:
             size = min(self.object_bytes, LISTED_OBJECT_BYTES)
             for i in range(self.listed_objects):
                 yield self._put("prepare", f"{_LIST_PREFIX}{i:06}", size)
-        if "GetObject" in endpoints or "HeadObject" in endpoints:
+        if self._one_key and {"PutObject", "GetObject", "HeadObject"} & set(endpoints):
+            yield self._put("prepare", _ONE_KEY, self.object_bytes)
+        elif {"GetObject", "HeadObject"} & set(endpoints) and not self._prefilled:
             for i in range(self.read_objects):
                 yield self._put("prepare", self._read_key(i), self.object_bytes)
         if "RemoveObject" in endpoints:
@@ -134,9 +177,21 @@ class _Maker:
                 yield self._put("prepare", f"remove/{i:06}", self.object_bytes)
 
     def _read_key(self, i: int) -> str:
-        return f"get/{i % self.read_objects:06}"
+        if self._prefilled:
+            return self._prefilled[i % len(self._prefilled)][0]
+        return _ONE_KEY if self._one_key else f"get/{i % self.read_objects:06}"
 
-    def _put(self, phase: Phase, key: str, size: int) -> Request:
+    def _read_seed(self, i: int) -> int:
+        if self._prefilled:
+            return self._prefilled[i % len(self._prefilled)][1]
+        return body_seed(self._seed, self._read_key(i))
+
+    def _write(self, phase: Phase, i: int) -> Request:
+        if self._one_key:
+            return self._put(phase, _ONE_KEY, self.object_bytes, written=f"{_ONE_KEY}/{i:06}")
+        return self._put(phase, f"put/{i:06}", self.object_bytes)
+
+    def _put(self, phase: Phase, key: str, size: int, written: str = "") -> Request:
         return Request(
             next(self._seq),
             phase,
@@ -144,19 +199,18 @@ class _Maker:
             self.bucket,
             key,
             object_bytes=size,
-            body_seed=body_seed(self._seed, key),
+            body_seed=body_seed(self._seed, written or key),
         )
 
     def _get(self, phase: Phase, i: int) -> Request:
-        key = self._read_key(i)
         return Request(
             next(self._seq),
             phase,
             "GetObject",
             self.bucket,
-            key,
+            self._read_key(i),
             object_bytes=self.object_bytes,
-            body_seed=body_seed(self._seed, key),
+            body_seed=self._read_seed(i),
         )
 
     def _head(self, phase: Phase, i: int) -> Request:

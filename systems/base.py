@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal
 
 from systems import options as checked
 from systems.ask import Answer, ask
-from systems.binary import Binary
+from systems.begun import Begun
+from systems.binary import Binary, Companion
 from systems.errors import SystemFailed, SystemMissing
 from systems.least import Least
 from systems.nodes import NodeProcess
 from systems.options import O, Options
 from systems.recipe import Recipe
-from systems.sigv4 import sign
+from systems.sigv4 import encoded, sign
+from systems.space import what_is_full
 from systems.wait import Wait
 from topologies.errors import MachineError, UserError
 
@@ -30,6 +32,7 @@ __all__ = [
     "Api",
     "Binary",
     "Cluster",
+    "Companion",
     "GrpcTarget",
     "Least",
     "NodeProcess",
@@ -100,12 +103,23 @@ class Cluster(ABC):
         self.sha256 = binary.sha256
         self.options = dict(options)
         """As they are in effect: defaults filled in."""
+        self.beside = binary.beside
+        """What else runs: of `fronts`."""
+        self.goes_on = False
+        """Whether it was started on data that were there: see `System.start`."""
         self.nodes = {node.node: node for node in nodes}
+        self.standing: dict[str, NodeProcess] = {}
+        """The processes of `fronts`, by node, as they can be started again."""
 
     @property
     def processes(self) -> dict[str, Process]:
         """The process that was last started on each node, by node name."""
         return {name: node.process for name, node in self.nodes.items() if node.process}
+
+    @property
+    def fronts(self) -> dict[str, Process]:
+        """What stands before the cluster, by the node it runs on: nginx, of `minio-nginx`."""
+        return {name: front.process for name, front in self.standing.items() if front.process}
 
     def s3(self, node: str) -> S3Target:  # noqa: ARG002 - for subclasses
         """Return where and with which credentials a node answers S3.
@@ -113,6 +127,10 @@ class Cluster(ABC):
         Raises UserError where the system does not speak it.
         """
         raise self._does_not_speak("S3")
+
+    def own_s3(self, node: str) -> S3Target:
+        """Return the same of a node's own port, where something stands before it."""
+        return self.s3(node)
 
     def grpc(self, node: str) -> GrpcTarget:  # noqa: ARG002 - for subclasses
         """Return where a node answers gRPC. Raises UserError where the system does not speak it."""
@@ -147,6 +165,9 @@ class Cluster(ABC):
         SystemFailed, as `make_ready` does.
         """
 
+    def await_fronts(self, wait: Wait) -> None:  # noqa: B027 - mostly there are none
+        """Wait until what stands before the cluster passes requests on."""
+
     def expected(self, names: Iterable[str] | None) -> list[str]:
         """Return the nodes that names stand for, in the order of the cluster; None: all."""
         return list(self.nodes) if names is None else [n for n in self.nodes if n in set(names)]
@@ -155,9 +176,27 @@ class Cluster(ABC):
         """Make a bucket where its administrator has to; elsewhere S3's CreateBucket does."""
 
     def check(self) -> None:
-        """Raise SystemFailed when a node's process ended that nobody stopped."""
+        """Raise SystemFailed when a process ended that nobody stopped, a front's too."""
+        for each in (*self.nodes.values(), *self.standing.values()):
+            each.check()
+
+    def when_one_died(self, tell: Callable[[str], object]) -> None:
+        """Have ``tell`` called with what `check` would raise as soon as it would, from a thread.
+
+        Of the processes that run now; it may abort the lab, and ask it nothing.
+        """
+        for each in (*self.nodes.values(), *self.standing.values()):
+            each.when_died(tell)
+
+    def full(self) -> str | None:
+        """Return which node's disk is full, as a sentence; None when none is."""
+        return what_is_full(node.home for node in self.nodes.values() if node.home)
+
+    def check_space(self) -> None:
+        """Raise SystemFailed when a node's disk is full: whoever goes on measures refusals."""
         for node in self.nodes.values():
-            node.check()
+            if node.home and what_is_full([node.home]):
+                raise node.failure("it has no room left")
 
     def remarks(self) -> list[str]:
         """Return what of the cluster's state makes samples doubtful, for the bundle's warnings."""
@@ -166,8 +205,8 @@ class Cluster(ABC):
     def stop(self) -> None:
         """End every process now."""
         with suppress(MachineError):  # the lab has ended, and they with it
-            for node in self.nodes.values():
-                node.stop()
+            for each in (*self.standing.values(), *self.nodes.values()):
+                each.stop()
 
     def ask_s3(
         self,
@@ -176,13 +215,15 @@ class Cluster(ABC):
         timeout_s: float = 10.0,
         *,
         method: str = "GET",
+        query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a signed request without a body to a node's S3 port, from the node itself.
+        """Send a signed request without a body to a node's own S3 port, from the node itself.
 
         ``headers`` are sent beside the signed ones. Raises NoAnswer.
         """
-        at = self.s3(node)
+        at = self.own_s3(node)
+        asked = encoded(query or {})
         signed = sign(
             method,
             f"{at.host}:{at.port}",
@@ -190,12 +231,13 @@ class Cluster(ABC):
             region=at.region,
             access_key=at.access_key,
             secret_key=at.secret_key,
+            query=asked,
         )
         return ask(
             self.lab,
             node,
             at.port,
-            path,
+            f"{path}?{asked}" if asked else path,
             method=method,
             headers={**(headers or {}), **signed},
             timeout_s=timeout_s,
@@ -298,28 +340,77 @@ class System(ABC, Generic[O]):
         ready_timeout_s: float,
         on_progress: Callable[[str], None],
         binary: Binary | None = None,
+        *,
+        fresh: bool = True,
+        asked: Sequence[str] = (),
     ) -> Cluster:
         """Start one process a node and return once every node serves requests.
 
-        ``binary`` is what to start; None looks for it.
+        ``binary`` is what to start; None looks for it. ``asked`` are the nodes that requests will
+        be sent to, where what stands before a cluster stands; none: the first.
+
+        ``fresh``: on empty directories, what is there of the system is removed. Not fresh: on
+        those that a former start of the same cluster left, with identities, layout, keys and
+        buckets as they were; where no start has ended well, a fresh one. `Cluster.goes_on` tells.
 
         What node NAME prints goes to ``log_dir/<system>-NAME.log``. Raises SystemMissing,
-        UserError (topology), MachineError (what the store needs of the machine), and SystemFailed
-        with the end of a log when a process dies or ``ready_timeout_s`` is over.
+        UserError (topology; directories of another cluster), MachineError (what the store needs of
+        the machine), and SystemFailed with the end of a log when a process dies or
+        ``ready_timeout_s`` is over.
         """
         binary = binary or self.binary_for(options)
         self.check_topology(lab.plan, options)
         log_dir.mkdir(parents=True, exist_ok=True)
+        begun = self._begun(lab, options, binary)
+        goes_on = not fresh and begun.is_there()
+        if not goes_on:
+            begun.empty()
         cluster = self.configure(lab, options, binary, log_dir)
+        cluster.goes_on = goes_on
+        for node in cluster.nodes.values():
+            node.home = begun.homes[node.node]
         try:
             wait = Wait(cluster.nodes, ready_timeout_s, on_progress)
             for node in cluster.nodes.values():
                 node.start(lab)
-            cluster.make_ready(wait)
+            if goes_on:
+                cluster.await_serving(wait)
+            else:
+                cluster.make_ready(wait)
+                begun.mark()
+            cluster.standing = self.stand_before(cluster, options, log_dir, asked)
+            for front in cluster.standing.values():
+                front.start(lab)
+            cluster.await_fronts(Wait(cluster.standing, wait.remaining_s, on_progress))
         except BaseException:
             cluster.stop()
             raise
         return cluster
+
+    def stand_before(
+        self,
+        cluster: Cluster,  # noqa: ARG002 - for subclasses
+        options: O,  # noqa: ARG002
+        log_dir: Path,  # noqa: ARG002
+        asked: Sequence[str],  # noqa: ARG002
+    ) -> dict[str, NodeProcess]:
+        """Return what is to stand before a cluster that serves, by node; start nothing."""
+        return {}
+
+    def _begun(self, lab: Lab, options: O, binary: Binary) -> Begun:
+        identity = {
+            "system": self.name,
+            "version": binary.version,
+            "options": self.effective(lab.plan, options),
+            "nodes": {node.name: node.address for node in lab.nodes},
+            "sites": {node.name: node.site for node in lab.nodes},
+        }
+        homes = {node.name: self.home_of(node) for node in lab.nodes}
+        return Begun(homes, identity)
+
+    def home_of(self, node: LabNode) -> Path:
+        """Return where a node keeps all that is this system's, as we see it from outside."""
+        return node.host_directory / self.name
 
     def log(self, log_dir: Path, node: str) -> Path:
         """Return the log file of a node."""
@@ -327,6 +418,6 @@ class System(ABC, Generic[O]):
 
     def home(self, node: LabNode, directory: str = "") -> tuple[PurePosixPath, Path]:
         """Make a directory of this system on a node: as the lab names it, and as we do here."""
-        outside = node.host_directory / self.name / directory
+        outside = self.home_of(node) / directory
         outside.mkdir(parents=True, exist_ok=True)
         return node.directory / self.name / directory, outside

@@ -19,16 +19,32 @@ _ANSWER_S = 20
 
 
 @dataclass(frozen=True)
+class Companion:
+    """A program that runs beside a store's own and is recorded as it is: nginx before MinIO."""
+
+    name: str
+    path: Path
+    version: str
+    sha256: str
+
+    def as_recorded(self) -> dict[str, str]:
+        """Return it for a bundle's manifest."""
+        return {"name": self.name, "version": self.version, "sha256": self.sha256}
+
+
+@dataclass(frozen=True)
 class Binary:
     """What will run, and what goes into the bundle.
 
-    ``version`` names it without doubt; ``label`` is the short form for a chart.
+    ``version`` names it without doubt; ``label`` is the short form for a chart; ``beside`` are
+    the programs that run with it.
     """
 
     path: Path
     version: str
     sha256: str
     label: str = ""
+    beside: tuple[Companion, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.label:

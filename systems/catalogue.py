@@ -37,6 +37,8 @@ class Entry:
     """How to get it."""
     problem: str | None
     """Why it cannot be used, where it should be there."""
+    beside: tuple[dict[str, str], ...] = ()
+    """The programs that run with it, as the bundle has them, and where they are."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry for ``--json``."""
@@ -92,6 +94,9 @@ def _facts(found: Binary | None) -> dict[str, Any]:
         "version": found.version if found else None,
         "sha256": found.sha256 if found else None,
         "path": str(found.path) if found else None,
+        "beside": tuple({**each.as_recorded(), "path": str(each.path)} for each in found.beside)
+        if found
+        else (),
     }
 
 

@@ -34,6 +34,7 @@ RPC_PORT = 3901
 ADMIN_PORT = 3903
 REGION = "garage"
 CONFIGURATION = "garage.toml"
+_PUBLIC_KEY = "meta/node_key.pub"
 
 _RPC_SECRET = derive("garage rpc")
 _ADMIN_TOKEN = derive("garage admin")
@@ -144,11 +145,13 @@ class Garage(System[GarageOptions]):
         """Write one configuration file a node."""
         copies = options.copies(len(lab.nodes))
         processes = []
-        homes: dict[str, Path] = {}
+        places = {node.name: self.home(node) for node in lab.nodes}
+        homes = {name: outside for name, (_, outside) in places.items()}
+        known = _identities(homes)
         for node in lab.nodes:
-            inside, outside = self.home(node)
-            text = configuration(node.address, inside, options, copies)
-            homes[node.name] = outside
+            inside, outside = places[node.name]
+            peers = _others(known, lab, node.name)
+            text = configuration(node.address, inside, options, copies, peers)
             (outside / CONFIGURATION).write_text(text, encoding="utf-8")
             argv = [str(binary.path), "-c", str(inside / CONFIGURATION), "server"]
             log = self.log(log_dir, node.name)
@@ -171,8 +174,31 @@ def _may_be_near(plan: Plan, target: str, copies: int) -> frozenset[int]:
     return frozenset({least, most})
 
 
-def configuration(address: str, home: PurePosixPath, options: GarageOptions, copies: int) -> str:
-    """Return the configuration file of the node with this address, its data below ``home``."""
+def _identities(homes: Mapping[str, Path]) -> dict[str, str]:
+    """Return the nodes' public keys, where an earlier start has left all of them; else none."""
+    try:
+        return {name: (home / _PUBLIC_KEY).read_bytes().hex() for name, home in homes.items()}
+    except FileNotFoundError:
+        return {}
+
+
+def _others(ids: Mapping[str, str], lab: Lab, name: str) -> list[str]:
+    """Return whom a node dials: everybody else whose identity is known."""
+    others = (node for node in lab.nodes if node.name != name and node.name in ids)
+    return [f"{ids[node.name]}@{node.address}:{RPC_PORT}" for node in others]
+
+
+def configuration(
+    address: str,
+    home: PurePosixPath,
+    options: GarageOptions,
+    copies: int,
+    peers: Sequence[str] = (),
+) -> str:
+    """Return the configuration file of the node with this address, its data below ``home``.
+
+    ``peers``, as ``id@address:port``, are whom it dials at its start.
+    """
     top = {
         "metadata_dir": str(home / "meta"),
         "data_dir": str(home / "data"),
@@ -184,7 +210,7 @@ def configuration(address: str, home: PurePosixPath, options: GarageOptions, cop
         "rpc_secret": _RPC_SECRET,
         "rpc_bind_addr": f"{address}:{RPC_PORT}",
         "rpc_public_addr": f"{address}:{RPC_PORT}",
-        "bootstrap_peers": [],
+        "bootstrap_peers": list(peers),
     }
     s3 = {"api_bind_addr": f"{address}:{S3_PORT}", "s3_region": REGION}
     admin = {"api_bind_addr": f"{address}:{ADMIN_PORT}", "admin_token": _ADMIN_TOKEN}
@@ -285,8 +311,7 @@ class GarageCluster(Cluster):
         that are all killed would not find each other any more.
         """
         for name, directory in self._homes.items():
-            others = (node for node in self.lab.nodes if node.name != name)
-            peers = [f"{ids[node.name]}@{node.address}:{RPC_PORT}" for node in others]
+            peers = _others(ids, self.lab, name)
             file = directory / CONFIGURATION
             lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
             line = lines.index("bootstrap_peers = []\n")
@@ -337,12 +362,18 @@ class GarageCluster(Cluster):
         """Make a bucket through the admin API and give the key all rights to it.
 
         As its makers advise: a bucket made through S3 has a name that only its key knows. S3's
-        CreateBucket then answers BucketAlreadyOwnedByYou. Raises SystemFailed.
+        CreateBucket then answers BucketAlreadyOwnedByYou. One that is there already is given the
+        rights all the same: who made it may have been killed in between. Raises SystemFailed.
         """
         first = next(iter(self.nodes))
         rights = {"read": True, "write": True, "owner": True}
         try:
-            made = self._must(first, "CreateBucket", {"globalAlias": name}, _BUCKET_S)
+            there = self._admin(first, "GET", f"GetBucketInfo?globalAlias={name}")
+            made = (
+                there.json()
+                if there.ok
+                else self._must(first, "CreateBucket", {"globalAlias": name}, _BUCKET_S)
+            )
             grant = {"bucketId": made["id"], "accessKeyId": _ACCESS_KEY, "permissions": rights}
             self._must(first, "AllowBucketKey", grant, _BUCKET_S)
         except NoAnswer as silence:

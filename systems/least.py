@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from topologies.resolve import Plan
 
-S3_READS = frozenset({"ListBuckets", "ListObjects", "GetObject", "HeadObject"})
+LISTINGS = frozenset({"ListObjects", "ListObjectsPage"})
+S3_READS = LISTINGS | {"ListBuckets", "GetObject", "HeadObject"}
 S3_WRITES = frozenset({"PutObject", "RemoveObject"})
 BOB_READS = frozenset({"Get", "Exist"})
 BOB_WRITES = frozenset({"Put", "Delete"})

@@ -1,7 +1,7 @@
-"""MinIO: objects erasure-coded over the drives of all nodes, one drive a node here.
+"""MinIO: objects erasure-coded over the drives of all nodes.
 
-Sources: MinIO's code at the pinned version (cmd/endpoint-ellipses.go for set sizes,
-internal/config/storageclass for parity, cmd/healthcheck-handler.go, cmd/xl-storage.go).
+Sources: MinIO's documentation of its command and environment, and its code at the pinned version
+(cmd/server-main.go, cmd/peer-s3-client.go, cmd/xl-storage.go).
 """
 
 from __future__ import annotations
@@ -9,40 +9,28 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from http import HTTPStatus
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from systems.ask import ask
-from systems.base import Binary, Cluster, NodeProcess, S3Target, System
+from systems.base import Binary, NodeProcess, System
 from systems.binary import first_line, from_cache, from_setting
 from systems.errors import SystemMissing
 from systems.gobuildinfo import main_module_version
-from systems.least import S3_READS, S3_WRITES, Answers, Least, to_meet
+from systems.least import LISTINGS, S3_READS, S3_WRITES, Answers, Least, to_meet
+from systems.minio_cluster import ACCESS_KEY, PORT, SECRET_KEY, MinioCluster
+from systems.minio_sets import LARGEST_SET, SMALLEST_SET, Sets, default_parity, set_size
 from systems.options import Options
-from systems.recipe import GoInstall
-from systems.secrets import derive
+from systems.recipe import GoInstall, Recipe
 from systems.tools import numbers
-from systems.wait import Wait
 from topologies.errors import MachineError, UserError
 
 if TYPE_CHECKING:
     from emulator.lab import Lab
     from topologies.resolve import Plan
 
-PORT = 9000
-REGION = "us-east-1"  # MinIO's default
-
-_ACCESS_KEY = "wanlat"
-_SECRET_KEY = derive("minio root password", 40)
-_SMALLEST_SET, _LARGEST_SET = 2, 16
-_FEW_NODES = 16
-_READY_BUCKET = "wanlat-ready"
 _TMPFS_DIRECT_IO = (6, 6)  # "tmpfs: trivial support for direct IO", Linux 6.6
 
 
@@ -51,25 +39,13 @@ class MinioOptions(Options):
 
     parity: int | None = Field(default=None, ge=0)
     """Drives of an erasure set that may be lost; default: MinIO's own, by the set's size."""
+    drives: int = Field(default=1, ge=1, le=16)
+    """Drives of each node: directories, on whatever its data are on."""
 
-
-def set_size(nodes: int) -> int | None:
-    """Return how many drives MinIO puts into an erasure set; None when it refuses the number."""
-    if nodes == 1:
-        return 1
-    sizes = [size for size in range(_SMALLEST_SET, _LARGEST_SET + 1) if nodes % size == 0]
-    return max(sizes, default=None)
-
-
-def default_parity(drives: int) -> int:
-    """Return MinIO's parity for an erasure set (DefaultParityBlocks)."""
-    if drives == 1:
-        return 0
-    if drives <= 3:
-        return 1
-    if drives <= 5:
-        return 2
-    return 3 if drives <= 7 else 4
+    def sets(self, nodes: int) -> Sets | None:
+        """Return the erasure sets on so many nodes, None where MinIO refuses the number."""
+        size = set_size(nodes, self.drives)
+        return None if size is None else Sets(nodes, self.drives, size)
 
 
 def read_version(binary: Path) -> str:
@@ -94,6 +70,17 @@ def label(version: str) -> str:
     return "-".join(date.groups()) if date else version
 
 
+RECIPE = GoInstall(
+    name="minio",
+    version="v0.0.0-20260212201848-7aac2a2c5b7c",
+    binary="minio",
+    read_version=read_version,
+    minutes=3,
+    disk_bytes=1_000_000_000,
+    module="github.com/minio/minio",
+)
+
+
 class Minio(System[MinioOptions]):
     """MinIO as a system under test."""
 
@@ -101,45 +88,39 @@ class Minio(System[MinioOptions]):
     title = "MinIO"
     origin = "made by MinIO, Inc., from its Go module; archived by its makers in 2026"
     max_nodes = 256
-    recipe = GoInstall(
-        name="minio",
-        version="v0.0.0-20260212201848-7aac2a2c5b7c",
-        binary="minio",
-        read_version=read_version,
-        minutes=3,
-        disk_bytes=1_000_000_000,
-        module="github.com/minio/minio",
-    )
-    options_model = MinioOptions
+    recipe: ClassVar[Recipe | None] = RECIPE
+    options_model: type[MinioOptions] = MinioOptions
+    cluster: ClassVar[type[MinioCluster]] = MinioCluster
 
     def find(self) -> Binary:
         """Return the binary that the environment names, else the installed one."""
-        found = from_setting(self.name, read_version) or from_cache(self.recipe)
+        found = from_setting("minio", read_version) or from_cache(RECIPE)
         return Binary(found.path, found.version, found.sha256, label(found.version))
 
     def check_topology(self, plan: Plan, options: MinioOptions) -> None:
         """The number of nodes must split into sets of equal size, and the parity must fit one."""
         super().check_topology(plan, options)
         nodes = len(plan.nodes)
-        drives = set_size(nodes)
-        if drives is None:
-            raise UserError(
-                f"MinIO cannot run on the {nodes} nodes of topology {plan.name}: with more than "
-                f"{_FEW_NODES}, their number must be divisible by a number from {_SMALLEST_SET} "
-                f"to {_LARGEST_SET}, the drives of an erasure set."
-            )
-        if options.parity is not None and options.parity > drives // 2:
+        sets = options.sets(nodes)
+        if sets is None:
+            raise UserError(_no_sets(plan.name, nodes, options.drives))
+        if options.parity is not None and options.parity > sets.size // 2:
             raise UserError(
                 f"MinIO with parity {options.parity} does not fit topology {plan.name}: an "
-                f"erasure set has {drives} drives there, and at most half of them, "
-                f"{drives // 2}, may be parity."
+                f"erasure set has {sets.size} drives there, and at most half of them, "
+                f"{sets.size // 2}, may be parity."
             )
 
     def effective(self, plan: Plan, options: MinioOptions) -> dict[str, Any]:
-        """Fill in the parity, and tell the size of an erasure set."""
-        drives = set_size(len(plan.nodes)) or 0
-        parity = default_parity(drives) if options.parity is None else options.parity
-        return {"parity": parity, "drives_per_set": drives}
+        """Fill in the parity, and tell the erasure sets."""
+        sets = options.sets(len(plan.nodes)) or Sets(len(plan.nodes), options.drives, 0)
+        parity = default_parity(sets.size) if options.parity is None else options.parity
+        return {
+            "drives": options.drives,
+            "sets": sets.count,
+            "drives_per_set": sets.size,
+            "parity": parity,
+        }
 
     def least_round_trips(
         self,
@@ -161,19 +142,18 @@ class Minio(System[MinioOptions]):
             # A bucket is made on a majority of nodes (S3PeerSys.MakeBucket).
             needed = to_meet(len(nodes) // 2 + 1, len(nodes))
             return Answers.among(plan, target, needed, [nodes], "node").least()
-        effective = self.effective(plan, options)
-        drives, parity = effective["drives_per_set"], effective["parity"]
-        data = drives - parity
-        written = data + 1 if data == parity else data
+        sets = options.sets(len(plan.nodes))
+        if sets is None:
+            return None
+        parity = self.effective(plan, options)["parity"]
+        written = sets.written(parity)
         if endpoint in S3_WRITES:
             needed = written
         else:
-            met = to_meet(written, drives)
-            needed = max(met, data) if endpoint == "GetObject" else met
-        # In the order of the command line (GetAllSets, where there are no ellipses).
-        sets = [nodes[begin : begin + drives] for begin in range(0, len(nodes), drives)]
-        one = Answers.among(plan, target, needed, sets, "drive")
-        if endpoint == "ListObjects":
+            met = to_meet(written, sets.size)
+            needed = max(met, sets.size - parity) if endpoint == "GetObject" else met
+        one = Answers.among(plan, target, needed, sets.members(nodes), "drive")
+        if endpoint in LISTINGS:
             # A bucket's objects lie in all sets, so each of them has to answer.
             one = replace(one, near=frozenset({min(one.near)}))
         return one.least()
@@ -188,30 +168,55 @@ class Minio(System[MinioOptions]):
         self, lab: Lab, options: MinioOptions, binary: Binary, log_dir: Path
     ) -> MinioCluster:
         """Give every node the same command and the same environment, as MinIO asks."""
-        places = {node: self.home(node, "drive") for node in lab.nodes}
-        if len(places) == 1:
-            drives = [str(inside) for inside, _ in places.values()]
-        else:
-            _check_direct_io(places[lab.nodes[0]][1])
-            # Written out one by one: two patterns in braces in one argument would multiply.
-            drives = [f"http://{n.address}:{PORT}{inside}" for n, (inside, _) in places.items()]
-        argv = [str(binary.path), "server", "--address", f":{PORT}", *drives]
+        sets = options.sets(len(lab.nodes))
+        assert sets is not None, "check_topology has refused it"
+        inside: list[str] = []
+        outside: dict[str, list[Path]] = {node.name: [] for node in lab.nodes}
+        # Written out one by one, in the order in which MinIO writes out http://n{…}/drive{…}:
+        # the nodes' addresses make no pattern.
+        for number in range(1, options.drives + 1):
+            for node in lab.nodes:
+                place, ours = self.home(node, "drive" if options.drives == 1 else f"drive{number}")
+                url = f"http://{node.address}:{PORT}{place}"
+                inside.append(str(place) if len(lab.nodes) == 1 else url)
+                outside[node.name].append(ours)
+        if len(inside) > 1:
+            _check_direct_io(outside[lab.nodes[0].name][0])
+        argv = [str(binary.path), "server", "--address", f":{PORT}", *inside]
         processes = [
             NodeProcess(
-                self.title, node.name, argv, environment(options), self.log(log_dir, node.name)
+                self.title,
+                node.name,
+                argv,
+                environment(options, sets),
+                self.log(log_dir, node.name),
             )
             for node in lab.nodes
         ]
         effective = self.effective(lab.plan, options)
-        outside = [outside for _, outside in places.values()]
-        return MinioCluster(self.name, lab, binary, effective, processes, outside)
+        return self.cluster(self.name, lab, binary, effective, processes, outside, sets)
 
 
-def environment(options: MinioOptions) -> dict[str, str]:
+def _no_sets(topology: str, nodes: int, drives: int) -> str:
+    if drives > 1:
+        return (
+            f"MinIO cannot run on the {nodes} nodes of topology {topology} with {drives} drives "
+            f"each: no erasure set of {SMALLEST_SET} to {LARGEST_SET} drives divides all "
+            f"{nodes * drives} and has equally many of each node. Change the option drives, or "
+            "the number of nodes."
+        )
+    return (
+        f"MinIO cannot run on the {nodes} nodes of topology {topology}: with more than "
+        f"{LARGEST_SET}, their number must be divisible by a number from {SMALLEST_SET} "
+        f"to {LARGEST_SET}, the drives of an erasure set."
+    )
+
+
+def environment(options: MinioOptions, sets: Sets) -> dict[str, str]:
     """Return the environment of every node."""
     values = {
-        "MINIO_ROOT_USER": _ACCESS_KEY,
-        "MINIO_ROOT_PASSWORD": _SECRET_KEY,
+        "MINIO_ROOT_USER": ACCESS_KEY,
+        "MINIO_ROOT_PASSWORD": SECRET_KEY,
         # Lets a drive be a directory of the file system that also holds /.
         "MINIO_CI_CD": "1",
         # No look-ups of new releases, no web console beside the server.
@@ -221,6 +226,9 @@ def environment(options: MinioOptions) -> dict[str, str]:
     }
     if options.parity is not None:
         values["MINIO_STORAGE_CLASS_STANDARD"] = f"EC:{options.parity}"
+    if sets.size != set_size(sets.nodes * sets.drives):
+        # What it chooses of a pattern, and not of a list that is written out.
+        values["MINIO_ERASURE_SET_DRIVE_COUNT"] = str(sets.size)
     return values
 
 
@@ -241,101 +249,3 @@ def _no_direct_io(detail: str) -> MachineError:
         f"it{detail}. A tmpfs does from Linux 6.6 on; this is {platform.release()}. "
         "Keep the nodes' data on disk: --storage disk."
     )
-
-
-class MinioCluster(Cluster):
-    """A running MinIO cluster."""
-
-    def __init__(
-        self,
-        system: str,
-        lab: Lab,
-        binary: Binary,
-        options: Mapping[str, Any],
-        nodes: Iterable[NodeProcess],
-        drives: Sequence[Path],
-    ) -> None:
-        super().__init__(system, lab, binary, options, nodes)
-        self._drives = dict(zip(self.nodes, drives, strict=True))
-        self._rounds = count(1)
-
-    def s3(self, node: str) -> S3Target:
-        """Every node serves S3 with the root credentials."""
-        return S3Target(self.lab.node(node).address, PORT, REGION, _ACCESS_KEY, _SECRET_KEY)
-
-    def make_ready(self, wait: Wait) -> None:
-        """The nodes find each other; wait until each serves requests and reaches every drive."""
-        self.await_serving(wait)
-
-    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
-        """Wait until each serves requests and reaches the drives of all of them.
-
-        With fewer than a write quorum only that they run: MinIO then says no more of itself.
-        """
-        expected = self.expected(names)
-        wait.each("started", lambda name: self._health(name, "live"), expected)
-        if self._are_enough(expected):
-            wait.each("cluster", lambda name: self._health(name, "cluster"), expected)
-            wait.each("S3", self.lists_buckets, expected)
-            self._wait_for_drives(wait, expected)
-
-    def _are_enough(self, expected: Sequence[str]) -> bool:
-        """Return whether they have a write quorum of an erasure set, also if all lost are its."""
-        drives, parity = self.options["drives_per_set"], self.options["parity"]
-        data = drives - parity
-        lost = len(self.nodes) - len(expected)
-        return bool(drives - lost >= (data + 1 if data == parity else data))
-
-    def _health(self, name: str, kind: str) -> str | None:
-        answer = ask(self.lab, name, PORT, f"/minio/health/{kind}")
-        return None if answer.ok else f"/minio/health/{kind}: {answer.brief()}"
-
-    def _wait_for_drives(self, wait: Wait, expected: Sequence[str]) -> None:
-        """Wait until what each node writes lies on every expected drive of its erasure set.
-
-        Health means a write quorum, and the drives' states that MinIO's administration tells are
-        each node's word about its own: neither shows that a node has yet connected to all the
-        others. One that has not writes to the rest, a reader that has not reached the same drive
-        then finds too few copies and says NoSuchKey; and it tries again only every 15 s.
-        """
-        first, number = expected[0], next(self._rounds)
-        wait.each("bucket", lambda name: self._makes_bucket(name, expected), [first])
-        wait.each("drives", lambda name: self._reaches_drives(name, expected, number), expected)
-        wait.each("bucket", lambda name: self._asks(name, "DELETE", gone=True), [first])
-
-    def _asks(
-        self, name: str, method: str, key: str = "", *, there: bool = False, gone: bool = False
-    ) -> str | None:
-        path = f"/{_READY_BUCKET}/{key}".rstrip("/")
-        # MinIO's own way to remove a bucket with all that is in it.
-        headers = {"x-minio-force-delete": "true"} if gone else None
-        answer = self.ask_s3(name, path, method=method, headers=headers)
-        done = answer.status in (HTTPStatus.OK, HTTPStatus.NO_CONTENT)
-        done = done or (there and answer.status == HTTPStatus.CONFLICT)
-        done = done or (gone and answer.status == HTTPStatus.NOT_FOUND)
-        return None if done else f"{method} {path}: {answer.brief()}"
-
-    def _makes_bucket(self, name: str, expected: Sequence[str]) -> str | None:
-        refused = self._asks(name, "PUT", there=True)
-        held = sum((self._drives[node] / _READY_BUCKET).exists() for node in expected)
-        if refused or held == len(expected):
-            return refused
-        # Made while a drive was out of reach, it is never made there: what is put into it later
-        # does not lie on that drive. So once more from the beginning.
-        return self._asks(name, "DELETE", gone=True) or f"it is on {held} of {len(expected)} drives"
-
-    def _reaches_drives(self, name: str, expected: Sequence[str], number: int) -> str | None:
-        size = self.options["drives_per_set"]
-        sets = len(self._drives) // size
-        wanted = size - (len(self.nodes) - len(expected))
-        # An object lies in one set, which its key decides: with several, a few more are tried.
-        for index in range(1 if sets == 1 else 4 * sets):
-            # Another key each time: a drive that was away keeps what was removed meanwhile.
-            key = f"{name}-{number}-{index}"
-            refused = self._asks(name, "PUT", key)
-            if refused:
-                return refused
-            held = sum((self._drives[node] / _READY_BUCKET / key).exists() for node in expected)
-            if held < wanted:
-                return f"what it writes lies on {held} of {wanted} drives"
-        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 from emulator.process import how_it_ended
 from systems.errors import SystemFailed
 from systems.logs import last_lines
+from systems.space import what_is_full
+from topologies.errors import WanlatError
 
 if TYPE_CHECKING:
     from emulator.lab import Lab
     from emulator.process import Process
 
 
+_WAYS_OUT = (
+    "Make room there, write fewer or smaller objects, or keep the nodes' data elsewhere: "
+    "--storage memory or disk, WANLAT_LABS for the directory."
+)
 _END_WITHIN_S = 30.0  # of SIGTERM; after SIGKILL it is milliseconds
 
 
@@ -29,6 +35,7 @@ class NodeProcess:
     argv: Sequence[str]
     env: Mapping[str, str]
     log: Path
+    home: Path | None = field(default=None, init=False)  # its data, as we see them from outside
     process: Process | None = field(default=None, init=False)
     stopped: bool = field(default=True, init=False)  # on purpose, or not started yet
     _log_begins: int = field(default=0, init=False)  # of what the process in `process` prints
@@ -83,9 +90,14 @@ class NodeProcess:
             ) from None
 
     def failure(self, what: str) -> SystemFailed:
-        """Return the error that says what went wrong, with the end of the log."""
+        """Return the error that says what went wrong, with the end of the log.
+
+        Where the node's disk is full it says so first: the log often does not.
+        """
+        full = what_is_full([self.home]) if self.home else None
+        room = f" {full}. {_WAYS_OUT}" if full else ""
         return SystemFailed(
-            f"{self.title}: node {self.node}: {what}. The last lines of its log:\n"
+            f"{self.title}: node {self.node}: {what}.{room} The last lines of its log:\n"
             f"{last_lines(self.log)}\nThe whole log: {self.log}"
         )
 
@@ -94,3 +106,18 @@ class NodeProcess:
         code = self.died()
         if code is not None:
             raise self.failure(f"its process {how_it_ended(code)}")
+
+    def when_died(self, tell: Callable[[str], object]) -> None:
+        """Have ``tell`` called, from another thread, with what there is to say once it has died.
+
+        That is what `check` would raise, and nothing when somebody stopped it.
+        """
+
+        def ended(_: Process) -> None:
+            try:
+                self.check()
+            except WanlatError as error:
+                tell(str(error))
+
+        if self.process is not None:
+            self.process.when_ended(ended)

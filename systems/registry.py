@@ -8,12 +8,13 @@ from systems.base import System
 from systems.bob import Bob
 from systems.garage import Garage
 from systems.minio import Minio
+from systems.minio_nginx import MinioNginx
 from systems.quorum import Quorum
 from systems.service import Service
 from topologies.errors import UserError
 from topologies.wording import did_you_mean, listing, show
 
-_KNOWN: tuple[System[Any], ...] = (Quorum(), Garage(), Minio(), Bob(), Service())
+_KNOWN: tuple[System[Any], ...] = (Quorum(), Garage(), Minio(), MinioNginx(), Bob(), Service())
 
 SYSTEMS: dict[str, System[Any]] = {system.name: system for system in _KNOWN}
 

@@ -25,6 +25,10 @@ class MachineError(WanlatError):
     exit_code: ClassVar[int] = 3
 
 
+class DiskFull(MachineError):
+    """The disk that a bundle lies on is full. Nothing more can be written down, so a run ends."""
+
+
 class RunFailed(WanlatError):
     """It ran, and something did not hold: a calibration, a store that died, a broken promise."""
 

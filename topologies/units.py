@@ -69,17 +69,19 @@ class Quantity(ABC):
 
 @dataclass(frozen=True, order=True, slots=True)
 class Duration(Quantity):
-    """A length of time, never negative, in whole nanoseconds. Written `100ms`, `0.5ms`, `250us`."""
+    """A length of time, never negative, in whole nanoseconds. Written `100ms`, `250us`, `10min`."""
 
     ns: int
 
     _units: ClassVar[Mapping[str, int]] = {"ms": 10**6, "s": 10**9, "us": 10**3, "ns": 1}
+    # Printed in seconds: who compares two of them should not have to convert.
+    _read: ClassVar[Mapping[str, int]] = {**_units, "min": 60 * 10**9, "h": 3600 * 10**9}
     _allowed: ClassVar[str] = (
-        "a duration is a number and a unit (ns, us, ms or s), such as `100ms` or `0.5ms`"
+        "a duration is a number and a unit (ns, us, ms, s, min or h), such as `100ms` or `0.5ms`"
     )
     json_schema: ClassVar[dict[str, Any]] = {
         "anyOf": [
-            {"type": "string", "pattern": rf"^{_NUMBER} ?(ns|us|ms|s)$"},
+            {"type": "string", "pattern": rf"^{_NUMBER} ?(ns|us|ms|s|min|h)$"},
             {"type": "number", "const": 0},
         ],
         "examples": ["100ms", "0.5ms", "250us", "1.5s", 0],
@@ -101,12 +103,12 @@ class Duration(Quantity):
 
     @classmethod
     def parse(cls, value: object) -> "Duration":
-        """`100ms`, `1.5s`, `250 us`, `10ns`, or a bare 0."""
+        """`100ms`, `1.5s`, `250 us`, `10min`, or a bare 0."""
         if isinstance(value, Duration):
             return value
         if not isinstance(value, bool) and isinstance(value, int | float) and value == 0:
             return cls(0)
-        return cls(_count(value, cls._units, cls._allowed, "nanosecond"))
+        return cls(_count(value, cls._read, cls._allowed, "nanosecond"))
 
     def __str__(self) -> str:
         """The shortest spelling; 0 is `0ms`."""

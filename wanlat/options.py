@@ -41,6 +41,26 @@ SystemOptions = Annotated[
     list[str] | None,
     typer.Option(metavar="SYSTEM.KEY=VALUE", help="An option of a system; may be repeated."),
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PARAMETER=VALUE",
+        help="Any parameter of the study, inner ones with dots; may be repeated.",
+    ),
+]
+Sweep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="PARAMETER=V1,V2",
+        help="Measure with each of these values, and all combinations; may be repeated.",
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(metavar="BUNDLE", help="Go on with a run that did not complete, where it was."),
+]
 Bobd = Annotated[Path | None, typer.Option(metavar="PATH", help="The program of system bob.")]
 StorageChoice = Annotated[
     str | None, typer.Option(metavar="memory|disk", help="Where the stores' data lies.")

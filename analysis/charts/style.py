@@ -40,13 +40,14 @@ _COLOURS = {
     "minio": "#bb5566",
     "garage": "#ddaa33",
     "bob": "#a5e0d8",
+    "minio-nginx": "#5b8fd6",
 }
-_SPARE_COLOURS = ("#117755", "#7a5fb0", "#5b8fd6", "#8a8a8a")
-_HATCHES = {"quorum": "", "minio": "////", "garage": "....", "bob": "xxxx"}
-_SPARE_HATCHES = ("----", "||||", "\\\\\\\\", "++++")
+_SPARE_COLOURS = ("#117755", "#7a5fb0", "#8a8a8a")
+_HATCHES = {"quorum": "", "minio": "////", "garage": "....", "bob": "xxxx", "minio-nginx": "++++"}
+_SPARE_HATCHES = ("----", "||||", "\\\\\\\\")
 _REMOTE_HATCH = "oo"
-_MARKERS = {"quorum": "o", "minio": "s", "garage": "^", "bob": "D"}
-_SPARE_MARKERS = ("v", "P", "X", "h")
+_MARKERS = {"quorum": "o", "minio": "s", "garage": "^", "bob": "D", "minio-nginx": "P"}
+_SPARE_MARKERS = ("v", "X", "h")
 
 _SETTINGS: dict[str, Any] = {
     "font.family": [FONT],  # matplotlib brings it, so charts look alike everywhere

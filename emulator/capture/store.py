@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,14 @@ class CaptureStore:
     def __post_init__(self) -> None:
         """Check the figures, before anything slow starts. Raises UserError."""
         Capture(self.directory, self.limit_bytes, self.snap_bytes)
+
+    def take_over(self, entry: Mapping[str, Any]) -> None:
+        """Take in the record of a lab of an earlier run, as ``files`` told of it."""
+        system = entry["system"]
+        status = CaptureStatus(
+            packets=entry["packets"] or 0, missing=entry["missing"] or {}, ended=entry["ended"]
+        )
+        self._records[system] = (self.directory / entry["file"], status)
 
     def prepare(self, system: str | None = None) -> Capture | None:
         """Return what to record of the next lab; None if earlier ones have used up the limit.
@@ -84,17 +93,22 @@ class CaptureStore:
             "bytes": sum(file.stat().st_size for file, _ in self._records.values()),
             "missing": sum(status.missed for _, status in self._known()),
             "ended": next((status.ended for _, status in self._known() if status.ended), None),
-            "files": [
-                {
-                    "file": file.name,
-                    "system": system,
-                    "packets": status.packets if status else None,
-                    "missing": status.missing if status else None,
-                    "ended": status.ended if status else "the lab ended first",
-                }
-                for system, (file, status) in self._records.items()
-            ],
+            "files": self.files,
         }
+
+    @property
+    def files(self) -> list[dict[str, Any]]:
+        """What is known of the record of each lab."""
+        return [
+            {
+                "file": file.name,
+                "system": system,
+                "packets": status.packets if status else None,
+                "missing": status.missing if status else None,
+                "ended": status.ended if status else "the lab ended first",
+            }
+            for system, (file, status) in self._records.items()
+        ]
 
     def remarks(self) -> list[str]:
         """Return what a reader of the record must know, in sentences."""

@@ -6,8 +6,8 @@ import random
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from experiments.asked import BUCKET
 from experiments.drill.objects import Object
+from experiments.prefill.model import BUCKET
 from probes.oneshot import prepare
 from probes.plan import KEY_BYTES, GrpcHeader, Header, Phase, Placement, PlanHeader, Request
 from probes.process import Spawn

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from probes.process import Closing
-from topologies.errors import MachineError
+from topologies.errors import DiskFull, MachineError
 
 
 class Lines(Closing):
@@ -31,14 +33,22 @@ class Lines(Closing):
             raise self._unwritable(error) from error
 
     def append(self, document: Mapping[str, Any]) -> None:
-        """Write one line. Raises MachineError when it cannot be written."""
+        """Write one line. Raises MachineError when it cannot be written; no part of it stays."""
         line = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
         with self._lock:
+            left = line
             try:
-                while line:  # the kernel takes all of it at once, unless the disk is full
-                    line = line[os.write(self._fd, line) :]
+                while left:  # the kernel takes all of it at once, unless the disk is full
+                    left = left[os.write(self._fd, left) :]
             except OSError as error:
+                self._take_back(len(line) - len(left))
                 raise self._unwritable(error) from error
+
+    def _take_back(self, written: int) -> None:
+        """Cut the beginning of a line off again, so that every line is a whole one."""
+        if written:
+            with suppress(OSError):
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
 
     def close(self) -> None:
         """Let go of the file. May be called again."""
@@ -48,7 +58,13 @@ class Lines(Closing):
             self._fd = -1
 
     def _unwritable(self, error: OSError) -> MachineError:
-        return MachineError(
+        kind = DiskFull if is_full(error) else MachineError
+        return kind(
             f"{self._path} cannot be written: {error.strerror}. Without it nobody could say "
             "afterwards what was lost; make room, or name another directory with --out."
         )
+
+
+def is_full(error: OSError) -> bool:
+    """Whether something could not be written because there is no room for it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)

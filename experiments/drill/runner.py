@@ -21,12 +21,15 @@ from experiments.drill.record import Outcome, Record
 from experiments.drill.stage import Stage
 from experiments.drill.timing import within
 from experiments.proof import FOR_DRILLS, prove, what_is_held_up, what_is_off
+from experiments.resources.sampler import Sampler
 from systems.base import Cluster
 from topologies.errors import RunFailed, WanlatError
 
 __all__ = ["Outcome", "PreparedDrill", "prepare", "run"]
 
 TELL_EVERY_S = 10.0
+SAMPLE_EVERY_S = 1.0
+"""What nodes use is sampled as in studies."""
 
 
 def run(
@@ -65,7 +68,7 @@ def run(
 def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
     first = prepared.places[0]
     asked = next(node.site for node in prepared.plan.nodes if node.name == first.ask)
-    system = {
+    system: dict[str, Any] = {
         "name": prepared.system.name,
         "version": prepared.binary.version,
         "label": prepared.binary.label,
@@ -73,6 +76,8 @@ def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
         "api": prepared.api,
         "options": prepared.system.effective(prepared.plan, prepared.options),
     }
+    if prepared.binary.beside:
+        system["beside"] = [each.as_recorded() for each in prepared.binary.beside]
     return {
         "kind": "drill",
         "status": "running",
@@ -134,22 +139,27 @@ class _Run:
                     self._begin(lab)
                 with within(lab, "Starting the cluster", stated.ready):
                     cluster = self._start(lab)
-                stage = Stage(self._record, lab, cluster, ledger)
-                with within(lab, "Writing the first objects", stated.fill):
-                    stage.fill()
-                with within(lab, "Measuring", stated.phases):
-                    stage.measure()
-                with within(lab, "Waiting for the nodes after the heal", stated.healing):
-                    stage.heal()
-                with within(lab, "Looking for every object after the heal", stated.healed):
-                    stage.verify("healed", self._prepared.drill.verification.healed.s)
-                with within(lab, "Restarting every node", stated.restart):
-                    stage.restart()
-                with within(lab, "Looking for every object after the restart", stated.restarted):
-                    stage.verify("restarted", self._prepared.drill.verification.restarted.s)
-                stage.remark()
+                with Sampler(lab, cluster, self._bundle, self._record.system, SAMPLE_EVERY_S):
+                    self._drill(lab, cluster, ledger)
             finally:
                 self._record.stop.set()
+
+    def _drill(self, lab: Lab, cluster: Cluster, ledger: Ledger) -> None:
+        stated = self._prepared.stated
+        stage = Stage(self._record, lab, cluster, ledger)
+        with within(lab, "Writing the first objects", stated.fill):
+            stage.fill()
+        with within(lab, "Measuring", stated.phases):
+            stage.measure()
+        with within(lab, "Waiting for the nodes after the heal", stated.healing):
+            stage.heal()
+        with within(lab, "Looking for every object after the heal", stated.healed):
+            stage.verify("healed", self._prepared.drill.verification.healed.s)
+        with within(lab, "Restarting every node", stated.restart):
+            stage.restart()
+        with within(lab, "Looking for every object after the restart", stated.restarted):
+            stage.verify("restarted", self._prepared.drill.verification.restarted.s)
+        stage.remark()
 
     def _begin(self, lab: Lab) -> None:
         """Note that the lab is up, and prove that it is what was asked for."""
@@ -186,6 +196,7 @@ class _Run:
             self._prepared.drill.ready_timeout.s,
             self._record.tell,
             binary=self._prepared.binary,
+            asked=tuple(place.ask for place in self._prepared.places),
         )
         self._bundle.event("ready", self._record.system)
         self._record.reach("ready")

@@ -29,6 +29,18 @@ class Budget:
     total_s: float = 0.0
     startup: Mapping[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Budget:
+        """Return what ``to_dict`` made it of."""
+        stated, took = document["stated"], document["took"]
+        return cls(
+            stated["settling_s"],
+            took["latencies_s"],
+            took["settling_s"],
+            took["total_s"],
+            stated["startup"],
+        )
+
     @property
     def startup_s(self) -> float:
         """Return how long everything took before the first visit."""

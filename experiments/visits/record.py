@@ -72,11 +72,20 @@ class VisitsRecord:
     bundle: BundleWriter
     visits: list[VisitEntry] = field(default_factory=list)
     budgets: dict[str, Budget] = field(default_factory=dict)
+    earlier: Sequence[Mapping[str, Any]] = ()
+    """Of systems that an earlier attempt completed, as ``visits.json`` has them."""
+
+    def take_over_time(self) -> None:
+        """Take in where the time of systems went that an earlier attempt completed."""
+        told = self.bundle.manifest.get("round_trips") or {}
+        for each in told.get("systems", ()):
+            self.budgets[each["system"]] = Budget.from_dict(each)
 
     def add(self, entry: VisitEntry) -> None:
         """Take in a visit that has ended."""
         self.visits.append(entry)
-        self.bundle.write_json("visits.json", {"visits": [each.to_dict() for each in self.visits]})
+        visits = [*self.earlier, *(each.to_dict() for each in self.visits)]
+        self.bundle.write_json("visits.json", {"visits": visits})
 
     def failed(self, system: str) -> list[VisitEntry]:
         """Return the visits of a system whose network was not what was asked for."""
@@ -90,4 +99,5 @@ class VisitsRecord:
     def note_time(self, system: str, budget: Budget) -> None:
         """Write into the manifest where a system's time went."""
         self.budgets[system] = budget
-        self.bundle.write_manifest(round_trips={"visits": len(self.visits), **pooled(self.budgets)})
+        visits = len(self.earlier) + len(self.visits)
+        self.bundle.write_manifest(round_trips={"visits": visits, **pooled(self.budgets)})

@@ -101,8 +101,9 @@ class VisitsRun(SystemRun):
     def _prepare(self, spawn: Spawn, header: Header, requests: Sequence[Request]) -> None:
         done = 0
 
-        def on_sample(_: Request, __: Sample) -> None:
+        def on_sample(request: Request, sample: Sample) -> None:
             nonlocal done
+            self.stored.take(request, sample)
             done += 1
             self.tell(STAGES["prepare"], done, len(requests))
 

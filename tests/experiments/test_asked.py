@@ -66,7 +66,7 @@ def test_the_plan_is_the_same_every_time() -> None:
 @pytest.mark.parametrize(
     ("api", "endpoints", "says"),
     [
-        ("s3", ["Get", "Put"], "It has ListBuckets, ListObjects, GetObject"),
+        ("s3", ["Get", "Put"], "It has ListBuckets, ListObjects, ListObjectsPage, GetObject"),
         ("bob", ["GetObject"], "It has Put, Get, Exist, Delete and Ping"),
         ("grpc", ["GetObject"], "`package.Service/Method`"),
     ],
@@ -82,9 +82,9 @@ def test_a_system_left_with_nothing_is_told_what_it_has(
 @pytest.mark.parametrize(
     ("fields", "fits"),
     [
-        ({"object_size": "50MiB"}, True),
-        ({"object_size": "64MiB"}, False),
-        ({"object_size": "64MiB", "max_message": "65MiB"}, True),
+        ({"object_size": "100MiB"}, True),
+        ({"object_size": "128MiB"}, False),
+        ({"object_size": "128MiB", "max_message": "129MiB"}, True),
         ({"object_size": "1KiB", "max_message": "1KiB"}, False),
     ],
 )

@@ -26,6 +26,8 @@ RECORD: dict[str, Any] = {
     "error": "timeout (first byte)",
     "object_bytes": 0,
     "sha256": None,
+    "verify_ns": None,
+    "make_ns": None,
     "listed": None,
     "new_connection": False,
     "retransmits": 2,

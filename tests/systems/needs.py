@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -19,6 +19,7 @@ from systems.errors import SystemMissing
 from topologies.errors import MachineError
 from topologies.load import load
 from topologies.resolve import resolve
+from topologies.scale import with_nodes
 
 _REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
 
@@ -38,11 +39,18 @@ def needs(*names: str) -> None:
 
 
 @contextmanager
-def lab_of(topology: str, storage: Literal["memory", "disk"] = "memory") -> Iterator[Lab]:
-    """A lab; skips where this machine cannot hold one."""
+def lab_of(
+    topology: str,
+    storage: Literal["memory", "disk"] = "memory",
+    nodes: int | None = None,
+    **given: Any,
+) -> Iterator[Lab]:
+    """A lab, of so many nodes if not the topology's; skips where this machine cannot hold one."""
+    asked = load(topology)
+    plan = resolve(asked if nodes is None else with_nodes(asked, nodes))
     with ExitStack() as stack:
         try:
-            lab = stack.enter_context(Lab(resolve(load(topology)), storage=storage))
+            lab = stack.enter_context(Lab(plan, storage=storage, **given))
         except MachineError as impossible:
             if _REQUIRED:
                 raise

@@ -35,6 +35,7 @@ def test_every_system_is_listed_with_how_to_get_it(
         "quorum": False,
         "garage": False,
         "minio": False,
+        "minio-nginx": False,
         "bob": False,
         "service": False,
     }
@@ -43,6 +44,8 @@ def test_every_system_is_listed_with_how_to_get_it(
     assert entries["minio"].pinned == PINNED_MINIO
     assert entries["quorum"].get == "make build"
     assert "https://github.com/qoollo/bob" in entries["bob"].get
+    assert "wanlat systems install minio" in entries["minio-nginx"].get
+    assert "sudo apt install nginx-light" in entries["minio-nginx"].get
     assert "command" in entries["service"].get
     assert "not on this machine" in (entries["minio"].problem or "")
 
@@ -54,6 +57,25 @@ def test_an_installed_system_is_listed_with_version_path_and_hash(cache: Cache) 
     assert (entry.version, entry.path) == (PINNED_MINIO, str(path))
     assert entry.sha256 == sha256_of(path)
     assert entry.problem is None
+
+
+def test_minio_behind_nginx_is_listed_with_both_of_its_programs_or_with_the_one_that_is_missing(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pretend_installed(cache, "minio", PINNED_MINIO)
+    program = tmp_path / "nginx"
+    program.write_text("#!/bin/sh\necho 'nginx version: nginx/1.22.1' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("WANLAT_NGINX_BINARY", str(program))
+    entry = next(entry for entry in list_systems() if entry.name == "minio-nginx")
+    assert (entry.installed, entry.version) == (True, PINNED_MINIO)
+    (front,) = entry.beside
+    facts = {"name": "nginx", "version": "1.22.1", "sha256": sha256_of(program)}
+    assert front == {**facts, "path": str(program)}
+    program.unlink()
+    entry = next(entry for entry in list_systems() if entry.name == "minio-nginx")
+    assert not entry.installed
+    assert "WANLAT_NGINX_BINARY names" in (entry.problem or "")
 
 
 def test_a_damaged_system_is_listed_as_absent_with_the_problem(cache: Cache) -> None:
@@ -77,6 +99,7 @@ def test_the_list_is_json(cache: Cache) -> None:
         "path",
         "get",
         "problem",
+        "beside",
     }
 
 
@@ -89,6 +112,11 @@ def test_unknown_names_are_refused_before_anything_is_built(cache: Cache) -> Non
 def test_the_reference_store_is_not_installed_by_this_command(cache: Cache) -> None:
     with pytest.raises(UserError, match=r"builds garage, minio and grpcurl\. To get it: make"):
         install_systems(["quorum"], plain_reporter())
+
+
+def test_minio_behind_nginx_is_not_installed_by_this_command_and_says_what_is(cache: Cache) -> None:
+    with pytest.raises(UserError, match=r"wanlat systems install minio, and .*nginx-light"):
+        install_systems(["minio-nginx"], plain_reporter())
 
 
 def test_bob_is_not_installed_by_this_command_and_says_where_it_comes_from(cache: Cache) -> None:

@@ -106,16 +106,42 @@ def test_minio_calls_nobody_at_home(lab: StandInLab, tmp_path: Path) -> None:
 def test_minio_leaves_the_parity_to_itself_unless_asked(lab: StandInLab, tmp_path: Path) -> None:
     cluster = configure(lab, "minio", tmp_path)
     assert "MINIO_STORAGE_CLASS_STANDARD" not in cluster.nodes["n1"].env
-    assert cluster.options == {"parity": 1, "drives_per_set": 3}
+    assert cluster.options == {"drives": 1, "sets": 1, "drives_per_set": 3, "parity": 1}
     cluster = configure(lab, "minio", tmp_path, parity=0)
     assert cluster.nodes["n1"].env["MINIO_STORAGE_CLASS_STANDARD"] == "EC:0"
     assert cluster.options["parity"] == 0
+
+
+def test_minio_s_drives_are_listed_as_its_makers_pattern_would_be(tmp_path: Path) -> None:
+    lab = StandInLab(plan_of(2, 2), tmp_path / "nodes")
+    cluster = configure(lab, "minio", tmp_path, drives=2)
+    listed = cluster.nodes["n3"].argv[4:]
+    assert listed == [
+        f"http://{node.address}:9000{node.directory}/minio/drive{number}"
+        for number in (1, 2)
+        for node in lab.nodes
+    ]
+    assert all((n.host_directory / "minio" / "drive2").is_dir() for n in lab.nodes)
+    sets = {"drives": 2, "sets": 1, "drives_per_set": 8, "parity": 4}
+    assert cluster.options == sets
+
+
+def test_minio_is_told_the_size_of_a_set_only_where_it_would_choose_another_of_a_plain_list(
+    tmp_path: Path,
+) -> None:
+    told = "MINIO_ERASURE_SET_DRIVE_COUNT"
+    for nodes, drives, size in ((4, 4, None), (4, 5, "4"), (24, 1, None)):
+        lab = StandInLab(plan_of(nodes), tmp_path / f"{nodes}-{drives}")
+        env = configure(lab, "minio", tmp_path, drives=drives).nodes["n1"].env
+        assert env.get(told) == size
 
 
 def test_minio_on_one_node_serves_a_directory(tmp_path: Path) -> None:
     lab = StandInLab(plan_of(1), tmp_path / "nodes")
     argv = configure(lab, "minio", tmp_path).nodes["n1"].argv
     assert argv[-1] == f"{lab.node('n1').directory}/minio/drive"
+    argv = configure(lab, "minio", tmp_path, drives=2).nodes["n1"].argv
+    assert argv[4:] == [f"{lab.node('n1').directory}/minio/drive{number}" for number in (1, 2)]
 
 
 def test_quorum_lists_all_peers_alike_on_every_node(lab: StandInLab, tmp_path: Path) -> None:
@@ -207,6 +233,7 @@ def test_quorum_s_s3_is_as_ever_without_that(lab: StandInLab, tmp_path: Path) ->
 APIS: list[tuple[str, dict[str, object], Api]] = [
     ("garage", {}, "s3"),
     ("minio", {}, "s3"),
+    ("minio-nginx", {}, "s3"),
     ("quorum", {}, "s3"),
     ("quorum", {"api": "bob"}, "bob"),
     ("bob", {}, "bob"),

@@ -58,7 +58,8 @@ def test_other_protocols_are_refused_with_those_that_exist(protocol: str) -> Non
 
 def test_an_unknown_system_names_those_that_exist() -> None:
     with pytest.raises(
-        UserError, match=r"did you mean `garage`\?.*knows quorum, garage, minio, bob and service"
+        UserError,
+        match=r"did you mean `garage`\?.*knows quorum, garage, minio, minio-nginx, bob and service",
     ):
         registry.get("garbage")
     with pytest.raises(UserError, match=r"no system `x`\. wanlat knows"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from systems_doubles import plan_of
 
 from systems import registry
-from systems.minio import default_parity, set_size
+from systems.minio_sets import Sets, default_parity, set_size
 from topologies.errors import MachineError, UserError
 
 
@@ -38,6 +39,40 @@ def test_garage_needs_a_node_for_each_copy() -> None:
         check("garage", 3, replication_factor=4)
 
 
+# What each node count of the studies comes to, unless it is told otherwise.
+DEFAULTS = {
+    "garage": {n: {"replication_factor": min(n, 3)} for n in (1, 2, 3, 4, 6, 12, 24)},
+    "bob": {
+        n: {"replication_factor": min(n, 3), "quorum": q, "vdisks": n}
+        for n, q in ((1, 1), (2, 2), (3, 2), (4, 2), (6, 2), (12, 2), (24, 2))
+    },
+    "minio": {
+        n: {"sets": sets, "drives_per_set": size, "parity": parity}
+        for n, sets, size, parity in (
+            (1, 1, 1, 0),
+            (2, 1, 2, 1),
+            (3, 1, 3, 1),
+            (4, 1, 4, 2),
+            (6, 1, 6, 3),
+            (12, 1, 12, 4),
+            (24, 2, 12, 4),
+        )
+    },
+    "quorum": {n: {"protocol": "leaderless"} for n in (1, 2, 3, 4, 6, 12, 24)},
+}
+
+
+@pytest.mark.parametrize("system", [*DEFAULTS, "minio-nginx"])
+def test_every_store_has_stated_defaults_on_every_number_of_nodes_of_the_studies(
+    system: str,
+) -> None:
+    known = registry.get(system)
+    for nodes, expected in DEFAULTS[system.partition("-")[0]].items():
+        options, plan = known.parse_options(), plan_of(nodes)
+        known.check_topology(plan, options)
+        assert known.effective(plan, options).items() >= expected.items()
+
+
 # The table in MinIO's own tests (cmd/endpoint-ellipses_test.go) for arguments without ellipses.
 @pytest.mark.parametrize(
     ("nodes", "size"),
@@ -46,6 +81,26 @@ def test_garage_needs_a_node_for_each_copy() -> None:
 def test_minio_splits_nodes_into_the_largest_equal_sets(nodes: int, size: int) -> None:
     assert set_size(nodes) == size
     check("minio", nodes)
+
+
+# As `minio` itself says of http://n{1...N}/drive{1...D}, in its administration's `info`.
+@pytest.mark.parametrize(
+    ("nodes", "drives", "size"),
+    [(1, 4, 4), (2, 2, 4), (4, 4, 16), (4, 5, 4), (5, 4, 10), (3, 6, 9), (24, 1, 12)],
+)
+def test_minio_has_equally_many_drives_of_a_set_on_each_node(
+    nodes: int, drives: int, size: int
+) -> None:
+    sets = Sets(nodes, drives, size)
+    assert set_size(nodes, drives) == size
+    check("minio", nodes, drives=drives)
+    for members in sets.members([f"n{number}" for number in range(nodes)]):
+        assert set(Counter(members).values()) == {sets.of_a_node}
+
+
+def test_minio_refuses_drives_that_no_set_shares_out_evenly() -> None:
+    with pytest.raises(UserError, match=r"17 nodes .* 2 drives each: no erasure set .* all 34"):
+        check("minio", 17, drives=2)
 
 
 @pytest.mark.parametrize("nodes", [17, 19, 23, 31])

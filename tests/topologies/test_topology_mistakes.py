@@ -83,7 +83,7 @@ ONE_MISTAKE = [
     # quantities
     (links(default="{rtt: 100}"), 6, "links.default.rtt", "`100` has no unit; a duration is"),
     (links(default="{rtt: -1ms}"), 6, "links.default.rtt", "`-1ms` is negative"),
-    (links(default="{rtt: 1h}"), 6, "links.default.rtt", "`h` in `1h` is not a unit"),
+    (links(default="{rtt: 1d}"), 6, "links.default.rtt", "`d` in `1d` is not a unit"),
     (links(default="{rtt: 7200s}"), 6, "links.default.rtt", "a link has a rtt of at most `3600s`"),
     (links(default="{rtt: yes}"), 6, "links.default.rtt", "is not a number and a unit"),
     (links(default="{rtt: 10ms, jitter: 11ms}"), 6, "links.default.jitter", "at most `10ms`"),

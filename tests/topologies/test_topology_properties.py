@@ -123,7 +123,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
 KEYS = ["name", "sites", "nodes", "lan", "links", "default", "pairs", "between", "from", "to"]
 FIELDS = ["rtt", "delay", "jitter", "loss", "rate", "queue", "reorder", "distribution", "table"]
-VALUES = ["n1", "dc1", "100ms", "-1ms", "1h", "10", "1:30", "010", "1%", "200%", "1gbit", "64KiB"]
+VALUES = ["n1", "dc1", "100ms", "-1ms", "1d", "10", "1:30", "010", "1%", "200%", "1gbit", "64KiB"]
 TRAPS = ["yes", "no", "null", "~", "<<", "2026-01-31", "0x1f", "1_0", ".inf"]
 WORDS = st.sampled_from([*KEYS, *FIELDS, *VALUES, *TRAPS])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | TEXT

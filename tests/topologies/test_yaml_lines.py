@@ -85,7 +85,7 @@ steps:
         "4: steps[0].endpoint: a put needs a `body`",
         "5: steps[1].endpoint: `delete` is not allowed here; allowed: get, put or list",
         "6: steps[2].deadline: `30` has no unit; a duration is a number and a unit"
-        " (ns, us, ms or s), such as `100ms` or `0.5ms`",
+        " (ns, us, ms, s, min or h), such as `100ms` or `0.5ms`",
         "7: steps[3].endpoint: `gett` is not allowed here (did you mean `get`?);"
         " allowed: get, put or list",
         "7: steps[3].bodi: unknown key `bodi` (did you mean `body`?);"

@@ -1,9 +1,9 @@
-"""Settings of systems on the command line: ``--option SYSTEM.KEY=VALUE`` and ``--bobd PATH``."""
+"""Settings on the command line: ``--set``, ``--sweep``, ``--option`` and ``--bobd``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,50 @@ def with_options(
     return merged
 
 
-def _value(text: str, value: str) -> Any:
+def settings(given: Sequence[str] | None) -> dict[str, Any]:
+    """Return the parameters of ``--set PARAMETER=VALUE``. Values are YAML. Raises UserError."""
+    return {
+        name: _value(text, value, "--set")
+        for text, name, value in _parameters("--set", given, "`samples=20`")
+    }
+
+
+def axes(given: Sequence[str] | None) -> dict[str, list[Any]]:
+    """Return the parameters of ``--sweep PARAMETER=V1,V2``. Values are YAML. Raises UserError."""
+    found = {}
+    for text, name, value in _parameters("--sweep", given, "`nodes=1,2,4`"):
+        values = _value(text, f"[{value}]", "--sweep")
+        if not values:
+            raise UserError(f"--sweep {show(text)}: it has no values.")
+        found[name] = values
+    return found
+
+
+def _parameters(
+    option: str, given: Sequence[str] | None, example: str
+) -> Iterator[tuple[str, str, str]]:
+    seen: set[str] = set()
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not (equals and name and all(name.split("."))):
+            raise UserError(
+                f"{option} {show(text)}: it is written PARAMETER=VALUE, such as {example}; inner "
+                "parameters with dots, such as `prefill.objects=1000`."
+            )
+        if name in seen:
+            raise UserError(f"{option}: {show(name)} is given twice; give it once.")
+        seen.add(name)
+        yield text, name, value
+
+
+def _value(text: str, value: str, option: str = "--option") -> Any:
     try:
         return yaml.safe_load(value)
     except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or "it cannot be read"
         raise UserError(
-            f"--option {show(text)}: the value is not valid YAML: {problem}. Quote it for YAML."
+            f"{option} {show(text)}: the value is not valid YAML: {problem}. Quote it for YAML."
         ) from None
 
 

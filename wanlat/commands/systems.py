@@ -28,12 +28,15 @@ def list_(as_json: Json = False) -> None:
 
 
 def _show(entry: Entry) -> None:
-    typer.echo(f"{entry.name:<10} {entry.version or 'not installed'}")
-    typer.echo(f"           {entry.origin}")
+    typer.echo(f"{entry.name:<11} {entry.version or 'not installed'}")
+    typer.echo(f"            {entry.origin}")
     if entry.installed:
-        typer.echo(f"           {entry.path}\n           sha256 {entry.sha256}")
+        typer.echo(f"            {entry.path}\n            sha256 {entry.sha256}")
+        for each in entry.beside:
+            typer.echo(f"            with {each['name']} {each['version']}: {each['path']}")
+            typer.echo(f"            sha256 {each['sha256']}")
     else:
-        typer.echo(f"           to get it: {entry.get}")
+        typer.echo(f"            to get it: {entry.get}")
 
 
 @app.command()

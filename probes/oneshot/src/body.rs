@@ -3,30 +3,29 @@
 //! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014) as
 //! little-endian words, cut off at the length asked for. A word depends on its index alone, so any
 //! part of a body can be made without the part before it; the same few lines are in
-//! `probes/body.py`. It does not compress, and it costs far less than a hash.
+//! `probes/body.py`. It does not compress, and it costs far less than a hash ([`crate::lanes`] makes
+//! many words at a time).
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+use crate::lanes;
+
 const BLOCK_BYTES: usize = 64 * 1024;
 
-fn word(seed: u64, index: u64) -> u64 {
-    let mut z = seed.wrapping_add(GAMMA.wrapping_mul(index.wrapping_add(1)));
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
+/// A body up to this length is made before the clock starts, and looked at when it has stopped. A
+/// longer one is made and looked at piece by piece as it passes, which is in the time then, and told
+/// ([`crate::record::Record`]). Objects of 4 MiB, which studies compare with slightly larger ones, are
+/// on the same side of it.
+pub const WHOLE_BYTES: u64 = 8 << 20;
 
 /// Writes the bytes of `seed`'s body that begin at word `first_word` (byte 8 × `first_word`).
 pub fn fill(seed: u64, first_word: u64, bytes: &mut [u8]) {
-    let mut index = first_word;
-    let mut words = bytes.chunks_exact_mut(8);
-    for chunk in &mut words {
-        chunk.copy_from_slice(&word(seed, index).to_le_bytes());
-        index += 1;
-    }
-    let tail = words.into_remainder();
-    let last = word(seed, index).to_le_bytes();
+    let (words, tail) = bytes.as_chunks_mut::<8>();
+    lanes::fill(seed, first_word, words);
+    let last = lanes::word(seed, first_word.wrapping_add(words.len() as u64)).to_le_bytes();
     tail.copy_from_slice(&last[..tail.len()]);
 }
 
@@ -48,15 +47,38 @@ pub fn for_each_block<E>(
     Ok(())
 }
 
+thread_local! {
+    /// The hashes of large bodies that were told before.
+    static TOLD: RefCell<HashMap<(u64, u64), String>> = RefCell::default();
+}
+const MOST_TOLD: usize = 1000;
+
 /// SHA-256 of the body, in lowercase hexadecimal.
+///
+/// Of a large body it is computed once, however often it is asked for: large objects are few, and
+/// read again and again, and while one is hashed the connection idles, and TCP forgets its window.
 pub fn sha256(seed: u64, bytes: u64) -> String {
+    if bytes <= WHOLE_BYTES {
+        return hex(&hasher(seed, bytes).finalize());
+    }
+    TOLD.with_borrow_mut(|told| {
+        if told.len() == MOST_TOLD {
+            told.clear();
+        }
+        let hash = || hex(&hasher(seed, bytes).finalize());
+        told.entry((seed, bytes)).or_insert_with(hash).clone()
+    })
+}
+
+/// SHA-256 that has seen the body.
+pub fn hasher(seed: u64, bytes: u64) -> Sha256 {
     let mut hasher = Sha256::new();
     let infallible: Result<(), std::convert::Infallible> = for_each_block(seed, bytes, |block| {
         hasher.update(block);
         Ok(())
     });
     let Ok(()) = infallible;
-    hex(&hasher.finalize())
+    hasher
 }
 
 /// SHA-256 of the bytes of `parts` one after the other, in lowercase hexadecimal.
@@ -68,7 +90,8 @@ pub fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     hex(&hasher.finalize())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// In lowercase hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes
         .iter()
@@ -81,6 +104,21 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hash_that_was_told_before_is_that_of_its_body() {
+        let bytes = WHOLE_BYTES + 5;
+        let hash = |seed, bytes| {
+            let mut whole = vec![0; bytes as usize];
+            fill(seed, 0, &mut whole);
+            sha256_of([whole.as_slice()])
+        };
+        for _ in 0..2 {
+            for (seed, bytes) in [(1, bytes), (2, bytes), (1, bytes + 1)] {
+                assert_eq!(sha256(seed, bytes), hash(seed, bytes));
+            }
+        }
+    }
 
     #[test]
     fn words_are_those_of_the_published_splitmix64() {

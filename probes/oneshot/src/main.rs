@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use oneshot::plan::Stopped;
-use oneshot::{body, grpc, s3};
+use oneshot::{body, grpc, load, s3};
 
 fn main() -> ExitCode {
     let matches = command().get_matches(); // leaves with 2 and a usage line when it is wrong
     match matches.subcommand() {
         Some(("s3", _)) => end(s3::run(io::stdin().lock(), io::stdout().lock())),
         Some(("grpc", _)) => end(grpc::run(io::stdin().lock(), io::stdout().lock())),
+        Some(("load", _)) => end(load::run(io::stdin().lock(), io::stdout())),
         Some(("body", arguments)) => write_body(arguments),
         _ => unreachable!("clap asks for a subcommand"),
     }
@@ -39,6 +40,10 @@ fn command() -> Command {
             Command::new("grpc")
                 .about("The same with requests to Bob, or to any unary method of a gRPC service"),
         )
+        .subcommand(Command::new("load").about(
+            "Keeps many requests in flight: carries out a job read from standard input (a header \
+             line, then the job)",
+        ))
         .subcommand(
             Command::new("body")
                 .about("Writes the bytes of an object to standard output")

@@ -36,6 +36,13 @@ pub struct Record {
     pub object_bytes: u64,
     /// SHA-256 of the object put or got.
     pub sha256: Option<String>,
+    /// How long comparing the object that came, byte by byte, with what it must be took; null where
+    /// that is not known. While the clock runs this is done of objects longer than
+    /// [`crate::body::WHOLE_BYTES`] only, all but what the last read brought.
+    pub verify_ns: Option<u64>,
+    /// How long making the object took while the clock ran: 0 up to that length. Null where none was
+    /// sent.
+    pub make_ns: Option<u64>,
     /// Items in a listing.
     pub listed: Option<u64>,
     pub new_connection: bool,
@@ -78,6 +85,8 @@ impl Record {
             error: None,
             object_bytes: 0,
             sha256: None,
+            verify_ns: None,
+            make_ns: None,
             listed: None,
             new_connection: true,
             retransmits: 0,

@@ -178,8 +178,8 @@ fn a_connection_on_which_time_ran_out_is_not_used_again() {
 }
 
 #[test]
-fn checking_a_large_body_is_not_in_the_time() {
-    let bytes: u64 = 16 << 20;
+fn checking_a_body_that_is_held_is_not_in_the_time() {
+    let bytes = oneshot::body::WHOLE_BYTES;
     let server = Server::with(&["--object-bytes", &bytes.to_string()], &["ok"]);
     let mut probe = Probe::of(&server);
     let mut get = || {
@@ -201,11 +201,35 @@ fn checking_a_large_body_is_not_in_the_time() {
         oneshot::clock::now_ns() - started_ns
     });
     let hash_ns = hash_ns.min().unwrap();
-    // What came is hashed, and what should have come: both behind the time, not in it.
+    // It is compared and hashed behind the time, not in it.
     assert!(
         afterwards_ns > hash_ns,
         "moved in {total_ns} ns, checked in {afterwards_ns} ns"
     );
+}
+
+#[test]
+fn a_longer_body_is_compared_while_it_comes_and_what_that_took_is_told() {
+    let bytes: u64 = 40_000_001;
+    let server = Server::with(&["--object-bytes", &bytes.to_string()], &["ok"]);
+    let mut probe = Probe::of(&server);
+    let known = probe.ask("GetObject", json!({"object_bytes": bytes, "body_seed": 0}));
+    assert_ok(&known);
+    assert_eq!(known["sha256"], oneshot::body::sha256(0, bytes));
+    let verify_ns = known["verify_ns"].as_u64().unwrap();
+    assert!(
+        0 < verify_ns && verify_ns < known["total_ns"].as_u64().unwrap(),
+        "{known}"
+    );
+    // The same bytes, which nobody can compare with anything.
+    let unknown = probe.ask("GetObject", json!({"object_bytes": bytes}));
+    assert_ok(&unknown);
+    assert_eq!(unknown["verify_ns"], Value::Null);
+    assert_eq!(unknown["sha256"], known["sha256"]);
+    // And such of another seed, of which the first piece is wrong already.
+    let other = probe.ask("GetObject", json!({"object_bytes": bytes, "body_seed": 1}));
+    assert_outcome(&other, "fail", "checksum mismatch");
+    assert_eq!(other["sha256"], known["sha256"]);
 }
 
 #[test]

@@ -124,12 +124,16 @@ fn an_empty_blob_is_a_blob() {
 }
 
 #[test]
-fn a_blob_of_fifty_mebibytes_comes_back_whole_from_every_node() {
+fn a_blob_of_a_hundred_mebibytes_comes_back_whole_from_every_node_within_bounded_memory() {
     let cluster = cluster();
-    let data = body(50 * MIB);
-    cluster.bob(0).put(1, &data).expect();
-    for mut bob in bobs(&cluster) {
+    let data = body(100 * MIB);
+    for _ in 0..4 {
+        cluster.bob(0).put(1, &data).expect();
+    }
+    for (node, mut bob) in bobs(&cluster).into_iter().enumerate() {
         assert!(bob.get(1).expect().data == data, "the blobs differ");
+        let peak = cluster.peak_memory(node) / MIB as u64;
+        assert!(peak < 4 * 100, "node {node} needed {peak} MiB");
     }
 }
 
@@ -137,13 +141,13 @@ fn a_blob_of_fifty_mebibytes_comes_back_whole_from_every_node() {
 fn a_blob_of_the_limit_is_kept_and_a_longer_one_refused_with_the_limit() {
     let cluster = cluster();
     let mut bob = cluster.bob(0);
-    bob.put(0, &body(64 * MIB)).expect();
-    assert_eq!(bob.get(0).expect().data.len(), 64 * MIB);
-    let refused = bob.put(3, &body(64 * MIB + 1)).refused(Code::OutOfRange);
-    assert!(refused.contains("at most 67108864 bytes"), "{refused}");
+    bob.put(0, &body(128 * MIB)).expect();
+    assert_eq!(bob.get(0).expect().data.len(), 128 * MIB);
+    let refused = bob.put(3, &body(128 * MIB + 1)).refused(Code::OutOfRange);
+    assert!(refused.contains("at most 134217728 bytes"), "{refused}");
     // Too long for a message even: refused when its length is seen, before the rest is read.
-    let refused = bob.put(3, &body(80 * MIB)).refused(Code::OutOfRange);
-    assert!(refused.contains("the limit is: 67112960"), "{refused}");
+    let refused = bob.put(3, &body(144 * MIB)).refused(Code::OutOfRange);
+    assert!(refused.contains("the limit is: 134221824"), "{refused}");
     bob.get(3).refused(Code::NotFound);
     bob.put(3, b"the connection is as good as new").expect();
 }
@@ -178,8 +182,8 @@ fn large_blobs_wait_for_memory_while_a_replica_hangs_and_all_are_kept() {
     });
     let exist = cluster.bob(0).exist(&numbers).expect().exist;
     assert!(exist.into_iter().all(|exists| exists));
-    // Four of the largest, and what one connection may send ahead; 640 MiB were sent.
-    assert!(peak() < 4 * 64 + 130 + 64, "{} MiB", peak());
+    // Two of the largest, and what one connection may send ahead; 640 MiB were sent.
+    assert!(peak() < 2 * 128 + 129 + 64, "{} MiB", peak());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The least a client can do: a blocking socket, one fixed request, read until the answer is
-//! complete. What `oneshot` is measured against in `benchmarks/probe/`.
+//! complete, and thrown away. What `oneshot` is measured against in `benchmarks/probe/` and
+//! `benchmarks/verify/`.
 //!
 //! Does COUNT requests, with a pause before each, and writes the nanoseconds of all as one JSON
 //! array.
@@ -19,7 +20,7 @@ fn main() -> io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     let request = format!("GET {target} HTTP/1.1\r\nhost: {address}\r\n\r\n");
-    let mut buffer = vec![0u8; 1 << 20];
+    let mut buffer = vec![0u8; 256 << 10];
 
     let mut durations = Vec::with_capacity(count);
     for _ in 0..count {
@@ -35,23 +36,26 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one response that has a Content-Length.
+/// Reads one response that has a Content-Length, the body over and over into the same place.
 fn read_response(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
-    let mut complete = usize::MAX;
-    while filled < complete {
-        let length = stream.read(&mut buffer[filled..])?;
-        if length == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+    let mut left = loop {
+        filled += read(stream, &mut buffer[filled..])?;
+        if let Some(head) = head_bytes(&buffer[..filled]) {
+            break head + content_length(&buffer[..head])? - filled;
         }
-        filled += length;
-        if complete == usize::MAX
-            && let Some(head) = head_bytes(&buffer[..filled])
-        {
-            complete = head + content_length(&buffer[..head])?;
-        }
+    };
+    while left > 0 {
+        left -= read(stream, buffer)?;
     }
     Ok(())
+}
+
+fn read(stream: &mut TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    match stream.read(into)? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        length => Ok(length),
+    }
 }
 
 fn head_bytes(bytes: &[u8]) -> Option<usize> {

@@ -18,7 +18,7 @@ use wanlat_proto::bob_storage::{
     PutRequest,
 };
 
-const MESSAGE_BYTES: usize = 64 << 20;
+const MESSAGE_BYTES: usize = 256 << 20;
 
 struct NullBob {
     blob: Bytes,

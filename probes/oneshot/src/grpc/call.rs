@@ -14,8 +14,11 @@ use rustix::io::Errno;
 use crate::clock;
 use crate::connection::Connection;
 use crate::failure::{Cause, Failure, Stage};
+use crate::grpc::blob::{self, BlobReader};
 use crate::grpc::drive::Driver;
+use crate::grpc::window::Window;
 use crate::grpc::wire::{Facts, Tap, Wire};
+use crate::outgoing::Outgoing;
 use crate::timing::Timing;
 
 /// A gRPC message is preceded by a flag (compressed or not) and its length.
@@ -24,21 +27,18 @@ pub const PREFIX_BYTES: usize = 5;
 /// The most a message may be long, so that HTTP/2's windows, which end at 2^31 - 1, hold it.
 pub const MAX_MESSAGE_BYTES: u64 = 1 << 30;
 
-/// HTTP/2's own window where nobody asks for another, and the largest there can be.
-const LEAST_WINDOW_BYTES: u32 = 65_535;
-const GREATEST_WINDOW_BYTES: u32 = (1 << 31) - 1;
-
 /// One HTTP/2 connection: made for one request, or kept for many.
 pub struct Session {
     wire: Rc<Wire>,
     driver: Driver,
     http2: Option<Http2>,
     max_message_bytes: u64,
+    window: Window,
 }
 
 struct Http2 {
-    requests: SendRequest<Bytes>,
-    connection: client::Connection<Tap, Bytes>,
+    requests: SendRequest<Outgoing>,
+    connection: client::Connection<Tap, Outgoing>,
 }
 
 /// What came of a call.
@@ -53,8 +53,12 @@ pub struct Done {
 #[derive(Debug, Default)]
 pub struct Answer {
     pub head: Option<(StatusCode, HeaderMap)>,
-    /// The body in the pieces that it came in.
+    /// The body in the pieces that it came in, where it is kept.
     pub data: Vec<Bytes>,
+    /// The body, where it is large and was compared as it came.
+    pub blob: Option<BlobReader>,
+    /// How many bytes have come of it.
+    pub received: u64,
     pub trailers: HeaderMap,
 }
 
@@ -84,8 +88,24 @@ impl From<h2::Error> for Broken {
 }
 
 impl Answer {
-    pub fn data_bytes(&self) -> usize {
-        self.data.iter().map(Bytes::len).sum()
+    /// The next piece of the body, which should hold the object of `seed`, where that is known.
+    fn take(&mut self, piece: Bytes, seed: Option<u64>) {
+        self.received += piece.len() as u64;
+        if let Some(blob) = &mut self.blob {
+            blob.take(&piece);
+            return;
+        }
+        self.data.push(piece);
+        let is_large = self.announced_bytes() > Some(blob::HELD_BYTES);
+        if let Some(seed) = seed
+            && is_large
+            && self.received <= blob::BEGIN_BYTES
+        {
+            self.blob = BlobReader::begin(seed, &self.data.concat());
+            if self.blob.is_some() {
+                self.data.clear();
+            }
+        }
     }
 
     /// The body is a message of gRPC's, not a proxy's page.
@@ -99,6 +119,7 @@ impl Answer {
 
     /// The length that the body's first bytes announce.
     fn announced_bytes(&self) -> Option<u64> {
+        // Compared as it comes, it was announced before, and its length found to be allowed.
         let mut prefix = self.data.iter().flatten().skip(1).take(4);
         let mut next = || prefix.next().copied();
         let length = [next()?, next()?, next()?, next()?];
@@ -110,11 +131,21 @@ impl Answer {
 impl Session {
     /// A session on a socket that is not connected yet. No packet is sent.
     pub fn new(address: SocketAddr, max_message_bytes: u64) -> Result<Self, Errno> {
+        Session::with_window(address, max_message_bytes, Window::default())
+    }
+
+    /// The same, with windows of another size.
+    pub fn with_window(
+        address: SocketAddr,
+        max_message_bytes: u64,
+        window: Window,
+    ) -> Result<Self, Errno> {
         Ok(Session {
             wire: Wire::new(Connection::new(address)?),
             driver: Driver::default(),
             http2: None,
             max_message_bytes,
+            window,
         })
     }
 
@@ -141,7 +172,20 @@ impl Session {
         &mut self,
         address: Option<SocketAddr>,
         request: Request<()>,
-        message: Bytes,
+        message: impl Into<Outgoing>,
+        allowed_ns: u64,
+    ) -> Done {
+        self.call_for(None, address, request, message.into(), allowed_ns)
+    }
+
+    /// The same, where the answer should be a blob that holds the object of `seed`: a large one is
+    /// compared as it comes, and not kept.
+    pub fn call_for(
+        &mut self,
+        seed: Option<u64>,
+        address: Option<SocketAddr>,
+        request: Request<()>,
+        message: Outgoing,
         allowed_ns: u64,
     ) -> Done {
         self.wire.expect_request();
@@ -157,7 +201,7 @@ impl Session {
             });
         }
         let end = match result {
-            Ok(()) => self.converse(request, message, deadline_ns, &mut answer),
+            Ok(()) => self.converse(request, message, deadline_ns, seed, &mut answer),
             Err(failure) => End::Broken(failure),
         };
         let stopped_ns = clock::now_ns();
@@ -193,8 +237,9 @@ impl Session {
     fn converse(
         &mut self,
         request: Request<()>,
-        message: Bytes,
+        message: Outgoing,
         deadline_ns: u64,
+        seed: Option<u64>,
         answer: &mut Answer,
     ) -> End {
         if let Err(end) = self.open(deadline_ns) {
@@ -204,8 +249,12 @@ impl Session {
             requests,
             connection,
         } = self.http2.as_mut().expect("it is open");
-        let limit = self.max_message_bytes;
-        let mut exchange = pin!(exchange(requests, request, message, limit, answer));
+        let receiving = Receiving {
+            limit: self.max_message_bytes,
+            window: self.window,
+            seed,
+        };
+        let mut exchange = pin!(exchange(requests, request, message, receiving, answer));
         let mut connection = Some(connection);
         let result = self.driver.run(&self.wire, deadline_ns, |context| {
             if let Poll::Ready(done) = exchange.as_mut().poll(context) {
@@ -232,25 +281,16 @@ impl Session {
     }
 
     /// Makes the client's side of HTTP/2, which sends its preface and waits for nothing.
-    ///
-    /// The windows let a whole answer come without a WINDOW_UPDATE, each of which would take one
-    /// round trip to be heeded: the stream's holds the longest message, and the connection's two of
-    /// them, because h2 widens it again only when half of it is used up. They are fixed, not
-    /// adaptive, so that a window is never what a large answer waits for, and the first one is
-    /// measured like the tenth.
     fn open(&mut self, deadline_ns: u64) -> Result<(), End> {
         if self.http2.is_some() {
             return Ok(());
         }
-        let message = self.max_message_bytes.min(MAX_MESSAGE_BYTES) as u32 + PREFIX_BYTES as u32;
         let mut builder = client::Builder::new();
         builder
             .enable_push(false)
-            .initial_window_size(message.max(LEAST_WINDOW_BYTES))
-            .initial_connection_window_size(
-                (2 * message).clamp(LEAST_WINDOW_BYTES, GREATEST_WINDOW_BYTES),
-            );
-        let mut made = pin!(builder.handshake(Tap(self.wire.clone())));
+            .initial_window_size(self.window.stream_bytes(self.max_message_bytes))
+            .initial_connection_window_size(self.window.connection_bytes(self.max_message_bytes));
+        let mut made = pin!(builder.handshake::<_, Outgoing>(Tap(self.wire.clone())));
         let made = self.driver.run(&self.wire, deadline_ns, |context| {
             made.as_mut().poll(context)
         });
@@ -283,11 +323,17 @@ fn broken(wire: &Wire, cause: Cause) -> End {
     End::Broken(Failure { stage, cause })
 }
 
-async fn exchange(
-    requests: &mut SendRequest<Bytes>,
-    request: Request<()>,
-    message: Bytes,
+struct Receiving {
     limit: u64,
+    window: Window,
+    seed: Option<u64>,
+}
+
+async fn exchange(
+    requests: &mut SendRequest<Outgoing>,
+    request: Request<()>,
+    message: Outgoing,
+    receiving: Receiving,
     answer: &mut Answer,
 ) -> Result<(), Broken> {
     poll_fn(|context| requests.poll_ready(context)).await?;
@@ -296,18 +342,23 @@ async fn exchange(
     sending.send_data(message, true)?;
     let (head, mut body) = response.await?.into_parts();
     answer.head = Some((head.status, head.headers));
-    let mut received = 0;
     while let Some(piece) = body.data().await {
         let piece = piece?;
-        received += piece.len() as u64;
-        answer.data.push(piece);
-        let announced = answer.announced_bytes().unwrap_or(received);
-        if announced > limit {
+        if receiving.window.opens_as_read() {
+            let _ = body.flow_control().release_capacity(piece.len());
+        }
+        answer.take(piece, receiving.seed);
+        let announced = answer.announced_bytes().unwrap_or(answer.received);
+        if announced > receiving.limit {
             return Err(Broken::TooLong(announced));
         }
     }
     answer.trailers = body.trailers().await?.unwrap_or_default();
-    // Not before: a WINDOW_UPDATE would be sent in between.
-    let _ = body.flow_control().release_capacity(received as usize);
+    if !receiving.window.opens_as_read() {
+        // Not before: a WINDOW_UPDATE would be sent in between.
+        let _ = body
+            .flow_control()
+            .release_capacity(answer.received as usize);
+    }
     Ok(())
 }

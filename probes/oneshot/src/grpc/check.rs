@@ -9,6 +9,7 @@ use crate::body;
 use crate::grpc::bob::Bob;
 use crate::grpc::outcome::of_bob_error;
 use crate::outcome::Verdict;
+use crate::verify::Verifier;
 
 /// The object that must come back, as far as the plan says.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +34,20 @@ pub enum Expected {
     },
 }
 
+impl Expected {
+    /// The seed of the object that the answer is to be compared with as it comes.
+    pub fn seed(&self) -> Option<u64> {
+        match self {
+            Expected::Bob {
+                bob: Bob::Get,
+                object,
+                ..
+            } => object.seed,
+            _ => None,
+        }
+    }
+}
+
 /// What an OK answer was found to hold.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -41,6 +56,8 @@ pub struct Finding {
     pub object_bytes: u64,
     /// SHA-256 of the object that came.
     pub sha256: Option<String>,
+    /// How long comparing it took, where its bytes are known.
+    pub verify_ns: Option<u64>,
 }
 
 /// Checks the message of an OK answer.
@@ -57,6 +74,7 @@ pub fn check(expected: &Expected, message: &Bytes) -> Finding {
         verdict: Verdict::unknown(format!("malformed response: {error}")),
         object_bytes: 0,
         sha256: None,
+        verify_ns: None,
     });
     match found.sha256 {
         Some(_) => found,
@@ -115,22 +133,42 @@ fn of_message(
     ))
 }
 
-fn of_object(object: Object, data: &Bytes) -> Finding {
-    let sha256 = body::sha256_of([data.as_ref()]);
-    let bytes = data.len() as u64;
-    let verdict = match (object.bytes, object.seed) {
-        (Some(expected), _) if expected != bytes => {
-            Verdict::fail(format!("length mismatch: {bytes} bytes, not {expected}"))
-        }
-        (Some(_), Some(seed)) if body::sha256(seed, bytes) != sha256 => {
-            Verdict::fail("checksum mismatch")
-        }
-        _ => Verdict::ok(),
+/// The finding about an object that was compared as it came.
+pub fn compared(expected: &Expected, came: &Verifier) -> Finding {
+    let object = match expected {
+        Expected::Bob { object, .. } => *object,
+        Expected::Message { object, .. } => object.as_ref().map_or(Object::default(), |it| it.1),
     };
     Finding {
-        verdict,
-        object_bytes: bytes,
-        sha256: Some(sha256),
+        verdict: of_compared(object, came.bytes(), came.first_wrong().is_none()),
+        object_bytes: came.bytes(),
+        sha256: Some(came.sha256()),
+        verify_ns: Some(came.spent_ns()),
+    }
+}
+
+fn of_object(object: Object, data: &Bytes) -> Finding {
+    let came = object.seed.map(|seed| {
+        let mut came = Verifier::new(seed);
+        came.take(data);
+        came
+    });
+    let is_right = came.as_ref().is_none_or(|it| it.first_wrong().is_none());
+    Finding {
+        verdict: of_compared(object, data.len() as u64, is_right),
+        object_bytes: data.len() as u64,
+        sha256: Some(body::sha256_of([data.as_ref()])),
+        verify_ns: came.map(|it| it.spent_ns()),
+    }
+}
+
+fn of_compared(object: Object, bytes: u64, is_right: bool) -> Verdict {
+    match object.bytes {
+        Some(expected) if expected != bytes => {
+            Verdict::fail(format!("length mismatch: {bytes} bytes, not {expected}"))
+        }
+        _ if is_right => Verdict::ok(),
+        _ => Verdict::fail("checksum mismatch"),
     }
 }
 
@@ -140,6 +178,7 @@ impl From<Verdict> for Finding {
             verdict,
             object_bytes: 0,
             sha256: None,
+            verify_ns: None,
         }
     }
 }

@@ -84,7 +84,7 @@ impl Driver {
 
     fn poll<T>(&self, wire: &Wire, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         self.flag.0.store(false, Ordering::Relaxed);
-        wire.wants_to_write.set(false);
+        wire.is_polled();
         poll(&mut Context::from_waker(&self.waker))
     }
 

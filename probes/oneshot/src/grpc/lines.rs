@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use crate::grpc::bob::{self, Bob};
 use crate::grpc::call::MAX_MESSAGE_BYTES;
+use crate::grpc::window::Window;
 use crate::plan::{self, ConnectionMode, Phase, PlanLine};
 
-const DEFAULT_MESSAGE_BYTES: u64 = 64 << 20;
+/// Bob's message with an object of 100 MiB fits.
+const DEFAULT_MESSAGE_BYTES: u64 = 128 << 20;
 
 /// The plan's first line: where to, for how long at most, and what may be asked.
 #[derive(Debug, Clone, Deserialize)]
@@ -25,6 +27,9 @@ pub struct Header {
     /// The longest message in either direction, without the five bytes that come before it.
     #[serde(default = "default_message_bytes")]
     pub max_message_bytes: u64,
+    /// HTTP/2's, for answers.
+    #[serde(default)]
+    pub window: Window,
     /// The .proto files whose methods the plan asks; Bob's needs none.
     #[serde(default)]
     pub protos: Vec<PathBuf>,

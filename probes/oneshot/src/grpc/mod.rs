@@ -10,9 +10,11 @@ use std::io::{BufRead, Write};
 use tonic::{Code, Status};
 
 use crate::failure::{Cause, Failure, Stage};
-use crate::grpc::call::{Done, End, Session};
+use crate::grpc::call::{Answer, Done, End, Session};
+use crate::grpc::check::{Expected, Finding};
 use crate::grpc::lines::{Header, Request};
-use crate::grpc::planned::{Message, Planned, Planner};
+use crate::grpc::planned::{Known, Message, Planned, Planner};
+use crate::grpc::window::Window;
 use crate::outcome::{self as outcomes, Refusal, Verdict};
 use crate::plan::{self, ConnectionMode, Plan, PlanError, Stopped};
 use crate::record::Record;
@@ -20,6 +22,7 @@ use crate::target::Target;
 use crate::timing::Timing;
 use crate::{clock, tcp_info};
 
+pub mod blob;
 pub mod bob;
 pub mod call;
 pub mod check;
@@ -31,6 +34,7 @@ pub mod method;
 pub mod outcome;
 pub mod planned;
 pub mod template;
+pub mod window;
 pub mod wire;
 
 /// Carries out the plan read from `input`; a record for each request goes to `output`.
@@ -56,6 +60,7 @@ struct Client {
     connection_mode: ConnectionMode,
     deadline_ms: u64,
     max_message_bytes: u64,
+    window: Window,
     planner: Planner,
     kept: Option<Session>,
 }
@@ -69,15 +74,21 @@ impl Client {
             connection_mode: header.connection,
             deadline_ms: header.deadline_ms,
             max_message_bytes: header.max_message_bytes,
+            window: header.window,
             kept: None,
         })
     }
 
     fn perform(&mut self, request: &Request, planned: Planned) -> Record {
-        let message = match &planned.message {
-            Message::Framed(message) => message.clone(),
+        let Planned {
+            http,
+            message,
+            known,
+        } = planned;
+        let message = match message {
+            Message::Framed(message) => message,
             Message::TooLong(verdict) => {
-                let mut record = unsent(request, verdict.clone());
+                let mut record = unsent(request, verdict);
                 record.new_connection = false;
                 return record;
             }
@@ -87,7 +98,8 @@ impl Client {
             .take()
             .and_then(|mut session| session.settle().then_some(session));
         let address = kept.is_none().then_some(self.target.address);
-        let made = || Session::new(self.target.address, self.max_message_bytes);
+        let made =
+            || Session::with_window(self.target.address, self.max_message_bytes, self.window);
         let mut session = match kept.map_or_else(made, Ok) {
             Ok(session) => session,
             Err(error) => {
@@ -102,10 +114,13 @@ impl Client {
         let before = address.is_none().then(|| tcp_info::read(session.socket()));
 
         let allowed_ns = plan::allowed_ns(request.deadline_ms, self.deadline_ms);
-        let done = session.call(address, planned.http.clone(), message, allowed_ns);
+        let (message_bytes, making_ns) = (message.left(), message.making_ns());
+        let seed = known.expected.seed();
+        let done = session.call_for(seed, address, http, message, allowed_ns);
 
         let after = tcp_info::read(session.socket());
-        let mut record = self.judge(request, &planned, &done);
+        let mut record = self.judge(request, &known, message_bytes, &done);
+        record.make_ns = known.sent_object_bytes.map(|_| making_ns.get());
         record.add_tcp_info(before, after);
         record.new_connection = address.is_some();
         if self.reusable(&done) && session.settle() {
@@ -114,7 +129,7 @@ impl Client {
         record
     }
 
-    fn judge(&self, request: &Request, planned: &Planned, done: &Done) -> Record {
+    fn judge(&self, request: &Request, known: &Known, message_bytes: u64, done: &Done) -> Record {
         let Done {
             timing,
             facts,
@@ -124,18 +139,19 @@ impl Client {
         let mut record = empty_record(request, timing);
         let head = answer.head.as_ref();
         record.status = head.map(|(status, _)| status.as_u16());
-        record.sha256 = planned.sha256.clone();
-        record.object_bytes = match (planned.sent_object_bytes, &planned.message) {
-            (Some(object), Message::Framed(message)) => {
+        record.sha256 = known.sha256.clone();
+        record.object_bytes = match known.sent_object_bytes {
+            Some(object) => {
                 // Where it was not sent whole, what was sent of it at least.
-                let around = message.len() as u64 - object;
+                let around = message_bytes - object;
                 (facts.message_bytes_sent as u64).saturating_sub(around)
             }
-            _ => answer.data_bytes().saturating_sub(call::PREFIX_BYTES) as u64,
+            None => answer.received.saturating_sub(call::PREFIX_BYTES as u64),
         };
+        record.verify_ns = answer.blob.as_ref().map(|blob| blob.object().spent_ns());
         if *end != End::Complete {
             let limit = self.max_message_bytes;
-            return record.judged(outcome::of_end(end, facts, planned.writes, limit));
+            return record.judged(outcome::of_end(end, facts, known.writes, limit));
         }
         let status = Status::from_header_map(&answer.trailers)
             .or_else(|| head.and_then(|(_, headers)| Status::from_header_map(headers)));
@@ -145,13 +161,13 @@ impl Client {
             (Some(_), _) if timing.sent_ns.is_none() => {
                 Verdict::unknown("grpc OK before the request was sent")
             }
-            (Some(_), _) => match framing::unframed(&answer.data, self.max_message_bytes) {
-                Ok(message) => {
-                    let finding = check::check(&planned.expected, &message);
-                    if planned.sent_object_bytes.is_none() {
+            (Some(_), _) => match self.found(&known.expected, answer) {
+                Ok(finding) => {
+                    if known.sent_object_bytes.is_none() {
                         record.object_bytes = finding.object_bytes;
                     }
                     record.sha256 = finding.sha256.or(record.sha256);
+                    record.verify_ns = finding.verify_ns;
                     finding.verdict
                 }
                 Err(what) => Verdict::unknown(format!("malformed response: {what}")),
@@ -163,11 +179,22 @@ impl Client {
                     code: None,
                     location,
                 };
-                outcomes::of_refusal(refusal, planned.writes)
+                outcomes::of_refusal(refusal, known.writes)
             }
             (None, _) => Verdict::unknown("malformed response: no gRPC status"),
         };
         record.judged(verdict)
+    }
+
+    /// What an OK answer holds. Err: it is malformed.
+    fn found(&self, expected: &Expected, answer: &Answer) -> Result<Finding, String> {
+        match &answer.blob {
+            Some(blob) => Ok(check::compared(expected, blob.finish()?)),
+            None => {
+                let message = framing::unframed(&answer.data, self.max_message_bytes)?;
+                Ok(check::check(expected, &message))
+            }
+        }
     }
 
     fn reusable(&self, done: &Done) -> bool {

@@ -17,6 +17,7 @@ use crate::grpc::method::{self, Methods};
 use crate::grpc::outcome;
 use crate::grpc::template::{self, Values};
 use crate::outcome::Verdict;
+use crate::outgoing::Outgoing;
 use crate::plan::PlanError;
 
 /// Makes requests ready.
@@ -31,6 +32,11 @@ pub struct Planner {
 pub struct Planned {
     pub http: HttpRequest<()>,
     pub message: Message,
+    pub known: Known,
+}
+
+/// What is known of it and of its answer.
+pub struct Known {
     /// SHA-256 of the object that the message holds.
     pub sha256: Option<String>,
     /// And its length.
@@ -42,7 +48,7 @@ pub struct Planned {
 
 /// The message, or why it is not sent.
 pub enum Message {
-    Framed(Bytes),
+    Framed(Outgoing),
     TooLong(Verdict),
 }
 
@@ -74,9 +80,8 @@ impl Planner {
             bytes: request.object_bytes,
             seed: request.body_seed,
         };
-        let mut planned = Planned {
-            http: self.http(&bob.path()),
-            message: Message::Framed(Bytes::new()),
+        let http = self.http(&bob.path());
+        let mut known = Known {
             sha256: None,
             sent_object_bytes: None,
             writes: bob.writes(),
@@ -87,18 +92,28 @@ impl Planner {
             },
         };
         if bob != Bob::Put {
-            planned.message = self.fitting(bob.message(key, Bytes::new()));
-            return planned;
+            let message = self.fitting(bob.message(key, Bytes::new()));
+            return Planned {
+                http,
+                message,
+                known,
+            };
         }
-        match self.body(request) {
-            Ok(body) => {
-                planned.sha256 = Some(body::sha256_of([body.as_slice()]));
-                planned.sent_object_bytes = Some(body.len() as u64);
-                planned.message = self.fitting(bob.message(key, body.into()));
+        let bytes = request.object_bytes.unwrap_or_default();
+        let seed = request.body_seed.unwrap_or_default();
+        let message = match self.too_long(bytes) {
+            Some(too_long) => Message::TooLong(too_long),
+            None => {
+                known.sha256 = Some(body::sha256(seed, bytes));
+                known.sent_object_bytes = Some(bytes);
+                self.fitting(bob::put(key, seed, bytes))
             }
-            Err(too_long) => planned.message = Message::TooLong(too_long),
+        };
+        Planned {
+            http,
+            message,
+            known,
         }
-        planned
     }
 
     fn method(&self, service: &str, method: &str, request: &Request) -> Result<Planned, String> {
@@ -138,36 +153,41 @@ impl Planner {
                 Some(verdict) if sends_body => Message::TooLong(verdict),
                 _ => self.fitting(framed(filled.message)),
             },
-            sha256: body
-                .as_ref()
-                .filter(|_| sends_body)
-                .map(|body| body::sha256_of([body.as_slice()])),
-            sent_object_bytes: request.object_bytes.filter(|_| sends_body),
-            writes: true, // for all that is known
-            expected: Expected::Message {
-                descriptor: found.output(),
-                object: response_object,
+            known: Known {
+                sha256: body
+                    .as_ref()
+                    .filter(|_| sends_body)
+                    .map(|body| body::sha256_of([body.as_slice()])),
+                sent_object_bytes: request.object_bytes.filter(|_| sends_body),
+                writes: true, // for all that is known
+                expected: Expected::Message {
+                    descriptor: found.output(),
+                    object: response_object,
+                },
             },
         })
     }
 
-    /// The request's body. Err: it is longer than any message may be.
+    /// The request's body, where it is part of a message of any form. Err: it is longer than any
+    /// message may be.
     fn body(&self, request: &Request) -> Result<Vec<u8>, Verdict> {
         let bytes = request.object_bytes.unwrap_or_default();
-        if bytes > self.max_message_bytes {
-            return Err(outcome::not_sent(
-                "the object alone",
-                bytes,
-                self.max_message_bytes,
-            ));
+        if let Some(too_long) = self.too_long(bytes) {
+            return Err(too_long);
         }
         let mut body = vec![0; bytes as usize];
         body::fill(request.body_seed.unwrap_or_default(), 0, &mut body);
         Ok(body)
     }
 
-    fn fitting(&self, framed: Bytes) -> Message {
-        let bytes = (framed.len() - PREFIX_BYTES) as u64;
+    fn too_long(&self, object_bytes: u64) -> Option<Verdict> {
+        let (what, limit) = ("the object alone", self.max_message_bytes);
+        (object_bytes > limit).then(|| outcome::not_sent(what, object_bytes, limit))
+    }
+
+    fn fitting(&self, framed: impl Into<Outgoing>) -> Message {
+        let framed = framed.into();
+        let bytes = framed.left() - PREFIX_BYTES as u64;
         if bytes > self.max_message_bytes {
             let what = "the request";
             return Message::TooLong(outcome::not_sent(what, bytes, self.max_message_bytes));
@@ -175,7 +195,7 @@ impl Planner {
         Message::Framed(framed)
     }
 
-    fn http(&self, path: &str) -> HttpRequest<()> {
+    pub(crate) fn http(&self, path: &str) -> HttpRequest<()> {
         let path = PathAndQuery::try_from(path).expect("names of protobuf's make a path");
         let uri = Uri::builder()
             .scheme("http")

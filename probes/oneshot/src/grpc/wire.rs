@@ -17,11 +17,17 @@ use crate::grpc::frames::{CONTINUATION, DATA, Frame, Frames, GOAWAY, HEADERS, Pa
 /// What a client sends before its first frame (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
 
+/// What is read before it is handed on. Without an end to it, h2 would read, and hold, whatever
+/// comes for as long as it comes faster than it is read: a large answer whole.
+const READ_BYTES: usize = 256 * 1024;
+
 /// A socket, and what has been seen on it.
 pub struct Wire {
     pub connection: Connection,
     /// h2 has bytes to send for which the kernel had no room.
     pub wants_to_write: Cell<bool>,
+    /// What may be read until whoever drives this has dealt with what was.
+    to_read: Cell<usize>,
     seen: RefCell<Seen>,
 }
 
@@ -76,6 +82,7 @@ impl Wire {
         Rc::new(Wire {
             connection,
             wants_to_write: Cell::new(false),
+            to_read: Cell::new(READ_BYTES),
             seen: RefCell::new(Seen {
                 facts: Facts::default(),
                 outbound: Frames::after(PREFACE_BYTES),
@@ -85,6 +92,12 @@ impl Wire {
                 ending: false,
             }),
         })
+    }
+
+    /// Everything is about to be polled.
+    pub fn is_polled(&self) {
+        self.wants_to_write.set(false);
+        self.to_read.set(READ_BYTES);
     }
 
     /// Forgets the request before, not what was seen of the connection's end.
@@ -181,13 +194,19 @@ impl Tap {
 impl AsyncRead for Tap {
     fn poll_read(
         self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.0.to_read.get() == 0 {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         // Whoever drives this waits on the socket itself, so that nobody has to be woken.
         match self.0.connection.receive(into.initialize_unfilled()) {
             Ok(length) => {
                 let now_ns = clock::now_ns();
+                let to_read = self.0.to_read.get().saturating_sub(length);
+                self.0.to_read.set(to_read);
                 let mut seen = self.0.seen.borrow_mut();
                 if length == 0 {
                     seen.facts.ended.get_or_insert(Cause::Closed);

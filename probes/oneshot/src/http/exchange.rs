@@ -3,12 +3,14 @@
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
+use bytes::Buf;
 use rustix::io::Errno;
 
 use crate::clock;
 use crate::connection::{Connection, Wake};
 use crate::failure::{Cause, Failure, Stage};
 use crate::http::response::{Malformed, Progress, Response};
+use crate::outgoing::Outgoing;
 use crate::timing::Timing;
 
 /// What came of it.
@@ -17,6 +19,8 @@ pub struct Exchange {
     pub timing: Timing,
     /// How many bytes of the request (head and body) the kernel has taken.
     pub sent_bytes: usize,
+    /// All of them were taken.
+    pub is_sent: bool,
     /// Ok: the response is complete.
     pub result: Result<(), Failure>,
 }
@@ -25,27 +29,38 @@ pub struct Exchange {
 #[derive(Debug, Default)]
 pub struct Message {
     pub head: Vec<u8>,
-    pub body: Vec<u8>,
+    pub body: Outgoing,
 }
 
 impl Message {
+    /// How many bytes are to be sent, where none were so far.
     pub fn bytes(&self) -> usize {
-        self.head.len() + self.body.len()
+        self.head.len() + self.body.remaining()
+    }
+
+    /// What is left to send, when so many bytes were sent: as one or two slices.
+    fn unsent(&self, sent: usize) -> [IoSlice<'_>; 2] {
+        let head = sent.min(self.head.len());
+        [
+            IoSlice::new(&self.head[head..]),
+            IoSlice::new(self.body.chunk()),
+        ]
     }
 }
 
-/// Sends `message` and reads the response to it. `address` is given where the connection is yet
+/// Sends `message`, of which nothing is left then, and reads the response to it. `address` is given where the connection is yet
 /// to be made. Nothing is ever sent twice.
 pub fn run(
     connection: &Connection,
     address: Option<SocketAddr>,
-    message: &Message,
+    message: &mut Message,
     response: &mut Response,
     allowed_ns: u64,
 ) -> Exchange {
     let start_ns = clock::now_ns();
     let mut running = Running {
         connection,
+        bytes: message.bytes(),
         message,
         response,
         deadline_ns: start_ns.saturating_add(allowed_ns),
@@ -71,13 +86,15 @@ pub fn run(
     Exchange {
         timing,
         sent_bytes: running.sent_bytes,
+        is_sent: running.sent_bytes == running.bytes,
         result,
     }
 }
 
 struct Running<'a> {
     connection: &'a Connection,
-    message: &'a Message,
+    message: &'a mut Message,
+    bytes: usize,
     response: &'a mut Response,
     deadline_ns: u64,
     sent_bytes: usize,
@@ -104,9 +121,13 @@ impl Running<'_> {
 
     /// Sends the request. Done: the whole response has come before the whole request was sent.
     fn send(&mut self) -> Result<Progress, Failure> {
-        while self.sent_bytes < self.message.bytes() {
-            match self.connection.send(&unsent(self.message, self.sent_bytes)) {
-                Ok(sent) => self.sent_bytes += sent,
+        while self.sent_bytes < self.bytes {
+            match self.connection.send(&self.message.unsent(self.sent_bytes)) {
+                Ok(sent) => {
+                    let of_head = sent.min(self.message.head.len().saturating_sub(self.sent_bytes));
+                    self.sent_bytes += sent;
+                    self.message.body.advance(sent - of_head);
+                }
                 Err(Errno::AGAIN) => {
                     self.wait(Stage::Send, Connection::wait_either)?;
                     if self.read_early()? == Progress::Done {
@@ -207,13 +228,4 @@ impl Running<'_> {
             Err(error) => Err(Failure::from_errno(stage, error)),
         }
     }
-}
-
-/// What is left to send, as one or two slices.
-fn unsent(message: &Message, sent: usize) -> [IoSlice<'_>; 2] {
-    let head = sent.min(message.head.len());
-    [
-        IoSlice::new(&message.head[head..]),
-        IoSlice::new(&message.body[sent - head..]),
-    ]
 }

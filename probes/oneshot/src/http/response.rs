@@ -3,12 +3,19 @@
 //! The whole response lies in one buffer, which is reused from request to request and is large
 //! enough, and already in memory, before the clock starts. The body is never moved: it is the list
 //! of the buffer's parts that belong to it, one for a body with a length, one a chunk otherwise.
+//!
+//! But a body whose bytes are known beforehand is not kept ([`Response::prepare_verified`]): it is
+//! compared as it comes, and its place in the buffer is used again.
 
 use std::ops::Range;
 
 use httparse::Status;
 
+use crate::verify::Verifier;
+
 const HEAD_BYTES: usize = 64 * 1024;
+/// What is compared at a time, at most: it stays in the processor's second-level cache meanwhile.
+pub const COMPARED_BYTES: u64 = 256 * 1024;
 const MAX_HEADERS: usize = 128;
 /// A body that nobody announced may not fill the memory.
 const UNEXPECTED_BODY_BYTES: usize = 1 << 30;
@@ -59,6 +66,8 @@ pub struct Response {
     state: State,
     head: Option<Head>,
     body: Vec<Range<usize>>,
+    body_bytes: usize,
+    verifier: Option<Verifier>,
     started_ns: Option<u64>,
     ended_by_close: bool,
 }
@@ -74,6 +83,8 @@ impl Default for Response {
             state: State::Head,
             head: None,
             body: Vec::new(),
+            body_bytes: 0,
+            verifier: None,
             started_ns: None,
             ended_by_close: false,
         }
@@ -99,12 +110,29 @@ impl Response {
         self.state = State::Head;
         self.head = None;
         self.body.clear();
+        self.body_bytes = 0;
+        self.verifier = None;
         self.started_ns = None;
         self.ended_by_close = false;
     }
 
+    /// The same, where the body of an answer with a status of 2xx is to be compared as it comes,
+    /// and not kept.
+    pub fn prepare_verified(&mut self, verifier: Verifier, expected_bytes: u64) {
+        self.prepare(expected_bytes.min(COMPARED_BYTES), false);
+        let expected = usize::try_from(expected_bytes).unwrap_or(usize::MAX);
+        self.body_limit = expected.max(UNEXPECTED_BODY_BYTES);
+        self.verifier = Some(verifier);
+    }
+
     /// Where the next bytes go. Never empty.
     pub fn spare(&mut self) -> &mut [u8] {
+        if self.compares() {
+            // At most the beginning of a chunk's framing is unparsed.
+            self.buffer.copy_within(self.parsed..self.filled, 0);
+            self.filled -= self.parsed;
+            self.parsed = 0;
+        }
         if self.filled == self.buffer.len() {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
@@ -177,10 +205,21 @@ impl Response {
     }
 
     pub fn body_bytes(&self) -> usize {
-        self.body.iter().map(Range::len).sum()
+        self.body_bytes
     }
 
-    /// The body's bytes, part by part.
+    /// What has been found out about a body that is compared.
+    pub fn verifier(&self) -> Option<&Verifier> {
+        self.verifier.as_ref()
+    }
+
+    /// Is the body compared and not kept? An error's is kept.
+    fn compares(&self) -> bool {
+        let is_object = |head: &Head| (200..300).contains(&head.status);
+        self.verifier.is_some() && self.head.as_ref().is_some_and(is_object)
+    }
+
+    /// The body's bytes, part by part; none of a body that is compared.
     pub fn body_parts(&self) -> impl Iterator<Item = &[u8]> {
         self.body.iter().map(|part| &self.buffer[part.clone()])
     }
@@ -306,12 +345,16 @@ impl Response {
     /// Makes up to `wanted` of the unparsed bytes part of the body; says how many.
     fn take_body(&mut self, wanted: usize) -> usize {
         let taken = wanted.min(self.filled - self.parsed);
+        let part = self.parsed..self.parsed + taken;
         if taken > 0 {
-            match self.body.last_mut() {
-                Some(last) if last.end == self.parsed => last.end += taken,
-                _ => self.body.push(self.parsed..self.parsed + taken),
+            let compares = self.compares();
+            match (&mut self.verifier, self.body.last_mut()) {
+                (Some(verifier), _) if compares => verifier.take(&self.buffer[part.clone()]),
+                (_, Some(last)) if last.end == part.start => last.end = part.end,
+                _ => self.body.push(part.clone()),
             }
-            self.parsed += taken;
+            self.parsed = part.end;
+            self.body_bytes += taken;
         }
         taken
     }

@@ -5,6 +5,7 @@ use crate::http::response::Response;
 use crate::outcome::Verdict;
 use crate::s3::endpoint::Check;
 use crate::s3::lines::Request;
+use crate::verify::Verifier;
 
 /// What a 2xx response was found to hold.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// SHA-256 of the object that came.
     pub sha256: Option<String>,
+    /// How long comparing it took, where its bytes are known.
+    pub verify_ns: Option<u64>,
     /// How many items a listing holds.
     pub listed: Option<u64>,
 }
@@ -21,6 +24,7 @@ impl From<Verdict> for Finding {
         Finding {
             verdict,
             sha256: None,
+            verify_ns: None,
             listed: None,
         }
     }
@@ -41,23 +45,35 @@ pub fn check(request: &Request, response: &Response) -> Finding {
     }
 }
 
+/// An object that was compared as it came, or one that was held.
 fn object(request: &Request, response: &Response) -> Finding {
-    let sha256 = body::sha256_of(response.body_parts());
-    let verdict =
-        if let Some(wrong) = length(Some(response.body_bytes() as u64), request.object_bytes) {
-            wrong
-        } else {
-            match (request.body_seed, request.object_bytes) {
-                (Some(seed), Some(bytes)) if body::sha256(seed, bytes) != sha256 => {
-                    Verdict::fail("checksum mismatch")
-                }
-                _ => Verdict::ok(),
-            }
-        };
+    let held = match (response.verifier(), request.body_seed) {
+        (None, Some(seed)) => Some(compared(seed, response)),
+        _ => None,
+    };
+    let verifier = response.verifier().or(held.as_ref());
+    let sha256 = match verifier {
+        Some(verifier) => verifier.sha256(),
+        None => body::sha256_of(response.body_parts()),
+    };
+    let wrong_length = length(Some(response.body_bytes() as u64), request.object_bytes);
+    let is_right = verifier.is_none_or(|verifier| verifier.first_wrong().is_none());
+    let verdict = match wrong_length {
+        Some(wrong) => wrong,
+        None if is_right => Verdict::ok(),
+        None => Verdict::fail("checksum mismatch"),
+    };
     Finding {
         sha256: Some(sha256),
+        verify_ns: verifier.map(Verifier::spent_ns),
         ..verdict.into()
     }
+}
+
+fn compared(seed: u64, response: &Response) -> Verifier {
+    let mut verifier = Verifier::new(seed);
+    response.body_parts().for_each(|part| verifier.take(part));
+    verifier
 }
 
 fn length(actual: Option<u64>, expected: Option<u64>) -> Option<Verdict> {
@@ -115,7 +131,10 @@ mod tests {
             bytes.extend_from_slice(body);
         }
         let mut response = Response::default();
-        response.prepare(body.len() as u64, request.endpoint.method == "HEAD");
+        match request.body_seed {
+            Some(seed) => response.prepare_verified(Verifier::new(seed), body.len() as u64),
+            None => response.prepare(body.len() as u64, request.endpoint.method == "HEAD"),
+        }
         response.spare()[..bytes.len()].copy_from_slice(&bytes);
         assert_eq!(response.received(bytes.len(), 1), Ok(Progress::Done));
         check(&request, &response)

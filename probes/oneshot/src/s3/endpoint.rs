@@ -24,7 +24,7 @@ pub enum QueryValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     Nothing,
-    /// The body is the object: its length, and its SHA-256 where the plan says the seed.
+    /// The body is the object: its length, and every byte of it where the plan says the seed.
     Object,
     /// There is no body, but Content-Length announces the object's.
     AnnouncedLength,
@@ -50,7 +50,7 @@ pub struct Endpoint {
 }
 
 /// Every endpoint there is.
-pub static TABLE: [Endpoint; 7] = [
+pub static TABLE: [Endpoint; 8] = [
     Endpoint {
         name: "ListBuckets",
         method: "GET",
@@ -71,6 +71,19 @@ pub static TABLE: [Endpoint; 7] = [
             ("list-type", QueryValue::Literal("2")),
             ("prefix", QueryValue::Prefix),
         ],
+        sends_object: false,
+        writes: false,
+        check: Check::Listing {
+            root: "<ListBucketResult",
+            item: "<Contents>",
+        },
+    },
+    Endpoint {
+        // ListObjects of a whole bucket, as a user without a prefix asks: its first page.
+        name: "ListObjectsPage",
+        method: "GET",
+        target: Target::Bucket,
+        query: &[("list-type", QueryValue::Literal("2"))],
         sends_object: false,
         writes: false,
         check: Check::Listing {

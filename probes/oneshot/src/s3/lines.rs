@@ -21,6 +21,29 @@ pub struct Header {
     pub connection: ConnectionMode,
     /// For connecting, sending and receiving together.
     pub deadline_ms: u64,
+    #[serde(default)]
+    pub payload: Payload,
+}
+
+/// What the signature says of a request's body, in `x-amz-content-sha256`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Payload {
+    /// Its SHA-256, which the server computes too, to compare: part of what a write costs it.
+    #[default]
+    Signed,
+    /// Nothing.
+    Unsigned,
+}
+
+impl Payload {
+    /// What is signed of a body with this hash.
+    pub fn hash(self, sha256: &str) -> &str {
+        match self {
+            Payload::Signed => sha256,
+            Payload::Unsigned => "UNSIGNED-PAYLOAD",
+        }
+    }
 }
 
 impl PlanLine for Header {
@@ -64,7 +87,8 @@ impl PlanLine for Request {
     fn check(&self) -> Result<(), String> {
         let endpoint = self.endpoint;
         let on_object = endpoint.target == Target::Object;
-        let lists = endpoint.name == "ListObjects";
+        let lists = endpoint.name.starts_with("ListObjects");
+        let prefixed = endpoint.name == "ListObjects";
         let sized = on_object && endpoint.method != "DELETE";
         let seeded = on_object && (endpoint.sends_object || endpoint.method == "GET");
         // (name, is given, may be given, must be given)
@@ -76,7 +100,7 @@ impl PlanLine for Request {
                 endpoint.target != Target::Service,
             ),
             ("key", self.key.is_some(), on_object, on_object),
-            ("prefix", self.prefix.is_some(), lists, false),
+            ("prefix", self.prefix.is_some(), prefixed, false),
             (
                 "object_bytes",
                 self.object_bytes.is_some(),

@@ -1,7 +1,9 @@
 //! `oneshot s3`: a plan of S3 requests, one in flight at a time.
 //!
-//! Memory: two buffers, the body that is sent and the response that is read, each as large as the
-//! largest object of the plan so far; both are reused, and neither grows while the clock runs.
+//! Memory: a large body that is sent is made a block at a time ([`crate::outgoing`]), and one that
+//! is read is compared as it comes ([`crate::verify`]), so that neither is ever held, however long
+//! it is. Held are small ones ([`body::WHOLE_BYTES`]), and answers whose bytes are not known
+//! beforehand: listings, errors, and objects that the plan names no seed for.
 
 use std::io::{BufRead, Write};
 use std::time::SystemTime;
@@ -11,12 +13,15 @@ use crate::failure::{Cause, Failure, Stage};
 use crate::http::exchange::{self, Exchange, Message};
 use crate::http::response::Response;
 use crate::outcome::{self, Refusal, Verdict};
+use crate::outgoing::Outgoing;
 use crate::plan::{self, ConnectionMode, Plan, PlanError, Stopped};
 use crate::record::Record;
-use crate::s3::lines::{Header, Request};
+use crate::s3::endpoint::Check;
+use crate::s3::lines::{Header, Payload, Request};
 use crate::s3::sign::Signer;
 use crate::target::Target;
 use crate::timing::Timing;
+use crate::verify::Verifier;
 use crate::{body, clock, tcp_info};
 
 pub mod check;
@@ -45,6 +50,7 @@ struct Client {
     connection_mode: ConnectionMode,
     deadline_ms: u64,
     signer: Signer,
+    payload: Payload,
     kept: Option<Connection>,
     message: Message,
     response: Response,
@@ -57,6 +63,7 @@ impl Client {
             connection_mode: header.connection,
             deadline_ms: header.deadline_ms,
             signer: Signer::new(&header.access_key, &header.secret_key, &header.region),
+            payload: header.payload,
             kept: None,
             message: Message::default(),
             response: Response::default(),
@@ -65,13 +72,7 @@ impl Client {
 
     fn perform(&mut self, request: &Request) -> Record {
         let object_sha256 = self.build(request);
-        let expected = if request.endpoint.sends_object {
-            0
-        } else {
-            request.object_bytes.unwrap_or(0)
-        };
-        self.response
-            .prepare(expected, request.endpoint.method == "HEAD");
+        self.prepare_response(request);
 
         let kept = self.kept.take().filter(|connection| !connection.is_stale());
         let address = kept.is_none().then_some(self.target.address);
@@ -82,10 +83,11 @@ impl Client {
         // What happened on a kept connection between two requests belongs to neither.
         let before = address.is_none().then(|| tcp_info::read(&connection));
 
+        let making_ns = self.message.body.making_ns();
         let done = exchange::run(
             &connection,
             address,
-            &self.message,
+            &mut self.message,
             &mut self.response,
             plan::allowed_ns(request.deadline_ms, self.deadline_ms),
         );
@@ -96,6 +98,7 @@ impl Client {
         record.new_connection = address.is_some();
         if request.endpoint.sends_object {
             record.sha256 = Some(object_sha256);
+            record.make_ns = Some(making_ns.get());
         }
         if self.reusable(&done) {
             self.kept = Some(connection);
@@ -103,20 +106,33 @@ impl Client {
         record
     }
 
+    /// A large GetObject whose bytes are known is compared as it comes; anything else is held.
+    fn prepare_response(&mut self, request: &Request) {
+        let endpoint = request.endpoint;
+        let received = request.object_bytes.filter(|_| !endpoint.sends_object);
+        match (endpoint.check, request.body_seed, received) {
+            (Check::Object, Some(seed), Some(bytes)) if bytes > body::WHOLE_BYTES => {
+                self.response.prepare_verified(Verifier::new(seed), bytes);
+            }
+            _ => {
+                let expected = received.unwrap_or(0);
+                self.response.prepare(expected, endpoint.method == "HEAD");
+            }
+        }
+    }
+
     /// Builds and signs the request's bytes; returns the SHA-256 of its body.
     fn build(&mut self, request: &Request) -> String {
         let endpoint = request.endpoint;
-        self.message.body.clear();
-        if endpoint.sends_object {
-            let bytes = request.object_bytes.unwrap_or_default() as usize;
-            self.message.body.resize(bytes, 0);
-            body::fill(
+        let (seed, bytes) = match endpoint.sends_object {
+            true => (
                 request.body_seed.unwrap_or_default(),
-                0,
-                &mut self.message.body,
-            );
-        }
-        let sha256 = body::sha256_of([self.message.body.as_slice()]);
+                request.object_bytes.unwrap_or_default(),
+            ),
+            false => (0, 0),
+        };
+        self.message.body = Outgoing::body(seed, bytes);
+        let sha256 = body::sha256(seed, bytes);
 
         let target = endpoint.target_of(request);
         let content_type: &[(&str, &str)] = if endpoint.sends_object {
@@ -131,7 +147,7 @@ impl Client {
                 endpoint.method,
                 &url,
                 content_type,
-                &sha256,
+                self.payload.hash(&sha256),
                 SystemTime::now(),
             )
             .expect("the target is percent-encoded, so the URL is one");
@@ -155,7 +171,7 @@ impl Client {
             let _ = write!(head, "{name}: {value}\r\n");
         }
         if endpoint.method == "PUT" {
-            let _ = write!(head, "content-length: {}\r\n", self.message.body.len());
+            let _ = write!(head, "content-length: {bytes}\r\n");
         }
         if self.connection_mode == ConnectionMode::New {
             head.extend_from_slice(b"connection: close\r\n");
@@ -173,14 +189,16 @@ impl Client {
         } else {
             self.response.body_bytes() as u64
         };
+        record.verify_ns = self.response.verifier().map(Verifier::spent_ns);
         let verdict = match (&done.result, head) {
             (Err(failure), _) => outcome::of_failure(failure, done.sent_bytes),
             (Ok(()), Some(head)) if (200..300).contains(&head.status) => {
-                if done.sent_bytes < self.message.bytes() {
+                if !done.is_sent {
                     Verdict::unknown(format!("http {} before the request was sent", head.status))
                 } else {
                     let finding = check::check(request, &self.response);
                     record.sha256 = finding.sha256;
+                    record.verify_ns = finding.verify_ns;
                     record.listed = finding.listed;
                     finding.verdict
                 }
@@ -202,7 +220,7 @@ impl Client {
     fn reusable(&self, done: &Exchange) -> bool {
         self.connection_mode == ConnectionMode::KeepAlive
             && done.result.is_ok()
-            && done.sent_bytes == self.message.bytes()
+            && done.is_sent
             && self.response.head().is_some_and(|head| head.keep_alive)
             && !self.response.is_ended_by_close()
             && !self.response.has_leftover()

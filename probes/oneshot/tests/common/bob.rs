@@ -23,7 +23,7 @@ pub struct Ways {
     pub status: Option<Status>,
     /// Every Get gives this, whatever was put.
     pub blob: Option<Bytes>,
-    /// The longest message it takes; 80 MiB where nothing is said.
+    /// The longest message it takes; 128 MiB where nothing is said.
     pub max_message_bytes: Option<usize>,
 }
 
@@ -65,10 +65,10 @@ impl BobServer {
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, stopped) = oneshot::channel();
-        let limit = state.ways.max_message_bytes.unwrap_or(80 << 20);
+        let limit = state.ways.max_message_bytes.unwrap_or(128 << 20);
         let service = BobApiServer::from_arc(state.clone())
             .max_decoding_message_size(limit)
-            .max_encoding_message_size(80 << 20);
+            .max_encoding_message_size(128 << 20);
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

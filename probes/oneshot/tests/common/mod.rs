@@ -178,6 +178,22 @@ impl Probe {
         self.call("Ping", json!({}))
     }
 
+    /// The most memory that the process has had (VmHWM).
+    pub fn peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM:"))
+            .unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib * 1024
+    }
+
+    /// The exit code of a process that ends by itself.
+    pub fn exit_code(&mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap()
+    }
+
     /// Ends the plan; the process's exit code.
     pub fn finish(mut self) -> i32 {
         drop(self.input.take());

@@ -10,7 +10,7 @@ use hyper::body::{Body, Frame};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// So many of the largest messages may be on their way at once; more of them wait.
-const LARGEST_AT_ONCE: usize = 4;
+const LARGEST_AT_ONCE: usize = 2;
 const PERMIT_BYTES: usize = 1 << 10;
 /// A flag, and the length in four bytes, most significant first.
 const PREFIX: usize = 5;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beyond_four_of_the_largest_the_next_waits_until_one_is_done() {
+    async fn beyond_two_of_the_largest_the_next_waits_until_one_is_done() {
         let len = 1 << 20;
         let admission = Admission::new(len);
         let next = || admission.admit(message(len as u32, &[], 5).0);

@@ -27,14 +27,14 @@ use crate::protocol::{Members, Placed};
 use crate::store::{Meta, crc32};
 
 /// The largest blob, where `--max-object-bytes` does not ask for less.
-const MAX_BLOB: usize = 64 << 20;
+const MAX_BLOB: usize = 128 << 20;
 /// The largest message: such a blob with its key, its time and the options around it. gRPC's own
 /// default would be 4 MiB.
 const MAX_MESSAGE: usize = MAX_BLOB + (4 << 10);
 /// Flow control: a client may send the largest message without waiting to be told that its
-/// beginning was taken in, so that a Put waits for nothing but TCP; and a connection may have a
-/// second such message under way, as what was taken in is told when half of it is used up.
-pub const WINDOWS: (u32, u32) = (65 << 20, 130 << 20);
+/// beginning was taken in, so that a Put waits for nothing but TCP. No more than that on a
+/// connection: it is the memory that one needs whose messages wait.
+pub const WINDOWS: (u32, u32) = (129 << 20, 129 << 20);
 /// Keys of one Exist, each of which is asked for by itself.
 const MAX_KEYS: usize = 10_000;
 /// Under which a blob's time is kept.

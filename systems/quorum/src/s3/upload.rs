@@ -12,7 +12,7 @@ use s3s::{S3Request, S3Result, s3_error};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// So many of the largest objects may be on their way at once; more of them wait.
-const LARGEST_AT_ONCE: usize = 4;
+const LARGEST_AT_ONCE: usize = 2;
 const PERMIT_BYTES: usize = 1 << 10;
 
 pub struct Uploads {

@@ -18,7 +18,7 @@ use wanlat_proto::bob_storage::{
 /// No request of these tests takes longer unless something hangs.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Beyond what the store accepts, so that it is the store that refuses.
-const MAX_MESSAGE: usize = 100 << 20;
+const MAX_MESSAGE: usize = 256 << 20;
 pub const TIMESTAMP: u64 = 1_700_000_000;
 
 pub struct Bob {

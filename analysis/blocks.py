@@ -1,0 +1,76 @@
+"""Blocks: what a report holds beside the endpoints' latencies, each from a module of its own.
+
+A block is made by one function from a bundle, or from a sweep, and brings its entry of
+summary.json, its tables and its charts. Data that a run has not got makes no block (None), and
+nothing here fails for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from analysis.bundle import Bundle
+    from analysis.grid import Grid
+    from analysis.sweep import Sweep
+
+
+class Block(Protocol):
+    """What `report` asks of a block."""
+
+    def to_json(self) -> Any:
+        """Its entry of summary.json: finite numbers, strings, lists, objects."""
+        ...
+
+    def grids(self) -> Sequence[Grid]:
+        """Its tables, in the order in which they are printed; notes are the grids'."""
+        ...
+
+    def charts(self) -> Mapping[str, Figure]:
+        """Its charts by the stem of their file's name; none where there is nothing to draw."""
+        ...
+
+
+_OF_BUNDLE: Mapping[str, tuple[str, str]] = {
+    "load": ("analysis.load", "load_of"),
+    "reclaim": ("analysis.reclaim", "reclaim_of"),
+    "resources": ("analysis.resources", "resources_of"),
+    "remarks": ("analysis.resources.remarks", "remarks_of_bundle"),
+}
+"""Key in summary.json, and the function (bundle) -> Block | None that makes it."""
+
+_OF_SWEEP: Mapping[str, tuple[str, str]] = {
+    "sizes": ("analysis.sizes", "sizes_of"),
+    "conclusions": ("analysis.conclusions", "conclusions_of"),
+    "load": ("analysis.load", "load_of_sweep"),
+    "growth": ("analysis.growth", "growth_of"),
+    "resources": ("analysis.resources", "resources_of_sweep"),
+    "reclaim": ("analysis.reclaim", "reclaim_of_sweep"),
+    "remarks": ("analysis.resources.remarks", "remarks_of"),
+}
+"""The same of a whole sweep: (sweep) -> Block | None."""
+
+
+def blocks_of(bundle: Bundle) -> dict[str, Block]:
+    """Every block that `bundle` has data for, by its key in summary.json."""
+    return _made(_OF_BUNDLE, bundle)
+
+
+def blocks_of_sweep(sweep: Sweep) -> dict[str, Block]:
+    """Every block that `sweep` has data for, by its key in summary.json."""
+    return _made(_OF_SWEEP, sweep)
+
+
+def _made(makers: Mapping[str, tuple[str, str]], of: Bundle | Sweep) -> dict[str, Block]:
+    made = {}
+    for name, (module, function) in makers.items():
+        # Imported where it is used: most commands make no report, and scipy takes a second.
+        make: Callable[[Bundle | Sweep], Block | None] = getattr(import_module(module), function)
+        block = make(of)
+        if block is not None:
+            made[name] = block
+    return made

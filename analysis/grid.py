@@ -1,0 +1,192 @@
+"""A table of the project: made once, printed for a terminal and for a page, and read back.
+
+Printed roomy, columns are two spaces apart and a cell never holds two, so that what was printed can
+be read as a table again: the test of units multiplies what people see, not what was meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.names import EN_DASH
+from analysis.units import RateTable, check_rows
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_RULE = re.compile(r"\s*─[─\s]*")
+_BETWEEN = re.compile(r"\s{2,}")
+_BULLET = "• "
+_WORDS, _TIGHTEST = 2, 3
+
+_Split = Callable[[str], list[str]]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of text under headers. `text` are the headers whose columns are words: left-aligned.
+
+    `troubled` are the numbers of rows that hold what should not be; `sections` those of rows after
+    which a line is left empty. With `rates` the rows are checked when it is made (UnitsError).
+    Empty cells become dashes. A `long` one is in tables.md alone, and not printed in a terminal.
+    """
+
+    title: str
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    troubled: frozenset[int] = frozenset()
+    sections: frozenset[int] = frozenset()
+    rates: RateTable | None = None
+    long: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the rows against the headers, and the rates against each other."""
+        cleaned = tuple(tuple(_one_line(cell) for cell in row) for row in self.rows)
+        for row in cleaned:
+            if len(row) != len(self.headers):
+                raise ValueError(f"{len(row)} cells under {len(self.headers)} headers: {row}")
+        object.__setattr__(self, "rows", cleaned)
+        if self.rates is not None:
+            check_rows(self.rates, self.headers, cleaned)
+
+
+def print_grid(grid: Grid, console: Console) -> None:
+    """Print `grid`, then its notes. In a narrow terminal words go over lines, figures last."""
+    unlimited = console.options.update(max_width=10_000)
+    for tightness in range(_TIGHTEST + 1):
+        table = terminal_table(grid, tightness)
+        roomiest = table.__rich_measure__(console, unlimited).maximum
+        # From _WORDS on words go over lines, and take what the figures leave them.
+        least = sum(column.min_width or 0 for column in table.columns) + len(grid.headers)
+        if (least if tightness == _WORDS else roomiest) <= console.width:
+            break
+    console.print(table)
+    print_notes(grid.notes, console)
+
+
+def print_notes(notes: Sequence[str], console: Console) -> None:
+    """Print sentences that a reader of a table must see with it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for note in notes:
+        console.print(Padding(Text(f"{_BULLET}{note}"), (0, 1)))
+
+
+def terminal_table(grid: Grid, tightness: int = 0) -> Table:
+    """`grid` as rich's table: 0 roomy, 1 with headers over lines, 2 with words too, 3 as it must.
+
+    Nothing is ever cut short, because a figure without its last digit is another figure.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(grid.title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0 if tightness else 2, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for number, header in enumerate(grid.headers):
+        is_words = header in grid.text
+        cells = [row[number] for row in grid.rows]
+        width = max(map(len, (*cells, *header.split())), default=1)
+        told = [*cells, header] if tightness < _TIGHTEST else cells
+        longest = max((len(word) for cell in told for word in cell.split()), default=1)
+        table.add_column(
+            Text(_over_lines(header, longest if is_words else width) if tightness else header),
+            justify="left" if is_words else "right",
+            no_wrap=tightness < _WORDS or (tightness == _WORDS and not is_words),
+            overflow="fold",
+            min_width=(longest if is_words else width) if tightness == _WORDS else None,
+        )
+    for number, row in enumerate(grid.rows):
+        table.add_row(
+            *(Text(cell) for cell in row),
+            style="yellow" if number in grid.troubled else None,
+            end_section=number in grid.sections,
+        )
+    return table
+
+
+def markdown(grid: Grid) -> str:
+    """`grid` and its notes in Markdown, ending in a newline."""
+    ruler = ["---" if header in grid.text else "---:" for header in grid.headers]
+    lines = [
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+        for row in (grid.headers, ruler, *grid.rows)
+    ]
+    notes = [f"- {note}" for note in grid.notes]
+    return "\n".join([f"{grid.title}:", "", *lines, *(["", *notes] if notes else [])]) + "\n"
+
+
+def read_grids(text: str) -> list[Grid]:
+    """Every table in `text` that was printed roomy in a terminal or written in Markdown.
+
+    A table ends where a line has not as many cells as headers.
+    """
+    lines = text.splitlines()
+    found = []
+    for number, line in enumerate(lines):
+        if number == 0:
+            continue
+        if _RULE.fullmatch(line):
+            split = _terminal_cells
+        elif re.fullmatch(r"\|[-:|\s]+\|", line.strip()):
+            split = _markdown_cells
+        else:
+            continue
+        headers = split(lines[number - 1])
+        rows = _rows(lines[number + 1 :], split, len(headers))
+        if len(headers) > 1 and rows:
+            found.append(Grid("", tuple(headers), tuple(map(tuple, rows))))
+    return found
+
+
+def _rows(lines: Sequence[str], split: _Split, width: int) -> list[list[str]]:
+    rows = []
+    for line in lines:
+        if split is _terminal_cells and not line.strip():
+            continue  # between sections
+        cells = split(line)
+        if len(cells) != width:
+            break
+        rows.append(cells)
+    return rows
+
+
+def _terminal_cells(line: str) -> list[str]:
+    return _BETWEEN.split(line.strip())
+
+
+def _markdown_cells(line: str) -> list[str]:
+    inner = line.strip()
+    if not inner.startswith("|"):
+        return []
+    parts = re.split(r"(?<!\\)\|", inner.strip("|"))
+    return [part.strip().replace("\\|", "|") for part in parts]
+
+
+def _over_lines(header: str, width: int) -> str:
+    """`header` in lines of at most `width`, or as long as its longest word."""
+    lines = [""]
+    for word in header.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if len(longer) <= width or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip() or EN_DASH

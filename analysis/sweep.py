@@ -1,0 +1,250 @@
+"""Reading the bundle of a sweep: points.json, and the bundle of each point.
+
+A point is an ordinary bundle (`analysis.bundle`). One that failed, was interrupted or never began
+is missing, with why; whatever samples it left are read all the same, and never taken for a
+complete point's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from analysis.bundle import Bundle, name_of, read_bundle, read_json, read_manifest
+from analysis.errors import BundleError
+
+POINTS = "points.json"
+KIND = "sweep"
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?i?B?)\s*")
+_PREFIX = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_HOW = {
+    "planned": "it was never begun",
+    "running": "it was killed while it ran",
+    "interrupted": "it was interrupted",
+    "failed": "it failed",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One axis of the sweep, with the values it takes in the order of the study."""
+
+    name: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of values on one system.
+
+    `number` is its place in the order in which points are run. `values` are those of the sweep's
+    parameters, as the study has them ("50KiB", 2). `status` is planned, running (it was killed),
+    complete, interrupted or failed.
+    """
+
+    number: int
+    name: str
+    system: str
+    values: Mapping[str, Any]
+    directory: Path
+    status: str
+    reason: str | None
+    attempts: int
+    study: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The study of the whole sweep, for what is not swept."""
+
+    @property
+    def bundle(self) -> Bundle | None:
+        """What it left, read when first asked for; None where that cannot be read."""
+        return self._read[0]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it came to its end and can be read."""
+        return self.status == "complete" and self.bundle is not None
+
+    @property
+    def why_missing(self) -> str | None:
+        """Why there are no figures of it that count; None of a complete one."""
+        if self.status != "complete":
+            why = f": {self.reason.rstrip('.')}" if self.reason else ""
+            return f"{_HOW.get(self.status, self.status)}{why}"
+        return self._read[1]
+
+    def value(self, parameter: str) -> Any:
+        """The value of `parameter` ("nodes", "prefill.objects"): swept, else the study's, or None.
+
+        Sizes and durations are as the study writes them: see `bytes_of`.
+        """
+        if parameter in self.values:
+            return self.values[parameter]
+        own = self.bundle.manifest.get("study") if self.bundle else None
+        for study in (own, self.study):
+            found = _dotted(study, parameter)
+            if found is not None:
+                return found
+        return self._nodes() if parameter == "nodes" else None
+
+    def _nodes(self) -> int | None:
+        topology = self.bundle.manifest.get("topology") if self.bundle else None
+        sites = topology.get("sites") if isinstance(topology, Mapping) else None
+        if not isinstance(sites, list):
+            return None
+        return sum(len(s.get("nodes") or ()) for s in sites if isinstance(s, Mapping)) or None
+
+    @cached_property
+    def _read(self) -> tuple[Bundle | None, str | None]:
+        try:
+            return read_bundle(self.directory), None
+        except BundleError as error:
+            return None, str(error).rstrip(".")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep as it lies on disk; `points` in the order of the grid, not in that of running."""
+
+    directory: Path
+    manifest: Mapping[str, Any]
+    parameters: tuple[Parameter, ...]
+    points: tuple[Point, ...]
+    derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """As a bundle's: what took long to derive, under a name of who derived it."""
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return name_of(self.manifest.get("study"), "unnamed study")
+
+    @property
+    def topology(self) -> str:
+        """Name of the topology; "several topologies" where that is swept."""
+        names = dict.fromkeys(p.bundle.topology for p in self.points if p.bundle is not None)
+        if len(names) > 1:
+            return "several topologies"
+        return next(iter(names), name_of(self.manifest.get("topology"), "unnamed topology"))
+
+    @property
+    def status(self) -> str:
+        """ "running" (so it was killed), "complete", "interrupted" or "failed"."""
+        return str(self.manifest.get("status", "complete"))
+
+    @property
+    def seed(self) -> int:
+        """Seed of the sweep; it also seeds every bootstrap over its points."""
+        seed = self.manifest.get("seed")
+        return seed if isinstance(seed, int) else 0
+
+    @property
+    def complete(self) -> tuple[Point, ...]:
+        """Points that came to their end and can be read."""
+        return tuple(point for point in self.points if point.is_complete)
+
+    @property
+    def missing(self) -> tuple[Point, ...]:
+        """All others."""
+        return tuple(point for point in self.points if not point.is_complete)
+
+    def varies(self, parameter: str) -> bool:
+        """Whether `parameter` takes several values in this sweep."""
+        return any(p.name == parameter and len(p.values) > 1 for p in self.parameters)
+
+
+def is_sweep(directory: Path | str) -> bool:
+    """Whether the bundle in `directory` is a sweep's. Raises BundleError where it is no bundle."""
+    return read_manifest(Path(directory)).get("kind") == KIND
+
+
+def read_sweep(directory: Path | str) -> Sweep:
+    """Read the sweep in `directory`; points' bundles are read when asked for.
+
+    Raises BundleError where it is no sweep, of a newer format, or damaged.
+    """
+    directory = Path(directory)
+    manifest = read_manifest(directory)
+    if manifest.get("kind") != KIND:
+        raise BundleError(f"{directory} is the bundle of one run, not of a sweep.")
+    path = directory / POINTS
+    document = read_json(path)
+    try:
+        parameters = tuple(
+            Parameter(str(entry["name"]), tuple(entry["values"]))
+            for entry in document["parameters"]
+        )
+        study = manifest.get("study")
+        whole = study if isinstance(study, Mapping) else {}
+        points = [_point(entry, directory, whole) for entry in document["points"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleError(
+            f"{path} is damaged: {type(error).__name__} {error}. The points that are complete are "
+            f"ordinary bundles below {directory / 'points'} and can be read one by one."
+        ) from error
+    return Sweep(directory, manifest, parameters, tuple(_in_order(points, parameters, whole)))
+
+
+def bytes_of(value: Any) -> int | None:
+    """A size as studies write it, in bytes: 1024, "50KiB" (binary), "1MB" (decimal); else None."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    prefix, is_binary = match[2].rstrip("B").rstrip("i"), "i" in match[2]
+    scale: int = (1024 if is_binary else 1000) ** _PREFIX[prefix]
+    return round(float(match[1]) * scale)
+
+
+def number_of(value: Any) -> float | None:
+    """`value` of a parameter as a number to draw against: sizes in bytes; None for words."""
+    if isinstance(value, float):
+        return value
+    size = bytes_of(value)
+    return None if size is None else float(size)
+
+
+def _point(entry: Mapping[str, Any], directory: Path, study: Mapping[str, Any]) -> Point:
+    name = str(entry["name"])
+    reason = entry.get("reason")
+    return Point(
+        number=int(entry["point"]),
+        name=name,
+        system=str(entry["system"]),
+        values=dict(entry["values"]),
+        directory=directory / str(entry.get("directory") or f"points/{name}"),
+        status=str(entry["status"]),
+        reason=None if reason is None else str(reason),
+        attempts=int(entry.get("attempts") or 0),
+        study=study,
+    )
+
+
+def _in_order(
+    points: Sequence[Point], parameters: Sequence[Parameter], study: Mapping[str, Any]
+) -> list[Point]:
+    listed = study.get("systems")
+    systems = [str(name) for name in listed] if isinstance(listed, list) else []
+
+    def place(point: Point) -> tuple[Any, ...]:
+        values = tuple(
+            _place(point.values.get(parameter.name), parameter.values) for parameter in parameters
+        )
+        return (*values, _place(point.system, systems), point.number)
+
+    return sorted(points, key=place)
+
+
+def _place(value: Any, values: Sequence[Any]) -> int:
+    return values.index(value) if value in values else len(values)
+
+
+def _dotted(tree: Any, path: str) -> Any:
+    for key in path.split("."):
+        if not isinstance(tree, Mapping) or key not in tree:
+            return None
+        tree = tree[key]
+    return tree

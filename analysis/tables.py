@@ -1,0 +1,28 @@
+"""tables.md: every table of a report in Markdown, those that are too long for a terminal too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.files import replace_text
+from analysis.grid import Grid, markdown
+
+FILE = "tables.md"
+
+
+def write_tables(
+    directory: Path, title: str, grids: Sequence[Grid], notes: Sequence[str]
+) -> Path | None:
+    """Write FILE into `directory` and return its path; without tables nothing, and None.
+
+    `notes` are on all of them. Raises BundleError where it cannot be written.
+    """
+    path = directory / FILE
+    if not grids:
+        return None
+    parts = [f"# {title}\n", *(markdown(grid) for grid in grids)]
+    if notes:
+        parts.append("\n".join(["Notes:", "", *(f"- {note}" for note in notes)]) + "\n")
+    replace_text(path, "\n".join(parts))
+    return path

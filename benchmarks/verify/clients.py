@@ -1,0 +1,130 @@
+"""The ways to fetch an object that are compared, and what other checksums of it would take.
+
+Every fetch is of the same object from a null server on loopback, over a connection that is kept:
+the fastest transfer that this machine has, where verifying is dearest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from emulator.binaries import binary
+from probes.body import body
+from probes.oneshot import run_requests
+from probes.plan import GrpcHeader, Header, PlanHeader, Request
+from probes.process import spawn_here
+from probes.records import Sample
+
+WARMUP = 2
+_SEED = 0
+_KEY = "00112233445566ff"
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """One fetch: what it took, and how much of that went into comparing its bytes."""
+
+    total_ns: int
+    verify_ns: int | None
+
+
+@dataclass(frozen=True)
+class Client:
+    """A way to fetch. ``fetch`` does it so often, after some that do not count."""
+
+    api: str
+    name: str
+    fetch: Callable[[int], list[Fetched]]
+
+
+COMPARED = "every byte compared"
+HELD = "kept, not compared"
+THROWN_AWAY = "bare loop, thrown away"
+
+
+@contextmanager
+def clients(object_bytes: int) -> Iterator[list[Client]]:
+    """Yield all of them, with their servers running."""
+    with _server("null-epoll", object_bytes) as s3, _server("null-grpc", object_bytes) as bob:
+        s3_header = PlanHeader(*s3, "garage", "ACCESS", "SECRET")
+        bob_header = GrpcHeader(*bob)
+        yield [
+            Client("S3", THROWN_AWAY, lambda count: _bare_loop(*s3, count)),
+            Client("S3", HELD, lambda count: _oneshot(s3_header, object_bytes, None, count)),
+            Client("S3", COMPARED, lambda count: _oneshot(s3_header, object_bytes, _SEED, count)),
+            Client("gRPC", HELD, lambda count: _oneshot(bob_header, object_bytes, None, count)),
+            Client(
+                "gRPC", COMPARED, lambda count: _oneshot(bob_header, object_bytes, _SEED, count)
+            ),
+        ]
+
+
+def _oneshot(header: Header, object_bytes: int, seed: int | None, count: int) -> list[Fetched]:
+    is_s3 = isinstance(header, PlanHeader)
+    fetched: list[Fetched] = []
+
+    def requests() -> Iterator[Request]:
+        for seq in range(count + WARMUP):
+            yield Request(
+                seq,
+                "measure",
+                "GetObject" if is_s3 else "Get",
+                bucket="bucket" if is_s3 else None,
+                key=_KEY,
+                object_bytes=object_bytes,
+                body_seed=seed,
+            )
+
+    def take(_: Request, sample: Sample) -> None:
+        if sample.outcome != "ok" or sample.total_ns is None:
+            raise RuntimeError(f"a request to a null server ended {sample.outcome}")
+        fetched.append(Fetched(sample.total_ns, sample.verify_ns))
+
+    run_requests(spawn_here, header, requests(), take)
+    return fetched[WARMUP:]
+
+
+def _bare_loop(host: str, port: int, count: int) -> list[Fetched]:
+    command = [binary("bare-loop"), f"{host}:{port}", "/bucket/key", str(count + WARMUP), "0"]
+    done = subprocess.run(command, check=True, capture_output=True)
+    return [Fetched(total_ns, None) for total_ns in json.loads(done.stdout)[WARMUP:]]
+
+
+@contextmanager
+def _server(program: str, object_bytes: int) -> Iterator[tuple[str, int]]:
+    process = subprocess.Popen(
+        [binary(program), "--object-bytes", str(object_bytes), "--object-seed", str(_SEED)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        host, _, port = str(json.loads(process.stdout.readline())["listening"]).partition(":")
+        yield host, int(port)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def others(object_bytes: int, times: int = 5) -> dict[str, int]:
+    """Return what checksums of so many bytes in memory take, in ns: the quickest of a few."""
+    content = body(_SEED, object_bytes)
+    ways: dict[str, Callable[[bytes], object]] = {
+        "CRC-32 (zlib)": zlib.crc32,
+        "MD5": hashlib.md5,
+        "SHA-256": hashlib.sha256,
+    }
+    return {name: min(_timed(way, content) for _ in range(times)) for name, way in ways.items()}
+
+
+def _timed(way: Callable[[bytes], object], content: bytes) -> int:
+    began_ns = time.perf_counter_ns()
+    way(content)
+    return time.perf_counter_ns() - began_ns

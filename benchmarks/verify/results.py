@@ -1,0 +1,168 @@
+"""What was found: the document, the tables, and the README's section."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.verify.clients import COMPARED, Fetched
+
+AT_MOST = 0.10
+"""Of the transfer, at the largest size."""
+_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One client at one size."""
+
+    object_bytes: int
+    api: str
+    client: str
+    n: int
+    median_ms: float
+    verify_ms: float | None
+    """Median; None: nothing is verified."""
+    share: float | None
+    """Of all time that the fetches took together."""
+    share_of_rounds: tuple[float, float] | None
+    """The least and the greatest of a round."""
+
+
+def row(object_bytes: int, api: str, client: str, rounds: Sequence[Sequence[Fetched]]) -> Row:
+    """Return the row of a client, from what it fetched in each round."""
+    fetched = [each for one in rounds for each in one]
+    verified = client == COMPARED
+    shares = [_share(one) for one in rounds]
+    return Row(
+        object_bytes,
+        api,
+        client,
+        n=len(fetched),
+        median_ms=round(statistics.median(each.total_ns for each in fetched) / 1e6, 4),
+        verify_ms=round(statistics.median(each.verify_ns or 0 for each in fetched) / 1e6, 4)
+        if verified
+        else None,
+        share=round(_share(fetched), 4) if verified else None,
+        share_of_rounds=(round(min(shares), 4), round(max(shares), 4)) if verified else None,
+    )
+
+
+def _share(fetched: Sequence[Fetched]) -> float:
+    return sum(each.verify_ns or 0 for each in fetched) / sum(each.total_ns for each in fetched)
+
+
+def document(rows: Sequence[Row], others_ns: Mapping[str, int], rounds: int) -> dict[str, Any]:
+    """Return the JSON document."""
+    largest = max(each.object_bytes for each in rows)
+    judged = [each for each in rows if each.object_bytes == largest and each.share is not None]
+    held = all(each.share is not None and each.share < AT_MOST for each in judged)
+    return {
+        "format": 1,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "kernel": platform.release(),
+        "cpu": _cpu(),
+        "load_average": round(os.getloadavg()[0], 1),
+        "rounds": rounds,
+        "rows": [asdict(each) for each in rows],
+        "others_ms": {name: round(ns / 1e6, 1) for name, ns in others_ns.items()},
+        "others_bytes": largest,
+        "at_most": AT_MOST,
+        "verdict": "pass" if held else "fail",
+    }
+
+
+def text(report: Mapping[str, Any]) -> str:
+    """Return both tables as Markdown, which is also readable in a terminal."""
+    body = [_cells(each) for each in report["rows"]]
+    head = ("object", "API", "client", "n", "median", "GB/s", "verifying", "share", "by round")
+    largest = report["others_bytes"]
+    fastest_ms = min(
+        each["median_ms"] for each in report["rows"] if each["object_bytes"] == largest
+    )
+    other = [
+        (name, f"{ms:.1f} ms", f"{ms / fastest_ms:.0%}") for name, ms in report["others_ms"].items()
+    ]
+    if not other:
+        return _table(head, body)
+    title = (f"{_size(largest)} in memory", "takes", "of the fastest transfer")
+    return f"{_table(head, body)}\n\n{_table(title, other)}"
+
+
+def verdict(report: Mapping[str, Any]) -> str:
+    """Return what was found in a sentence."""
+    shares = [
+        f"{each['share']:.1%} over {each['api']}"
+        for each in report["rows"]
+        if each["share"] is not None and each["object_bytes"] == report["others_bytes"]
+    ]
+    return (
+        f"Verifying {_size(report['others_bytes'])} takes {' and '.join(shares)} of the transfer "
+        f"(may take {report['at_most']:.0%}): {report['verdict']}"
+    )
+
+
+def write_section(readme: Path, report: Mapping[str, Any]) -> None:
+    """Put the tables between the marks in a README. Raises ValueError when they are not there."""
+    before, begin, rest = readme.read_text("utf-8").partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"{readme} has no section between {_BEGIN} and {_END}")
+    where = (
+        f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}, {report['rounds']} "
+        f"rounds; load average {report['load_average']:.1f} at the end."
+    )
+    readme.write_text(f"{before}{begin}\n\n{text(report)}\n\n{where}\n\n{end}{after}", "utf-8")
+
+
+def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
+    rate = each["object_bytes"] / each["median_ms"] / 1e6
+    verified = each["share"] is not None
+    return (
+        _size(each["object_bytes"]),
+        each["api"],
+        each["client"],
+        str(each["n"]),
+        _time(each["median_ms"]),
+        f"{rate:.2g}",
+        _time(each["verify_ms"]) if verified else "",
+        f"{each['share']:.1%}" if verified else "",
+        "{:.1%}–{:.1%}".format(*each["share_of_rounds"]) if verified else "",
+    )
+
+
+def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
+    rule = ["-" * width for width in widths]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join(line(cells) for cells in (head, rule, *body))
+
+
+def _time(ms: float) -> str:
+    return (
+        f"{ms:.3g} ms"
+        if 0.1 <= ms < 1000
+        else f"{ms:.0f} ms"
+        if ms >= 1000
+        else f"{ms * 1000:.3g} µs"
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(models)} cores, {models[0]}" if models else platform.machine()

@@ -1,0 +1,1 @@
+"""Mixed load by closed-loop workers, and the quiet user beside it."""

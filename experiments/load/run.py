@@ -1,0 +1,208 @@
+"""One system's part of a study of mixed load.
+
+Prepare and warm up; the quiet user alone; then the load, and the quiet user beside it. Both stand
+on the client's node and ask the same node.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+from emulator.lab import Lab
+from experiments.load.account import account_of
+from experiments.load.model import Api, LoadSpec
+from experiments.load.quiet import OnSample, QuietUser, plan_of
+from experiments.load.table import add_rows, raw_path
+from experiments.missing import Missing
+from experiments.prefill.model import BUCKET
+from experiments.system_run import STAGES, SystemRun, requested_rtt_ms
+from probes.load import End, Generator, LoadJob, Progress
+from probes.oneshot import OnSample as OnPlanned
+from probes.oneshot import prepare
+from probes.plan import Plan, Request
+from probes.process import Spawn
+from probes.records import Sample
+from systems.base import Cluster
+from topologies.errors import DiskFull, RunFailed, WanlatError
+
+IDLE, LOADED = "idle", "loaded"
+"""Phases of the quiet user's samples."""
+
+_LAST_WORDS_S = 4.0
+"""For the generator, when it is told to stop."""
+_LOOK_EVERY_S = 0.05
+_AFTER_NS = 10**10
+"""On top of the load's duration, for answers that are awaited."""
+
+
+class LoadRun(SystemRun):
+    """One system's part of a study of mixed load."""
+
+    def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, missing: Missing) -> None:
+        """Ask alone, then beside the load; and put down what came of both."""
+        spec = self._spec
+        lasting_ns = spec.idle.ns + spec.duration.ns + _AFTER_NS
+        plan = plan_of(self.subject.asked, spec.probe_every, lasting_ns)
+        instants = (spec.idle.ns + spec.duration.ns) // spec.probe_every.ns
+        self.outcome.planned += instants - self.subject.asked.measured()
+        with QuietUser(spawn, self.subject.asked, cluster, plan, spec.probe_every) as quiet:
+            rtt_ms = requested_rtt_ms(self.prepared.plan, self.prepared.target)
+            before = self.taking(cluster, missing, {"rtt_ms": rtt_ms})
+            self._prepare(spawn, cluster, plan, quiet, before)
+            self.tell(STAGES["warmup"])
+            quiet.warm_up(plan, before)
+
+            def take(phase: str) -> OnSample:
+                def on_sample(request: Request, sample: Sample, due_ns: int) -> None:
+                    constant = {"rtt_ms": rtt_ms, "phase": phase, "due_ns": due_ns}
+                    self.taking(cluster, missing, constant)(request, sample)
+
+                return on_sample
+
+            quiet.begin()
+            self._be_alone(lab, quiet, take(IDLE))
+            self._be_beside(spawn, cluster, quiet, take(LOADED))
+        cluster.check()
+
+    @property
+    def _spec(self) -> LoadSpec:
+        spec = self.prepared.study.load
+        assert spec is not None
+        return spec
+
+    def _prepare(
+        self, spawn: Spawn, cluster: Cluster, plan: Plan, quiet: QuietUser, take: OnPlanned
+    ) -> None:
+        """Write what the quiet user's reads need that no prefill has."""
+        done, total = 0, len(plan.prepare)
+
+        def on_sample(request: Request, sample: Sample) -> None:
+            nonlocal done
+            done += 1
+            quiet.note(request, sample)
+            take(request, sample)
+            self.tell(STAGES["prepare"], done, total)
+
+        self.tell(STAGES["prepare"], 0, total)
+        prepare(spawn, self.subject.asked.header(cluster), plan.prepare, on_sample)
+
+    def _be_alone(self, lab: Lab, quiet: QuietUser, take: OnSample) -> None:
+        self._event("idle begins")
+        began_ns = time.monotonic_ns()
+        until_ns = began_ns + self._spec.idle.ns
+        while (now_ns := time.monotonic_ns()) < until_ns:
+            self.tell("the quiet user alone", (now_ns - began_ns) // 10**9, self._spec.idle.s)
+            quiet.go_on(min(now_ns + 10**9, until_ns), take)
+            lab.check()
+        self._event("idle ends")
+
+    def _be_beside(self, spawn: Spawn, cluster: Cluster, quiet: QuietUser, take: OnSample) -> None:
+        job, watch = self._job(), Watch(self, self._spec, cluster)
+        header = self.subject.asked.header(cluster)
+        self._event("begins", workers=job.workers)
+        try:
+            with Generator(spawn, header, job) as generator:
+                try:
+                    while watch.end is None:
+                        quiet.go_on(time.monotonic_ns() + 10**9, take, generator.fileno())
+                        watch.listen(generator)
+                    quiet.finish(take)
+                except BaseException:
+                    watch.hear_last_words(generator)
+                    raise
+        finally:
+            self._put_down(job, watch, quiet)
+        self._check_end(watch.end, cluster)
+
+    def _check_end(self, end: End, cluster: Cluster) -> None:
+        if end.end == "complete":
+            return
+        cluster.check()
+        why = end.reason or "its generator was stopped, and not by this run"
+        lasted_s = (end.ended_ns - end.began_ns) / 1e9
+        raise RunFailed(f"{self.name}: the load ended after {lasted_s:.0f} s: {why}.")
+
+    def _job(self) -> LoadJob:
+        spec, study = self._spec, self.prepared.study
+        prefill, asked = study.prefill, self.subject.asked
+        api: Api = "s3" if asked.api == "s3" else "bob"
+        return LoadJob(
+            job="mix",
+            records=raw_path(self.bundle.directory, self.name).absolute(),
+            buckets=prefill.bucket_names if prefill else [BUCKET],
+            objects=prefill.objects if prefill else 0,
+            object_bytes=study.object_size.bytes,
+            seed=self.prepared.seed,
+            workers=spec.workers,
+            duration_ms=max(spec.duration.ns // 10**6, 1),
+            ramp_ms=spec.ramp.ns // 10**6,
+            rate=spec.rate,
+            mix=spec.mix_of(api),
+        )
+
+    def _put_down(self, job: LoadJob, watch: Watch, quiet: QuietUser) -> None:
+        """Write what is known of the load, however it ended."""
+        end = watch.end
+        self._event("ends", end=end.end if end else "lost")
+        account, warnings = account_of(job, end)
+        self.outcome.warnings += [f"{self.name}: {text}" for text in warnings]
+        of_all = self.bundle.manifest.get("load", {})
+        mine = {**account, "quiet_missed": quiet.missed}
+        with suppress(DiskFull):  # then it is written when the run has made room
+            self.bundle.write_manifest(load={**of_all, self.name: mine})
+        if job.records.exists():
+            self.tell("making the table of requests")
+            add_rows(self.bundle.directory, self.name, self.subject.binary.version)
+
+    def _event(self, what: str, **details: object) -> None:
+        self.bundle.event("load", self.name, json.dumps({"what": what, **details}))
+
+
+class Watch:
+    """Hears what the generator says, and passes on how far it is."""
+
+    def __init__(self, run: LoadRun, spec: LoadSpec, cluster: Cluster) -> None:
+        self.end: End | None = None
+        """Its last words."""
+        self._run = run
+        self._spec = spec
+        self._cluster = cluster
+        self._failed = 0
+        self._began_ns = time.monotonic_ns()
+
+    def listen(self, generator: Generator) -> None:
+        """Take in what it has said since. Raises ProbeFailed when it is lost, SystemFailed when
+        requests fail because a node has ended, or has no room left.
+        """
+        for said in generator.news():
+            if isinstance(said, End):
+                self.end = said
+            else:
+                self._tell(said)
+                self._look_after(said)
+
+    def hear_last_words(self, generator: Generator) -> None:
+        """Tell it to stop, and wait a moment for what it says of the load until now."""
+        until_s = time.monotonic() + _LAST_WORDS_S
+        with suppress(WanlatError, OSError):
+            generator.stop()
+            while self.end is None and time.monotonic() < until_s:
+                ends = (said for said in generator.news() if isinstance(said, End))
+                self.end = next(ends, None)
+                time.sleep(_LOOK_EVERY_S)
+
+    def _look_after(self, progress: Progress) -> None:
+        if progress.failed > self._failed:
+            self._cluster.check()
+            self._cluster.check_space()
+        self._failed = progress.failed
+
+    def _tell(self, progress: Progress) -> None:
+        elapsed_s = (progress.t_ns - self._began_ns) / 1e9
+        detail = f"{progress.per_s:,.0f} requests/s"
+        if progress.failed:
+            detail += f", {progress.failed:,} of {progress.done:,} not ok"
+        total_s = self._spec.duration.ns / 1e9
+        self._run.tell("under load", min(elapsed_s, total_s), total_s, detail)

@@ -1,0 +1,1 @@
+"""Objects that are written before anything is measured."""

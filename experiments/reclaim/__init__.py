@@ -1,0 +1,1 @@
+"""Does a store give disk space back after objects were removed?"""

@@ -1,0 +1,1 @@
+"""Sweeps: a study over a grid of its parameters, point by point."""

@@ -1,0 +1,277 @@
+"""Drives ``oneshot load``, the generator of load: many workers, each with one request in flight.
+
+``Generator`` is one running job (``mix``, ``fill`` or ``remove``); ``key_of`` and ``body_seed_of``
+say which objects it writes and reads; ``probes.load_records`` reads what it writes down. The lines
+that it speaks are in docs/load.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from emulator.binaries import binary
+from probes.body import word
+from probes.dialogue import Dialogue
+from probes.errors import ProbeFailed
+from probes.load_records import (
+    RECORD,
+    Records,
+    done_turns,
+    read_records,
+    records_table,
+    union,
+)
+from probes.plan import Header
+from probes.process import Closing, Spawn
+
+__all__ = [
+    "RECORD",
+    "End",
+    "Generator",
+    "LoadJob",
+    "Progress",
+    "Records",
+    "body_seed_of",
+    "done_turns",
+    "key_of",
+    "read_records",
+    "records_table",
+    "run_job",
+    "union",
+]
+
+Api = Literal["s3", "bob"]
+Job = Literal["mix", "fill", "remove"]
+Ranges = Sequence[tuple[int, int]]
+"""Half-open ranges of turns."""
+
+_SILENCE_S = 30.0
+"""It says something every second; so long for a machine that is busy with something else."""
+_GRACE_S = 10.0
+
+
+@dataclass(frozen=True)
+class LoadJob:
+    """What the generator is to do: its job line. ``records`` is made anew."""
+
+    job: Job
+    records: Path
+    buckets: Sequence[str]
+    objects: int
+    """In each bucket, from ``first`` on: filled, removed, or (mix) there to be read."""
+    object_bytes: int
+    seed: int
+    workers: int = 16
+    first: int = 0
+    done: Ranges = ()
+    """fill and remove: turns that are not done again (``done_turns`` of earlier records)."""
+    duration_ms: int | None = None
+    """mix only."""
+    ramp_ms: int = 0
+    rate: float | None = None
+    mix: Mapping[str, float] | None = None
+    payload: Literal["unsigned", "signed"] = "unsigned"
+    """S3: does the signature cover the body?"""
+    give_up_ms: int = 60_000
+    """How long the store may refuse everything (fill, remove: one object) until the job ends."""
+
+    def line(self) -> bytes:
+        """Return the line that ``oneshot load`` reads."""
+        told: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        told |= {
+            "records": str(self.records.absolute()),
+            "buckets": list(self.buckets),
+            "done": [list(each) for each in self.done],
+            "mix": dict(self.mix or {}),
+        }
+        return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is; one a second."""
+
+    t_ns: int
+    done: int
+    """Requests that ended, however they did."""
+    ok: int
+    failed: int
+    """Of ``done``, those that are not ok."""
+    per_s: float
+    """Requests that ended in the second before."""
+    bytes: int
+    """Of objects, moved either way."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The generator's last words."""
+
+    end: Literal["complete", "stopped", "gave up"]
+    """``stopped``: before its time, because it was told to. ``gave up``: ``reason`` says why."""
+    reason: str | None
+    began_ns: int
+    ended_ns: int
+    """Of the job: the last answer that was waited for is there."""
+    done: int
+    ok: int
+    failed: int
+    bytes_read: int
+    bytes_written: int
+    left_out: int
+    """rate: requests that were due and for which no worker was free before the end."""
+    unanswered: int
+    """Workers whose request was still on its way when the generator ended."""
+    threads: int
+    cores: int
+    """That the process may use."""
+    user_ns: int
+    system_ns: int
+    cpu_ns: int
+    """Of the whole process, as getrusage has it."""
+    thread_cpu_ns: tuple[int, ...]
+    """Of each worker that has ended, by its own clock."""
+    thread_waited_ns: tuple[int, ...]
+    """How long each of them could have run and had to wait for a core; empty: not known."""
+    in_flight_ns: int
+    """Of all requests together: from when they were begun until they ended."""
+    verify_ns: int
+    errors: Mapping[str, int]
+    """Requests that are not ok, by kind of error."""
+    examples: Mapping[str, str]
+    """The whole text of the first error of each kind."""
+
+
+class Generator(Closing):
+    """One running job. A context manager: the process is gone when it is left."""
+
+    def __init__(
+        self, spawn: Spawn, header: Header, job: LoadJob, *, executable: Path | None = None
+    ) -> None:
+        """Start it. ``executable`` overrides the one built from this checkout.
+
+        Raises MachineError when oneshot is not built, ProbeFailed when it ends at once.
+        """
+        self._last_news_s = time.monotonic()
+        path = executable or binary("oneshot")
+        self._dialogue = Dialogue(spawn, [str(path), "load"])
+        try:
+            self._dialogue.write(header.line() + job.line())
+        except BrokenPipeError:
+            failure = self._failure()
+            self.close()
+            raise failure from None
+        except BaseException:
+            self.close()
+            raise
+
+    def fileno(self) -> int:
+        """Return the descriptor on which it says something, for ``select``."""
+        return self._dialogue.fileno()
+
+    def next(self) -> Progress | End:
+        """Wait for what it says next. Raises ProbeFailed when it ends without last words, or hangs.
+
+        What was done until then is in the records all the same.
+        """
+        line = self._dialogue.next_line(self.is_lost)
+        if line is None:
+            raise self._failure()
+        self._last_news_s = time.monotonic()
+        return _parsed(line)
+
+    def news(self) -> list[Progress | End]:
+        """Return what it has said and nobody has heard, without waiting. Raises as ``next``."""
+        said: list[Progress | End] = []
+        while self._dialogue.has_line() or select.select([self], [], [], 0)[0]:
+            said.append(self.next())
+            if isinstance(said[-1], End):
+                break
+        if not said and self.is_lost():
+            raise self._failure()
+        return said
+
+    def is_lost(self) -> bool:
+        """Has it ended, or been silent for too long?"""
+        if self._dialogue.process.poll() is not None:
+            return True
+        return time.monotonic() - self._last_news_s > _SILENCE_S
+
+    def stop(self) -> None:
+        """Tell it to stop: no request is begun any more, ``next`` gives its End soon after."""
+        self._dialogue.end_input()
+
+    def close(self) -> None:
+        """End the process, whatever it is doing, and let go of it. May be called again."""
+        self._dialogue.close()
+
+    def _failure(self) -> ProbeFailed:
+        process = self._dialogue.process
+        with contextlib.suppress(TimeoutError):
+            process.wait(1.0)  # its output may be closed a moment before it is known to have ended
+        code = process.poll()
+        if code is None:
+            end = f"was silent for {time.monotonic() - self._last_news_s:.0f} s"
+        elif code < 0:
+            end = f"was ended by signal {-code}"
+        else:
+            end = f"ended with exit code {code}"
+        words = self._dialogue.last_words()
+        return ProbeFailed(f"The generator of load, oneshot, {end}. It said: {words}")
+
+
+def run_job(
+    spawn: Spawn,
+    header: Header,
+    job: LoadJob,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+    *,
+    executable: Path | None = None,
+) -> End:
+    """Carry out a job to its end. Whatever ``on_progress`` raises ends it and is passed on."""
+    with Generator(spawn, header, job, executable=executable) as generator:
+        while not isinstance(said := generator.next(), End):
+            on_progress(said)
+        return said
+
+
+def key_of(seed: int, bucket: str, index: int, api: Api) -> str:
+    """Return the key of object ``index`` of a bucket, as requests have it.
+
+    S3: text. Bob: 16 hex digits, drawn from the seed and the bucket's name, all different.
+    """
+    if api == "s3":
+        return f"fill-{index:08d}"
+    return word(_seed_of(seed, bucket, "keys"), index).to_bytes(8, "little").hex()
+
+
+def body_seed_of(seed: int, bucket: str, index: int) -> int:
+    """Return the seed of its bytes (``probes.body.body(seed, object_bytes)``)."""
+    return word(_seed_of(seed, bucket, "bodies"), index) >> 11
+
+
+def _seed_of(seed: int, bucket: str, what: str) -> int:
+    digest = hashlib.sha256(f"{seed}/{bucket}/{what}".encode()).digest()
+    return int.from_bytes(digest[:8], "little")
+
+
+def _parsed(line: bytes) -> Progress | End:
+    try:
+        said = json.loads(line)
+        if "end" not in said:
+            return Progress(**{each.name: said[each.name] for each in fields(Progress)})
+        lists = {name: tuple(said[name]) for name in ("thread_cpu_ns", "thread_waited_ns")}
+        return End(**{each.name: said[each.name] for each in fields(End)} | lists)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ProbeFailed(
+            f"oneshot load wrote a line that it should not ({error!r}): {line[:200]!r}. "
+            "It may be of another version than this checkout: build it again with `make build`."
+        ) from error

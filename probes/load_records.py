@@ -1,0 +1,220 @@
+"""The records of ``oneshot load``: 72 bytes a request, written as it happens.
+
+docs/load.md has the layout, for whoever reads them without this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from probes.errors import ProbeFailed
+
+MAGIC = b"wanlat load 1\n\0\0"
+RECORD = np.dtype(
+    [
+        ("endpoint", "u1"),
+        ("outcome", "u1"),
+        ("flags", "u1"),
+        ("", "u1"),
+        ("error", "<u2"),
+        ("worker", "<u2"),
+        ("start_ns", "<i8"),
+        ("due_ns", "<i8"),
+        ("first_byte_ns", "<i8"),
+        ("total_ns", "<i8"),
+        ("elapsed_ns", "<i8"),
+        ("object_bytes", "<i8"),
+        ("index", "<u4"),
+        ("verify_ns", "<u4"),
+        ("bucket", "<u2"),
+        ("status", "<u2"),
+        ("grpc_status", "<i2"),
+        ("", "<u2"),
+    ]
+)
+"""A record. -1: none (of instants, ``grpc_status``); 0: none (of ``error``, ``status``)."""
+
+ENDPOINTS = (
+    *("GetObject", "PutObject", "HeadObject", "RemoveObject"),
+    *("Get", "Put", "Exist", "Delete"),
+)
+"""By number."""
+OUTCOMES = ("ok", "fail", "unknown")
+PUTS = tuple(ENDPOINTS.index(name) for name in ("PutObject", "Put"))
+REMOVALS = tuple(ENDPOINTS.index(name) for name in ("RemoveObject", "Delete"))
+
+RAMP, NEW_CONNECTION = 1, 2
+"""Of ``flags``."""
+
+_NAME = 255
+"""In the place of an endpoint: this is no request, but the name of a kind of error."""
+_NAME_AT = 8
+_PIECE = 200_000
+"""Records at a time: 14 MB."""
+_NOT_FOUND, _GRPC_NOT_FOUND = 404, 5
+
+LOAD_SCHEMA = pa.schema(
+    [
+        ("start_ns", pa.int64()),
+        ("due_ns", pa.int64()),
+        ("first_byte_ns", pa.int64()),
+        ("total_ns", pa.int64()),
+        ("elapsed_ns", pa.int64()),
+        ("worker", pa.int32()),
+        ("endpoint", pa.string()),
+        ("bucket", pa.int32()),
+        ("object", pa.int64()),
+        ("object_bytes", pa.int64()),
+        ("verify_ns", pa.int64()),
+        ("outcome", pa.string()),
+        ("status", pa.int32()),
+        ("grpc_status", pa.int32()),
+        ("error", pa.string()),
+        ("phase", pa.string()),
+        ("new_connection", pa.bool_()),
+    ]
+)
+"""The columns of ``load.parquet`` that come of records."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of one file. ``rows`` has the fields of ``RECORD``; ``errors`` the kinds' names."""
+
+    rows: np.ndarray[Any, Any]
+    """In the order in which requests ended, shape (n,)."""
+    errors: Sequence[str]
+    """Of error 1, 2, …"""
+    is_cut: bool = False
+    """Does the file end in the middle of a record? Whoever wrote it was killed."""
+
+
+class RecordsFile:
+    """A file of records, which may be larger than memory."""
+
+    def __init__(self, path: Path) -> None:
+        """Look at it. Raises ProbeFailed when it is no such file, OSError when it cannot be read.
+
+        What is not whole at its end is left out: whoever wrote it was killed, or writes on.
+        """
+        size_bytes = path.stat().st_size
+        self.count = max(size_bytes // RECORD.itemsize - 1, 0)
+        """Of records, names of errors among them."""
+        self.is_cut = size_bytes % RECORD.itemsize != 0
+        self._path = path
+        with path.open("rb") as stream:
+            begin = stream.read(len(MAGIC))
+        if not MAGIC.startswith(begin) or (self.count and begin != MAGIC):
+            raise ProbeFailed(
+                f"{path} has no records of load: it does not begin with {MAGIC[:13].decode()!r}."
+            )
+
+    def pieces(self, length: int = _PIECE) -> Iterator[Records]:
+        """Yield all records, so many at a time."""
+        names: dict[int, str] = {}
+        with self._path.open("rb") as stream:
+            stream.seek(RECORD.itemsize)
+            for begin in range(0, self.count, length):
+                count = min(length, self.count - begin)
+                data = stream.read(count * RECORD.itemsize)
+                rows = np.frombuffer(data, dtype=RECORD, count=len(data) // RECORD.itemsize)
+                is_name = rows["endpoint"] == _NAME
+                for place in np.flatnonzero(is_name):
+                    names[int(rows["error"][place])] = _name_in(data, int(place))
+                errors = [names.get(each, "other") for each in range(1, max(names, default=0) + 1)]
+                yield Records(rows[~is_name], errors)
+
+
+def read_records(path: Path) -> Records:
+    """Read a file of records, also one whose writer was killed (a torn last record is left out).
+
+    Raises ProbeFailed when it is none, OSError when it cannot be read.
+    """
+    records = RecordsFile(path)
+    for whole in records.pieces(max(records.count, 1)):
+        return Records(whole.rows, whole.errors, records.is_cut)
+    return Records(np.zeros(0, dtype=RECORD), [], records.is_cut)
+
+
+def records_table(records: Records, constant: Mapping[str, str] | None = None) -> pa.Table:
+    """Return the rows of ``load.parquet`` (docs/bundle.md), with constant columns before them."""
+    rows = records.rows
+    count = len(rows)
+    given = constant or {}
+    columns: dict[str, pa.Array] = {name: pa.repeat(given[name], count) for name in given}
+    errors = rows["error"].astype(np.int64) - 1
+    ramp = (rows["flags"] & RAMP) != 0
+    known: dict[str, pa.Array] = {
+        **{
+            name: pa.array(rows[name].astype(np.int64), mask=rows[name] < 0)
+            for name in ("due_ns", "first_byte_ns", "total_ns")
+        },
+        **{
+            name: pa.array(rows[name].astype(np.int64))
+            for name in ("start_ns", "elapsed_ns", "object_bytes", "verify_ns")
+        },
+        "object": pa.array(rows["index"].astype(np.int64)),
+        "worker": pa.array(rows["worker"].astype(np.int32)),
+        "bucket": pa.array(rows["bucket"].astype(np.int32)),
+        "status": pa.array(rows["status"].astype(np.int32), mask=rows["status"] == 0),
+        "grpc_status": pa.array(rows["grpc_status"].astype(np.int32), mask=rows["grpc_status"] < 0),
+        "endpoint": _named(rows["endpoint"].astype(np.int8), ENDPOINTS),
+        "outcome": _named(rows["outcome"].astype(np.int8), OUTCOMES),
+        "error": _named(errors.astype(np.int16), records.errors, mask=errors < 0),
+        "phase": _named((~ramp).astype(np.int8), ("ramp", "load")),
+        "new_connection": pa.array((rows["flags"] & NEW_CONNECTION) != 0),
+    }
+    columns |= {name: known[name] for name in LOAD_SCHEMA.names}
+    return pa.table(columns)
+
+
+def done_turns(records: Records, buckets: Sequence[str], first: int = 0) -> list[tuple[int, int]]:
+    """Return the turns of a fill or a removal that are done, as sorted disjoint half-open ranges.
+
+    Done is what was acknowledged; and an object that was to be removed and was not there. Union
+    these with the ranges that the job itself was given as ``done`` (``union``).
+    """
+    rows = records.rows
+    ok = rows["outcome"] == OUTCOMES.index("ok")
+    absent = (rows["status"] == _NOT_FOUND) | (rows["grpc_status"] == _GRPC_NOT_FOUND)
+    removes = np.isin(rows["endpoint"], REMOVALS)
+    done = rows[(ok & (removes | np.isin(rows["endpoint"], PUTS))) | (absent & removes)]
+    index = done["index"].astype(np.int64) - first
+    turns = np.unique(index[index >= 0] * len(buckets) + done["bucket"][index >= 0])
+    if not turns.size:
+        return []
+    breaks = np.flatnonzero(np.diff(turns) > 1)
+    begins = turns[np.concatenate(([0], breaks + 1))]
+    ends = turns[np.concatenate((breaks, [turns.size - 1]))] + 1
+    return list(zip(begins.tolist(), ends.tolist(), strict=True))
+
+
+def union(*ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return half-open ranges joined into sorted disjoint ones; empty ones are left out."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(each for some in ranges for each in some if each[0] < each[1]):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _named(
+    numbers: np.ndarray[Any, Any], names: Sequence[str], mask: np.ndarray[Any, Any] | None = None
+) -> pa.Array:
+    indices = pa.array(numbers, mask=mask)
+    named = pa.DictionaryArray.from_arrays(indices, pa.array(list(names), pa.string()))
+    return named.dictionary_decode()
+
+
+def _name_in(data: bytes, record: int) -> str:
+    begin = record * RECORD.itemsize
+    text = data[begin + _NAME_AT :][: data[begin + 1]]
+    return text.decode(errors="replace")

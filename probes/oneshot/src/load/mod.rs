@@ -1,0 +1,210 @@
+//! `oneshot load`: many workers, each with one request in flight on a connection of its own.
+//!
+//! A worker is a thread, and asks with the same code that a single request is measured with; the
+//! thread that reads this module's code writes down what came of it. `benchmarks/generator` says how
+//! far that goes on two cores, and what an event loop would be worth.
+
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use serde::Serialize;
+
+use crate::clock;
+use crate::load::bob::Bob;
+use crate::load::lines::{Header, Job, Payload};
+use crate::load::objects::Objects;
+use crate::load::record::Writer;
+use crate::load::s3::S3;
+use crate::load::shared::Shared;
+use crate::load::stop::Stop;
+use crate::load::tally::{Ending, Tally};
+use crate::load::work::Own;
+use crate::load::worker::Worker;
+use crate::plan::{Plan, PlanError, Stopped};
+use crate::target::Target;
+
+pub mod bob;
+pub mod client;
+pub mod kind;
+pub mod lines;
+pub mod objects;
+pub mod pace;
+pub mod record;
+pub mod s3;
+pub mod shared;
+pub mod sign;
+pub mod stop;
+pub mod tally;
+pub mod usage;
+pub mod work;
+pub mod worker;
+
+const TICK_NS: u64 = 50_000_000;
+const PROGRESS_NS: u64 = 1_000_000_000;
+/// For requests in flight, when told to stop.
+const GRACE_NS: u64 = 1_000_000_000;
+const STACK_BYTES: usize = 1 << 20;
+
+/// Carries out the job that `input` tells; progress, and how it ended, go to `output`.
+pub fn run(input: impl BufRead, output: impl Write) -> Result<(), Stopped> {
+    let mut plan = Plan::new(input);
+    let header = plan.header::<Header>().map_err(Stopped::Plan)?;
+    let job = plan.next_line::<Job>().map_err(Stopped::Plan)?;
+    let job = job.ok_or_else(|| Stopped::Plan(plan.error("there is no job")))?;
+    let mix = job
+        .check_with(&header)
+        .map_err(|what| Stopped::Plan(plan.error(&what)))?;
+    let maker = Maker::new(header, &job).map_err(Stopped::Plan)?;
+    let writer = Writer::create(&job.records).map_err(|error| {
+        let what = format!("records {}: {error}", job.records.display());
+        Stopped::Plan(plan.error(&what))
+    })?;
+    let stop = Stop::new().map_err(Stopped::Output)?;
+    let shared = Arc::new(Shared::new(maker.header.api(), &job, mix));
+    start(&shared, Arc::new(maker))?;
+    Watch {
+        tally: Tally::new(shared.begin_ns),
+        shared,
+        writer,
+        stop,
+        output,
+    }
+    .run()
+}
+
+/// Makes the workers' clients: each in its own thread, which it never leaves.
+struct Maker {
+    header: Header,
+    payload: Payload,
+    seed: u64,
+    target: Target,
+    objects: Objects,
+}
+
+impl Maker {
+    /// Err: the header is of no use.
+    fn new(header: Header, job: &Job) -> Result<Self, PlanError> {
+        let (host, port) = header.address();
+        let target = Target::resolve(host, port)?;
+        let objects = Objects::new(job.seed, &job.buckets, job.object_bytes);
+        if let Header::Grpc(header) = &header {
+            Bob::new(header, target.clone(), objects.clone())?;
+        }
+        Ok(Maker {
+            header,
+            payload: job.payload,
+            seed: job.seed,
+            target,
+            objects,
+        })
+    }
+
+    /// Works as worker `number`.
+    fn work(&self, number: usize, shared: &Shared) {
+        let own = Own::new(self.seed, number);
+        let (target, objects) = (self.target.clone(), self.objects.clone());
+        match &self.header {
+            Header::S3(header) => {
+                let client = S3::new(header, target, objects, self.payload);
+                Worker::new(number, shared, client, own).run();
+            }
+            Header::Grpc(header) => {
+                let client = Bob::new(header, target, objects).expect("it was made once before");
+                Worker::new(number, shared, client, own).run();
+            }
+        }
+    }
+}
+
+fn start(shared: &Arc<Shared>, maker: Arc<Maker>) -> Result<(), Stopped> {
+    for number in 0..shared.workers {
+        let (shared, maker) = (shared.clone(), maker.clone());
+        thread::Builder::new()
+            .name(format!("worker-{number}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || maker.work(number, &shared))
+            .map_err(Stopped::Output)?;
+    }
+    Ok(())
+}
+
+/// Writes down what comes of requests, and tells of it, until the workers are done.
+struct Watch<W> {
+    shared: Arc<Shared>,
+    tally: Tally,
+    writer: Writer,
+    stop: Stop,
+    output: W,
+}
+
+impl<W: Write> Watch<W> {
+    fn run(mut self) -> Result<(), Stopped> {
+        let shared = self.shared.clone();
+        let mut next_progress_ns = shared.begin_ns + PROGRESS_NS;
+        let mut ending: Option<(Ending, u64)> = None;
+        loop {
+            let is_done = shared.alive.load(Ordering::Acquire) == 0;
+            let records = shared.take_records();
+            self.tally.take(&records);
+            let written = self.writer.write(&records, &shared.names);
+            let now_ns = clock::now_ns();
+            let noticed = match written {
+                Err(error) => Some(Ending::gave_up(format!(
+                    "its records cannot be written: {error}"
+                ))),
+                Ok(()) => self.silence(now_ns),
+            };
+            if is_done
+                || ending
+                    .as_ref()
+                    .is_some_and(|(_, at_ns)| now_ns > at_ns + GRACE_NS)
+            {
+                let ending = ending.map_or(Ending::Complete, |(ending, _)| ending);
+                return self.tell_end(ending).map_err(Stopped::Output);
+            }
+            if now_ns >= next_progress_ns {
+                next_progress_ns += PROGRESS_NS * ((now_ns - next_progress_ns) / PROGRESS_NS + 1);
+                let line = self.tally.progress(now_ns);
+                self.tell(&line).map_err(Stopped::Output)?;
+            }
+            let told = self.stop.wait(TICK_NS).then_some(Ending::Stopped);
+            if let Some(why) = noticed.or(told)
+                && ending.is_none()
+            {
+                shared.stop.store(true, Ordering::Relaxed);
+                ending = Some((why, now_ns));
+            }
+        }
+    }
+
+    /// Has nothing been ok for too long?
+    fn silence(&self, now_ns: u64) -> Option<Ending> {
+        let silent_ns = now_ns.saturating_sub(self.tally.last_ok_ns);
+        (silent_ns > self.shared.give_up_ns && self.tally.last_error != 0).then(|| {
+            Ending::gave_up(format!(
+                "no request was ok for {} s, the last failed with: {}",
+                silent_ns / 1_000_000_000,
+                self.shared.names.example(self.tally.last_error)
+            ))
+        })
+    }
+
+    fn tell(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
+        text.push(b'\n');
+        self.output.write_all(&text)?;
+        self.output.flush()
+    }
+
+    fn tell_end(&mut self, ending: Ending) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let ending = match shared.gave_up() {
+            Some(why) if ending == Ending::Complete => Ending::gave_up(why),
+            _ => ending,
+        };
+        let end = self.tally.end(&ending, &shared, clock::now_ns());
+        self.tell(&end)
+    }
+}

@@ -1,0 +1,169 @@
+//! One worker: asks, waits for the answer, asks again.
+
+use crate::clock;
+use crate::load::client::{Came, Client};
+use crate::load::kind::Deed;
+use crate::load::record::Record;
+use crate::load::shared::Shared;
+use crate::load::usage;
+use crate::load::work::{Own, Task};
+use crate::outcome::Outcome;
+
+/// After a failure, so that a store that is down is not asked ten thousand times a second: doubled
+/// with each in a row, up to the last.
+const FIRST_PAUSE_NS: u64 = 50_000_000;
+const LAST_PAUSE_NS: u64 = 2_000_000_000;
+/// A request is made ready so long before it is due, and its signature is no older.
+const READY_NS: u64 = 20_000_000;
+
+pub struct Worker<'a, C> {
+    number: usize,
+    shared: &'a Shared,
+    client: C,
+    own: Own,
+}
+
+impl<'a, C: Client> Worker<'a, C> {
+    pub fn new(number: usize, shared: &'a Shared, client: C, own: Own) -> Self {
+        Worker {
+            number,
+            shared,
+            client,
+            own,
+        }
+    }
+
+    /// Works until there is nothing left to do, or it is time to stop.
+    pub fn run(mut self) {
+        wake_exactly();
+        let shared = self.shared;
+        let begin_ns =
+            shared.begin_ns + shared.ramp_ns * self.number as u64 / shared.workers as u64;
+        let mut failures = 0;
+        let mut goes_on = shared.sleep_until(begin_ns);
+        while goes_on {
+            let Some(went_well) = self.next().and_then(|task| self.ask(&task)) else {
+                break;
+            };
+            failures = if went_well { 0 } else { failures + 1 };
+            if failures > 0 {
+                goes_on = shared.sleep_until(clock::now_ns() + pause_ns(failures));
+            }
+        }
+        shared.ended(self.number, usage::of_thread());
+    }
+
+    fn next(&mut self) -> Option<Task> {
+        if self.shared.is_stopped() {
+            return None;
+        }
+        self.shared.work.next(&mut self.own, clock::now_ns())
+    }
+
+    /// Carries out a task, in as many attempts as are wanted. None: it is time to stop. False: it
+    /// went wrong, and a pause is due.
+    fn ask(&mut self, task: &Task) -> Option<bool> {
+        if let Some(due_ns) = task.due_ns
+            && !self.shared.sleep_until(due_ns.saturating_sub(READY_NS))
+        {
+            return None;
+        }
+        if !self.shared.work.insists() {
+            return Some(self.ask_once(task)?.verdict.outcome == Outcome::Ok);
+        }
+        let first_ns = clock::now_ns();
+        for failures in 1.. {
+            let came = self.ask_once(task)?;
+            let is_gone = came.absent && task.kind.deed == Deed::Remove;
+            if came.verdict.outcome == Outcome::Ok || is_gone {
+                return Some(true);
+            }
+            let error = came.verdict.error.unwrap_or_default();
+            let spent_ns = clock::now_ns() - first_ns;
+            if came.refused || spent_ns > self.shared.give_up_ns {
+                self.give_up(task, &error, failures);
+                return None;
+            }
+            let until_ns = clock::now_ns() + pause_ns(failures);
+            if !self.shared.sleep_until(until_ns) {
+                return None;
+            }
+        }
+        unreachable!("attempts end by a return")
+    }
+
+    fn ask_once(&mut self, task: &Task) -> Option<Came> {
+        self.client.prepare(task);
+        if let Some(due_ns) = task.due_ns
+            && !self.shared.sleep_until(due_ns)
+        {
+            return None;
+        }
+        let came = self.client.perform(task);
+        self.note(task, &came);
+        if came.verdict.outcome == Outcome::Ok {
+            self.own.done(task, self.shared.work.removes());
+        }
+        Some(came)
+    }
+
+    fn note(&self, task: &Task, came: &Came) {
+        let shared = self.shared;
+        let error = came.verdict.error.as_deref();
+        let record = Record {
+            start_ns: came.timing.start_ns,
+            due_ns: task.due_ns,
+            first_byte_ns: came.timing.first_byte_ns,
+            total_ns: came.timing.total_ns,
+            elapsed_ns: came.timing.elapsed_ns,
+            index: task.object.index as u32,
+            object_bytes: came.object_bytes,
+            verify_ns: came.verify_ns.min(u64::from(u32::MAX)) as u32,
+            worker: self.number as u16,
+            bucket: task.object.bucket,
+            status: came.status.unwrap_or(0),
+            grpc_status: came.grpc_status.map(|status| status as i16),
+            endpoint: task.kind.code(),
+            outcome: came.verdict.outcome,
+            error: error.map_or(0, |error| shared.names.number(error)),
+            ramp: came.timing.start_ns < shared.begin_ns + shared.ramp_ns,
+            new_connection: came.new_connection,
+        };
+        shared.add(record);
+    }
+
+    fn give_up(&self, task: &Task, error: &str, attempts: u32) {
+        let what = format!(
+            "{} of object {} of bucket {} failed {attempts} time{}, at last with: {error}",
+            task.kind.name(),
+            task.object.index,
+            task.object.bucket,
+            if attempts == 1 { "" } else { "s" },
+        );
+        self.shared.give_up(what);
+    }
+}
+
+fn pause_ns(failures: u32) -> u64 {
+    (FIRST_PAUSE_NS << (failures - 1).min(20)).min(LAST_PAUSE_NS)
+}
+
+/// The kernel wakes this thread when it asked for it, and not up to 50 µs later to save power.
+fn wake_exactly() {
+    // SAFETY: it changes nothing but this thread's timer slack.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_last() {
+        let ms: Vec<u64> = (1..8)
+            .map(|failures| pause_ns(failures) / 1_000_000)
+            .collect();
+        assert_eq!(ms, [50, 100, 200, 400, 800, 1600, 2000]);
+        assert_eq!(pause_ns(u32::MAX), LAST_PAUSE_NS);
+    }
+}

@@ -1,0 +1,276 @@
+"""The block "load": figures of known loads, checks that can fail, tables whose units agree."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from chart_checks import assert_readable, texts_of
+from load_bundles import OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
+from rich.console import Console
+
+from analysis.bundle import read_bundle
+from analysis.errors import BundleError
+from analysis.grid import markdown, print_grid, read_grids
+from analysis.load import load_of
+from analysis.load.block import LoadBlock
+from analysis.load.model import Load
+from analysis.load.published import published_loads
+from analysis.load.raw import read_raw
+from analysis.load.table import OPERATIONS
+from analysis.units import UnitsError, check_rows
+
+READ_MS, WRITE_MS = 11.4, 43.1
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("load") / "bundle"
+    write_load(directory, duration_s=90)
+    return directory
+
+
+def block_of(directory: Path) -> LoadBlock:
+    block = load_of(read_bundle(directory))
+    assert block is not None
+    return block
+
+
+def only(directory: Path) -> Load:
+    (load,) = block_of(directory).loads
+    return load
+
+
+def test_rates_and_latencies_are_those_of_the_store(one: Path) -> None:
+    load = only(one)
+    read, write = load.operations
+    assert (read.operation, write.operation) == ("GetObject", "PutObject")
+    assert load.steady.verdict == "steady"
+    assert read.object_bytes == OBJECT_BYTES
+    for operation, truth_ms in ((read, READ_MS), (write, WRITE_MS)):
+        mean = operation.figures.mean_ms
+        assert mean is not None and mean.ci95 is not None
+        assert mean.value == pytest.approx(truth_ms, rel=0.03)
+        assert operation.figures.bytes == operation.figures.ok * OBJECT_BYTES
+    # Sixteen workers, each a read and a write in turn: as many a second as Little says.
+    truth = 16 / (READ_MS + WRITE_MS + 0.04) * 1e3
+    assert read.figures.per_s.value == pytest.approx(truth, rel=0.03)
+    tail = np.exp(0.4 * 2.3263 - 0.08)
+    assert read.figures.p99_ms is not None
+    assert read.figures.p99_ms.value == pytest.approx(READ_MS * tail, rel=0.05)
+
+
+def test_the_ramp_is_in_no_figure(tmp_path: Path) -> None:
+    rows = rows_of(Store(), duration_s=30)
+    is_ramp = rows["phase"] == "ramp"
+    # What began and ended in the ramp was absurdly slow to begin with.
+    ended = rows["start_ns"] + rows["elapsed_ns"] < ZERO_NS
+    rows.loc[is_ramp & ended, "object_bytes"] = 10**12
+    write_load(tmp_path, rows=rows, duration_s=30)
+    load = only(tmp_path)
+    assert sum(o.whole.ok for o in load.operations) == int(
+        ((rows["start_ns"] + rows["elapsed_ns"]).between(ZERO_NS, ZERO_NS + 30 * 10**9)).sum()
+    )
+    assert all(o.whole.bytes < 10**12 for o in load.operations)
+
+
+def test_figures_are_of_the_whole_load_where_there_is_no_steady_state(tmp_path: Path) -> None:
+    write_load(tmp_path, store=Store(slowness=lambda at: 1 + at / 30), duration_s=60)
+    load = only(tmp_path)
+    assert load.steady.verdict == "no steady state"
+    assert all(o.steady is None and o.figures is o.whole for o in load.operations)
+    assert any("No steady state" in note for note in load.notes)
+    assert any("of the whole load" in note for note in load.notes)
+
+
+def test_failures_are_counted_by_kind_and_in_no_latency(tmp_path: Path) -> None:
+    rows = write_load(tmp_path, store=Store(fails=0.02), duration_s=30)
+    load = only(tmp_path)
+    failed = rows[rows["outcome"] == "fail"]
+    assert sum(f.count for f in load.failures) == len(failed)
+    assert {(f.outcome, f.kind) for f in load.failures} == {("fail", "http 503 SlowDown")}
+    whole = [o.whole for o in load.operations]
+    assert sum(w.fail for w in whole) > 0
+    # Failures moved nothing and are not among the operations a second.
+    assert sum(w.bytes for w in whole) == OBJECT_BYTES * sum(w.ok for w in whole)
+
+
+def test_littles_law_accounts_for_every_worker(one: Path) -> None:
+    little = only(one).little
+    assert little is not None
+    assert little.fits
+    assert little.in_flight == pytest.approx(16, abs=0.1)
+    assert little.between == pytest.approx(16 * 20e-6 / 0.02725, rel=0.1)
+
+
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def _a_worker_hung(rows: pd.DataFrame) -> pd.DataFrame:
+    late = (rows["worker"] == 3) & (rows["start_ns"] > ZERO_NS + 10 * 10**9)
+    return rows[~late]
+
+
+def _two_at_once(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(worker=rows["worker"].replace(5, 4))
+
+
+def _wrong_unit(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(elapsed_ns=rows["elapsed_ns"] // 1000, total_ns=rows["total_ns"] // 1000)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_a_worker_hung, "not accounted for"),
+        (_two_at_once, "cannot be true"),
+        (_wrong_unit, "between two requests"),
+    ],
+)
+def test_records_that_lie_break_littles_law(tmp_path: Path, change: Change, said: str) -> None:
+    rows = change(rows_of(Store(), duration_s=40))
+    write_load(tmp_path, rows=rows, duration_s=40)
+    assert any(said in note for note in only(tmp_path).notes)
+
+
+def test_the_quiet_user_is_compared_with_himself(one: Path) -> None:
+    for quiet in only(one).quiet:
+        assert quiet.median_ratio is not None and quiet.median_ratio.ci95 is not None
+        assert quiet.median_ratio.ci95[0] < 3.0 < quiet.median_ratio.ci95[1]
+        times = 2 if quiet.endpoint == "PutObject" else 1
+        assert quiet.mean_more_ms is not None and quiet.mean_more_ms.ci95 is not None
+        assert quiet.mean_more_ms.ci95[0] < 8.0 * times < quiet.mean_more_ms.ci95[1]
+
+
+def test_a_quiet_user_whom_the_load_does_not_touch_is_not_said_to_suffer(tmp_path: Path) -> None:
+    wrong = 0
+    for seed in range(12):
+        directory = tmp_path / str(seed)
+        write_load(
+            directory, store=Store(loaded_ms=4.0), duration_s=20, seed=seed, quiet=("GetObject",)
+        )
+        (quiet,) = only(directory).quiet
+        assert quiet.mean_more_ms is not None and quiet.mean_more_ms.ci95 is not None
+        wrong += not quiet.mean_more_ms.ci95[0] <= 0 <= quiet.mean_more_ms.ci95[1]
+    assert wrong <= 2
+
+
+def test_a_killed_runs_raw_records_are_read_as_the_table_would_be(tmp_path: Path) -> None:
+    store = Store(fails=0.01)
+    write_load(tmp_path / "table", store=store, duration_s=20)
+    rows = write_load(tmp_path / "raw", store=store, duration_s=20, raw=True)
+    (tmp_path / "raw" / "load.raw").rename(tmp_path / "raw" / "load-minio.raw")
+    assert only(tmp_path / "raw").operations == only(tmp_path / "table").operations
+    frame, torn = read_raw(tmp_path / "raw" / "load-minio.raw")
+    assert (len(frame), torn) == (len(rows), False)
+
+
+def test_a_torn_last_record_is_left_out_and_told(tmp_path: Path) -> None:
+    rows = write_load(tmp_path, duration_s=10, raw=True)
+    path = tmp_path / "load.raw"
+    path.write_bytes(path.read_bytes()[:-30])
+    frame, torn = read_raw(path)
+    assert (len(frame), torn) == (len(rows) - 1, True)
+    assert any("torn" in note for note in only(tmp_path).notes)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"something else", b"wanlat load 1\n\0\0" + b"\xfe" * 200]
+)
+def test_other_files_are_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "load-minio.raw"
+    path.write_bytes(content)
+    with pytest.raises(BundleError, match=r"load-minio\.raw"):
+        read_raw(path)
+
+
+def test_a_run_killed_before_it_recorded_what_it_did_is_read_all_the_same(tmp_path: Path) -> None:
+    write_load(tmp_path, duration_s=20, raw=True, manifest={"status": "running", "load": None})
+    load = only(tmp_path)
+    assert load.client.workers == 16  # as the study asks
+    assert load.client.cpu_share is None
+    assert load.operations[0].figures.ok > 0
+
+
+def test_a_client_that_was_the_bottleneck_is_told_first(tmp_path: Path) -> None:
+    write_load(tmp_path, duration_s=10, load={"bottleneck": "it used 97 % of its cores."})
+    assert "client was the bottleneck" in only(tmp_path).notes[0]
+
+
+def test_with_a_rate_that_was_asked_for_latency_is_watched_and_waiting_counts(
+    tmp_path: Path,
+) -> None:
+    rows = rows_of(Store(), duration_s=60)
+    rows["due_ns"] = rows["start_ns"] - 5_000_000
+    load = {"offered": {"workers": 16, "rate": 580.0}, "left_out": 7}
+    write_load(tmp_path, rows=rows, duration_s=60, load=load)
+    found = only(tmp_path)
+    assert found.steady.of == "latency"
+    for operation in found.operations:
+        due, mean = operation.figures.from_due_ms, operation.figures.mean_ms
+        assert due is not None and mean is not None
+        assert due[0] == pytest.approx(mean.value + 5.0)
+    assert any("7 requests that were due" in note for note in found.notes)
+
+
+def test_a_study_without_load_has_no_block(tmp_path: Path) -> None:
+    write_load(tmp_path, duration_s=5, study={"load": None})
+    samples = pd.read_parquet(tmp_path / "samples.parquet").assign(phase="measure")
+    samples.to_parquet(tmp_path / "samples.parquet")
+    assert load_of(read_bundle(tmp_path)) is None
+
+
+def test_every_printed_row_has_units_that_agree(one: Path) -> None:
+    for grid in block_of(one).grids():
+        out = io.StringIO()
+        print_grid(grid, Console(file=out, width=200))
+        for text in (out.getvalue(), markdown(grid)):
+            (printed, *_) = read_grids(text)
+            assert printed.headers == grid.headers
+            if grid.rates is not None:
+                assert check_rows(OPERATIONS, printed.headers, printed.rows) == len(grid.rows)
+                wrong = [
+                    tuple(
+                        "1.2345" if h == "mean ms" else c
+                        for h, c in zip(grid.headers, row, strict=True)
+                    )
+                    for row in printed.rows
+                ]
+                with pytest.raises(UnitsError):
+                    check_rows(OPERATIONS, printed.headers, wrong)
+
+
+def test_summary_is_json_and_the_same_for_the_same_bundle(one: Path) -> None:
+    first, second = (json.dumps(block_of(one).to_json(), allow_nan=False) for _ in range(2))
+    assert first == second
+    (entry,) = json.loads(first)["systems"]
+    assert entry["steady"]["verdict"] == "steady"
+    assert entry["little"]["fits"] is True
+    assert {op["operation"] for op in entry["operations"]} == {"GetObject", "PutObject"}
+
+
+def test_charts_can_be_read(one: Path) -> None:
+    charts = block_of(one).charts()
+    assert set(charts) == {"load", "load-latency"}
+    for figure in charts.values():
+        assert_readable(figure)
+    words = " ".join(texts_of(charts["load"]))
+    assert "steady from" in words
+    assert "16 workers" in words
+
+
+def test_the_published_table_is_its_own_check() -> None:
+    by_deployment: dict[str, float] = {}
+    for each in published_loads():
+        assert each.per_s * OBJECT_BYTES / 1e6 == pytest.approx(each.mb_per_s, rel=0.001)
+        assert each.operations / each.per_s == pytest.approx(600, rel=0.005)
+        assert each.gigabytes * 1e9 / each.operations == pytest.approx(OBJECT_BYTES, rel=0.001)
+        in_flight = by_deployment.get(each.deployment, 0.0) + each.in_flight
+        by_deployment[each.deployment] = in_flight
+    # Sixteen workers cannot have more than sixteen requests in flight.
+    assert all(13 < in_flight < 16 for in_flight in by_deployment.values())

@@ -1,0 +1,164 @@
+"""What is said of resources is what was put into the rows: costs, memory, space, remarks."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from resources_bundles import (
+    BACKGROUND_BYTES_PER_S,
+    BACKGROUND_CPU,
+    CPU_MS,
+    KIB,
+    MIB,
+    REQUEST_S,
+    WAN_BYTES,
+    stored,
+    write_reclaim,
+    write_resources,
+)
+from rich.console import Console
+from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle
+
+from analysis.bundle import read_bundle
+from analysis.grid import print_grid
+from analysis.reclaim import reclaim_of
+from analysis.resources import resources_of
+from analysis.resources.remarks import remarks_of_bundle
+
+ALL = sum(WAN_BYTES.values()) / len(WAN_BYTES)
+PREFILLED = stored("garage", 480, 30 * MIB, 45 * MIB)
+
+
+def printed(grids) -> str:
+    console = Console(file=StringIO(), width=250)
+    for grid in grids:
+        print_grid(grid, console)
+    return console.file.getvalue()
+
+
+def test_a_request_costs_what_it_cost_whichever_others_were_sent_between(
+    make_bundle: MakeBundle,
+) -> None:
+    directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
+    write_resources(directory)
+    (found,) = resources_of(read_bundle(directory)).systems
+
+    assert found.background_known
+    assert found.of_all.wan_bytes.value == pytest.approx(ALL, rel=0.01)
+    costs = {cost.endpoint: cost for cost in found.requests}
+    for name, cost in WAN_BYTES.items():
+        low, high = costs[name].wan_bytes.ci95
+        assert low - 200 <= cost <= high + 200
+        assert costs[name].wan_bytes.value == pytest.approx(cost, abs=3 * KIB)
+        assert costs[name].cpu_ms.value == pytest.approx(CPU_MS[name], abs=0.5)
+    assert costs["PutObject"].wan_over_object == pytest.approx(200 / 64, rel=0.03)
+
+
+def test_without_a_rest_what_the_cluster_does_by_itself_stays_in_and_that_is_said(
+    make_bundle: MakeBundle,
+) -> None:
+    directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
+    write_resources(directory, rests=False)
+    block = resources_of(read_bundle(directory))
+    (found,) = block.systems
+
+    assert not found.background_known
+    gross = ALL + BACKGROUND_BYTES_PER_S * REQUEST_S
+    assert found.of_all.wan_bytes.value == pytest.approx(gross, rel=0.01)
+    assert "never rested" in printed(block.grids())
+
+
+def test_memory_cpu_and_disk_are_those_of_the_rows(make_bundle: MakeBundle) -> None:
+    directory = make_bundle(
+        systems=(GARAGE,), endpoints=tuple(WAN_BYTES), manifest={"resources": PREFILLED}
+    )
+    write_resources(directory)
+    block = resources_of(read_bundle(directory))
+    (found,) = block.systems
+
+    first = found.nodes[0]
+    assert first.at_rest.rss_median == 120 * MIB
+    assert first.at_rest.cpu_share == pytest.approx(BACKGROUND_CPU / 3, rel=0.01)
+    busy = BACKGROUND_CPU + sum(CPU_MS.values()) / 3 / 1e3 / REQUEST_S
+    assert first.asked.cpu_share == pytest.approx(busy / 3, rel=0.01)
+    assert found.stored.per_byte == pytest.approx(90 / 30, rel=0.01)
+    assert found.stored.written == pytest.approx(2 * 90 / 45, rel=0.02)
+    assert "0.40 % of one core" in printed(block.grids())
+    assert block.to_json()["systems"][0]["subjects"][0]["name"] == "n1"
+
+
+def test_rows_of_a_killed_run_are_read_up_to_the_torn_one(make_bundle: MakeBundle) -> None:
+    directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
+    write_resources(directory, requests=120, as_lines=True)
+
+    (found,) = resources_of(read_bundle(directory)).systems
+    assert len(found.nodes) == 3
+
+
+def test_a_run_from_before_resources_were_sampled_has_no_block(make_bundle: MakeBundle) -> None:
+    bundle = read_bundle(make_bundle(systems=(GARAGE,)))
+    assert resources_of(bundle) is None
+    assert reclaim_of(bundle) is None
+    assert remarks_of_bundle(bundle) is None
+
+
+@pytest.mark.parametrize(("minio_mib", "verdict"), [(300.0, "holds"), (20.0, "does not hold")])
+def test_more_memory_and_spikes_are_compared_node_by_node(
+    make_bundle: MakeBundle, minio_mib: float, verdict: str
+) -> None:
+    directory = make_bundle(systems=(BOB, MINIO), endpoints=tuple(WAN_BYTES))
+    write_resources(directory, systems={"bob": 25.0, "minio": minio_mib}, spiky=("bob",))
+    remarks = {each.key: each for each in remarks_of_bundle(read_bundle(directory)).remarks}
+
+    assert str(remarks["memory"].verdict) == verdict
+    (part,) = remarks["memory"].parts
+    assert part.ratio == pytest.approx((minio_mib + 1) / 26, rel=0.01)
+    assert part.low < part.ratio < part.high
+    assert str(remarks["network-spikes"].verdict) == "holds"
+    assert remarks["network-spikes"].parts[0].ratio > 5
+
+
+def test_space_given_back_is_a_share_of_what_the_removed_objects_took(
+    make_bundle: MakeBundle,
+) -> None:
+    directory = make_bundle(systems=(BOB, MINIO, GARAGE))
+    minute = [110.0] * 6
+    write_reclaim(
+        directory,
+        {
+            "bob": ([110.0] * 40, [0.0] * 40),
+            # After five minutes the trash is emptied, by a tenth more than was removed.
+            "minio": ([*minute * 5, *[55.0] * 10], [*[45.0] * 30, *[0.0] * 10]),
+            "garage": ([*minute, *[85.0] * 34], [0.0] * 40),
+        },
+    )
+    bundle = read_bundle(directory)
+    block = reclaim_of(bundle)
+    bob, minio, garage = block.systems
+
+    assert bob.freed == 0
+    assert bob.freed_after_s(0.5) is None
+    assert minio.freed == pytest.approx(1.1)
+    assert minio.freed_at(60) == 0
+    assert minio.freed_after_s(0.9) == pytest.approx(300)
+    assert minio.trash_share() == pytest.approx(0.9)
+    assert minio.trash_left == 0
+    assert garage.freed == pytest.approx(0.5)
+    text = printed(block.grids())
+    assert "110 %" in text
+    assert "300 s" in text
+    remarks = {each.key: str(each.verdict) for each in remarks_of_bundle(bundle).remarks}
+    assert remarks == {"bob-keeps-disk": "holds", "minio-trash": "holds"}
+
+
+def test_the_charts_are_drawn_in_one_look(make_bundle: MakeBundle) -> None:
+    directory = make_bundle(systems=(BOB, MINIO), endpoints=tuple(WAN_BYTES))
+    write_resources(directory, systems={"bob": 25.0, "minio": 200.0}, requests=120)
+    (figure,) = resources_of(read_bundle(directory)).charts().values()
+    heads = [text.get_text() for text in figure.texts]
+    assert "latency of each request, ms" in heads
+    assert "memory of each node, MiB" in heads
+    assert len(figure.axes) == 2 * 6
+    tops = {axes.get_ylim() for axes in figure.axes[2:4]}
+    assert len(tops) == 1  # both systems on one scale

@@ -1,0 +1,169 @@
+"""A sweep on disk as one report: its points, what is missing of it, its tables and charts."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chart_checks import assert_readable, texts_of
+from rich.console import Console
+from sweep_bundles import write_sweep
+from synthetic_bundles import BOB, GARAGE, MINIO
+
+from analysis.charts.sweep import draw
+from analysis.errors import BundleError
+from analysis.sweep import bytes_of, is_sweep, number_of, read_sweep
+from analysis.sweep_report import report_sweep
+from analysis.sweep_summary import SweepSummary, summarize_sweep
+from analysis.sweep_table import latencies, print_sweep
+
+
+def summary_of(path: Path, parameters: dict[str, list[Any]], **settings: Any) -> SweepSummary:
+    settings = {"systems": (MINIO,), **settings}
+    write_sweep(path, parameters, **settings)
+    return summarize_sweep(read_sweep(path))
+
+
+def printed(summary: SweepSummary) -> str:
+    console = Console(file=io.StringIO(), width=400)
+    print_sweep(summary, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_points_stand_in_the_order_of_the_grid_however_they_were_run(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "s", {"nodes": [4, 1, 2]}, systems=(MINIO, BOB))
+    sweep = read_sweep(tmp_path / "s")
+    assert [(p.value("nodes"), p.system) for p in sweep.points] == [
+        (nodes, system) for nodes in (4, 1, 2) for system in ("minio", "bob")
+    ]
+    assert sorted(p.number for p in sweep.points) == list(range(6))
+    assert [p.number for p in sweep.points] != list(range(6))
+
+
+def test_a_parameter_that_is_not_swept_has_the_studys_value(tmp_path: Path) -> None:
+    study = {"prefill": {"objects": 100}, "keys": "one"}
+    write_sweep(tmp_path / "s", {"nodes": [1, 2]}, systems=(MINIO,), study=study)
+    point = read_sweep(tmp_path / "s").points[1]
+    assert (point.value("nodes"), point.value("prefill.objects")) == (2, 100)
+    assert point.value("keys") == "one"
+    assert point.value("nothing.like.it") is None
+
+
+def test_what_is_missing_is_named_with_its_reason_and_in_no_figure(tmp_path: Path) -> None:
+    statuses = {"minio-nodes-2": "failed", "minio-nodes-4": "planned", "minio-nodes-3": "running"}
+    summary = summary_of(
+        tmp_path / "s",
+        {"nodes": [1, 2, 3, 4]},
+        statuses=statuses,
+        manifest={"status": "interrupted", "reason": "interrupted by the user"},
+    )
+    assert [point.name for point, _ in summary.points] == ["minio-nodes-1"]
+    (how, missing, *_) = summary.notes
+    assert how == "The sweep was interrupted (interrupted by the user)."
+    assert missing.startswith("3 points of 4 missing, in no figure: ")
+    for why in ("it failed: the store died", "it was killed while it ran", "it was never begun"):
+        assert why in missing
+    assert "wanlat run --resume" in missing
+    entry = summary.to_json()["sweep"]
+    assert entry["missing"] == ["minio-nodes-2", "minio-nodes-3", "minio-nodes-4"]
+    assert [p["status"] for p in entry["points"]] == ["complete", "failed", "running", "planned"]
+
+
+def test_a_point_that_cannot_be_read_is_missing_too(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "s", {"nodes": [1, 2]}, systems=(MINIO,))
+    (tmp_path / "s" / "points" / "minio-nodes-2" / "samples.parquet").write_bytes(b"torn")
+    (missing,) = read_sweep(tmp_path / "s").missing
+    assert missing.name == "minio-nodes-2"
+    assert "samples.parquet" in (missing.why_missing or "")
+
+
+def test_a_sweep_of_which_nothing_is_there_is_reported_all_the_same(tmp_path: Path) -> None:
+    made = summary_of(tmp_path / "s", {"nodes": [1]}, statuses={"minio-nodes-1": "planned"})
+    report = report_sweep(tmp_path / "s")
+    assert report.charts == () and report.tables_path is None
+    assert json.loads(report.summary_path.read_text())["endpoints"] == []
+    assert "no point is complete" in printed(made)
+
+
+def test_the_table_has_a_row_for_every_endpoint_of_every_point(tmp_path: Path) -> None:
+    summary = summary_of(
+        tmp_path / "s", {"nodes": [1, 2], "keys": ["fresh", "one"]}, systems=(BOB, MINIO)
+    )
+    (grid,) = latencies(summary)
+    assert len(summary.entries) == len(grid.rows) == 2 * 2 * 2 * 2
+    assert grid.headers[:4] == ("nodes", "keys", "system", "endpoint")
+    assert len({row[:4] for row in grid.rows}) == len(grid.rows)
+    assert [row[:3] for row in grid.rows[:3:2]] == [("1", "fresh", "Bob"), ("1", "fresh", "MinIO")]
+
+
+def test_figures_of_a_point_are_those_of_its_own_report(tmp_path: Path) -> None:
+    from analysis.bundle import read_bundle
+    from analysis.summary import summarize
+
+    summary = summary_of(tmp_path / "s", {"nodes": [1, 2]})
+    entry = summary.to_json()["endpoints"][0]
+    own = summarize(read_bundle(tmp_path / "s" / "points" / entry["point"])).to_json()["endpoints"]
+    assert {k: v for k, v in entry.items() if k not in ("point", "values")} in own
+    assert entry["values"] == {"nodes": 1}
+
+
+def test_the_chart_has_a_line_for_each_system_against_what_was_swept(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path / "s", {"nodes": [1, 2, 4]}, systems=(MINIO, GARAGE))
+    charts = draw(summary)
+    assert list(charts) == ["sweep"]
+    assert_readable(charts["sweep"])
+    assert {"GetObject", "PutObject", "nodes", "1", "2", "4"} <= set(texts_of(charts["sweep"]))
+
+
+def test_words_are_drawn_too_and_a_third_parameter_has_charts_of_its_own(tmp_path: Path) -> None:
+    swept = {"topology": ["near", "far"], "keys": ["fresh", "one"], "nodes": [1, 2]}
+    charts = draw(summary_of(tmp_path / "s", swept))
+    assert len(charts) == 2
+    for figure in charts.values():
+        assert_readable(figure)
+
+
+def test_points_without_common_axes_have_a_table_and_no_chart(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    write_sweep(path, {"nodes": [1, 2], "options.minio.drives": [1, 4]}, systems=(MINIO, GARAGE))
+    document = json.loads((path / "points.json").read_text())
+    points = [p for p in document["points"] if p["system"] == "minio" or "drives-1" in p["name"]]
+    for point in points:
+        if point["system"] == "garage":
+            del point["values"]["options.minio.drives"]
+    (path / "points.json").write_text(json.dumps({**document, "points": points}))
+    summary = summarize_sweep(read_sweep(path))
+    assert draw(summary) == {}
+    (grid,) = latencies(summary)
+    assert [row[1] for row in grid.rows if row[2] == "Garage"] == ["–"] * 4
+
+
+def test_warnings_of_points_are_told_once_with_the_points(tmp_path: Path) -> None:
+    summary = summary_of(
+        tmp_path / "s", {"nodes": [1, 2]}, point_manifest={"warnings": ["The disk was slow."]}
+    )
+    assert "The disk was slow. (minio-nodes-1; minio-nodes-2)" in summary.notes
+
+
+def test_only_a_sweep_is_read_as_one(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "s", {"nodes": [1]}, systems=(MINIO,))
+    assert is_sweep(tmp_path / "s")
+    assert not is_sweep(tmp_path / "s" / "points" / "minio-nodes-1")
+    with pytest.raises(BundleError, match="not of a sweep"):
+        read_sweep(tmp_path / "s" / "points" / "minio-nodes-1")
+    (tmp_path / "s" / "points.json").write_text('{"parameters": [{}], "points": []}')
+    with pytest.raises(BundleError, match="damaged"):
+        read_sweep(tmp_path / "s")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("50KiB", 51_200), ("512kB", 512_000), ("4MiB", 2**22), (1024, 1024), ("near", None)],
+)
+def test_sizes_are_read_as_studies_write_them(value: Any, expected: int | None) -> None:
+    assert bytes_of(value) == expected
+    assert number_of(value) == expected

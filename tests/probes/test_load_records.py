@@ -1,0 +1,135 @@
+"""Records of load, and which objects they are of: what is computed, without any server."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.body import body, word
+from probes.errors import ProbeFailed
+from probes.load import LoadJob, body_seed_of, key_of
+from probes.load_records import (
+    ENDPOINTS,
+    LOAD_SCHEMA,
+    MAGIC,
+    RECORD,
+    Records,
+    RecordsFile,
+    done_turns,
+    read_records,
+    records_table,
+    union,
+)
+
+RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8)
+
+
+def rows_of(count: int, **fields: Any) -> np.ndarray[Any, Any]:
+    rows = np.zeros(count, dtype=RECORD)
+    for name in ("due_ns", "first_byte_ns", "total_ns", "grpc_status"):
+        rows[name] = -1
+    for name, value in fields.items():
+        rows[name] = value
+    return rows
+
+
+def name_of(number: int, name: str) -> bytes:
+    line = bytearray(RECORD.itemsize)
+    line[0], line[1] = 255, len(name)
+    line[4:6] = number.to_bytes(2, "little")
+    line[8 : 8 + len(name)] = name.encode()
+    return bytes(line)
+
+
+def header() -> bytes:
+    return (MAGIC + RECORD.itemsize.to_bytes(4, "little")).ljust(RECORD.itemsize, b"\0")
+
+
+def test_keys_and_bodies_are_those_of_the_generator() -> None:
+    # The same figures are in oneshot/src/load/objects.rs.
+    assert key_of(7, "b1", 17, "s3") == "fill-00000017"
+    assert key_of(7, "b1", 17, "bob") == "4d7153729859a30c"
+    assert body_seed_of(7, "b1", 17) == 6_218_993_710_871_038
+
+
+def test_no_two_keys_of_bob_are_alike() -> None:
+    keys = {key_of(1, bucket, index, "bob") for bucket in ("a", "b") for index in range(5000)}
+    assert len(keys) == 10_000
+
+
+def test_a_word_is_that_of_the_body() -> None:
+    made = body(99, 80)
+    words = [int.from_bytes(made[8 * i : 8 * i + 8], "little") for i in range(10)]
+    assert words == [word(99, i) for i in range(10)]
+
+
+@given(RANGES, RANGES)
+def test_a_union_has_what_either_has_in_sorted_disjoint_ranges(
+    some: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    joined = union(some, others)
+    expected = {each for begin, end in some + others for each in range(begin, end)}
+    assert {each for begin, end in joined for each in range(begin, end)} == expected
+    assert all(a[1] < b[0] for a, b in pairwise(joined))
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(1, 3), st.integers(0, 5))
+def test_done_turns_are_the_acknowledged_ones(turns: set[int], buckets: int, first: int) -> None:
+    done = sorted(turns)
+    rows = rows_of(len(done), endpoint=ENDPOINTS.index("Put"))
+    rows["bucket"] = [turn % buckets for turn in done]
+    rows["index"] = [first + turn // buckets for turn in done]
+    refused = rows_of(41, endpoint=ENDPOINTS.index("Put"), outcome=2, index=range(41))
+    records = Records(np.concatenate((rows, refused)), [])
+    ranges = done_turns(records, [f"b{n}" for n in range(buckets)], first)
+    assert [turn for begin, end in ranges for turn in range(begin, end)] == done
+
+
+def test_names_of_errors_are_read_wherever_they_stand(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    ok, slow, reset = rows_of(1), rows_of(1, error=1, outcome=2), rows_of(1, error=2, outcome=2)
+    parts = [ok, name_of(1, "http 503 SlowDown"), slow, ok, name_of(2, "reset"), reset, slow]
+    raw = [part if isinstance(part, bytes) else part.tobytes() for part in parts]
+    path.write_bytes(header() + b"".join(raw))
+    table = records_table(read_records(path), {"system": "minio"})
+    slow_down = "http 503 SlowDown"
+    assert table["error"].to_pylist() == [None, slow_down, None, "reset", slow_down]
+    assert table.column_names == ["system", *LOAD_SCHEMA.names]
+    assert table.select(LOAD_SCHEMA.names).schema == LOAD_SCHEMA
+    # Whatever lengths it is read in.
+    pieces = [records_table(each)["error"].to_pylist() for each in RecordsFile(path).pieces(2)]
+    assert [error for piece in pieces for error in piece] == table["error"].to_pylist()
+
+
+def test_what_was_not_there_is_null(tmp_path: Path) -> None:
+    rows = rows_of(2, start_ns=5)
+    rows["due_ns"][1], rows["status"][1], rows["grpc_status"][1] = 0, 200, 0
+    table = records_table(Records(rows, []))
+    for name in ("due_ns", "status", "grpc_status"):
+        assert table[name].to_pylist()[0] is None
+        assert table[name].to_pylist()[1] is not None
+
+
+@pytest.mark.parametrize("content", [b"", header()[:7], header(), header() + b"\1" * 71])
+def test_a_file_without_a_whole_record_has_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "r").write_bytes(content)
+    assert len(read_records(tmp_path / "r").rows) == 0
+
+
+@pytest.mark.parametrize("content", [b"PAR1", b"\0" * 200])
+def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "r").write_bytes(content)
+    with pytest.raises(ProbeFailed, match="no records of load"):
+        read_records(tmp_path / "r")
+
+
+def test_the_jobs_line_is_one_line() -> None:
+    line = LoadJob("fill", Path("a b"), ["b"], 1, 1, 1).line()
+    assert line.count(b"\n") == 1
+    assert b'"done":[]' in line

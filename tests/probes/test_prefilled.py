@@ -1,0 +1,127 @@
+"""Reads of a prefilled bucket are of prefilled objects, drawn evenly over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import Any, Literal
+
+from probes.bob_plan import bob_visits
+from probes.load import body_seed_of, key_of
+from probes.plan import Request, VisitsPlan
+from probes.prefilled import Prefilled, aside
+from probes.s3_plan import PAGE, S3Endpoint, s3_visits
+
+S3: list[S3Endpoint] = [
+    *("ListObjects", "ListObjectsPage", "GetObject", "HeadObject", "PutObject", "RemoveObject"),
+]
+
+
+def filled(objects: int, api: Literal["s3", "bob"] = "s3") -> Prefilled:
+    return Prefilled(api, "wanlat", objects, seed=5)
+
+
+def s3_plan(objects: int | None, **changes: Any) -> VisitsPlan:
+    arguments: dict[str, Any] = {
+        **{"visits": 1, "samples": 40, "warmup": 5, "object_bytes": 1024, "seed": 5},
+        **{"bucket": "wanlat", "prefilled": None if objects is None else filled(objects)},
+    }
+    return s3_visits(S3, **(arguments | changes))
+
+
+def bob_plan(objects: int | None) -> VisitsPlan:
+    return bob_visits(
+        ["Put", "Get", "Exist", "Delete"],
+        visits=1,
+        samples=40,
+        warmup=5,
+        object_bytes=1024,
+        seed=5,
+        target="n1",
+        replicas=lambda key: ("n1",) if key[0] % 8 == 0 else ("n2",),
+        prefilled=None if objects is None else filled(objects, "bob"),
+    )
+
+
+def of(requests: tuple[Request, ...], *endpoints: str) -> list[Request]:
+    return [request for request in requests if request.endpoint in endpoints]
+
+
+def test_each_read_is_of_another_prefilled_object_with_its_bytes() -> None:
+    (visit,) = s3_plan(1000).visits
+    for endpoint in ("GetObject", "HeadObject"):
+        read = of(visit.warmup + visit.measure, endpoint)
+        assert len({request.key for request in read}) == 45
+    for request in of(visit.measure, "GetObject"):
+        index = int(str(request.key).removeprefix("fill-"))
+        assert request.key == key_of(5, "wanlat", index, "s3")
+        assert request.body_seed == body_seed_of(5, "wanlat", index)
+
+
+def test_nothing_is_put_that_would_only_be_read() -> None:
+    assert {str(each.key).split("/")[0] for each in of(s3_plan(1000).prepare, "PutObject")} == {
+        "list",
+        "remove",
+    }
+    assert Counter(each.endpoint for each in bob_plan(1000).prepare) == {"Put": 2 * 45}
+
+
+def test_with_fewer_objects_than_reads_each_is_read_about_as_often() -> None:
+    (visit,) = s3_plan(10).visits
+    read = Counter(request.key for request in of(visit.warmup + visit.measure, "GetObject"))
+    assert sorted(set(read.values())) == [4, 5]
+    assert len(read) == 10
+
+
+def test_the_draw_is_over_the_whole_bucket_and_only_the_seed_decides() -> None:
+    drawn = list(islice(filled(1_000_000).drawn(), 2000))
+    assert drawn == list(islice(filled(1_000_000).drawn(), 2000))
+    assert len(set(drawn)) == 2000
+    tenths = Counter(index // 100_000 for index in drawn)
+    # 200 in each tenth, ± 13: five times that happens in none of a million draws.
+    assert all(135 < tenths[tenth] < 265 for tenth in range(10))
+    assert sorted(filled(50).drawn()) == list(range(50))
+
+
+def test_bobs_reads_are_of_prefilled_keys_of_their_placement() -> None:
+    (visit,) = bob_plan(2000).visits
+    keys = {key_of(5, "wanlat", index, "bob") for index in range(2000)}
+    for request in of(visit.measure, "Get", "Exist"):
+        assert request.key in keys
+        assert (bytes.fromhex(str(request.key))[0] % 8 == 0) == (request.placement == "local")
+    counted = Counter((each.endpoint, each.placement) for each in visit.measure)
+    assert set(counted.values()) == {40}
+    assert not keys & {each.key for each in of(visit.measure, "Put", "Delete")}
+
+
+def test_where_no_prefilled_key_has_a_placement_an_own_one_is_made_for_it() -> None:
+    plan = bob_plan(3)
+    (visit,) = plan.visits
+    put = {request.key for request in plan.prepare}
+    keys = {key_of(5, "wanlat", index, "bob") for index in range(3)}
+    for request in of(visit.measure, "Get"):
+        assert request.key in keys | put
+
+
+def test_a_page_is_whole_where_a_page_was_prefilled() -> None:
+    for objects, listed in ((PAGE, PAGE), (PAGE - 1, None), (None, None)):
+        (visit,) = s3_plan(objects).visits
+        assert {each.listed for each in of(visit.measure, "ListObjectsPage")} == {listed}
+
+
+def test_the_one_key_is_read_also_in_a_prefilled_bucket() -> None:
+    (visit,) = s3_plan(1000, one_key=True).visits
+    assert len({request.key for request in of(visit.measure, "GetObject", "PutObject")}) == 1
+
+
+def test_a_plan_that_is_begun_again_writes_fresh_keys_and_reads_the_same_ones() -> None:
+    first, again = s3_plan(1000), aside(s3_plan(1000), "again-1/")
+    (one,), (two,) = first.visits, again.visits
+    fresh = {each.key for each in of(one.measure, "PutObject", "RemoveObject")}
+    assert not fresh & {each.key for each in of(two.measure, "PutObject", "RemoveObject")}
+    assert of(one.measure, "GetObject", "HeadObject") == of(two.measure, "GetObject", "HeadObject")
+    # What is removed and listed was put under the same new names.
+    put = {each.key for each in of(again.prepare, "PutObject")}
+    assert {each.key for each in of(two.measure, "RemoveObject")} <= put
+    (prefix,) = {each.prefix for each in of(two.measure, "ListObjects")}
+    assert sum(str(key).startswith(str(prefix)) for key in put) == 10
