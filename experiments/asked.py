@@ -78,7 +78,7 @@ class Asked:
                     one_key=study.keys == "one",
                     prefilled=self._prefilled(),
                 )
-                return aside(plan, f"again-{self.again}/") if self.again else plan
+                return aside(plan, f"again-{self.again}") if self.again else plan
             case "bob":
                 return bob_visits(
                     cast(Sequence[BobEndpoint], self.endpoints),
@@ -103,11 +103,12 @@ class Asked:
                 )
 
     def _prefilled(self) -> Prefilled | None:
-        """Return what reads are drawn from, where objects of the size to be read were prefilled."""
+        """Return what is there before; reads are of it where it has the size to be read."""
         spec, size = self.study.prefill, self.study.object_size
-        if spec is None or self.api == "grpc" or spec.object_bytes(size) != size.bytes:
+        if spec is None or self.api == "grpc":
             return None
-        return Prefilled(self.api, BUCKET, spec.objects, self.seed)
+        is_read = spec.object_bytes(size) == size.bytes
+        return Prefilled(self.api, BUCKET, spec.objects, self.seed, is_read)
 
     def measured(self) -> int:
         """Return how many samples are measured: of each endpoint and placement, at each visit."""

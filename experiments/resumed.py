@@ -49,8 +49,15 @@ class Unfinished:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is nothing left to do."""
-        return bool(self.manifest.get("status") == "complete")
+        """Whether there is nothing left to do.
+
+        A point of a sweep whose directory was removed is to be measured again.
+        """
+        is_through = self.manifest.get("status") == "complete"
+        if not (is_through and self.is_sweep):
+            return is_through
+        points = _json(self.directory / "points.json") or {"points": []}
+        return all((self.directory / each["directory"]).exists() for each in points["points"])
 
     @property
     def completed(self) -> list[str]:

@@ -94,7 +94,7 @@ def bob_visits(
 ) -> VisitsPlan:
     """Return a plan that does at each of ``visits`` what ``bob_plan`` does once.
 
-    ``prefilled`` is what is there already, of this size: what is read, unless ``one_key``.
+    ``prefilled`` is what is there already.
 
     No visit writes or removes a key of another one, unless ``one_key`` asks for just that.
     """
@@ -105,7 +105,7 @@ def bob_visits(
     maker = _Maker(object_bytes, seed, keys, one_key=one_key)
     each = _turns(endpoints, keys)
     read_placements = {placement for endpoint, placement in each if endpoint in _READS}
-    if prefilled is not None and not one_key:
+    if prefilled is not None and prefilled.is_read and not one_key:
         maker.read_prefilled(prefilled, read_placements, visits * (samples + warmup))
     reads = 1 if one_key else read_objects(samples, object_bytes * len(read_placements), visits)
     prepare = maker.prepare(each, reads, removals=visits * (samples + warmup))

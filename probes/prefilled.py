@@ -15,9 +15,6 @@ from typing import Literal
 from probes.load import body_seed_of, key_of
 from probes.plan import Request, Visit, VisitsPlan
 
-PREFILLED = "fill-"
-"""What prefilled keys of S3 begin with, and no others."""
-
 
 @dataclass(frozen=True)
 class Prefilled:
@@ -27,6 +24,8 @@ class Prefilled:
     bucket: str
     objects: int
     seed: int
+    is_read: bool = True
+    """Whether reads are of these: they are of the size that is to be read."""
 
     def key(self, index: int) -> str:
         """Return the key of an object, as requests have it."""
@@ -46,17 +45,19 @@ class Prefilled:
                 yield index
 
 
-def aside(plan: VisitsPlan, prefix: str) -> VisitsPlan:
-    """Return a plan for S3 whose own keys begin with ``prefix``; prefilled objects keep theirs.
+def aside(plan: VisitsPlan, name: str) -> VisitsPlan:
+    """Return a plan for S3 whose own keys have ``name`` behind their first part: `put/NAME/000001`.
 
-    For a bucket on which the plan was begun before: its fresh keys would not be fresh.
+    For a bucket on which the plan was begun before: its fresh keys would not be fresh. Where keys
+    lie among the others of the bucket stays the same. Prefilled objects, whose keys have one part,
+    keep theirs.
     """
 
     def moved(request: Request) -> Request:
-        key, listed = request.key, request.prefix
-        if key is not None and not key.startswith(PREFILLED):
-            return replace(request, key=prefix + key)
-        return request if listed is None else replace(request, prefix=prefix + listed)
+        key, prefix = request.key, request.prefix
+        if key is not None and "/" in key:
+            return replace(request, key=key.replace("/", f"/{name}/", 1))
+        return request if prefix is None else replace(request, prefix=f"{prefix}{name}/")
 
     visits = (
         Visit(tuple(map(moved, visit.warmup)), tuple(map(moved, visit.measure)))

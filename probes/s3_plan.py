@@ -12,8 +12,11 @@ Every request is on keys that no other request disturbs:
   write has other bytes, because a store may know bytes that it holds already by their hash, and
   write nothing. Which of them a read must bring is known when it is sent (``probes.one_key``).
 - ListObjects lists ``list/``, which holds ``listed_objects`` small objects throughout, and the
-  answer must list exactly those. ListObjectsPage lists the bucket from its beginning, as far as
-  the store does in one answer; where more than a page was prefilled, that must be a whole page.
+  answer must list exactly those. In a prefilled bucket that prefix lies in the middle of the
+  prefilled keys: a store may read on behind the prefix before it sees that the prefix has ended,
+  and what it finds there is part of what it takes. ListObjectsPage lists the bucket from its
+  beginning, as far as the store does in one answer; where more than a page was prefilled, that
+  must be a whole page.
 """
 
 from __future__ import annotations
@@ -93,14 +96,14 @@ def s3_visits(
 ) -> VisitsPlan:
     """Return a plan that does at each of ``visits`` what ``s3_plan`` does once.
 
-    ``prefilled`` is what the bucket holds already, of this size: what is read, unless ``one_key``.
+    ``prefilled`` is what the bucket holds already.
 
     No visit writes or removes a key of another one, unless ``one_key`` asks for just that.
     """
     maker = _Maker(bucket, object_bytes, seed, listed_objects, one_key=one_key)
     maker.read_objects = read_objects(samples, object_bytes, visits)
-    if prefilled is not None and not one_key:
-        maker.read_prefilled(prefilled, visits * (samples + warmup))
+    if prefilled is not None and prefilled.objects:
+        maker.stand_amid(prefilled, visits * (samples + warmup))
     unknown = [name for name in endpoints if name not in maker.makers]
     if unknown:
         raise ValueError(f"{unknown[0]} cannot be measured, only {', '.join(maker.makers)}")
@@ -136,6 +139,7 @@ class _Maker:
         self.listed_objects = listed_objects
         self.read_objects = 1
         self._prefilled: list[tuple[str, int]] = []
+        self._list_prefix = _LIST_PREFIX
         self._page: int | None = None
         self._seed = seed
         self._one_key = one_key
@@ -154,11 +158,15 @@ class _Maker:
             ),
         }
 
-    def read_prefilled(self, prefilled: Prefilled, most: int) -> None:
-        """Have reads be of prefilled objects, each once while there are enough of them."""
-        drawn = islice(prefilled.drawn(), most)
-        self._prefilled = [(prefilled.key(each), prefilled.body_seed(each)) for each in drawn]
+    def stand_amid(self, prefilled: Prefilled, most: int) -> None:
+        """Have reads be of prefilled objects, each once while there are enough of them, and the
+        prefix that is listed lie among them.
+        """
+        self._list_prefix = f"{prefilled.key(prefilled.objects // 2)}-{_LIST_PREFIX}"
         self._page = PAGE if prefilled.objects >= PAGE else None
+        if prefilled.is_read and not self._one_key:
+            drawn = islice(prefilled.drawn(), most)
+            self._prefilled = [(prefilled.key(each), prefilled.body_seed(each)) for each in drawn]
 
     def prepare(self, endpoints: Sequence[S3Endpoint], repeats: int) -> Iterator[Request]:
         """Make the bucket and the objects that ``repeats`` requests to each endpoint need."""
@@ -166,7 +174,7 @@ class _Maker:
         if "ListObjects" in endpoints:
             size = min(self.object_bytes, LISTED_OBJECT_BYTES)
             for i in range(self.listed_objects):
-                yield self._put("prepare", f"{_LIST_PREFIX}{i:06}", size)
+                yield self._put("prepare", f"{self._list_prefix}{i:06}", size)
         if self._one_key and {"PutObject", "GetObject", "HeadObject"} & set(endpoints):
             yield self._put("prepare", _ONE_KEY, self.object_bytes)
         elif {"GetObject", "HeadObject"} & set(endpoints) and not self._prefilled:
@@ -229,6 +237,6 @@ class _Maker:
             phase,
             "ListObjects",
             self.bucket,
-            prefix=_LIST_PREFIX,
+            prefix=self._list_prefix,
             listed=self.listed_objects,
         )

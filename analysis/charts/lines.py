@@ -52,10 +52,14 @@ class LinePanel:
 
 @dataclass(frozen=True)
 class XAxis:
-    """Where the figures of the x axis stand, and how they are written there."""
+    """Where the figures of the x axis stand, and how they are written there.
+
+    Beyond the first and the last there is room for `beside`, in the axis' figures.
+    """
 
     label: str
     ticks: tuple[tuple[float, str], ...]
+    beside: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ def _set_x(chart: PanelChart, axes: Axes, x: XAxis) -> None:
         axes.set_xscale("log")
     places = [math.log(place) for place in at] if is_log else at
     width = max(places) - min(places) if places else 0.0
-    margin = 0.05 * width if width else 0.5
+    margin = max(0.05 * width if width else 0.5, x.beside)
     if is_log:
         axes.set_xlim(math.exp(min(places) - margin), math.exp(max(places) + margin))
     else:

@@ -186,7 +186,8 @@ def _reading(name: str, entries: Sequence[Entry], base: Series) -> str:
 
 def _draw(sizes: Sizes, dots: Sequence[_Dot], y: YAxis, saying: _Saying) -> Figure:
     present = sorted({dot.at.object_bytes for dot in dots})
-    x = XAxis("object size", tuple((float(n), format_size(s)) for n, s in enumerate(present)))
+    steps = tuple((float(number), format_size(size)) for number, size in enumerate(present))
+    x = XAxis("object size", steps, beside=4 * _BESIDE)
     nodes = sorted({dot.at.nodes or 0 for dot in dots})
     cells: list[list[LinePanel | None]] = []
     for operation in (READ, WRITE):

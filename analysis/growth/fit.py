@@ -26,6 +26,7 @@ CONSTANT_WITHIN = 0.20
 ASSUMED = 0.05
 """By how much the medians of two runs of the same may differ where no point was run twice."""
 _MOST_NOISE = 0.5
+_SPARE = 0.2
 FARTHEST = 10.0
 """A forecast goes at most so many times beyond the greatest x that was measured."""
 
@@ -73,9 +74,9 @@ def judge(levels: Sequence[Level], axis: Axis, noise: Noise, to: float | None = 
 def noise_of(levels: Sequence[Sequence[Level]], axis: Axis) -> Noise:
     """How much runs differ, by all endpoints of a system together; `levels` are those of each.
 
-    From repeated points: what is left of the variance of repeated medians when the medians' own
-    errors are taken off. Endpoints of a run may share its luck, so that many of them count for no
-    more degrees of freedom than one.
+    From repeated points: the variance of repeated medians, in which their own errors are once
+    more, so that it is rather too much. Endpoints of a run may share its luck, so that many of
+    them count for no more degrees of freedom than one.
 
     Without repeated points it is ASSUMED, or more where the points lie farther off the best curves.
     """
@@ -88,18 +89,22 @@ def noise_of(levels: Sequence[Sequence[Level]], axis: Axis) -> Noise:
                 continue
             middle = sum(level.median_ms for level in same) / len(same)
             spread = sum((level.median_ms - middle) ** 2 for level in same) / (len(same) - 1)
-            own = sum(level.spread_ms**2 for level in same) / len(same)
-            squares += (len(same) - 1) * (spread - own) / middle**2
+            squares += (len(same) - 1) * spread / middle**2
             mine += len(same) - 1
         count += mine
         freedom = max(freedom, mine)
     if not freedom:
         return _at_least(ASSUMED, levels, axis)
-    return Noise(math.sqrt(max(squares / count, 0.0)), freedom)
+    return Noise(math.sqrt(squares / count), freedom)
 
 
 def _at_least(assumed: float, levels: Sequence[Sequence[Level]], axis: Axis) -> Noise:
-    """The least share from `assumed` on that explains how far off the best curves points lie."""
+    """The least share from `assumed` on that explains how far off the best curves points lie.
+
+    With room to spare, for few points scatter less than their like four times in five.
+    """
+    from scipy import special
+
     noise = Noise(assumed, None)
     counted = [of_one for of_one in levels if len({level.x for level in of_one}) >= MIN_SIZES]
     while noise.share < _MOST_NOISE:
@@ -107,7 +112,9 @@ def _at_least(assumed: float, levels: Sequence[Sequence[Level]], axis: Axis) -> 
             min((_curve(shape, of_one, axis, noise) for shape in GROWING), key=lambda c: c.chi2)
             for of_one in counted
         ]
-        if sum(curve.chi2 for curve in best) <= sum(curve.freedom for curve in best):
+        freedom = sum(curve.freedom for curve in best)
+        allowed = float(special.chdtri(freedom, 1 - _SPARE)) if freedom else math.inf
+        if sum(curve.chi2 for curve in best) <= allowed:
             break
         noise = Noise(noise.share * 1.1, None)
     return noise
@@ -120,7 +127,6 @@ def error_ms(level: Level, noise: Noise) -> float:
 
 def _curve(shape: Shape, levels: Sequence[Level], axis: Axis, noise: Noise) -> _Curve:
     import numpy as np
-    from scipy import stats
 
     least = min(level.x for level in levels)
     steps = np.array([axis.along(shape, level.x, least) for level in levels])
@@ -138,11 +144,7 @@ def _curve(shape: Shape, levels: Sequence[Level], axis: Axis, noise: Noise) -> _
         errors = np.maximum(errors, 1e-9)
     chi2 = float((((medians - fitted) / errors) ** 2).sum())
     freedom = steps.size - len(columns)
-    chance = float(
-        stats.chi2.sf(chi2, freedom)
-        if noise.runs is None
-        else stats.f.sf(chi2 / freedom, freedom, noise.runs)
-    )
+    chance = _chance_of(chi2, freedom, noise)
     slope, interval = 0.0, None
     known = (math.sqrt(float(covariance[0, 0])), 0.0, 0.0)
     if shape != "constant":
@@ -202,13 +204,17 @@ def _verdict(curves: dict[Shape, _Curve], noise: Noise, change_ci95: Interval) -
 
 def _moves(constant: _Curve, better: _Curve, noise: Noise) -> bool:
     """Whether the better of two slopes is there: each has half of the chance to err."""
-    from scipy import stats
-
     gained = max(constant.chi2 - better.chi2, 0.0)
-    chance = float(
-        stats.chi2.sf(gained, 1) if noise.runs is None else stats.f.sf(gained, 1, noise.runs)
-    )
-    return chance < REJECTED / len(GROWING)
+    return _chance_of(gained, 1, noise) < REJECTED / len(GROWING)
+
+
+def _chance_of(chi2: float, freedom: int, noise: Noise) -> float:
+    """Of a sum of squares as great; chi-square, or F where the errors are estimates themselves."""
+    from scipy import special
+
+    if noise.runs is None:
+        return float(special.chdtrc(freedom, chi2))
+    return float(special.fdtrc(freedom, noise.runs, chi2 / freedom))
 
 
 def _forecast(
@@ -235,10 +241,12 @@ def _next_run(curve: _Curve, noise: Noise, x: float) -> Interval:
 
 
 def _quantile(noise: Noise) -> float:
-    from scipy import stats
+    from scipy import special
 
     tail = 0.5 + CONFIDENCE / 2
-    return float(stats.norm.ppf(tail) if noise.runs is None else stats.t.ppf(tail, noise.runs))
+    if noise.runs is None:
+        return float(special.ndtri(tail))
+    return float(special.stdtrit(noise.runs, tail))
 
 
 def _why(verdict: Verdict, curves: dict[Shape, _Curve], sizes: Sequence[float], axis: Axis) -> str:

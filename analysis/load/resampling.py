@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 DEFINITION = (
-    "circular block bootstrap over time, 1999 resamples, block length of Politis and White (2004), "
-    "widened for few blocks; seeded"
+    "circular block bootstrap over time, 999 resamples, blocks twice as long as Politis and White "
+    "(2004) have them, widened for few blocks; seeded"
 )
-RESAMPLES = 1999
+RESAMPLES = 999
 MIN_BINS = 10
 """Of fewer, no interval is given."""
 MIN_BLOCKS = 4
@@ -166,7 +166,9 @@ def block_length(series: Values) -> int:
     if spectrum <= 0:
         return 1
     best = (2 * slope**2 / (4 / 3 * spectrum**2)) ** (1 / 3) * n ** (1 / 3)
-    return int(min(max(1, math.ceil(best)), longest))
+    # Their length makes the variance's error least, and the intervals too narrow: of seconds that
+    # correlate by 0.7, 200 of them, 89 in 100 hold; of twice the length 92 do.
+    return 1 if best <= 1 else int(min(math.ceil(2 * best), longest))
 
 
 def _interval(value: float, drawn: Values, blocks: float) -> Interval:

@@ -23,6 +23,7 @@ OPERATIONS = register(
         in_flight="in flight",
     )
 )
+_REACH = "± %"
 _SYSTEM, _OPERATION = "system", "operation"
 _MB = 1e6
 
@@ -62,7 +63,10 @@ def operations(
                 troubled.add(len(rows))
             rows.append((*before, labels[load.series], *_rates(operation)))
         sections.add(len(rows) - 1)
-    notes = [note for load in loads for note in load.notes] if not places else []
+    notes = [
+        f"{_REACH}: half of the 95 % interval of operations/s. In flight: time × operations/s.",
+        *(note for load in loads if not places for note in load.notes),
+    ]
     return Grid(
         title=title,
         headers=(
@@ -74,6 +78,7 @@ def operations(
             "failed",
             "moved",
             PER_S,
+            _REACH,
             MEAN,
             "MB/s",
             "in flight",
@@ -97,10 +102,18 @@ def _rates(operation: Operation) -> list[str]:
         str(figures.fail + figures.unknown),
         volume(figures.bytes),
         digits(figures.per_s.value, 5),
+        _reach(figures.per_s),
         EN_DASH if figures.mean_ms is None else digits(figures.mean_ms.value, 5),
         digits(figures.bytes_per_s / _MB) if is_one_size else EN_DASH,
         digits(figures.in_flight),
     ]
+
+
+def _reach(estimate: Estimate) -> str:
+    """Half of its 95 % interval, in percent of it."""
+    if estimate.ci95 is None or estimate.value <= 0:
+        return EN_DASH
+    return digits(50 * (estimate.ci95[1] - estimate.ci95[0]) / estimate.value, 2)
 
 
 def _latencies(loads: Sequence[Load]) -> Grid:
@@ -109,11 +122,10 @@ def _latencies(loads: Sequence[Load]) -> Grid:
     from_due = any(one.figures.from_due_ms for _, one in each)
     due_headers = ("from due: mean ms", "p99 ms of those") if from_due else ()
     return Grid(
-        title="Rates and latencies of the load, with their intervals",
+        title="Latency under load",
         headers=(
             _SYSTEM,
             _OPERATION,
-            "operations/s [95 %]",
             "mean ms [95 %]",
             "p50 ms [95 %]",
             "p95 ms [95 %]",
@@ -141,8 +153,7 @@ def _percentiles(operation: Operation, *, from_due: bool) -> list[str]:
     due = figures.from_due_ms
     return [
         operation.operation,
-        *map(_close, (figures.per_s, figures.mean_ms)),
-        *map(_close, (figures.p50_ms, figures.p95_ms, figures.p99_ms)),
+        *map(_close, (figures.mean_ms, figures.p50_ms, figures.p95_ms, figures.p99_ms)),
         digits(figures.max_ms),
         *([digits(due and due[0]), digits(due and due[2])] if from_due else []),
     ]

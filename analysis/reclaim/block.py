@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from analysis.grid import Grid
     from analysis.sweep import Sweep
 
-INSTANTS_S = (0.0, 60.0, 300.0)
+INSTANTS_S = (0.0, 60.0, 300.0, 600.0)
 """After the removal; besides, the end of watching."""
 
 

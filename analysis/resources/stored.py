@@ -67,11 +67,12 @@ def _filled(bundle: Bundle, system: str, rows: pd.DataFrame) -> tuple[int, int, 
     ends = [e.t_ns for e in events if e.facts.get("what") == "ends"]
     if not begins or not ends:
         return None
-    after = rows[(rows["t_ns"] >= ends[-1]) & rows["space_bytes"].notna()]
-    if after.empty:
+    nodes = rows[(rows["kind"] == "node") & rows["space_bytes"].notna()]
+    after = nodes[nodes["t_ns"] >= ends[-1]].groupby("subject")["t_ns"].min()
+    if len(after) < nodes["subject"].nunique():
         return None
     objects = int(filled["objects"]) * max(1, len(filled.get("buckets") or ()))
-    end_ns = int(after["t_ns"].iloc[0])
+    end_ns = int(after.max())  # by then every node was looked at
     return objects, objects * int(filled["object_bytes"]), begins[-1], end_ns
 
 

@@ -83,10 +83,14 @@ class QuietUser(Closing):
             if beside in readable:
                 return
 
-    def finish(self, on_sample: OnSample) -> None:
-        """Wait for the answer that is still to come, and end."""
+    def settle(self, on_sample: OnSample) -> None:
+        """Wait for the answer that is still to come."""
         if self._asked is not None:
             self._take(on_sample)
+
+    def finish(self, on_sample: OnSample) -> None:
+        """Wait for the answer that is still to come, and end."""
+        self.settle(on_sample)
         self._oneshot.finish()
 
     def close(self) -> None:

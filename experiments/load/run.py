@@ -96,6 +96,7 @@ class LoadRun(SystemRun):
             self.tell("the quiet user alone", (now_ns - began_ns) // 10**9, self._spec.idle.s)
             quiet.go_on(min(now_ns + 10**9, until_ns), take)
             lab.check()
+        quiet.settle(take)
         self._event("idle ends")
 
     def _be_beside(self, spawn: Spawn, cluster: Cluster, quiet: QuietUser, take: OnSample) -> None:

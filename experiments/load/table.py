@@ -71,9 +71,9 @@ def _write(bundle: Path, rows: Iterator[pa.Table]) -> bool:
             for each in rows:
                 if each.num_rows:
                     writer.write_table(each)
-    except OSError as error:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
-        if not is_full(error):
+        if not (isinstance(error, OSError) and is_full(error)):
             raise
         return False
     os.replace(partial, bundle / TABLE)

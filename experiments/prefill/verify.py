@@ -24,7 +24,7 @@ where one in twenty were, in 99."""
 READ_BACK_BYTES = 256 * 1024 * 1024
 """Fewer are read where they are large."""
 
-_KEYS = re.compile(rb"<Key>fill-")
+_KEYS = re.compile(rb"<Key>fill-[0-9]+<")
 _NEXT = re.compile(rb"<NextContinuationToken>([^<]*)</NextContinuationToken>")
 _PAGE_S = 60.0
 

@@ -30,7 +30,7 @@ class Cost:
     """CPU time that looks so far have left of their share."""
 
     def __post_init__(self) -> None:
-        """Save a little for the first look, which finds nothing in any cache."""
+        """Save a little for the first look, which finds little in any cache."""
         self._saved_ns = _SAVED_AT_FIRST * self.every_ns * LARGEST_SHARE
 
     def space_budget_ns(self, spent_ns: int) -> int:

@@ -70,28 +70,32 @@ class Sampler:
         self._thread: threading.Thread | None = None
         self._looking = threading.Lock()
         self._rows = 0
-        self._weighing_s = 0.0
+        self._between_s = 0.0
         self._facts = facts
         self._failure: str | None = None
 
     def look(self) -> None:
         """Look now, where one stage ends and another begins, so that what each used is known."""
-        if self._looker is not None and self._failure is None:
-            self._look(time.monotonic_ns())
+        self._look_between(0.0)
 
     def weigh(self, within_s: float = _WEIGH_WITHIN_S) -> None:
         """Look at the disk space of every node now, as far as that can be done in the time."""
+        self._look_between(within_s)
+
+    def _look_between(self, space_within_s: float) -> None:
+        """Look while nothing is measured: what that costs is no cost of a measurement."""
         if self._looker is None or self._failure is not None:
             return
         began = time.monotonic()
         with self._looking:
             try:
                 rows = self._looker.look()
-                self._looker.weigh(rows, round(within_s * 1e9))
+                if space_within_s:
+                    self._looker.weigh(rows, round(space_within_s * 1e9))
                 self._write(rows)
             except (OSError, ValueError, WanlatError) as error:
                 self._failure = f"{type(error).__name__}: {error}"
-        self._weighing_s += time.monotonic() - began
+        self._between_s += time.monotonic() - began
 
     def __enter__(self) -> Self:
         """Look once, so that there is a sample of the cluster at rest, and begin to sample."""
@@ -102,10 +106,12 @@ class Sampler:
         except (OSError, WanlatError) as error:
             self._failure = str(error)
             return self
-        wait_ns = self._look(self._began_ns)
         self.weigh(_WEIGH_AT_FIRST_S)  # mostly nothing is there yet
         self._thread = threading.Thread(
-            target=self._sample, args=(self._began_ns + wait_ns,), name="resources", daemon=True
+            target=self._sample,
+            args=(self._began_ns + self._cost.every_ns,),
+            name="resources",
+            daemon=True,
         )
         self._thread.start()
         return self
@@ -165,7 +171,7 @@ class Sampler:
             "cost_cpu_share": round(self._cost.cpu_ns / elapsed_ns, 6),
             "late_p99_ms": self._cost.late_p99_ms(),
             "stretched": self._cost.stretched(self._what),
-            "weighing_s": round(self._weighing_s, 3),
+            "between_s": round(self._between_s, 3),
             "failed": self._failure,
             **self._facts(),
         }

@@ -35,6 +35,7 @@ from systems.base import Binary
 from topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from topologies.load import load as load_topology
 from topologies.model import Topology
+from topologies.wording import listing
 
 _RESERVED_BYTES = 2 << 20
 """Room for `points.json` of thousands of points, twice, and for the manifest."""
@@ -90,6 +91,8 @@ class SweepOutcome:
     warnings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     is_disk_full: bool = False
+    failures: dict[str, str | None] = field(default_factory=dict)
+    """Why points failed, by their names."""
 
 
 def prepare_sweep(
@@ -284,11 +287,9 @@ class _Running:
             outcome.status = "complete"
             return
         outcome.status = "failed"
-        first = failed[0]
-        outcome.reason = (
-            f"{len(failed)} of {len(points.entries)} points failed; the first of them, "
-            f"{first.name}: {first.reason}"
-        )
+        outcome.failures = {each.name: each.reason for each in failed}
+        names = listing((each.name for each in failed), at_most=3)
+        outcome.reason = f"{len(failed)} of {len(points.entries)} points failed: {names}."
 
     def _end(self) -> None:
         """Write how it ended, and let go."""

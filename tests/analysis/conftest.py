@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,3 +21,14 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
         return directory
 
     return make
+
+
+@pytest.fixture(scope="module")
+def few_resamples() -> Iterator[None]:
+    """Intervals from 499 resamples: as true, a little coarser, and made in a tenth of the time."""
+    from analysis import ratios, statistics
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ratios, "RESAMPLES", 499)
+        patch.setattr(statistics, "RESAMPLES", 499)
+        yield

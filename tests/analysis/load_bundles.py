@@ -15,6 +15,8 @@ from synthetic_bundles import MINIO
 
 ZERO_NS = 5_000_000_000
 OBJECT_BYTES = 512_000
+BETWEEN_S = 20e-6
+"""From an answer to the next request of its worker."""
 ENDPOINT_CODES = {"GetObject": 0, "PutObject": 1}
 OUTCOME_CODES = {"ok": 0, "fail": 1, "unknown": 2}
 
@@ -48,31 +50,36 @@ def rows_of(
 ) -> pd.DataFrame:
     """Requests of closed-loop workers, half reads, half writes, in the order of their begin."""
     rng = np.random.default_rng(seed)
-    names = list(store.mean_ms)
-    rows = []
+    names = np.array(list(store.mean_ms))
+    means = np.array(list(store.mean_ms.values()))
+    room = int(2 * (duration_s + ramp_s) / (means.mean() / 1e3)) + 100
+    parts = []
     for worker in range(workers):
-        at = -ramp_s + ramp_s * worker / workers
-        while at < duration_s:
-            name = names[int(rng.integers(len(names)))]
-            spread = store.tail
-            ms = store.mean_ms[name] * rng.lognormal(-(spread**2) / 2, spread)
-            ms *= store.slowness(max(at, 0.0))
-            failed = rng.random() < store.fails
-            rows.append((at, ms, worker, name, failed))
-            at += ms / 1e3 + 20e-6
-    rows.sort()
-    start = np.array([row[0] for row in rows])
-    elapsed = np.array([row[1] for row in rows])
-    failed = np.array([row[4] for row in rows])
+        kinds = rng.integers(names.size, size=room)
+        ms = means[kinds] * rng.lognormal(-(store.tail**2) / 2, store.tail, room)
+        begin = -ramp_s + ramp_s * worker / workers
+        if store.slowness is not steady:
+            at = begin
+            for n in range(room):
+                ms[n] *= store.slowness(max(at, 0.0))
+                at += ms[n] / 1e3 + BETWEEN_S
+        starts = begin + np.concatenate(([0.0], np.cumsum(ms / 1e3 + BETWEEN_S)[:-1]))
+        kept = starts < duration_s
+        assert not kept.all()
+        parts.append((starts[kept], ms[kept], np.full(kept.sum(), worker), kinds[kept]))
+    start, elapsed, worker_of, kind = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(start)
+    start, elapsed, worker_of, kind = (a[order] for a in (start, elapsed, worker_of, kind))
+    failed = rng.random(start.size) < store.fails
     elapsed_ns = np.round(elapsed * 1e6).astype(np.int64)
     return pd.DataFrame(
         {
             "start_ns": ZERO_NS + np.round(start * 1e9).astype(np.int64),
-            "due_ns": pd.array([None] * len(rows), dtype="Int64"),
+            "due_ns": pd.array([None] * start.size, dtype="Int64"),
             "total_ns": pd.array(elapsed_ns, dtype="Int64").copy(),
             "elapsed_ns": elapsed_ns,
-            "worker": [row[2] for row in rows],
-            "endpoint": [row[3] for row in rows],
+            "worker": worker_of,
+            "endpoint": names[kind],
             "object_bytes": np.where(failed, 0, OBJECT_BYTES),
             "outcome": np.where(failed, "fail", "ok"),
             "status": np.where(failed, 503, 200),

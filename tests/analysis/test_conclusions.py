@@ -26,6 +26,7 @@ from analysis.published_mistakes import mistakes_grid, mistakes_of_rows
 from analysis.ratios import Verdict
 from analysis.sweep import read_sweep
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 SIZES = ("1KiB", "4095KiB", "4MiB", "100MiB")
 FEW = ("1KiB", "1MiB")

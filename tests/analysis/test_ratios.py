@@ -17,6 +17,7 @@ from analysis.ratios import (
     opposite,
 )
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 RNG = np.random.default_rng(20260701)
 
 

@@ -20,6 +20,8 @@ from analysis.sweep_report import report_sweep
 from analysis.sweep_summary import SweepSummary, summarize_sweep
 from analysis.sweep_table import latencies, print_sweep
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 def summary_of(path: Path, parameters: dict[str, list[Any]], **settings: Any) -> SweepSummary:
     settings = {"systems": (MINIO,), **settings}

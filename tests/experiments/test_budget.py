@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from dataclasses import fields
 from pathlib import Path
@@ -10,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from experiments import runner
 from experiments.asked import Asked, ask
 from experiments.budget import BudgetSpec, Planned, plan_samples
-from experiments.study import Study
+from experiments.study import Study, load
 from probes.fewer import Turn, fewer
 from probes.one_key import Overwrites
 from probes.plan import Request
 from probes.records import Sample
-from tests.experiments.commands import TOLERANT, command, manifest_of, samples_of
+from tests.experiments.commands import manifest_of, samples_of
 
 MIB = 1 << 20
 GET: Turn = ("GetObject", "unknown")
@@ -134,15 +134,11 @@ def test_a_run_on_one_key_within_a_budget(tmp_path: Path) -> None:
         "budget: {bytes: 20MiB, time: 60s, least: 5}\n"
     )
     out = tmp_path / "bundle"
-    done = subprocess.run(
-        command("run", str(file), *TOLERANT, "--out", str(out)),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "20MiB hold 20 objects of 1MiB" in done.stderr
+    outcome = runner.run(runner.prepare(load(str(file)), directory=out), lambda *_: None)
+    assert outcome.status == "complete"
+    assert (outcome.measured, outcome.planned) == (40, 40)
+    (remark,) = outcome.remarks
+    assert "20MiB hold 20 objects of 1MiB" in remark
     samples = samples_of(out)
     assert set(samples.outcome) == {"ok"}  # every read brought what was written last
     counted = samples[samples.phase == "measure"].groupby("endpoint").size()

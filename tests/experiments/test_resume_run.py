@@ -10,15 +10,19 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as pq
 
+from experiments.changed import changed
+from experiments.resumed import read_unfinished
+from experiments.study import load
+from experiments.sweep.run import prepare_sweep, run_sweep
 from tests.experiments.commands import TOLERANT, command, manifest_of, node_of, samples_of
 
 STUDY = """
@@ -32,6 +36,10 @@ seed: 7
 resources: false
 """
 SWEEP = STUDY + "sweep: {object_size: [1KiB, 2KiB, 4KiB]}\n"
+
+
+def report(*_: object) -> None:
+    """Nobody listens."""
 
 
 def begin(*arguments: str) -> subprocess.Popen[str]:
@@ -122,69 +130,73 @@ def test_a_sweep_that_is_interrupted_and_killed_measures_every_point_once(tmp_pa
 
 
 def test_a_store_that_dies_costs_its_point_alone(tmp_path: Path) -> None:
-    file, bundle = write(tmp_path, SWEEP), tmp_path / "bundle"
-    run = begin(file, *TOLERANT, "--set", "samples=2000", "--out", str(bundle))
-    await_that(lambda: is_measuring(bundle, 0), run)
-    os.kill(node_of(run.pid, "n1"), signal.SIGKILL)
-    code, said = end(run)
-    assert code == 1
-    assert "1 of 3 points failed" in said
+    bundle = tmp_path / "bundle"
+    study = changed(load(write(tmp_path, SWEEP)), {"samples": 2000})
+    prepared = prepare_sweep(study, directory=bundle)
+
+    def kill_the_store() -> None:
+        while not is_measuring(bundle, 0):
+            time.sleep(0.01)
+        os.kill(node_of(os.getpid(), "n1"), signal.SIGKILL)
+
+    with ThreadPoolExecutor() as beside:
+        beside.submit(kill_the_store)
+        outcome = run_sweep(prepared, report)
+    assert outcome.status == "failed"
+    assert outcome.reason is not None
+    assert "1 of 3 points failed" in outcome.reason
     failed, *others = points(bundle)
     assert failed["status"] == "failed"
     assert "n1" in failed["reason"]
     assert {point["status"] for point in others} == {"complete"}
-    assert 10 < len(samples_of(bundle / failed["directory"])) < 4000
+    assert 10 < rows(bundle / failed["directory"]) < 4000
 
-    code, said = resume(bundle)
-    assert code == 0, said
+    outcome = run_sweep(prepared, report, unfinished=read_unfinished(bundle))
+    assert outcome.status == "complete"
     assert [point["attempts"] for point in points(bundle)] == [2, 1, 1]
 
 
 ON_A_SMALL_DISK = """
-import subprocess, sys
+import shutil, subprocess, sys
 from pathlib import Path
-command, directory = sys.argv[1].split(), Path(sys.argv[2])
-disk = directory / "disk"
+from experiments import runner
+from experiments.changed import changed
+from experiments.resumed import read_unfinished
+from experiments.study import load
+
+directory = Path(sys.argv[1])
+disk, report = directory / "disk", lambda *_: None
 disk.mkdir()
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", disk], check=True)
-out = disk / "bundle"
-study = [str(directory / "study.yaml"), "--set", "samples=4000", "--tolerate", "50ms"]
-for name, arguments, size in (
-    ("full", [*study, "--out", str(out)], "64m"),
-    ("resumed", ["--resume", str(out)], "64m"),
-):
-    run = subprocess.run([*command, *arguments], capture_output=True, text=True)
-    (directory / f"{name}.said").write_text(f"{run.returncode}\\n{run.stderr}")
-    subprocess.run(["cp", "-r", out, directory / name], check=True)
-    subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)
+study = changed(load(str(directory / "study.yaml")), {"samples": 4000})
+prepared = runner.prepare(study, directory=disk / "bundle")
+outcome = runner.run(prepared, report)
+assert (outcome.status, outcome.is_disk_full) == ("failed", True), outcome
+shutil.copytree(disk / "bundle", directory / "full")
+subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+outcome = runner.run(prepared, report, unfinished=read_unfinished(disk / "bundle"))
+assert outcome.status == "complete", outcome
+shutil.copytree(disk / "bundle", directory / "resumed")
 """
 
 
 def test_a_disk_that_runs_full_leaves_a_bundle_that_says_so(tmp_path: Path) -> None:
     write(tmp_path, STUDY)
-    (tmp_path / "script.py").write_text(textwrap.dedent(ON_A_SMALL_DISK))
     subprocess.run(
         [
             *("unshare", "--user", "--map-root-user", "--mount"),
-            *(sys.executable, str(tmp_path / "script.py")),
-            *(" ".join(command("run")), str(tmp_path)),
+            *(sys.executable, "-c", ON_A_SMALL_DISK, str(tmp_path)),
         ],
         check=True,
         timeout=120,
     )
     full, resumed = tmp_path / "full", tmp_path / "resumed"
-    code, said = (tmp_path / "full.said").read_text().split("\n", 1)
-    assert code == "1", said
-    assert "No space left on device" in said
-    assert "Make room: then `wanlat run --resume" in said
     manifest = manifest_of(full)
     assert manifest["status"] == "failed"
     assert "No space left on device" in manifest["reason"]
     assert manifest["ended"] is not None
     assert 100 < rows(full) < 8000
 
-    code, said = (tmp_path / "resumed.said").read_text().split("\n", 1)
-    assert code == "0", said
     manifest = manifest_of(resumed)
     assert (manifest["status"], manifest["attempts"]) == ("complete", 2)
     assert len(samples_of(resumed).query("phase == 'measure'")) == 8000

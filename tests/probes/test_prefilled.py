@@ -59,10 +59,8 @@ def test_each_read_is_of_another_prefilled_object_with_its_bytes() -> None:
 
 
 def test_nothing_is_put_that_would_only_be_read() -> None:
-    assert {str(each.key).split("/")[0] for each in of(s3_plan(1000).prepare, "PutObject")} == {
-        "list",
-        "remove",
-    }
+    put = of(s3_plan(1000).prepare, "PutObject")
+    assert {str(each.key).split("/")[0] for each in put} == {"fill-00000500-list", "remove"}
     assert Counter(each.endpoint for each in bob_plan(1000).prepare) == {"Put": 2 * 45}
 
 
@@ -114,8 +112,24 @@ def test_the_one_key_is_read_also_in_a_prefilled_bucket() -> None:
     assert len({request.key for request in of(visit.measure, "GetObject", "PutObject")}) == 1
 
 
+def test_the_listed_prefix_has_half_of_the_bucket_before_it_and_half_behind() -> None:
+    (visit,) = s3_plan(1000).visits
+    (prefix,) = {str(each.prefix) for each in of(visit.measure, "ListObjects")}
+    keys = [key_of(5, "wanlat", index, "s3") for index in range(1000)]
+    # The first key, too, must be before it: an object and a prefix cannot share a name everywhere.
+    assert sum(key < prefix for key in keys) == 501
+    assert not any(key.startswith(prefix) or prefix.startswith(f"{key}/") for key in keys)
+
+
+def test_objects_of_another_size_are_not_read_and_surround_the_listed_prefix_all_the_same() -> None:
+    other = Prefilled("s3", "wanlat", 1000, seed=5, is_read=False)
+    (visit,) = s3_plan(1000, prefilled=other).visits
+    assert {str(each.key)[:4] for each in of(visit.measure, "GetObject")} == {"get/"}
+    assert {str(each.prefix)[:4] for each in of(visit.measure, "ListObjects")} == {"fill"}
+
+
 def test_a_plan_that_is_begun_again_writes_fresh_keys_and_reads_the_same_ones() -> None:
-    first, again = s3_plan(1000), aside(s3_plan(1000), "again-1/")
+    first, again = s3_plan(1000), aside(s3_plan(1000), "again-1")
     (one,), (two,) = first.visits, again.visits
     fresh = {each.key for each in of(one.measure, "PutObject", "RemoveObject")}
     assert not fresh & {each.key for each in of(two.measure, "PutObject", "RemoveObject")}
@@ -125,3 +139,5 @@ def test_a_plan_that_is_begun_again_writes_fresh_keys_and_reads_the_same_ones() 
     assert {each.key for each in of(two.measure, "RemoveObject")} <= put
     (prefix,) = {each.prefix for each in of(two.measure, "ListObjects")}
     assert sum(str(key).startswith(str(prefix)) for key in put) == 10
+    (before,) = {each.prefix for each in of(one.measure, "ListObjects")}
+    assert prefix == f"{before}again-1/"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import pytest
 
 from emulator.lab import Lab
-from systems import grpcurl, registry
+from systems import grpcurl, nginx, registry
 from systems.errors import SystemMissing
 from topologies.errors import MachineError
 from topologies.load import load
@@ -25,11 +25,10 @@ _REQUIRED = os.environ.get("WANLAT_REQUIRE_STORES", "").split()
 
 
 def needs(*names: str) -> None:
-    """Skip where a store, or grpcurl, is absent."""
+    """Skip where a store, or grpcurl, or nginx, is absent."""
+    tools: dict[str, Callable[[], object]] = {grpcurl.NAME: grpcurl.find, nginx.NAME: nginx.find}
     for name in names:
-        find: Callable[[], object] = grpcurl.find
-        if name != grpcurl.NAME:
-            find = registry.get(name).find
+        find = tools[name] if name in tools else registry.get(name).find
         try:
             find()
         except SystemMissing as absent:

@@ -28,13 +28,6 @@ NGINX = Companion("nginx", Path("/opt/nginx"), "1.22.1", "e" * 64)
 BINARY = Binary(Path("/opt/minio"), "9.9", "f" * 64, beside=(NGINX,))
 
 
-def needs_nginx() -> Companion:
-    try:
-        return nginx.find()
-    except SystemMissing as absent:
-        pytest.skip(str(absent))
-
-
 # -- what it is told ------------------------------------------------------------------------
 
 
@@ -177,7 +170,7 @@ def its_io(lab: Lab, master: int) -> tuple[int, int]:
 
 def before_the_reference_store(cluster: Cluster, log: Path) -> NodeProcess:
     """An nginx on n2, with what `minio-nginx` would tell it."""
-    program, node = needs_nginx(), cluster.lab.node("n2")
+    program, node = nginx.find(), cluster.lab.node("n2")
     home = node.host_directory / "nginx"
     home.mkdir()
     upstreams = [f"{each.address}:9000" for each in cluster.lab.nodes]
@@ -188,7 +181,7 @@ def before_the_reference_store(cluster: Cluster, log: Path) -> NodeProcess:
 
 
 def test_large_bodies_pass_both_ways_through_nginx_and_never_over_a_disk(tmp_path: Path) -> None:
-    needs_nginx()
+    needs("nginx")
     quorum = registry.get("quorum")
     with lab_of("one-site", storage="disk") as lab:
         cluster = quorum.start(lab, quorum.parse_options(), tmp_path, READY_S, print)
@@ -223,7 +216,7 @@ def why_not(lab: Lab, target: S3Target) -> str | None:
 def test_minio_s_nodes_are_asked_in_turn_behind_nginx_and_its_front_is_missed(
     tmp_path: Path,
 ) -> None:
-    needs("minio-nginx")
+    needs("minio", "nginx")
     system = registry.get("minio-nginx")
     options = system.parse_options({"balance": "round_robin", "drives": 2})
     with lab_of("one-site", storage="disk") as lab:

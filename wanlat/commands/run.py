@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from experiments.sweep.run import SweepOutcome
 
 DEFAULT_SNAP = "256B"
+_MOST_FAILURES = 20
 
 
 @dataclass(frozen=True)
@@ -263,6 +264,8 @@ def _show_sweep(outcome: SweepOutcome, as_json: bool) -> None:
         show_report(outcome.directory, as_json=as_json)
         say(f"bundle: {outcome.directory}")
         return
+    for name, reason in [*outcome.failures.items()][:_MOST_FAILURES]:
+        say(f"failed: {name}: {reason}", style="red")
     left = outcome.points - outcome.complete
     say(
         f"{outcome.complete} of {outcome.points} points are complete and {left} are left, "
