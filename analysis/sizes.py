@@ -176,7 +176,7 @@ class Sizes:
 
 
 def sizes_of(sweep: Sweep) -> Sizes | None:
-    """The sizes of `sweep`; None where sizes are not swept, or no read or write was measured.
+    """The sizes of `sweep`; None where sizes are no axis, or no read or write was measured.
 
     Points whose network was not as asked for are left out.
     """
@@ -187,7 +187,7 @@ def sizes_of(sweep: Sweep) -> Sizes | None:
 
 
 def _sizes_of(sweep: Sweep) -> Sizes | None:
-    if not sweep.varies(SIZE):
+    if not any(parameter.name == SIZE for parameter in sweep.parameters):
         return None
     others = [p.name for p in sweep.parameters if p.name not in (SIZE, NODES, KEYS)]
     entries = [

@@ -58,7 +58,7 @@ def _rates(sizes: Sizes) -> Grid:
     notes = [
         "Requests a second and throughput are of one request in flight: 1 / mean, and size times "
         "that. No load was tried.",
-        *([MEANING] if where.placement else []),
+        *([MEANING] if where.placement else where.one_placement),
         *([f"Failures are in no figure: {len(failed)} rows have some."] if failed else []),
         *_on_budget(sizes.entries),
         *_on_bodies(sizes.entries),
@@ -169,7 +169,9 @@ class _Where:
     def __init__(self, places: Sequence[At], *, with_keys: bool = True) -> None:
         self.nodes = any(at.nodes is not None for at in places)
         self.keys = with_keys and any(at.keys != FRESH for at in places)
-        self.placement = any(is_known(at.placement) for at in places)
+        known = sorted({at.placement for at in places if is_known(at.placement)})
+        self.placement = len(known) > 1
+        self.one_placement = [f"Every key whose place is known was {one}." for one in known][:1]
         self.others = [name for name, _ in places[0].others] if places else []
 
     @property

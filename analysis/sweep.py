@@ -32,7 +32,7 @@ _HOW = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One axis of the sweep, with the values it takes in the order of the study."""
+    """One axis of the sweep, and its values: numbers by size, words as the study has them."""
 
     name: str
     values: tuple[Any, ...]
@@ -172,12 +172,13 @@ def read_sweep(directory: Path | str) -> Sweep:
     path = directory / POINTS
     document = read_json(path)
     try:
-        parameters = tuple(
-            Parameter(str(entry["name"]), tuple(entry["values"]))
-            for entry in document["parameters"]
-        )
         study = manifest.get("study")
         whole = study if isinstance(study, Mapping) else {}
+        parameters = tuple(
+            Parameter(name, tuple(_sorted(entry["values"], _swept(whole, name))))
+            for entry in document["parameters"]
+            for name in [str(entry["name"])]
+        )
         points = [_point(entry, directory, whole) for entry in document["points"]]
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(
@@ -221,6 +222,22 @@ def _point(entry: Mapping[str, Any], directory: Path, study: Mapping[str, Any]) 
         attempts=int(entry.get("attempts") or 0),
         study=study,
     )
+
+
+def _sorted(values: Sequence[Any], swept: Sequence[Any]) -> list[Any]:
+    """`values` by number where all of them are, else as they are `swept`: points are shuffled."""
+    numbers = [number_of(value) for value in values]
+    if all(number is not None for number in numbers):
+        return sorted(values, key=lambda value: number_of(value) or 0.0)
+    return sorted(values, key=lambda value: _place(value, swept))
+
+
+def _swept(study: Mapping[str, Any], name: str) -> list[Any]:
+    """The values that a study lists for a parameter, in all its grids."""
+    sweep = study.get("sweep")
+    grids = sweep if isinstance(sweep, list) else [sweep]
+    lists = [grid.get(name) for grid in grids if isinstance(grid, Mapping)]
+    return [value for values in lists if isinstance(values, list) for value in values]
 
 
 def _in_order(

@@ -203,5 +203,5 @@ def _check_messages(asked: Asked, system: str) -> None:
             f"fit into a gRPC message of at most {study.max_message}: {listing(carry)} of system "
             f"{system} cannot be measured. Make it {Size(max(limit, 0))} or less; or raise "
             "`max_message` in the study, where the store takes longer messages (quorum takes "
-            "objects up to 64MiB)."
+            "objects up to 128MiB)."
         )

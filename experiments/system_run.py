@@ -61,6 +61,7 @@ class Outcome:
     reason: str | None = None
     measured: int = 0
     planned: int = 0
+    """Samples; 0 where a study does without."""
     warnings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What a reader may want to know, and need not worry about."""
@@ -252,7 +253,8 @@ class SystemRun:
         def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Any:
             return lab.spawn(self.prepared.client, argv, stdin=stdin, stdout=stdout, stderr=stderr)
 
-        with self.stage("prefill"), saying_what_is_full(cluster):
+        wants = self.prepared.study.prefill is not None
+        with self.stage("prefill") if wants else nullcontext(), saying_what_is_full(cluster):
             self.fill(lab, spawn, cluster)
         if self.prepared.study.prefill is not None:
             self.weigh()

@@ -28,7 +28,6 @@ from analysis.placement import (
     PLACEMENTS,
     REMOTE,
     UNKNOWN,
-    is_known,
     with_placement,
 )
 from analysis.sizes import FRESH, ONE, READ, WRITE, At, Entry, Sizes, seed_for
@@ -247,7 +246,7 @@ def _words(sizes: Sizes, dots: Sequence[_Dot], saying: _Saying) -> Words:
             if is_beside_published
             else []
         ),
-        *([MEANING + " Open marks: remote."] if any(is_known(p) for _, p in drawn) else []),
+        *([MEANING + " Open marks: remote."] if any(p == REMOTE for _, p in drawn) else []),
         *(["In full: " + "; ".join(full) + "."] if full else []),
     ]
     fixed = f", {saying.fixed}" if saying.fixed else ""

@@ -189,11 +189,12 @@ def _verdict(curves: dict[Shape, _Curve], noise: Noise, change_ci95: Interval) -
     better = min(growing, key=lambda curve: curve.chi2)
     is_growth = _moves(curves["constant"], better, noise)
     if not is_growth:
+        fits_constant = curves["constant"].fit.chance >= REJECTED
         low, high = change_ci95
-        if curves["constant"].fit.chance < REJECTED:
-            return "neither shape"
         within = low >= -CONSTANT_WITHIN and high <= CONSTANT_WITHIN
-        return "constant" if within else "not decided"
+        if fits_constant and within:
+            return "constant"
+        return "not decided" if fits_constant or allowed else "neither shape"
     if not allowed:
         return "neither shape"
     if len(allowed) == 1:
@@ -203,7 +204,13 @@ def _verdict(curves: dict[Shape, _Curve], noise: Noise, change_ci95: Interval) -
 
 
 def _moves(constant: _Curve, better: _Curve, noise: Noise) -> bool:
-    """Whether the better of two slopes is there: each has half of the chance to err."""
+    """Whether the better of two slopes is there: each has half of the chance to err.
+
+    Also by its own errors, which are greater than a constant's where it is higher.
+    """
+    interval = better.fit.slope_ci95_ms
+    if interval is None or interval[0] <= 0 <= interval[1]:
+        return False
     gained = max(constant.chi2 - better.chi2, 0.0)
     return _chance_of(gained, 1, noise) < REJECTED / len(GROWING)
 

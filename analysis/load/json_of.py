@@ -25,6 +25,7 @@ DEFINITIONS = {
     "in_flight": "operations_per_s x mean_ms (Little)",
     "little": "workers = in flight + between two requests + missing; over the whole load, all "
     "outcomes",
+    "write_over_read": "mean latency of PutObject / that of GetObject, of the same seconds",
     "quiet": "single requests beside the load; more and ratio compare loaded with idle",
     "bytes_per_s": "bytes of bodies moved by requests that succeeded, a second",
 }
@@ -65,6 +66,7 @@ def load_json(load: Load) -> dict[str, Any]:
             "bottleneck": load.client.bottleneck,
         },
         "quiet": [_quiet(each) for each in load.quiet],
+        **estimate_json("write_over_read", load.write_over_read),
         "notes": list(load.notes),
     }
 

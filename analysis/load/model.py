@@ -226,6 +226,8 @@ class Load:
     little: LittlesLaw | None
     client: Client
     quiet: tuple[Quiet, ...]
+    write_over_read: Estimate | None
+    """Mean latency of PutObject / GetObject; None without both."""
     course: Course
     notes: tuple[str, ...]
 

@@ -8,6 +8,7 @@ from analysis.load.course import course_of
 from analysis.load.little import littles_law
 from analysis.load.model import LittlesLaw, Load, Operation, Steady
 from analysis.load.operations import failures_of, operations_of
+from analysis.load.pair import write_over_read
 from analysis.load.quiet import quiet_course, quiet_of
 from analysis.load.records import Records, read_records
 from analysis.load.steady import steady_of
@@ -49,6 +50,7 @@ def _load(bundle: Bundle, records: Records) -> Load:
         little=little,
         client=records.settings.client,
         quiet=quiet_of(bundle, series, steady, zero_ns),
+        write_over_read=write_over_read(records, steady, bundle.seed),
         course=course_of(records, steady, quiet_course(bundle, series, zero_ns)),
         notes=tuple(_notes(records, steady, operations, little)),
     )
@@ -86,7 +88,7 @@ def _notes(
     if settings.quiet_missed:
         found.append(
             f"{name}: at {count(settings.quiet_missed, 'instant')} the quiet user, who asks at "
-            "fixed ones, still waited for an answer. Of slow times he has fewer samples than of "
+            "fixed instants, still waited for an answer. Of slow times he has fewer samples than of "
             "fast ones, and his figures are too good by that."
         )
     found += _on_little(name, little, is_closed=settings.rate is None)

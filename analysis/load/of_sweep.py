@@ -98,8 +98,10 @@ def deployments_of(sweep: Sweep) -> tuple[Deployment, ...]:
     """
     from analysis.sweep_table import written
 
-    names = [p.name for p in sweep.parameters if sweep.varies(p.name) and p.name != "systems"]
-    short = dict.fromkeys(name.rpartition(".")[2] for name in names)
+    varied = {_short(p.name) for p in sweep.parameters if sweep.varies(p.name)} - {"systems"}
+    # A store's own option may have one value here and still be what the others' option varies.
+    names = [p.name for p in sweep.parameters if _short(p.name) in varied]
+    short = dict.fromkeys(map(_short, names))
     found = []
     for point in sweep.complete:
         if point.bundle is None or not point.bundle.is_load:
@@ -110,7 +112,7 @@ def deployments_of(sweep: Sweep) -> tuple[Deployment, ...]:
             continue
         # options.minio.drives and options.minio-nginx.drives are one column, drives: its own.
         values = [
-            (name.rpartition(".")[2], point.value(name))
+            (_short(name), point.value(name))
             for name in names
             if not name.startswith("options.") or name.startswith(f"options.{point.system}.")
         ]
@@ -191,10 +193,10 @@ def _pairs(
 
 def _within(system: str, name: str, one: Deployment | None, published: str | None) -> Against:
     """How much longer a write takes than a read."""
-    write, read = (one.find(what) if one else None for what in (WRITE, READ))
     ours = theirs = None
-    if write is not None and read is not None:
-        ours = _ratio(write.figures.mean_ms, read.figures.mean_ms)
+    found = one.load.write_over_read if one else None
+    if found is not None:
+        ours = Ratio(found.value, found.ci95)
     if published is not None:
         their_write, their_read = (published_of(published, what) for what in (WRITE, READ))
         if their_write is not None and their_read is not None:
@@ -206,6 +208,11 @@ def _ratio(over: Estimate | None, under: Estimate | None) -> Ratio | None:
     if over is None or under is None or min(over.value, under.value) <= 0:
         return None
     return ratios.of_estimates((over.value, over.ci95), (under.value, under.ci95))
+
+
+def _short(parameter: str) -> str:
+    """ "drives" of "options.minio.drives"."""
+    return parameter.rpartition(".")[2]
 
 
 def _plain(one: Deployment) -> str:

@@ -45,7 +45,7 @@ def quiet_course(
 ) -> dict[tuple[str, str], tuple[Values, Values]]:
     """Of each endpoint and placement: when its requests began (s after the load's begin), and ms.
 
-    Of those that succeeded, idle ones too, which began before 0.
+    Of those that succeeded; idle ones began before 0, and those beside the ramp are left out.
     """
     samples = bundle.samples
     mine = samples[
@@ -53,6 +53,7 @@ def quiet_course(
         & (samples["version"] == series.version)
         & samples["phase"].isin((IDLE_PHASE, LOADED_PHASE))
         & (samples["outcome"] == "ok")
+        & ((samples["phase"] == IDLE_PHASE) | (samples["start_ns"] >= zero_ns).fillna(False))
     ]
     return {
         (group.endpoint, group.placement): (
@@ -64,9 +65,9 @@ def quiet_course(
 
 
 def _within(rows: pd.DataFrame, steady: Steady, zero_ns: int) -> pd.DataFrame:
-    if not steady.is_steady:
-        return rows
     at_s = (rows["start_ns"] - zero_ns).to_numpy(dtype="float64", na_value=math.nan) / 1e9
+    if not steady.is_steady:
+        return rows[at_s >= 0]
     return rows[(at_s >= steady.begin_s) & (at_s < steady.end_s)]
 
 

@@ -58,6 +58,8 @@ def read_raw(path: Path) -> tuple[pd.DataFrame, bool]:
         data = path.read_bytes()
     except OSError as error:
         raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+    if len(data) < _BYTES and MAGIC.startswith(data[: len(MAGIC)]):
+        data = MAGIC.ljust(_BYTES, b"\0")  # killed before it wrote its header: no records
     if data[: len(MAGIC)] != MAGIC:
         raise BundleError(f"{path} is no file of records of a load generator that this reads.")
     whole = len(data) // _BYTES

@@ -60,6 +60,34 @@ def ratio(
     return Estimate(scale * value, (scale * low, scale * high))
 
 
+def ratio_of_ratios(
+    over: tuple[Values, Values], under: tuple[Values, Values], seed: Sequence[int]
+) -> Estimate | None:
+    """(sum of tops / sum of bottoms) of `over`, divided by that of `under`, of the same bins.
+
+    Both are of the same resampled stretches of time. None where one of them is nothing.
+    """
+    import numpy as np
+
+    sums = [float(part.sum()) for part in (*over, *under)]
+    if min(sums) <= 0:
+        return None
+    value = sums[0] / sums[1] / (sums[2] / sums[3])
+    bins = over[0].size
+    if bins < MIN_BINS:
+        return Estimate(value, None)
+    # What each bin adds to the error of the logarithm.
+    shares = [part / total for part, total in zip((*over, *under), sums, strict=True)]
+    length = block_length(shares[0] - shares[1] - shares[2] + shares[3])
+    drawn = weights(bins, length, np.random.default_rng(list(seed)))
+    logs = np.zeros(len(drawn))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for sign, share in zip((1, -1, -1, 1), shares, strict=True):
+            logs += sign * np.log(drawn @ share)
+    low, high = _interval(0.0, logs[np.isfinite(logs)], bins / length)
+    return Estimate(value, (value * math.exp(low), value * math.exp(high)))
+
+
 def percentile(
     values: Values, bins: NDArray[np.int_], count: int, percent: float, seed: Sequence[int]
 ) -> Estimate | None:

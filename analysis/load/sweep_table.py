@@ -20,7 +20,7 @@ PUBLISHED = register(
         "published mixed load",
         size="object",
         time="mean ms",
-        per_s="operations/s",
+        per_s="ops/s",
         throughput="MB/s",
         in_flight="in flight",
     )
@@ -82,14 +82,25 @@ def _states(block: LoadSweepBlock, headers: tuple[str, ...]) -> Grid:
         ),
         rows=tuple(rows),
         text=frozenset((*headers, "system", "verdict", "limit")),
-        notes=tuple(
-            f"{each.point}: {note}"
-            for each in block.deployments
-            for note in each.load.notes
-            if each.load.client.bottleneck or not each.load.steady.is_steady
-        ),
+        notes=tuple(_notes(block)),
         troubled=frozenset(troubled),
     )
+
+
+def _notes(block: LoadSweepBlock) -> list[str]:
+    found = []
+    for each in block.deployments:
+        name = " ".join((display_system(each.load.series.system), each.name)).strip()
+        if each.load.client.bottleneck:
+            found.append(
+                f"{name}: the client was the bottleneck, so the store can do more: "
+                f"{each.load.client.bottleneck.rstrip('.')}."
+            )
+        if not each.load.steady.is_steady:
+            found.append(f"{name}: {each.load.steady.why}")
+    if any(not each.load.steady.is_steady for each in block.deployments):
+        found.append("Without a steady state figures are of the whole load.")
+    return found
 
 
 def _quiet(block: LoadSweepBlock, headers: tuple[str, ...]) -> Grid:
@@ -174,7 +185,7 @@ def _published() -> Grid:
             "object",
             "ok",
             "mean ms",
-            "operations/s",
+            "ops/s",
             "MB/s",
             "in flight",
         ),

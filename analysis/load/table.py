@@ -12,7 +12,7 @@ from analysis.names import EN_DASH, row_labels
 from analysis.placement import MEANING, is_known
 from analysis.units import RateTable, register
 
-PER_S, MEAN = "operations/s", "mean ms"
+PER_S, MEAN = "ops/s", "mean ms"
 OPERATIONS = register(
     RateTable(
         "operations under load",
@@ -64,7 +64,7 @@ def operations(
             rows.append((*before, labels[load.series], *_rates(operation)))
         sections.add(len(rows) - 1)
     notes = [
-        f"{_REACH}: half of the 95 % interval of operations/s. In flight: time × operations/s.",
+        f"{_REACH}: half of the 95 % interval of ops/s. In flight: mean × ops/s (Little).",
         *(note for load in loads if not places for note in load.notes),
     ]
     return Grid(
@@ -101,9 +101,9 @@ def _rates(operation: Operation) -> list[str]:
         str(figures.ok),
         str(figures.fail + figures.unknown),
         volume(figures.bytes),
-        digits(figures.per_s.value, 5),
+        digits(figures.per_s.value),
         _reach(figures.per_s),
-        EN_DASH if figures.mean_ms is None else digits(figures.mean_ms.value, 5),
+        EN_DASH if figures.mean_ms is None else digits(figures.mean_ms.value),
         digits(figures.bytes_per_s / _MB) if is_one_size else EN_DASH,
         digits(figures.in_flight),
     ]

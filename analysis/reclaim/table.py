@@ -35,7 +35,7 @@ def grid_of(block: ReclaimBlock) -> Grid:
             "1 min",
             "5 min",
             "10 min",
-            f"at the end ({longest / 60:.3g} min)",
+            f"at the end ({longest / 60:.2g} min)",
             f"{FREED_ALL:.0%} after",
             "trash, most",
             "trash, end",

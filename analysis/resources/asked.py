@@ -44,6 +44,11 @@ def requests_of(bundle: Bundle) -> pd.DataFrame:
     return frame if load is None else pd.concat([frame, load], ignore_index=True)
 
 
+def are_all_known(bundle: Bundle) -> bool:
+    """Whether these are all that was sent: of a load that was killed only its quiet user's are."""
+    return not bundle.is_load or (bundle.directory / "load.parquet").is_file()
+
+
 def spans_of(bundle: Bundle, system: str, requests: pd.DataFrame) -> list[Span]:
     """When `system` was asked: from its first request that counts to the last one's end.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.bundle import Series
 from analysis.drill.events import Event, read_events
-from analysis.resources.asked import requests_of, spans_of
+from analysis.resources.asked import are_all_known, requests_of, spans_of
 from analysis.resources.costs import METHOD, Counter, knows_background, request_costs
 from analysis.resources.model import ASKED, REST, Resources, Sampling, Subject, Window
 from analysis.resources.read import read_rows
@@ -122,7 +122,7 @@ def _of_system(
         ),
         # What requests cost while nodes are broken is no cost of requests.
         requests=()
-        if bundle.is_drill
+        if bundle.is_drill or not are_all_known(bundle)
         else request_costs(
             own, windows, _counters(by_subject), bundle.seed, apart=not bundle.is_load
         ),

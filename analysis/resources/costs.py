@@ -32,7 +32,7 @@ METHOD = (
 )
 LEAST_REST_S = 2.0
 """Of a shorter rest nothing is taken off."""
-_LEAST_STRETCHES = 8
+_LEAST_STRETCHES = 5
 """For each endpoint; of fewer they are not told apart."""
 _RESAMPLES = 499
 _PERCENTS = (2.5, 97.5)
@@ -148,13 +148,36 @@ class _Grown(NamedTuple):
             return None
         best, _ = nnls(counts, grew)
         rng = np.random.default_rng([seed, stretches, endpoints])
-        drawn = rng.integers(0, stretches, (_RESAMPLES, stretches))
-        resampled = np.array([nnls(counts[rows], grew[rows])[0] for rows in drawn])
+        resampled = np.array(
+            [
+                _fitted(counts, grew, np.bincount(rng.integers(0, stretches, stretches)))
+                for _ in range(_RESAMPLES)
+            ]
+        )
         low, high = np.percentile(resampled, _PERCENTS, axis=0)
         return [
             Estimate(float(value), (float(a), float(b)))
             for value, a, b in zip(best, low, high, strict=True)
         ]
+
+
+def _fitted(counts: Values, grew: Values, weights: NDArray[np.int_]) -> Values:
+    """The least squares fit, without negative costs, of stretches that count `weights` times.
+
+    Of as many equations as there are endpoints, which have the same solution: the normal
+    equations, by their Cholesky factor.
+    """
+    import numpy as np
+    from scipy.optimize import nnls
+
+    weights = np.pad(weights, (0, grew.size - weights.size))
+    weighted = counts * weights[:, None]
+    squares = weighted.T @ counts
+    # A resample may lack an endpoint; a speck on the diagonal makes its cost 0.
+    squares += np.eye(len(squares)) * 1e-9 * max(float(np.trace(squares)), 1e-12)
+    factor = np.linalg.cholesky(squares)
+    found: Values = nnls(factor.T, np.linalg.solve(factor, weighted.T @ grew))[0]
+    return found
 
 
 def _growth(counter: Counter, windows: Sequence[Window]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -41,10 +41,12 @@ def grids_of(block: ResourcesBlock) -> list[Grid]:
 
 def _nodes(block: ResourcesBlock, title: str, headers: Sequence[str], cells: _Cells) -> Grid:
     labels = row_labels([each.series for each in block.systems])
+    target = block.bundle.manifest.get("target")
+    asked = str(target.get("node")) if isinstance(target, Mapping) else ""
     rows: list[tuple[str, ...]] = []
     sections = []
     for system in block.systems:
-        for name, parts in _shown(system):
+        for name, parts in _shown(system, asked):
             rows.append((labels[system.series], name, *cells(parts)))
         sections.append(len(rows) - 1)
     return Grid(
@@ -57,13 +59,14 @@ def _nodes(block: ResourcesBlock, title: str, headers: Sequence[str], cells: _Ce
     )
 
 
-def _shown(system: Resources) -> Iterable[tuple[str, Sequence[Subject]]]:
-    """Rows of a system: every node, or, of many, the middle and the greatest of each figure."""
+def _shown(system: Resources, asked: str) -> Iterable[tuple[str, Sequence[Subject]]]:
+    """Rows of a system: every node, or, of many, the middle of each figure and the node `asked`."""
     nodes = system.nodes
     if len(nodes) <= _NODES_IN_FULL:
         yield from ((node.name, [node]) for node in nodes)
     else:
         yield f"{len(nodes)} nodes, median", nodes
+        yield from ((f"{node.name}, asked", [node]) for node in nodes if node.name == asked)
     for front in (each for each in system.subjects if each.kind == "front"):
         yield f"{front.name}, nginx", [front]
 

@@ -16,7 +16,7 @@ from topologies.units import Size
 
 _HERE = Path(__file__).parent
 _SIZES = ("1KiB", "50KiB", "1MiB", "4MiB", "100MiB")
-_BYTES = 800 << 20
+_BYTES = 400 << 20
 """Of each client and size, at least: small objects are fetched more often."""
 _MOST, _LEAST = 200, 4
 

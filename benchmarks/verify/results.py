@@ -69,6 +69,7 @@ def document(rows: Sequence[Row], others_ns: Mapping[str, int], rounds: int) -> 
         "kernel": platform.release(),
         "cpu": _cpu(),
         "load_average": round(os.getloadavg()[0], 1),
+        "real_time": os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR),
         "rounds": rounds,
         "rows": [asdict(each) for each in rows],
         "others_ms": {name: round(ns / 1e6, 1) for name, ns in others_ns.items()},
@@ -116,7 +117,8 @@ def write_section(readme: Path, report: Mapping[str, Any]) -> None:
         raise ValueError(f"{readme} has no section between {_BEGIN} and {_END}")
     where = (
         f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}, {report['rounds']} "
-        f"rounds; load average {report['load_average']:.1f} at the end."
+        f"rounds; load average {report['load_average']:.1f} at the end"
+        f"{', of which a real-time priority kept it free' if report['real_time'] else ''}."
     )
     readme.write_text(f"{before}{begin}\n\n{text(report)}\n\n{where}\n\n{end}{after}", "utf-8")
 

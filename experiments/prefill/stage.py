@@ -273,7 +273,7 @@ def keeping(kept: Kept | None, run: SystemRun) -> Iterator[None]:
         elif kept is not None:
             bundle = run.bundle.directory
             run.outcome.warnings.append(
-                f"{run.name}: its data stay, for `wanlat run --resume {bundle}` to go on with: "
+                f"{run.name}: its data stay, for --resume to go on with: "
                 f"{Size(kept_bytes(bundle))} in {kept.directory}. If you do not want that any "
                 f"more: rm -r {kept.directory}"
             )

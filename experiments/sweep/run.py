@@ -7,75 +7,33 @@ Ctrl-C and a full disk of the machine do end it.
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
 import statistics
 import sys
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulator.lab import BackendName
 from experiments import machine_facts, runner
-from experiments.bundle import FORMAT, default_directory, now_iso, write_json
-from experiments.holding import Lock, Reserve
+from experiments.bundle import FORMAT, now_iso, write_json
+from experiments.holding import Lock, Reserve, is_nearly_full
 from experiments.prefill.kept import DIRECTORY as KEPT
-from experiments.prepared import CaptureWanted, Prepared, Subject, prepare
 from experiments.resumed import Unfinished, read_unfinished
 from experiments.same import check_same_stores, machine_remarks
-from experiments.study import Study
-from experiments.sweep.expand import Point, in_order, points_of, seed_of
-from experiments.sweep.points import DIRECTORY, Entry, Points, Status, parameters_of
+from experiments.sweep.expand import points_of
+from experiments.sweep.points import Entry, Points, Status, parameters_of
+from experiments.sweep.prepared import PreparedSweep, program
 from experiments.system_run import Report
-from systems.base import Binary
 from topologies.errors import DiskFull, MachineError, UserError, WanlatError
-from topologies.load import load as load_topology
-from topologies.model import Topology
 from topologies.wording import listing
 
 _RESERVED_BYTES = 2 << 20
 """Room for `points.json` of thousands of points, twice, and for the manifest."""
-
-
-@dataclass(frozen=True)
-class PreparedSweep:
-    """A sweep of which every point was looked at."""
-
-    study: Study
-    points: tuple[Point, ...]
-    """In the order in which they are run."""
-    seed: int
-    directory: Path
-    backend: BackendName | None = None
-    capture: CaptureWanted | None = None
-    topologies: Mapping[str, Topology] = field(default_factory=dict)
-    """By what points call them, before their number of nodes is changed."""
-    systems: tuple[Mapping[str, Any], ...] = ()
-    """Which program each of them is."""
-
-    def prepare(
-        self,
-        point: Point,
-        directory: Path | None = None,
-        *,
-        resumed: bool = False,
-        binaries: MutableMapping[str, Binary] | None = None,
-    ) -> Prepared:
-        """Return a point ready to be run. Raises UserError or MachineError."""
-        return prepare(
-            point.study,
-            directory=directory or self.directory / DIRECTORY / point.name,
-            backend=self.backend,
-            capture=self.capture,
-            seed=seed_of(point, self.seed),
-            topologies=self.topologies,
-            resumed=resumed,
-            binaries=binaries,
-        )
 
 
 @dataclass
@@ -93,44 +51,6 @@ class SweepOutcome:
     is_disk_full: bool = False
     failures: dict[str, str | None] = field(default_factory=dict)
     """Why points failed, by their names."""
-
-
-def prepare_sweep(
-    study: Study,
-    *,
-    directory: Path | None = None,
-    backend: BackendName | None = None,
-    capture: CaptureWanted | None = None,
-    seed: int | None = None,
-    topologies: Mapping[str, Topology] | None = None,
-) -> PreparedSweep:
-    """Look at everything that could be wrong with any point. Raises UserError or MachineError.
-
-    ``topologies`` are used in place of files.
-    """
-    if seed is None:
-        seed = secrets.randbits(32) if study.seed is None else study.seed
-    points = points_of(study)
-    names = dict.fromkeys(point.study.topology for point in points)
-    known = topologies or {}
-    prepared = PreparedSweep(
-        study,
-        tuple(in_order(points, seed)),
-        seed,
-        directory or default_directory(study.name),
-        backend,
-        capture,
-        {name: known.get(name) or load_topology(name) for name in names},
-    )
-    systems: dict[str, Mapping[str, Any]] = {}
-    binaries: dict[str, Binary] = {}
-    for point in points:
-        try:
-            (subject,) = prepared.prepare(point, binaries=binaries).subjects
-        except (UserError, MachineError) as error:
-            raise type(error)(f"Point {point.name} of the sweep: {error}") from error
-        systems.setdefault(point.system, _program(subject))
-    return replace(prepared, systems=tuple(systems.values()))
 
 
 def run_sweep(
@@ -241,6 +161,9 @@ class _Running:
         point, told = self._by_name[entry.name], _Told(self._report, self._place(entry))
         told(entry.said)
         self._is_disk_full = False
+        # What earlier attempts warned of is theirs: it may be mended, or what it named be gone.
+        warnings = self._manifest["warnings"]
+        self._manifest["warnings"] = [w for w in warnings if not w.startswith(f"{entry.name}: ")]
         # What outlives an attempt lies in the last one that got so far; in others it is of no use.
         keeping = [each for each in attempts if (each / KEPT).exists()]
         for each in keeping[:-1]:
@@ -248,16 +171,17 @@ class _Running:
         try:
             prepared = self._prepared.prepare(point, directory, resumed=bool(attempts))
             # Whoever builds a store while its sweep goes on would compare two of them.
-            now = [_program(subject) for subject in prepared.subjects]
+            now = [program(subject) for subject in prepared.subjects]
             check_same_stores(self._directory, self._prepared.systems, now)
             outcome = runner.run(prepared, told, earlier_attempt=keeping[-1] if keeping else None)
         except WanlatError as error:
-            self._is_disk_full = isinstance(error, DiskFull)
+            self._is_disk_full = isinstance(error, DiskFull) or is_nearly_full(self._directory)
             return "failed", str(error)
         except Exception as error:
             # A mistake of ours: the other points are worth to be measured all the same.
-            directory.mkdir(parents=True, exist_ok=True)
-            (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
+            with suppress(OSError):
+                directory.mkdir(parents=True, exist_ok=True)
+                (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
             return "failed", f"{type(error).__name__}: {error}"
         self._is_disk_full = outcome.is_disk_full
         self._outcome.warnings += [f"{entry.name}: {each}" for each in outcome.warnings]
@@ -297,15 +221,13 @@ class _Running:
         outcome = self._outcome
         if outcome.status == "running":
             outcome.status, outcome.reason = "failed", repr(sys.exc_info()[1])
-        points, complete = self._known, set()
+        points = self._known
         outcome.complete, outcome.failed = points.count("complete"), points.count("failed")
         try:
             for entry in points.entries:
                 if entry.status == "running":  # it was cut short between two steps
                     points.ends(entry, "interrupted", outcome.reason)
-                if entry.status == "complete":
-                    complete.add(entry.name)
-            earlier = [each for each in self._manifest["warnings"] if _is_of(each, complete)]
+            earlier = self._manifest["warnings"]
             outcome.warnings = list(dict.fromkeys([*earlier, *outcome.warnings]))
             self._write_manifest(
                 status=outcome.status,
@@ -361,11 +283,6 @@ def _manifest(prepared: PreparedSweep) -> dict[str, Any]:
     }
 
 
-def _program(subject: Subject) -> dict[str, Any]:
-    found = subject.binary
-    return {"name": subject.system.name, "version": found.version, "sha256": found.sha256}
-
-
 def _take(directory: Path, *, is_new: bool) -> Lock:
     """Make the directory, or take the one that is there, for this run alone. Raises UserError."""
     try:
@@ -417,12 +334,6 @@ def _put_aside(directory: Path) -> list[Path]:
         directory.rename(aside)
         attempts.append(aside)
     return attempts
-
-
-def _is_of(warning: str, complete: Collection[str]) -> bool:
-    """Whether a warning stays: of the sweep itself, or of a point that is not run again."""
-    point, colon, _ = warning.partition(": ")
-    return not colon or " " in point or point in complete
 
 
 def _duration(seconds: float) -> str:

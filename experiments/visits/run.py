@@ -132,6 +132,7 @@ class VisitsRun(SystemRun):
 
     def _ask(self, oneshot: Oneshot, requests: Visit, entry: VisitEntry, take: OnSample) -> None:
         entry.begun_ns = time.monotonic_ns()
+        self.look()
         for phase, batch in (("warmup", requests.warmup), ("measure", requests.measure)):
             self._visits.event(entry, phase)
             for request in batch:
@@ -143,6 +144,7 @@ class VisitsRun(SystemRun):
                 self._tell(entry)
         entry.ended_ns = time.monotonic_ns()
         self._visits.event(entry, "end", entry.ended_ns)
+        self.look()
 
     def _tell(self, entry: VisitEntry) -> None:
         if self._told[:1] != (entry.number,):  # once a visit: in a log, each is a line

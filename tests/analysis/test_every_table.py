@@ -90,7 +90,7 @@ EXAMPLES: list[Callable[[Path], None]] = [
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What is printed of each example, in a terminal and on a page."""
+    """What is printed of each example, in a terminal and on a page; its summary.json is checked."""
     texts = {}
     for make in EXAMPLES:
         path = tmp_path_factory.mktemp("tables") / make.__name__
@@ -103,10 +103,12 @@ def all_of(path: Path) -> Iterator[str]:
     console = Console(file=io.StringIO(), width=WIDE)
     if is_sweep(path):
         of_sweep = summarize_sweep(read_sweep(path))
+        check_json(of_sweep.to_json())
         print_sweep(of_sweep, console)
         grids = grids_of(of_sweep)
     else:
         summary = summarize(read_bundle(path))
+        check_json(summary.to_json())
         if summary.groups:
             print_table(summary, console)
             yield markdown_table(summary)
@@ -203,6 +205,11 @@ def test_every_number_in_a_summary_is_multiplied_too() -> None:
     assert check_json({"sizes": {"entries": [entry]}}) == Counter({"summary.json": 1})
     with pytest.raises(UnitsError):
         check_json([{**entry, "mean_ms": 2000.0}])
+    loaded = {"object_bytes": 512000, "mean_ms": 43.12, "operations_per_s": 258.69}
+    loaded |= {"bytes_per_s": 132449280.0, "in_flight": 11.1547128}
+    assert check_json([loaded]) == Counter({"summary.json": 1})
+    with pytest.raises(UnitsError, match="in flight"):
+        check_json([{**loaded, "in_flight": 1.0}])
 
 
 def test_blocks_of_a_run_without_any_are_none(tmp_path: Path) -> None:
@@ -214,18 +221,28 @@ def check_json(value: Any) -> Counter[str]:
     """How many entries of a summary.json have a rate; all of them are multiplied."""
     seen: Counter[str] = Counter()
     if isinstance(value, dict):
-        if {"object_bytes", "mean_ms", "requests_per_s", "bytes_per_s"} <= value.keys():
-            check_products(
-                (value["mean_ms"] / 1e3, 5e-10),
-                (value["requests_per_s"], value["requests_per_s"] * 1e-8),
-                (value["bytes_per_s"], value["bytes_per_s"] * 1e-8),
-                (float(value["object_bytes"]), 0.0),
-                (value.get("in_flight", 1.0), 0.0),
-            )
-            seen["summary.json"] += 1
+        seen["summary.json"] += check_entry(value)
         for inner in value.values():
             seen += check_json(inner)
     elif isinstance(value, list):
         for inner in value:
             seen += check_json(inner)
     return seen
+
+
+def check_entry(entry: dict[str, Any]) -> bool:
+    """Multiply an entry of single requests, or of a load; False of any other."""
+    per_s = entry.get("requests_per_s", entry.get("operations_per_s"))
+    mean_ms, bytes_per_s = entry.get("mean_ms"), entry.get("bytes_per_s")
+    if per_s is None or mean_ms is None or bytes_per_s is None:
+        return False
+    size = entry.get("object_bytes") or bytes_per_s / per_s  # of several sizes there is none
+    rounded = 1e-8
+    check_products(
+        (mean_ms / 1e3, 5e-10 + mean_ms / 1e3 * rounded),
+        (per_s, per_s * rounded),
+        (bytes_per_s, bytes_per_s * rounded),
+        (float(size), 0.0),
+        (entry["in_flight"], rounded) if "in_flight" in entry else (1.0, 0.0),
+    )
+    return True

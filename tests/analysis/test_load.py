@@ -156,6 +156,20 @@ def test_the_quiet_user_is_compared_with_himself(one: Load) -> None:
         assert quiet.mean_more_ms.ci95[0] < 8.0 * times < quiet.mean_more_ms.ci95[1]
 
 
+def test_what_the_quiet_user_sees_of_the_ramp_is_in_no_figure(tmp_path: Path) -> None:
+    write_load(tmp_path, duration_s=10)
+    path = tmp_path / "samples.parquet"
+    samples = pd.read_parquet(path)
+    ramp = samples.head(20).assign(
+        phase="loaded", start_ns=ZERO_NS - 500_000_000, total_ns=90_000_000_000
+    )
+    pd.concat([samples, ramp]).to_parquet(path)
+    load = only(tmp_path)
+    assert load.steady.verdict != "steady" or load.steady.begin_s >= 0
+    assert all(q.loaded.max_ms is not None and q.loaded.max_ms < 1000 for q in load.quiet)
+    assert all(ms.max() < 1000 for _, ms in load.course.quiet_ms.values())
+
+
 def test_a_quiet_user_whom_the_load_does_not_touch_is_not_said_to_suffer(tmp_path: Path) -> None:
     wrong = 0
     for seed in range(8):
@@ -179,6 +193,31 @@ def test_a_killed_runs_raw_records_are_read_as_the_table_would_be(tmp_path: Path
     assert (len(frame), torn) == (len(rows), False)
 
 
+def test_several_systems_of_a_bundle_are_kept_apart_also_where_one_was_killed(
+    tmp_path: Path,
+) -> None:
+    garage = ("garage", "2.5.0")
+    slow = Store(mean_ms={"GetObject": 30.0, "PutObject": 90.0})
+    write_load(tmp_path / "g", store=slow, series=garage, duration_s=15, raw=True, seed=2)
+    write_load(tmp_path, duration_s=15)
+    (tmp_path / "load-garage.raw").write_bytes((tmp_path / "g" / "load.raw").read_bytes())
+    samples = [pd.read_parquet(d / "samples.parquet") for d in (tmp_path, tmp_path / "g")]
+    pd.concat(samples).to_parquet(tmp_path / "samples.parquet")
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["systems"].append({"name": garage[0], "version": garage[1], "options": {}})
+    manifest["load"] = {"minio": manifest["load"]}
+    manifest["status"] = "running"
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    block = block_of(tmp_path)
+    assert [load.series.system for load in block.loads] == ["minio", "garage"]
+    fast, slow_one = (load.operations[0].figures.mean_ms for load in block.loads)
+    assert fast is not None and slow_one is not None
+    assert slow_one.value / fast.value == pytest.approx(30 / READ_MS, rel=0.1)
+    assert [load.client.cpu_share for load in block.loads] == [0.21, None]
+    for figure in block.charts().values():
+        assert_readable(figure)
+
+
 def test_a_torn_last_record_is_left_out_and_told(tmp_path: Path) -> None:
     rows = write_load(tmp_path, duration_s=10, raw=True)
     path = tmp_path / "load.raw"
@@ -188,9 +227,16 @@ def test_a_torn_last_record_is_left_out_and_told(tmp_path: Path) -> None:
     assert any("torn" in note for note in only(tmp_path).notes)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"something else", b"wanlat load 1\n\0\0" + b"\xfe" * 200]
-)
+@pytest.mark.parametrize("content", [b"", b"wanlat load"])
+def test_a_generator_killed_before_its_first_record_left_nothing_to_tell(
+    tmp_path: Path, content: bytes
+) -> None:
+    write_load(tmp_path, duration_s=5, raw=True)
+    (tmp_path / "load.raw").write_bytes(content)
+    assert load_of(read_bundle(tmp_path)) is None
+
+
+@pytest.mark.parametrize("content", [b"something else", b"wanlat load 1\n\0\0" + b"\xfe" * 200])
 def test_other_files_are_refused_by_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "load-minio.raw"
     path.write_bytes(content)
@@ -225,6 +271,17 @@ def test_with_a_rate_that_was_asked_for_latency_is_watched_and_waiting_counts(
         assert due is not None and mean is not None
         assert due[0] == pytest.approx(mean.value + 5.0)
     assert any("7 requests that were due" in note for note in found.notes)
+
+
+def test_what_slows_reads_and_writes_alike_hardly_touches_their_ratio(tmp_path: Path) -> None:
+    rough = np.exp(np.random.default_rng(1).normal(0, 0.5, 100))
+    write_load(tmp_path, store=Store(slowness=lambda at: rough[int(at)]), duration_s=40)
+    load = only(tmp_path)
+    found, write = load.write_over_read, load.operations[1].figures.mean_ms
+    assert found is not None and found.ci95 is not None
+    assert write is not None and write.ci95 is not None
+    assert found.ci95[0] < WRITE_MS / READ_MS < found.ci95[1]
+    assert found.ci95[1] / found.ci95[0] < 0.5 * (write.ci95[1] / write.ci95[0] - 1) + 1
 
 
 def test_a_study_without_load_has_no_block(tmp_path: Path) -> None:

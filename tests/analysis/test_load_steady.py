@@ -118,8 +118,8 @@ def test_intervals_hold_the_truth_though_seconds_are_not_independent() -> None:
         median = percentile(10 * slow * rng.lognormal(0, 0.3, 4000), bins, 200, 50, [run])
         assert median is not None and median.ci95 is not None
         held_median += median.ci95[0] <= 10 <= median.ci95[1]
-    assert held_rate >= 0.87 * runs
-    assert held_median >= 0.87 * runs
+    assert held_rate >= 0.83 * runs
+    assert held_median >= 0.83 * runs
     assert naive < 0.75 * runs  # what an interval of independent seconds would have held
 
 

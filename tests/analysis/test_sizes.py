@@ -103,6 +103,17 @@ def test_columns_that_say_nothing_are_left_out(tmp_path: Path) -> None:
     assert len(found.grids()) == 1
 
 
+def test_one_size_is_a_size_too_and_one_placement_is_a_note(tmp_path: Path) -> None:
+    placed = {"bob": ("local",)}
+    write_sweep(tmp_path / "s", {"object_size": ["1MiB"]}, systems=(BOB,), placed=placed)
+    found = sizes_of(read_sweep(tmp_path / "s"))
+    assert found is not None
+    grid = found.grids()[0]
+    assert "placement" not in grid.headers
+    assert "Every key whose place is known was local." in grid.notes
+    assert_readable(charts_of(found)["sizes-time"])
+
+
 def test_failures_are_counted_and_in_no_figure(tmp_path: Path) -> None:
     path = tmp_path / "s"
     write_sweep(path, {"object_size": ["1KiB", "50KiB"]}, systems=(MINIO,), values=plausible(30))

@@ -37,13 +37,18 @@ def printed(summary: SweepSummary) -> str:
 
 
 def test_points_stand_in_the_order_of_the_grid_however_they_were_run(tmp_path: Path) -> None:
-    write_sweep(tmp_path / "s", {"nodes": [4, 1, 2]}, systems=(MINIO, BOB))
+    study = {"sweep": {"object_size": ["1MiB", "50KiB"], "topology": ["near", "far"]}}
+    swept = {"object_size": ["1MiB", "50KiB"], "topology": ["far", "near"]}
+    write_sweep(tmp_path / "s", swept, systems=(MINIO, BOB), study=study)
     sweep = read_sweep(tmp_path / "s")
-    assert [(p.value("nodes"), p.system) for p in sweep.points] == [
-        (nodes, system) for nodes in (4, 1, 2) for system in ("minio", "bob")
+    assert [(p.value("object_size"), p.value("topology"), p.system) for p in sweep.points] == [
+        (size, where, system)
+        for size in ("50KiB", "1MiB")  # numbers by size
+        for where in ("near", "far")  # words as the study has them
+        for system in ("minio", "bob")
     ]
-    assert sorted(p.number for p in sweep.points) == list(range(6))
-    assert [p.number for p in sweep.points] != list(range(6))
+    assert sorted(p.number for p in sweep.points) == list(range(8))
+    assert [p.number for p in sweep.points] != list(range(8))
 
 
 def test_a_parameter_that_is_not_swept_has_the_studys_value(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_fifty_mebibytes_in_a_study(tmp_path: Path) -> None:
 def test_what_a_server_does_not_take_fails_the_run_with_its_words(tmp_path: Path) -> None:
     file = study(
         tmp_path,
-        "endpoints: [Get]\nsamples: 1\nwarmup: 0\nobject_size: 65MiB\nmax_message: 80MiB\n"
+        "endpoints: [Get]\nsamples: 1\nwarmup: 0\nobject_size: 129MiB\nmax_message: 160MiB\n"
         "options: {quorum: {api: bob}}\n",
     )
     done = run(file, out=tmp_path / "b")

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from experiments.changed import changed
 from experiments.resumed import read_unfinished
 from experiments.study import load
-from experiments.sweep.run import prepare_sweep, run_sweep
+from experiments.sweep.prepared import prepare_sweep
+from experiments.sweep.run import run_sweep
 from tests.experiments.commands import TOLERANT, command, manifest_of, node_of, samples_of
 
 STUDY = """

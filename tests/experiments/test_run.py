@@ -105,8 +105,8 @@ def test_the_events_are_on_the_samples_clock(bundle: Path) -> None:
     events = pd.read_parquet(bundle / "events.parquet")
     samples = pd.read_parquet(bundle / "samples.parquet")
     lifecycle = events[events.kind != "impairment"]
-    assert list(lifecycle.kind) == ["lab up", "calibrated", "ready", "lab down"]
-    ready, down = lifecycle.t_ns.iloc[2], lifecycle.t_ns.iloc[3]
+    assert list(lifecycle.kind) == ["lab up", "calibrated", "ready", "asked", "lab down"]
+    ready, down = lifecycle.t_ns.iloc[2], lifecycle.t_ns.iloc[4]
     assert ready < samples.start_ns.min() < samples.start_ns.max() < down
 
 

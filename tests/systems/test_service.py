@@ -150,7 +150,8 @@ def start(lab: StandInLab, log_dir: Path, timeout_s: float = 20, **options: Any)
     said: list[str] = []
     given = SERVICE.parse_options(options)
     SERVICE.start(lab, given, log_dir, timeout_s, said.append)  # type: ignore[arg-type]
-    return [text.partition(":")[0] for text in said]
+    # A step that takes more than a second is told again, on a busy machine.
+    return list(dict.fromkeys(text.partition(":")[0] for text in said))
 
 
 def test_ready_is_an_open_port_and_a_path_that_answers(lab: StandInLab, tmp_path: Path) -> None:
@@ -165,7 +166,7 @@ def test_ready_is_an_open_port_and_a_path_that_answers(lab: StandInLab, tmp_path
         ready="/ready",
         ready_port=7301,
     )
-    assert list(dict.fromkeys(steps)) == ["port", "ready"]
+    assert steps == ["port", "ready"]
 
 
 def test_ready_may_be_a_line_that_is_printed(lab: StandInLab, tmp_path: Path) -> None:

@@ -113,10 +113,14 @@ def test_without_a_receipt_that_can_be_read_nothing_is_installed(
 def test_two_at_once_build_once(cache: Cache) -> None:
     first = start_install(cache)
     wait_until_compiled(cache, 1)
+    first.send_signal(signal.SIGSTOP)  # or it would be done before the second has begun
     second = start_install(cache)
+    assert second.stdout is not None
+    waiting = f"another install is running (process {first.pid}); waiting for it"
+    assert any(waiting in line for line in second.stdout)
+    first.send_signal(signal.SIGCONT)
     said_first, said_second = first.communicate(timeout=30)[0], second.communicate(timeout=30)[0]
     assert (first.returncode, second.returncode) == (0, 0), said_first + said_second
-    assert f"another install is running (process {first.pid}); waiting for it" in said_second
     assert "built in" in said_first
     assert "already there" in said_second
     assert "built in" not in said_second

@@ -213,7 +213,8 @@ def _run_systems(wanted: _Wanted, as_json: bool) -> None:
 
 def _run_sweep(wanted: _Wanted, as_json: bool) -> None:
     from experiments import same
-    from experiments.sweep.run import prepare_sweep, run_sweep
+    from experiments.sweep.prepared import prepare_sweep
+    from experiments.sweep.run import run_sweep
 
     unfinished = wanted.unfinished
     prepared = prepare_sweep(
@@ -249,9 +250,10 @@ def _show(outcome: Outcome, as_json: bool) -> None:
         say(f"bundle: {outcome.directory}")
         return
     # No charts now: who interrupts a run wants it to end, and half a study is no result.
+    taken = f"{outcome.measured} of {outcome.planned} samples were taken and are"
     say(
-        f"{outcome.measured} of {outcome.planned} samples were taken and are kept in "
-        f"{outcome.directory}; `wanlat report {outcome.directory}` shows them. {_way_on(outcome)}"
+        f"{taken if outcome.planned else 'What was measured is'} kept in {outcome.directory}; "
+        f"`wanlat report {outcome.directory}` shows it. {_way_on(outcome)}"
     )
     if as_json:
         emit({"bundle": _of_bundle(outcome), "endpoints": []})

@@ -2,7 +2,10 @@
 //!
 //! What is here, from the plan to the record of a request:
 //!
-//! - [`plan`] reads a plan line by line; [`body`] makes the bytes of an object from a seed.
+//! - [`plan`] reads a plan line by line; [`body`] makes the bytes of an object from a seed, and
+//!   [`lanes`] many of them at a time.
+//! - A large body is never held: [`outgoing`] makes it while it is sent, [`verify`] compares it while
+//!   it comes.
 //! - [`s3`] knows S3: what its endpoints are on the wire, how a request is signed, what a right
 //!   answer holds. It builds the very bytes to send before any clock runs. [`http`] is its timed
 //!   part: one request, one response.

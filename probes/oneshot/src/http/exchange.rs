@@ -48,8 +48,8 @@ impl Message {
     }
 }
 
-/// Sends `message`, of which nothing is left then, and reads the response to it. `address` is given where the connection is yet
-/// to be made. Nothing is ever sent twice.
+/// Sends `message`, of whose body nothing is left then, and reads the response to it. `address` is
+/// given where the connection is yet to be made. Nothing is ever sent twice.
 pub fn run(
     connection: &Connection,
     address: Option<SocketAddr>,
