@@ -73,8 +73,10 @@ format: setup  ## Format everything
 	@$(BIN)/ruff format .
 	@cargo fmt
 
-bench: setup  ## What the probe costs, beside its peers
+bench: setup  ## What the probe costs, beside its peers, what verifying costs, what the generator reaches
 	@$(BIN)/python -m benchmarks.probe
+	@$(BIN)/python -m benchmarks.verify
+	@$(BIN)/python -m benchmarks.generator
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
 	@rm -rf $(VENV) target

@@ -88,7 +88,7 @@ def _notes(
     if settings.quiet_missed:
         found.append(
             f"{name}: at {count(settings.quiet_missed, 'instant')} the quiet user, who asks at "
-            "fixed instants, still waited for an answer. Of slow times he has fewer samples than of "
+            "fixed ones, still waited for an answer. Of slow times he has fewer samples than of "
             "fast ones, and his figures are too good by that."
         )
     found += _on_little(name, little, is_closed=settings.rate is None)

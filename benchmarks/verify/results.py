@@ -118,7 +118,7 @@ def write_section(readme: Path, report: Mapping[str, Any]) -> None:
     where = (
         f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}, {report['rounds']} "
         f"rounds; load average {report['load_average']:.1f} at the end"
-        f"{', of which a real-time priority kept it free' if report['real_time'] else ''}."
+        f"{', with a real-time priority over whatever else ran' if report['real_time'] else ''}."
     )
     readme.write_text(f"{before}{begin}\n\n{text(report)}\n\n{where}\n\n{end}{after}", "utf-8")
 

@@ -169,8 +169,10 @@ def test_a_client_that_gets_no_core_is_found_out(tmp_path: Path) -> None:
         **{"object_bytes": 1_000_000, "workers": 32, "duration_ms": 800, "mix": {"GetObject": 1.0}},
     )
     with null_store(1, object_bytes=1_000_000) as store:
-        end = run_job(starved, store.s3, job)
-    account, warnings = account_of(job, end)
+        for _ in range(3):  # others may take the store's core just then, and not the client's
+            account, warnings = account_of(job, run_job(starved, store.s3, job))
+            if account["bottleneck"] is not None:
+                break
     assert account["client"]["cores"] == 1
     assert account["bottleneck"] is not None
     assert "the client was the bottleneck" in warnings[0]
