@@ -42,14 +42,15 @@ fn one_response_in_three_waits_for_a_delayed_acknowledgement() {
 }
 
 #[test]
-fn with_nagle_every_message_to_a_peer_waits_for_its_acknowledgement() {
+fn with_nagle_messages_to_a_peer_wait_for_acknowledgements() {
     let cluster = Cluster::start(3, "leaderless", &["--nagle"]);
     let log = cluster.logs();
     assert!(log.contains("DISTURBANCE PLANTED: --nagle"), "{log}");
     let took = puts(&cluster, 30);
-    // New connections are acknowledged at once for a while.
-    let held = held_back(&took[15..]);
-    assert!(held >= 12, "{held} of the last 15: {took:?}");
+    // New connections are acknowledged at once for a while. And every second message may find the
+    // timer of the acknowledgement already running: then two together wait as long as one.
+    let held = held_back(&took[14..]);
+    assert!(held >= 7, "{held} of the last 16: {took:?}");
 }
 
 #[test]
