@@ -87,12 +87,14 @@ def test_offered_and_achieved_load_and_the_clients_cpu_are_told(bundle: Path) ->
     rows = pd.read_parquet(bundle / "load.parquet")
     lasted_s = (load["ended_ns"] - load["began_ns"]) / 1e9
     assert load["offered"] == {"workers": 4, "rate": None}
-    assert abs(lasted_s - 2) < 0.01
+    assert 2 <= lasted_s < 3, "until the last request in flight was answered"
     assert load["achieved_per_s"] == pytest.approx(len(rows) / lasted_s, rel=0.1)
     client = load["client"]
     assert client["threads"] == 5
     assert client["cores"] == len(os.sched_getaffinity(0))
-    assert client["cpu_share"] == pytest.approx(client["cpu_s"] / client["cores"] / 2, rel=0.1)
+    assert client["cpu_share"] == pytest.approx(
+        client["cpu_s"] / client["cores"] / lasted_s, rel=0.1
+    )
     assert 0 < client["verify_share"] < client["busiest_thread_share"] < 1
     # Little's law: workers are in flight, or between two requests.
     in_flight = rows.elapsed_ns.sum() / 1e9 / lasted_s

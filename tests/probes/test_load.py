@@ -70,7 +70,8 @@ def test_a_mix_keeps_every_worker_busy_and_writes_down_every_request(
         assert (mine["start_ns"][1:] >= ends[:-1]).all()
     in_ramp = rows["start_ns"] < end.began_ns + 100_000_000
     assert ((rows["flags"] & RAMP != 0) == in_ramp).all()
-    assert rows["start_ns"].max() < end.began_ns + 400_000_000
+    # Whether time is left is asked before a request is made, and a thread may lose its core.
+    assert rows["start_ns"].max() < end.began_ns + 400_000_000 + 100_000_000
 
 
 def test_its_cpu_time_is_told_and_adds_up(null: PlanHeader, tmp_path: Path) -> None:
