@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.load.raw import read_raw
 from probes.body import body, word
 from probes.errors import ProbeFailed
 from probes.load import LoadJob, body_seed_of, key_of
@@ -27,6 +28,7 @@ from probes.load_records import (
     union,
 )
 
+_READ = ("start_ns", "first_byte_ns", "total_ns", "elapsed_ns", "object_bytes", "worker")
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8)
 
 
@@ -133,3 +135,16 @@ def test_the_jobs_line_is_one_line() -> None:
     line = LoadJob("fill", Path("a b"), ["b"], 1, 1, 1).line()
     assert line.count(b"\n") == 1
     assert b'"done":[]' in line
+
+
+def test_the_report_reads_of_a_killed_load_what_its_run_would_have_written(tmp_path: Path) -> None:
+    path = tmp_path / "load-quorum.raw"
+    numbers = np.arange(1, 6)
+    fields = {name: numbers + place for place, name in enumerate(_READ)}
+    header = MAGIC.ljust(RECORD.itemsize, b"\0")
+    path.write_bytes(header + rows_of(5, endpoint=[0, 1, 2, 3, 4], **fields).tobytes())
+    frame, torn = read_raw(path)
+    assert not torn
+    assert list(frame["endpoint"]) == list(ENDPOINTS[:5])
+    for name in _READ:
+        assert list(frame[name]) == list(fields[name]), name
