@@ -15,7 +15,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.calibration import Calibration, MeasuredRtt, parse_calibration, site_of_name
+from analysis.calibration import (
+    Calibration,
+    MeasuredRtt,
+    parse_calibration,
+    site_of_name,
+    sites_by_node,
+)
 from analysis.errors import BundleError, NoSamplesError
 from analysis.samples import read_samples
 
@@ -118,6 +124,11 @@ class Bundle:
             return samples[(samples["phase"] == HEALTHY_PHASE) & samples["start_ns"].notna()]
         phase = IDLE_PHASE if self.is_load else MEASURED_PHASE
         return samples[samples["phase"] == phase]
+
+    @property
+    def has_links(self) -> bool:
+        """Whether its lab has more than one node, so that there was a network to be calibrated."""
+        return len(sites_by_node(self.manifest.get("topology"))) != 1
 
     @cached_property
     def measured_rtt(self) -> MeasuredRtt | None:

@@ -116,8 +116,17 @@ def parse_calibration(document: Mapping[str, Any], path: Path) -> Calibration:
 def site_of_name(topology: object) -> Callable[[str], str]:
     """Map the name of a node or a site to its site, by a manifest's `topology`.
 
+    A name that the topology does not know is a site of its own.
+    """
+    sites = sites_by_node(topology)
+    return lambda name: sites.get(name, name)
+
+
+def sites_by_node(topology: object) -> dict[str, str]:
+    """The site of each node of a manifest's `topology`.
+
     Nodes may be a list (of names, or of objects with a name) or a count, which names them
-    `dc1-1`, `dc1-2`, …. A name that the topology does not know is a site of its own.
+    `dc1-1`, `dc1-2`, ….
     """
     sites: dict[str, str] = {}
     entries = topology.get("sites") if isinstance(topology, Mapping) else None
@@ -130,7 +139,7 @@ def site_of_name(topology: object) -> Callable[[str], str]:
             nodes = [f"{site}-{number}" for number in range(1, nodes + 1)]
         for node in nodes if isinstance(nodes, list) else []:
             sites[str(node.get("name")) if isinstance(node, Mapping) else str(node)] = site
-    return lambda name: sites.get(name, name)
+    return sites
 
 
 def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:

@@ -31,7 +31,6 @@ _CURVE_POINTS = 100
 _LOG_FROM = 8.0
 _SHORT = {
     "grows, shape not decided": "grows",
-    "falls, shape not decided": "falls",
     "neither shape": "neither",
 }
 
@@ -71,7 +70,7 @@ def _draw(block: GrowthBlock, growths: Sequence[Growth], axis: Axis, said: str) 
     legend = [
         LegendEntry(looks[one].at(placement), with_placement(labels[one], placement))
         for one in series
-        for placement in dict.fromkeys(g.placement for g in growths if g.series == one)
+        for placement in _placements([g for g in growths if g.series == one])
     ]
     full = shortened(series)
     words = Words(
@@ -83,7 +82,8 @@ def _draw(block: GrowthBlock, growths: Sequence[Growth], axis: Axis, said: str) 
         x_label="objects in the bucket" if axis.parameter == OBJECTS else "nodes of the cluster",
         caption=(
             "A curve is drawn where its shape fits: solid where it is the only one, dashed where "
-            "others fit as well. No curve: none fits, or there are too few points. The band is "
+            "others fit as well. No curve: none fits, there are too few points, or two modes "
+            "between which the median jumps. The band is "
             "its 95 %, runs of the same that differ included.",
             *([MEANING + " Open marks: remote."] if with_placements else []),
             *(["In full: " + "; ".join(full) + "."] if full else []),
@@ -97,6 +97,12 @@ def _draw(block: GrowthBlock, growths: Sequence[Growth], axis: Axis, said: str) 
         for axes, mine in zip(drawn, placed, strict=True):
             _draw_panel(axes, mine, looks, sizes)
     return chart.figure
+
+
+def _placements(growths: Sequence[Growth]) -> list[str]:
+    """Of the legend's entries of a system: a request that has none is drawn as a local one."""
+    placements = list(dict.fromkeys(each.placement for each in growths))
+    return [each for each in placements if is_known(each)] or placements
 
 
 def _draw_panel(
@@ -121,7 +127,7 @@ def _fitting(growth: Growth) -> list[Fit]:
     """The curves that the points allow."""
     if growth.decided is not None:
         return [growth.decided]
-    if growth.verdict in ("neither shape", "too few points"):
+    if not growth.fits or growth.verdict == "neither shape":
         return []
     allowed = [fit for fit in growth.fits if fit.chance >= REJECTED]
     if growth.verdict != "not decided":
@@ -140,6 +146,7 @@ def _draw_curve(
     low, high = growth.levels[0].x, growth.levels[-1].x
     at = np.geomspace(low, high, _CURVE_POINTS)
     curve = np.array([fit.at(float(x)) for x in at])
+    curve[curve <= 0] = np.nan  # no latency, however well it fits
     axes.plot(
         at,
         curve,

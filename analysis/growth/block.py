@@ -22,7 +22,9 @@ DEFINITIONS = {
     "chance": "of points as far off the best such curve, were the curve right; a curve below "
     f"{REJECTED:g} is rejected",
     "verdict": "the shape that is left where growth is shown and the other is rejected; constant: "
-    f"no growth shown, and none of more than {100 * CONSTANT_WITHIN:g} % possible",
+    f"no growth shown, and none of more than {100 * CONSTANT_WITHIN:g} % possible; two modes: "
+    "requests take one of two times, and medians jump between them",
+    "slow": "share of requests of the slower of two modes, at each of the levels",
     "noise": "how much the medians of two runs of the same differ: from repeated points, else "
     f"{100 * ASSUMED:g} % or what the points' distance from the best curves asks for",
     "forecast": "95 % interval of the next run at that x, over all shapes that are not rejected",
@@ -66,6 +68,7 @@ def _json(growth: Growth) -> dict[str, Any]:
         **({"others": dict(growth.others)} if growth.others else {}),
         "verdict": growth.verdict,
         "why": growth.why,
+        **({"slow": [_round(share) for share in growth.slow]} if growth.slow else {}),
         "change": _round(growth.change),
         "change_ci95": _rounded(growth.change_ci95),
         "noise": {"share": _round(growth.noise.share), "from_repeated_runs": growth.noise.runs},

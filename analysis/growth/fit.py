@@ -71,6 +71,16 @@ def judge(levels: Sequence[Level], axis: Axis, noise: Noise, to: float | None = 
     )
 
 
+def unjudged(slow: Sequence[float], axis: Axis) -> Judged:
+    """Medians that jump between two modes; `slow` is the slow one's share at each point."""
+    low, high = 100 * min(slow), 100 * max(slow)
+    why = (
+        f"Requests take one of two times; {low:.0f} to {high:.0f} % of a point's took the longer. "
+        f"Its median is that of the more frequent one, and says nothing about {axis.noun}."
+    )
+    return Judged((), "two modes", None, None, None, why)
+
+
 def noise_of(levels: Sequence[Sequence[Level]], axis: Axis) -> Noise:
     """How much runs differ, by all endpoints of a system together; `levels` are those of each.
 
@@ -197,10 +207,9 @@ def _verdict(curves: dict[Shape, _Curve], noise: Noise, change_ci95: Interval) -
         return "not decided" if fits_constant or allowed else "neither shape"
     if not allowed:
         return "neither shape"
-    if len(allowed) == 1:
-        return allowed[0].fit.shape
-    is_rise = better.fit.slope_ms > 0
-    return "grows, shape not decided" if is_rise else "falls, shape not decided"
+    if better.fit.slope_ms < 0:
+        return "falls"  # of whatever shape: it is no cost
+    return allowed[0].fit.shape if len(allowed) == 1 else "grows, shape not decided"
 
 
 def _moves(constant: _Curve, better: _Curve, noise: Noise) -> bool:
@@ -232,7 +241,7 @@ def _forecast(
         return None
     if verdict in SHAPES:
         shapes = [shape for shape in SHAPES if shape == verdict]
-    elif verdict in ("grows, shape not decided", "falls, shape not decided"):
+    elif verdict == "grows, shape not decided":
         shapes = [shape for shape in GROWING if curves[shape].fit.chance >= REJECTED]
     else:
         return None
@@ -264,7 +273,7 @@ def _why(verdict: Verdict, curves: dict[Shape, _Curve], sizes: Sequence[float], 
         "logarithmic": "No constant, and no line.",
         "linear": "No constant, and no logarithm.",
         "grows, shape not decided": "It grows; both a logarithm and a line fit.",
-        "falls, shape not decided": "It falls; both a logarithm and a line fit.",
+        "falls": "It falls: growth costs nothing.",
         "neither shape": "Points lie farther off each of the curves than their errors explain.",
         "not decided": "No growth is shown, and none of more than "
         f"{100 * CONSTANT_WITHIN:.0f} % is ruled out.",

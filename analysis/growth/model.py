@@ -16,7 +16,8 @@ Verdict = Literal[
     "logarithmic",
     "linear",
     "grows, shape not decided",
-    "falls, shape not decided",
+    "falls",
+    "two modes",
     "neither shape",
     "not decided",
     "too few points",
@@ -137,7 +138,8 @@ class Growth:
 
     `others` are the values of what else was swept. `change` is by how much the median differs
     from the least x to the greatest, as a share of that at the least, with its interval over all
-    shapes that grow. `why` says in a sentence what the verdict rests on.
+    shapes that grow. `why` says in a sentence what the verdict rests on. `slow` is the share of
+    slow requests at each of `levels`, where there are two modes and medians jump between them.
     """
 
     series: Series
@@ -154,6 +156,7 @@ class Growth:
     noise: Noise
     forecast: Forecast | None
     why: str
+    slow: tuple[float, ...] | None = None
 
     def fit(self, shape: Shape) -> Fit | None:
         """The curve of this shape; None where too few points are there for one."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analysis.endpoints import endpoint_order
-from analysis.growth.fit import judge, noise_of
+from analysis.growth.fit import judge, noise_of, unjudged
 from analysis.growth.model import AXES, OBJECTS, Axis, Growth, Level
+from analysis.growth.modes import slow_shares
 from analysis.notes import is_trusted
 from analysis.placement import PLACEMENTS
 from analysis.statistics import median_interval
@@ -15,6 +16,9 @@ from analysis.summary import Group, grouped, ok_ms
 from analysis.sweep import Point, Sweep, number_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from analysis.bundle import Series
 
 SEED = "seed"
@@ -25,6 +29,8 @@ _ENOUGH = {"ListObjectsPage": 1000.0}
 _Z95 = 1.959963984540054
 
 _Key = tuple[Group, tuple[tuple[str, str], ...]]
+_Measured = tuple[Level, "NDArray[np.float64]"]
+"""A level, and the latencies that it is the median of, ms."""
 
 
 def growths_of(sweep: Sweep) -> tuple[Growth, ...]:
@@ -59,7 +65,7 @@ def _along(sweep: Sweep, points: Sequence[Point], axis: Axis) -> Iterator[Growth
         for parameter in sweep.parameters
         if parameter.name not in (axis.parameter, SEED) and sweep.varies(parameter.name)
     ]
-    levels: dict[_Key, list[Level]] = {}
+    levels: dict[_Key, list[_Measured]] = {}
     for point in points:
         x = number_of(point.value(axis.parameter))
         assert point.bundle is not None
@@ -71,15 +77,23 @@ def _along(sweep: Sweep, points: Sequence[Point], axis: Axis) -> Iterator[Growth
             if x < enough:
                 continue
             levels.setdefault((group, values), [])
-            level = _level(point, x, rows)
+            ms = ok_ms(rows)
+            level = _level(point, x, ms, failed=len(rows) - int(ms.size))
             if level is not None:
-                levels[group, values].append(level)
+                levels[group, values].append((level, ms))
     for series, values in dict.fromkeys((key[0].series, key[1]) for key in _ordered(levels, sweep)):
         keys = [k for k in _ordered(levels, sweep) if (k[0].series, k[1]) == (series, values)]
-        noise = noise_of([levels[key] for key in keys], axis)
+        slow: dict[_Key, tuple[float, ...] | None] = {}
         for key in keys:
-            mine = tuple(sorted(levels[key], key=lambda level: (level.x, level.point)))
-            judged = judge(mine, axis, noise, A_MILLION if axis.parameter == OBJECTS else None)
+            levels[key].sort(key=lambda measured: (measured[0].x, measured[0].point))
+            slow[key] = slow_shares([ms for _, ms in levels[key]])
+        of = {key: tuple(level for level, _ in levels[key]) for key in keys}
+        # Modes that swap places would make runs seem to differ, and hide what grows beside them.
+        noise = noise_of([of[key] for key in keys if slow[key] is None], axis)
+        for key in keys:
+            mine, shares = of[key], slow[key]
+            to = A_MILLION if axis.parameter == OBJECTS else None
+            judged = judge(mine, axis, noise, to) if shares is None else unjudged(shares, axis)
             yield Growth(
                 series=series,
                 topology=sweep.topology,
@@ -95,16 +109,14 @@ def _along(sweep: Sweep, points: Sequence[Point], axis: Axis) -> Iterator[Growth
                 noise=noise,
                 forecast=judged.forecast,
                 why=judged.why,
+                slow=shares,
             )
 
 
-def _level(point: Point, x: float, rows: object) -> Level | None:
+def _level(point: Point, x: float, ms: NDArray[np.float64], *, failed: int) -> Level | None:
     """None where too few requests succeeded for an interval of their median."""
     import numpy as np
-    import pandas as pd
 
-    assert isinstance(rows, pd.DataFrame)
-    ms = ok_ms(rows)
     interval = median_interval(ms)
     if interval is None:
         return None
@@ -112,14 +124,14 @@ def _level(point: Point, x: float, rows: object) -> Level | None:
         x=x,
         point=point.name,
         n=int(ms.size),
-        failed=len(rows) - int(ms.size),
+        failed=failed,
         median_ms=float(np.median(ms)),
         ci95_ms=interval,
         spread_ms=(interval[1] - interval[0]) / 2 / _Z95,
     )
 
 
-def _ordered(levels: dict[_Key, list[Level]], sweep: Sweep) -> list[_Key]:
+def _ordered(levels: dict[_Key, list[_Measured]], sweep: Sweep) -> list[_Key]:
     """By what else is swept, system, endpoint, placement."""
     systems = list(dict.fromkeys(point.system for point in sweep.points))
     endpoints = endpoint_order(

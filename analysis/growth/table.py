@@ -77,7 +77,7 @@ def _added(growth: Growth) -> str:
     """What a step adds, by each shape that is left; a dash where no growth is shown."""
     if growth.decided is not None:
         left = [growth.decided]
-    elif growth.verdict in ("grows, shape not decided", "falls, shape not decided"):
+    elif growth.verdict == "grows, shape not decided":
         left = [fit for fit in growth.fits if fit.chance >= REJECTED]
     else:
         left = []
@@ -99,8 +99,8 @@ def _medians(block: GrowthBlock, growths: Sequence[Growth], axis: Axis) -> Grid:
             troubled.add(number)
         cells = []
         for size in sizes:
-            here = [level for level in each.levels if level.x == size]
-            cells.append(", ".join(format_ms(one.median_ms) for one in here) or EN_DASH)
+            here = [at for at, level in enumerate(each.levels) if level.x == size]
+            cells.append(", ".join(_median(each, at) for at in here) or EN_DASH)
         rows.append((*where.cells(each), *cells, str(failed)))
     return Grid(
         title=f"Medians by number of {axis.noun}, ms",
@@ -109,7 +109,18 @@ def _medians(block: GrowthBlock, growths: Sequence[Growth], axis: Axis) -> Grid:
         text=frozenset(where.headers),
         troubled=frozenset(troubled),
         sections=_sections(growths),
+        notes=(
+            ("In brackets, where requests take one of two times: how many took the longer.",)
+            if any(each.slow for each in growths)
+            else ()
+        ),
     )
+
+
+def _median(growth: Growth, at: int) -> str:
+    """With the slow mode's share behind it, where there are two."""
+    median = format_ms(growth.levels[at].median_ms)
+    return median if growth.slow is None else f"{median} ({100 * growth.slow[at]:.0f} %)"
 
 
 class _Where:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from analysis.resources.block import ResourcesBlock
 
 MIB = 2**20
+MOST_PERCENT = 1
+"""Of one core: what looking at the nodes is allowed to take."""
 _Cells = Callable[[Sequence[Subject]], list[str]]
 _NODES_IN_FULL = 6
 _BACKGROUND = (
@@ -151,8 +153,14 @@ def sampling_notes(sampling: Sampling, sampled: str = "Sampled") -> Iterable[str
         yield f"Sampling ended early: {sampling.failed.rstrip('.')}."
     if sampling.cost_cpu_share is None:
         return
-    every = f"every {sampling.every_s:g} s" if sampling.every_s else ""
-    yield f"{sampled} {every}, which took {100 * sampling.cost_cpu_share:.2f} % of one core."
+    period = f"{sampling.every_s:g} s" if sampling.every_s else ""
+    if period and not sampling.cost_cpu_share:
+        yield f"{sampled} only where stages begin and end: it was over in less than {period}."
+        return
+    every = f"every {period}" if period else ""
+    share = 100 * sampling.cost_cpu_share
+    dear = f", more than the {MOST_PERCENT} % it may take" if share > MOST_PERCENT else ""
+    yield f"{sampled} {every}, which took {share:.2f} % of one core{dear}."
     if sampling.stretched:
         yield f"So that it took no more: {sampling.stretched.rstrip('.')}."
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 STAGE = "prefilling"
 FILE = "prefill.json"
+MIB = 2**20
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ def keeping(kept: Kept | None, run: SystemRun) -> Iterator[None]:
             bundle = run.bundle.directory
             run.outcome.warnings.append(
                 f"{run.name}: its data stay, for --resume to go on with: "
-                f"{Size(kept_bytes(bundle))} in {kept.directory}. If you do not want that any "
+                f"{Size(-(-kept_bytes(bundle) // MIB) * MIB)} in {kept.directory}. If you do not want that any "
                 f"more: rm -r {kept.directory}"
             )
         raise

@@ -166,6 +166,16 @@ def test_what_a_reader_must_know_is_noted(
     assert any(said in note for note in summary.notes), summary.notes
 
 
+def test_a_lab_of_one_node_had_no_network_to_calibrate(make_bundle: MakeBundle) -> None:
+    bundle = make_bundle(rtt_ms=None)
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    alone = {"sites": [{"name": "dc1", "nodes": ["n1"]}]}
+    manifest["topology"] = {**manifest["topology"], **alone}
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    notes = summarize(read_bundle(bundle)).notes
+    assert not any("calibration" in note for note in notes)
+
+
 def test_a_run_as_it_should_be_has_nothing_to_note_but_outliers(make_bundle: MakeBundle) -> None:
     notes = summarize(read_bundle(make_bundle())).notes
     assert all("outlier" in note for note in notes)

@@ -24,7 +24,9 @@ from analysis.bundle import read_bundle
 from analysis.grid import print_grid
 from analysis.reclaim import reclaim_of
 from analysis.resources import resources_of
+from analysis.resources.model import Sampling
 from analysis.resources.remarks import remarks_of_bundle
+from analysis.resources.table import sampling_notes
 
 ALL = sum(WAN_BYTES.values()) / len(WAN_BYTES)
 PREFILLED = stored("garage", 480, 30 * MIB, 45 * MIB)
@@ -150,6 +152,19 @@ def test_space_given_back_is_a_share_of_what_the_removed_objects_took(
     assert "300 s" in text
     remarks = {each.key: str(each.verdict) for each in remarks_of_bundle(bundle).remarks}
     assert remarks == {"bob-keeps-disk": "holds", "minio-trash": "holds"}
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0.004, "which took 0.40 % of one core."),
+        (0.022, "which took 2.20 % of one core, more than the 1 % it may take."),
+        (0.0, "only where stages begin and end: it was over in less than 1 s"),
+    ],
+)
+def test_what_looking_cost_is_said_and_whether_that_was_too_much(share: float, said: str) -> None:
+    sampling = Sampling(1.0, share, 3.0, None, None)
+    assert said in " ".join(sampling_notes(sampling))
 
 
 def test_the_charts_are_drawn_in_one_look(make_bundle: MakeBundle) -> None:

@@ -52,6 +52,13 @@ def test_one_site_takes_any_number() -> None:
     assert sites(with_nodes(load("one-site"), 4)) == {"dc1": ["n1", "n2", "n3", "n4"]}
 
 
+def test_the_description_does_not_go_on_saying_how_many_there_were() -> None:
+    one_site = load("one-site")
+    assert with_nodes(one_site, 3).description == one_site.description
+    for nodes in (1, 6):
+        assert f"here with {nodes} node" in with_nodes(one_site, nodes).description
+
+
 @pytest.mark.parametrize(("nodes", "says"), [(2, "fewer than topology"), (10**6, "more than")])
 def test_what_does_not_fit_the_sites_is_refused(nodes: int, says: str) -> None:
     with pytest.raises(UserError, match=says):
