@@ -272,10 +272,10 @@ def keeping(kept: Kept | None, run: SystemRun) -> Iterator[None]:
         if kept is not None and not kept.is_of_use:
             kept.remove()
         elif kept is not None:
-            bundle = run.bundle.directory
+            mib = -(-kept_bytes(run.bundle.directory) // MIB)  # rounded up
             run.outcome.warnings.append(
                 f"{run.name}: its data stay, for --resume to go on with: "
-                f"{Size(-(-kept_bytes(bundle) // MIB) * MIB)} in {kept.directory}. If you do not want that any "
+                f"{Size(mib * MIB)} in {kept.directory}. If you do not want that any "
                 f"more: rm -r {kept.directory}"
             )
         raise
