@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks import command
 from benchmarks.emulation import chart, peers, results
 from benchmarks.emulation.contender import Contender, Found, Task
 from benchmarks.emulation.isolated import IsolatedContender
@@ -32,15 +32,22 @@ _MAKERS: dict[str, Callable[[], Contender]] = {
 
 def main() -> int:
     """Return 0 when every claim holds, 1 when one does not, else what went wrong."""
-    options = _options()
-    try:
-        if options.install:
-            peers.build()
-            return 0
-        return _compare(options)
-    except WanlatError as error:
-        print(f"benchmarks.emulation: {error}", file=sys.stderr)
-        return error.exit_code
+    parser = command.parser("benchmarks.emulation", __doc__, rounds=5)
+    parser.add_argument("--install", action="store_true", help="build rattan and toxiproxy first")
+    parser.add_argument(
+        "--samples",
+        type=command.positive,
+        default=100,
+        help="at 100 ms, each round; four times that at 1 ms",
+    )
+    return command.run("benchmarks.emulation", _install_or_compare, parser.parse_args())
+
+
+def _install_or_compare(options: argparse.Namespace) -> int:
+    if options.install:
+        peers.build()
+        return 0
+    return _compare(options)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -55,15 +62,10 @@ def _compare(options: argparse.Namespace) -> int:
             found[each.name].append(each.measure(task))
     made = results.rows(found, {each.name: each.version for each in contenders})
     report = results.document(made, contenders, options.rounds, absent)
-    print(results.table(made), file=sys.stderr if options.json else sys.stdout)
-    print(f"\n{results.verdicts(report)}", file=sys.stderr)
-    if options.json:
-        print(json.dumps(report, indent=2))
     if options.save:
-        (_HERE / "results.json").write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-        results.write_section(_PAGE, report, made)
+        command.save(_HERE, report, _PAGE, results.section(report, made))
         chart.draw(found, [_PICTURE.with_suffix(".png"), _PICTURE.with_suffix(".svg")])
-    return 0 if report["verdict"] == "pass" else 1
+    return command.show(options, report, results.table(made), results.verdicts(report))
 
 
 def _contenders() -> tuple[list[Contender], dict[str, str]]:
@@ -78,21 +80,6 @@ def _contenders() -> tuple[list[Contender], dict[str, str]]:
         except WanlatError as error:
             absent[name] = f"{error} (python -m benchmarks.emulation --install builds it)"
     return present, absent
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.emulation", description=__doc__)
-    parser.add_argument("--install", action="store_true", help="build rattan and toxiproxy first")
-    parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
-    parser.add_argument(
-        "--samples", type=int, default=100, help="at 100 ms, each round; four times that at 1 ms"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the order within a round")
-    parser.add_argument("--json", action="store_true", help="the document on standard output")
-    parser.add_argument(
-        "--save", action="store_true", help="write results.json, the page's table and the chart"
-    )
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -6,15 +6,14 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.command import markdown
 from benchmarks.emulation.contender import Contender, Found
 from emulator.machine import cores, cpu_model
 
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _LEAST_GBIT_PER_S = 5.0
 OURS = "wire"
 PEERS = ("netem", "rattan", "toxiproxy")
@@ -156,26 +155,13 @@ def table(found: Sequence[Row]) -> str:
             cells += [f"{figure:.3f} ms" for figure in figures]
         low, high = row.gbit_per_s_range
         body.append([*cells, f"{row.gbit_per_s:.2f} Gbit/s ({low:.2f}–{high:.2f})"])
-    return "\n".join(_lines([head, *body]))
+    return markdown([head, *body])
 
 
-def _lines(cells: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
-    padded = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells]
-    padded.insert(1, ["-" * width for width in widths])
-    return [f"| {' | '.join(row)} |" for row in padded]
-
-
-def write_section(page: Path, report: Mapping[str, Any], found: Sequence[Row]) -> None:
-    """Put the table between the marks of a page. Raises ValueError when they are not there."""
-    text = page.read_text("utf-8")
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"{page} has no section between {_BEGIN} and {_END}")
+def section(report: Mapping[str, Any], found: Sequence[Row]) -> str:
+    """Return what the page shows."""
     samples = ", ".join(f"{error.n} at {error.asked_ms:g} ms" for error in found[0].errors)
-    section = (
+    return (
         f"{table(found)}\n\n{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}; "
         f"{report['rounds']} rounds, round trips of each: {samples}."
     )
-    page.write_text(f"{before}{begin}\n\n{section}\n\n{end}{after}", "utf-8")

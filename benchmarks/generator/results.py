@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.command import markdown
 from benchmarks.generator.cases import Case, Round
 from emulator.machine import cores, cpu_model
 
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _HEAD = (
     *("case", "workers", "requests/s", "by round", "client", "server", "median", "p99"),
     "promised",
@@ -102,14 +102,7 @@ def table(report: Mapping[str, Any]) -> str:
         )
         for row in report["cases"]
     ]
-    widths = [max(len(line[i]) for line in (_HEAD, *body)) for i in range(len(_HEAD))]
-    rule = tuple("-" * width for width in widths)
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    return "\n".join(line(cells) for cells in (_HEAD, rule, *body))
+    return markdown((_HEAD, *body))
 
 
 def verdict(report: Mapping[str, Any]) -> str:
@@ -121,21 +114,15 @@ def verdict(report: Mapping[str, Any]) -> str:
     )
 
 
-def write_section(readme: Path, report: Mapping[str, Any]) -> None:
-    """Put the table between the marks in a README. Raises ValueError when they are not there."""
-    text = readme.read_text("utf-8")
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"{readme} has no section between {_BEGIN} and {_END}")
-    section = (
+def section(report: Mapping[str, Any]) -> str:
+    """Return what the README shows."""
+    return (
         f"{table(report)}\n\n"
         f"{report['cores']} of {report['cores_of_machine']} cores, {report['cpu']}, Linux "
         f"{report['kernel']}, {report['when'][:10]}, {report['rounds']} rounds of "
         f"{report['seconds']:g} s. Others used {report['machine']['others_cores']:.2f} cores "
         "meanwhile."
     )
-    readme.write_text(f"{before}{begin}\n\n{section}\n\n{end}{after}", "utf-8")
 
 
 def _busy_s() -> float:

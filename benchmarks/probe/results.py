@@ -6,15 +6,14 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.command import markdown
 from benchmarks.probe.contenders import Contender, Target
 from benchmarks.probe.servers import OBJECT_BYTES
-
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
+from emulator.machine import cores, cpu_model
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def document(found: Sequence[Row], targets: Sequence[Target], rounds: int) -> di
         "format": 2,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "kernel": platform.release(),
-        "cpu": _cpu(),
+        "cpu": f"{cores()} cores, {cpu_model()}",
         "object_bytes": OBJECT_BYTES,
         "rounds": rounds,
         "clients": [asdict(row) for row in found],
@@ -109,32 +108,13 @@ def table(found: Sequence[Row]) -> str:
         )
         for row in found
     ]
-    widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
-    rule = tuple("-" * width for width in widths)
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    return "\n".join(line(cells) for cells in (head, rule, *body))
+    return markdown((head, *body))
 
 
-def write_section(readme: Path, report: Mapping[str, Any], found: Sequence[Row]) -> None:
-    """Put the table between the marks in a README. Raises ValueError when they are not there."""
-    text = readme.read_text("utf-8")
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"{readme} has no section between {_BEGIN} and {_END}")
-    section = (
+def section(report: Mapping[str, Any], found: Sequence[Row]) -> str:
+    """Return what the README shows."""
+    return (
         f"{table(found)}\n\n"
         f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}, "
         f"{report['rounds']} rounds."
     )
-    readme.write_text(f"{before}{begin}\n\n{section}\n\n{end}{after}", "utf-8")
-
-
-def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{len(models)} cores, {models[0]}" if models else platform.machine()

@@ -5,15 +5,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.size.contenders import OURS, PEER, PHASES, Timing, sites_of
 from emulator.machine import cores, cpu_model
-from topologies.errors import RunFailed
-
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 TIMES_FASTER = 7.0
 COMPARED_NODES = 100
@@ -150,22 +146,16 @@ def verdicts(report: Mapping[str, Any]) -> str:
     )
 
 
-def write_section(page: Path, report: Mapping[str, Any]) -> None:
-    """Put the table into a page, between its marks. Raises RunFailed without the marks."""
-    text = page.read_text("utf-8")
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not begin or not end:
-        raise RunFailed(f"{page} has no {_BEGIN} and {_END} to write between.")
+def section(report: Mapping[str, Any]) -> str:
+    """Return what the page shows."""
     bullets = "\n".join(
         f"- {each['target']}: **{each['found']}**{'' if each['met'] else ' (missed)'}"
         for each in report["targets"]
     )
-    middle = (
-        f"\n\n{table(report)}\n\nMedians of {report['rounds']} rounds. {report['machine']}, "
+    return (
+        f"{table(report)}\n\nMedians of {report['rounds']} rounds. {report['machine']}, "
         f"{report['measured']}.\n\n{bullets}\n\n"
         "Where wanlat's time goes (medians): the lab's processes start (sandbox), the network is "
         "made and its links emulated, and the rest, which is the nodes' directories.\n\n"
-        f"{phases(report)}\n\n"
+        f"{phases(report)}"
     )
-    page.write_text(f"{before}{begin}{middle}{end}{after}", "utf-8")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from itertools import compress
 from pathlib import Path
 
+from benchmarks import command
 from benchmarks.verify import results
 from benchmarks.verify.clients import COMPARED, Fetched, clients, others
-from topologies.errors import WanlatError
 from topologies.units import Size
 
 _HERE = Path(__file__).parent
@@ -23,12 +22,17 @@ _MOST, _LEAST = 200, 4
 
 def main() -> int:
     """Return 0 when verifying costs no more than it may, 1 when it does, else what went wrong."""
-    options = _options()
-    try:
-        return _measure(options)
-    except WanlatError as error:
-        print(f"benchmarks.verify: {error}", file=sys.stderr)
-        return error.exit_code
+    parser = command.parser("benchmarks.verify", __doc__, rounds=10)
+    parser.add_argument(
+        "--sizes",
+        type=lambda text: [Size.parse(one).bytes for one in text.split(",")],
+        default=",".join(_SIZES),
+        help="default: %(default)s",
+    )
+    parser.add_argument(
+        "--compared-only", action="store_true", help="without what it is compared with"
+    )
+    return command.run("benchmarks.verify", _measure, parser.parse_args())
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -37,14 +41,9 @@ def _measure(options: argparse.Namespace) -> int:
         rows += _at(size, options)
     beside = {} if options.compared_only else others(max(options.sizes))
     report = results.document(rows, beside, options.rounds)
-    print(results.text(report), file=sys.stderr if options.json else sys.stdout)
-    print(f"\n{results.verdict(report)}", file=sys.stderr)
-    if options.json:
-        print(json.dumps(report, indent=2))
     if options.save:
-        (_HERE / "results.json").write_text(json.dumps(report, indent=2) + "\n", "utf-8")
-        results.write_section(_HERE / "README.md", report)
-    return 0 if report["verdict"] == "pass" else 1
+        command.save(_HERE, report, _HERE / "README.md", results.section(report))
+    return command.show(options, report, results.text(report), results.verdict(report))
 
 
 def _at(object_bytes: int, options: argparse.Namespace) -> list[results.Row]:
@@ -62,33 +61,6 @@ def _at(object_bytes: int, options: argparse.Namespace) -> list[results.Row]:
             results.row(object_bytes, each.api, each.name, mine)
             for each, mine in zip(entered, fetched, strict=True)
         ]
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.verify", description=__doc__)
-    parser.add_argument("--rounds", type=_positive, default=10, help="default: %(default)s")
-    parser.add_argument(
-        "--sizes",
-        type=lambda text: [Size.parse(one).bytes for one in text.split(",")],
-        default=",".join(_SIZES),
-        help="default: %(default)s",
-    )
-    parser.add_argument(
-        "--compared-only", action="store_true", help="without what it is compared with"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the order within a round")
-    parser.add_argument("--json", action="store_true", help="the document on standard output")
-    parser.add_argument(
-        "--save", action="store_true", help="write results.json and the README's tables"
-    )
-    return parser.parse_args()
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+from benchmarks.command import markdown
 from benchmarks.verify.clients import COMPARED, Fetched
+from emulator.machine import cores, cpu_model
 
 AT_MOST = 0.10
 """Of the transfer, at the largest size."""
-_BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def document(rows: Sequence[Row], others_ns: Mapping[str, int], rounds: int) -> 
         "format": 1,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "kernel": platform.release(),
-        "cpu": _cpu(),
+        "cpu": f"{cores()} cores, {cpu_model()}",
         "load_average": round(os.getloadavg()[0], 1),
         "real_time": os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR),
         "rounds": rounds,
@@ -91,9 +91,9 @@ def text(report: Mapping[str, Any]) -> str:
         (name, f"{ms:.1f} ms", f"{ms / fastest_ms:.0%}") for name, ms in report["others_ms"].items()
     ]
     if not other:
-        return _table(head, body)
+        return markdown((head, *body))
     title = (f"{_size(largest)} in memory", "takes", "of the fastest transfer")
-    return f"{_table(head, body)}\n\n{_table(title, other)}"
+    return f"{markdown((head, *body))}\n\n{markdown((title, *other))}"
 
 
 def verdict(report: Mapping[str, Any]) -> str:
@@ -109,18 +109,14 @@ def verdict(report: Mapping[str, Any]) -> str:
     )
 
 
-def write_section(readme: Path, report: Mapping[str, Any]) -> None:
-    """Put the tables between the marks in a README. Raises ValueError when they are not there."""
-    before, begin, rest = readme.read_text("utf-8").partition(_BEGIN)
-    _, end, after = rest.partition(_END)
-    if not (begin and end):
-        raise ValueError(f"{readme} has no section between {_BEGIN} and {_END}")
-    where = (
+def section(report: Mapping[str, Any]) -> str:
+    """Return what the README shows."""
+    return (
+        f"{text(report)}\n\n"
         f"{report['cpu']}, Linux {report['kernel']}, {report['when'][:10]}, {report['rounds']} "
         f"rounds; load average {report['load_average']:.1f} at the end"
         f"{', with a real-time priority over whatever else ran' if report['real_time'] else ''}."
     )
-    readme.write_text(f"{before}{begin}\n\n{text(report)}\n\n{where}\n\n{end}{after}", "utf-8")
 
 
 def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
@@ -139,17 +135,6 @@ def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
-    rule = ["-" * width for width in widths]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        return f"| {' | '.join(padded)} |"
-
-    return "\n".join(line(cells) for cells in (head, rule, *body))
-
-
 def _time(ms: float) -> str:
     return (
         f"{ms:.3g} ms"
@@ -162,9 +147,3 @@ def _time(ms: float) -> str:
 
 def _size(count: int) -> str:
     return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
-
-
-def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{len(models)} cores, {models[0]}" if models else platform.machine()
