@@ -66,6 +66,7 @@ def load_json(load: Load) -> dict[str, Any]:
             "bottleneck": load.client.bottleneck,
         },
         "quiet": [_quiet(each) for each in load.quiet],
+        "quiet_missed": load.quiet_missed,
         **estimate_json("write_over_read", load.write_over_read),
         "notes": list(load.notes),
     }

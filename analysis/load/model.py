@@ -213,7 +213,10 @@ class Course:
 
 @dataclass(frozen=True)
 class Load:
-    """One system under load. `status` is the run's; `cut` says that its records end torn."""
+    """One system under load. `status` is the run's; `cut` says that its records end torn.
+
+    `quiet_missed` are instants at which the quiet user should have asked, and still waited.
+    """
 
     series: Series
     topology: str
@@ -226,6 +229,7 @@ class Load:
     little: LittlesLaw | None
     client: Client
     quiet: tuple[Quiet, ...]
+    quiet_missed: int
     write_over_read: Estimate | None
     """Mean latency of PutObject / GetObject; None without both."""
     course: Course

@@ -12,6 +12,7 @@ from analysis.load.pair import write_over_read
 from analysis.load.quiet import quiet_course, quiet_of
 from analysis.load.records import Records, read_records
 from analysis.load.steady import steady_of
+from analysis.load.wording import still_waited
 from analysis.names import count, display_system
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def _load(bundle: Bundle, records: Records) -> Load:
         little=little,
         client=records.settings.client,
         quiet=quiet_of(bundle, series, steady, zero_ns),
+        quiet_missed=records.settings.quiet_missed,
         write_over_read=write_over_read(records, steady, bundle.seed),
         course=course_of(records, steady, quiet_course(bundle, series, zero_ns)),
         notes=tuple(_notes(records, steady, operations, little)),
@@ -86,11 +88,7 @@ def _notes(
             "the end, for no worker was free: the store did not keep up with the rate asked for."
         )
     if settings.quiet_missed:
-        found.append(
-            f"{name}: at {count(settings.quiet_missed, 'instant')} the quiet user, who asks at "
-            "fixed ones, still waited for an answer. Of slow times he has fewer samples than of "
-            "fast ones, and his figures are too good by that."
-        )
+        found.append(f"{name}: {still_waited(settings.quiet_missed)}")
     found += _on_little(name, little, is_closed=settings.rate is None)
     if any(not each.figures.ok for each in operations):
         none = ", ".join(each.operation for each in operations if not each.figures.ok)

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 from analysis.grid import Grid
 from analysis.load.model import Estimate
-from analysis.load.of_sweep import Against
+from analysis.load.of_sweep import Against, Deployment
 from analysis.load.published import DEPLOYMENTS, OBJECT_BYTES, WORKERS, published_loads
 from analysis.load.sweep_block import LoadSweepBlock
 from analysis.load.table import operations
-from analysis.load.wording import digits, percent, size, with_interval
+from analysis.load.wording import digits, percent, size, still_waited, with_interval
 from analysis.names import EN_DASH, display_system, row_labels
 from analysis.placement import is_known
 from analysis.units import RateTable, register
@@ -87,10 +87,14 @@ def _states(block: LoadSweepBlock, headers: tuple[str, ...]) -> Grid:
     )
 
 
+def _name(deployment: Deployment) -> str:
+    return f"{display_system(deployment.load.series.system)} {deployment.name}".strip()
+
+
 def _notes(block: LoadSweepBlock) -> list[str]:
     found = []
     for each in block.deployments:
-        name = " ".join((display_system(each.load.series.system), each.name)).strip()
+        name = _name(each)
         if each.load.client.bottleneck:
             found.append(
                 f"{name}: the client was the bottleneck, so the store can do more: "
@@ -137,6 +141,11 @@ def _quiet(block: LoadSweepBlock, headers: tuple[str, ...]) -> Grid:
         text=frozenset((*headers, "system", "endpoint", "placement")),
         sections=frozenset(
             n for n, (one, other) in enumerate(pairwise(quiet)) if one[0] is not other[0]
+        ),
+        notes=tuple(
+            f"{_name(each)}: {still_waited(each.load.quiet_missed)}"
+            for each in block.deployments
+            if each.load.quiet_missed
         ),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.load.model import Estimate
-from analysis.names import EN_DASH
+from analysis.names import EN_DASH, count
 
 _MINUS = "\N{MINUS SIGN}"
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -81,3 +81,12 @@ def _percent(value: float) -> str:
 
 def _signed(text: str) -> str:
     return text.replace("-", _MINUS, 1) if text.startswith("-") else text
+
+
+def still_waited(instants: int) -> str:
+    """What it means that the quiet user could not ask at so many of his instants."""
+    return (
+        f"at {count(instants, 'instant')} the quiet user, who asks at fixed ones, still waited for "
+        "an answer. Of slow times he has fewer samples than of fast ones, and his figures are too "
+        "good by that."
+    )

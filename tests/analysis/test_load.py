@@ -359,6 +359,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> LoadSweepBlock:
             store=Store(mean_ms={"GetObject": read_ms, "PutObject": write_ms}),
             duration_s=40,
             seed=number,
+            load={"quiet_missed": 12} if system == "garage" else {},
             study={"nodes": nodes, "options": {system: {"drives": drives} if drives else {}}},
         )
         values = {"nodes": nodes, **({option: drives} if drives else {})}
@@ -421,6 +422,14 @@ def test_ours_and_the_published_ones_stand_side_by_side_as_ratios(sweep: LoadSwe
         assert each.ours.ci95[0] < each.ours.estimate < each.ours.ci95[1]
     alone = [each for each in sweep.against if each.theirs is None]
     assert {each.system for each in alone} == {"garage"}
+
+
+def test_a_quiet_user_who_could_not_ask_in_time_is_told_of_in_a_sweep(
+    sweep: LoadSweepBlock,
+) -> None:
+    quiet = next(grid for grid in sweep.grids() if "quiet user" in grid.title)
+    (note,) = quiet.notes
+    assert note.startswith("Garage 4 nodes: at 12 instants the quiet user")
 
 
 def test_tables_of_a_sweep_have_units_that_agree(sweep: LoadSweepBlock) -> None:
