@@ -68,12 +68,24 @@ def _leave_guard() -> None:
     syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
 
 
+def _room_bytes() -> int:
+    """Return how much a lab may keep in memory: what is available now, less an eighth.
+
+    The kernel's own default, half of all memory, is too little for stores of large objects on an
+    idle machine, and more than there is on a busy one: there a store should hear that its disk is
+    full, and not be killed for its neighbour's data.
+    """
+    with open("/proc/meminfo", encoding="ascii") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    return int(fields["MemAvailable"].split()[0]) * 1024 // 8 * 7
+
+
 def _mount_private_directories() -> None:
     """Give PID 1 its own /proc and an empty /run; hide nothing else of the host's files."""
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
     hardened = syscalls.MS_NOSUID | syscalls.MS_NODEV
     syscalls.mount("proc", "/proc", "proc", hardened | syscalls.MS_NOEXEC)
-    syscalls.mount("tmpfs", "/run", "tmpfs", hardened, "mode=755")
+    syscalls.mount("tmpfs", "/run", "tmpfs", hardened, f"mode=755,size={_room_bytes()}")
     for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
         os.mkdir(directory)  # noqa: PTH102 - pathlib takes longer to import than this to run
 

@@ -89,6 +89,14 @@ def test_a_nodes_directory_is_shared_with_the_owner(lab):
     assert not Path(node.directory).exists()
 
 
+def test_what_a_lab_keeps_in_memory_leaves_the_machine_some(lab):
+    meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    said = lab.run("n1", ["df", "--block-size=1", "--output=size", lab.node("n1").directory])
+    size = int(said.stdout.split()[-1])
+    assert 0.7 * available < size < 0.99 * available
+
+
 def test_connections_are_made_from_inside_and_used_outside(lab):
     server = lab.socket("n3", socket.AF_INET, socket.SOCK_STREAM)
     server.bind((lab.node("n3").address, 4000))
