@@ -42,7 +42,7 @@ def with_nodes(topology: Topology, nodes: int) -> Topology:
         names = (*stay, *islice(fresh, number - len(stay)))
         taken.update(names)
         grown.append(site.model_copy(update={"nodes": names}))
-    changed = {"sites": [site.to_dict() for site in grown]}
+    changed: dict[str, object] = {"sites": [site.to_dict() for site in grown]}
     if topology.description and wanted != [len(site.node_names) for site in sites]:
         changed["description"] = (
             f"{topology.description} (as written; here with {nodes} node{'s' * (nodes > 1)})"
