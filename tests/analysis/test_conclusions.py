@@ -11,15 +11,8 @@ import pytest
 from sweep_bundles import MINIO_NGINX, write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
-from analysis.conclusions import (
-    BEHIND_NGINX,
-    DIRECT,
-    PUBLISHED,
-    Conclusion,
-    Conclusions,
-    conclusions_of,
-    published_conclusions,
-)
+from analysis.conclusions import conclusions_of, published_conclusions
+from analysis.conclusions.model import BEHIND_NGINX, DIRECT, PUBLISHED, Conclusion, Conclusions
 from analysis.criterion import stored_estimates
 from analysis.grid import markdown
 from analysis.published_mistakes import mistakes_grid, mistakes_of_rows

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analysis.conclusions import (
+from analysis.conclusions.four import MINIO_TO_BOB
+from analysis.conclusions.model import (
     BEHIND_NGINX,
     DIRECT,
     LIMIT_BYTES,
-    MINIO_TO_BOB,
     MUCH,
     PUBLISHED,
     Clause,
