@@ -17,7 +17,8 @@ from systems import registry
 from systems.ask import ask
 from systems.base import Cluster
 from systems.errors import SystemFailed
-from systems.garage import GarageCluster, GarageOptions
+from systems.garage import GarageOptions
+from systems.garage_cluster import GarageCluster
 from systems.minio import MinioOptions
 from systems.quorum import HEALTH_PORT
 from systems.wait import Wait
