@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,10 @@ from analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied
 
 _LOG_FROM = 8.0
 """Figures that span more than this factor are drawn on a logarithmic axis."""
+_BEYOND = 6.0
+"""A bar is drawn up to so many times the greatest mark: one of a single slow request among fast
+ones may reach to thousands of times, and all the rest would be pressed into a line."""
+_GOES_ON = "A bar that leaves its panel goes on."
 _PANEL_IN = 1.75
 _BETWEEN_TICKS_IN = 0.06
 _FEW_TICKS = 3
@@ -77,6 +81,9 @@ def draw_lines(
 ) -> Figure:
     """A chart with a panel for each of `cells`; all share one y axis, so that they compare."""
     flat = [cell for row in cells for cell in row if cell]
+    limits = _limits(flat, y)
+    if any(not limits[0] <= bound <= limits[1] for bound in _bounds(flat)):
+        words = replace(words, caption=(*words.caption, _GOES_ON))
     with applied():
         chart = panels(
             words,
@@ -84,7 +91,6 @@ def draw_lines(
             (0.12, _PANEL_IN),
             y.label,
         )
-        limits = _limits(flat, y)
         placed = [cell for row in cells for cell in row]
         for cell, axes in zip(placed, chart.axes, strict=True):
             if cell and axes:
@@ -171,17 +177,25 @@ def _draw_line(axes: Axes, line: Line) -> None:
 def _limits(cells: Sequence[LinePanel], y: YAxis) -> tuple[float, float, bool]:
     """Where the y axis begins and ends, and whether it is logarithmic."""
     values = [v for cell in cells for line in cell.lines for v in line.y]
-    bounds = [b for cell in cells for line in cell.lines for ci in line.ci95 if ci for b in ci]
+    bounds = _bounds(cells)
     if y.at is not None:
         values.append(y.at)
     if not values:
         return 0.0, 1.0, False
     is_log = spans_decades(values) if y.is_log is None else y.is_log
     if is_log:
-        positive = [v for v in (*values, *bounds) if v > 0]
-        return min(positive) / 1.3, max(positive) * 1.3, True
+        positive = [value for value in values if value > 0]
+        least, greatest = min(positive), max(positive)
+        low = max(min((least, *(b for b in bounds if b > 0))), least / _BEYOND)
+        high = min(max((greatest, *bounds)), greatest * _BEYOND)
+        return low / 1.3, high * 1.3, True
     top = max((*values, *bounds))
     return min(0.0, *values), top * 1.06 or 1.0, False
+
+
+def _bounds(cells: Sequence[LinePanel]) -> list[float]:
+    """Where the bars end."""
+    return [b for cell in cells for line in cell.lines for ci in line.ci95 if ci for b in ci]
 
 
 def _set_x(chart: PanelChart, axes: Axes, x: XAxis) -> None:

@@ -7,6 +7,7 @@ measured in another process, by the program that sends the requests.
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -106,6 +107,10 @@ class Sampler:
         except (OSError, WanlatError) as error:
             self._failure = str(error)
             return self
+        # A full collection takes more than a hundred looks do, whichever thread it falls to: now,
+        # and what is here by now is not gone through again.
+        gc.collect()
+        gc.freeze()
         self.weigh(_WEIGH_AT_FIRST_S)  # mostly nothing is there yet
         self._thread = threading.Thread(
             target=self._sample,
@@ -124,6 +129,7 @@ class Sampler:
     ) -> None:
         """Stop, and write into the manifest what it cost."""
         self._stop.set()
+        gc.unfreeze()
         if self._thread is not None:
             self._thread.join(_END_WITHIN_S)
         if self._looker is not None:
