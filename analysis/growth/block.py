@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.growth.fit import ASSUMED, CONSTANT_WITHIN, REJECTED
 from analysis.growth.model import Fit, Growth
+from analysis.growth.modes import Split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +25,8 @@ DEFINITIONS = {
     "verdict": "the shape that is left where growth is shown and the other is rejected; constant: "
     f"no growth shown, and none of more than {100 * CONSTANT_WITHIN:g} % possible; two modes: "
     "requests take one of two times, and medians jump between them",
-    "slow": "share of requests of the slower of two modes, at each of the levels",
+    "modes": "at each of the levels: the share of requests in the slower of two, and the median of "
+    "each of them",
     "noise": "how much the medians of two runs of the same differ: from repeated points, else "
     f"{100 * ASSUMED:g} % or what the points' distance from the best curves asks for",
     "forecast": "95 % interval of the next run at that x, over all shapes that are not rejected",
@@ -68,7 +70,7 @@ def _json(growth: Growth) -> dict[str, Any]:
         **({"others": dict(growth.others)} if growth.others else {}),
         "verdict": growth.verdict,
         "why": growth.why,
-        **({"slow": [_round(share) for share in growth.slow]} if growth.slow else {}),
+        **({"modes": [_split(each) for each in growth.splits]} if growth.splits else {}),
         "change": _round(growth.change),
         "change_ci95": _rounded(growth.change_ci95),
         "noise": {"share": _round(growth.noise.share), "from_repeated_runs": growth.noise.runs},
@@ -91,6 +93,14 @@ def _json(growth: Growth) -> dict[str, Any]:
             "ci95_ms": _rounded(forecast.ci95_ms),
             "shapes": list(forecast.shapes),
         },
+    }
+
+
+def _split(split: Split) -> dict[str, Any]:
+    return {
+        "slow": _round(split.slow),
+        "fast_ms": _round(split.fast_ms),
+        "slow_ms": _round(split.slow_ms),
     }
 
 

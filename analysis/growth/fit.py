@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.growth.model import Axis, Fit, Forecast, Level, Noise, Shape, Verdict
+from analysis.growth.modes import Split
 from analysis.statistics import CONFIDENCE, Interval
 
 GROWING: tuple[Shape, ...] = ("logarithmic", "linear")
@@ -71,9 +72,10 @@ def judge(levels: Sequence[Level], axis: Axis, noise: Noise, to: float | None = 
     )
 
 
-def unjudged(slow: Sequence[float], axis: Axis) -> Judged:
-    """Medians that jump between two modes; `slow` is the slow one's share at each point."""
-    low, high = 100 * min(slow), 100 * max(slow)
+def unjudged(splits: Sequence[Split], axis: Axis) -> Judged:
+    """Medians that jump between two modes; `splits` are those of each point."""
+    slow = [100 * split.slow for split in splits]
+    low, high = min(slow), max(slow)
     why = (
         f"Requests take one of two times; {low:.0f} to {high:.0f} % of a point's took the longer. "
         f"Its median is that of the more frequent one, and says nothing about {axis.noun}."

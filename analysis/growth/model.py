@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from analysis.bundle import Series
+from analysis.growth.modes import Split
 from analysis.statistics import Interval
 
 Shape = Literal["constant", "logarithmic", "linear"]
@@ -138,8 +139,8 @@ class Growth:
 
     `others` are the values of what else was swept. `change` is by how much the median differs
     from the least x to the greatest, as a share of that at the least, with its interval over all
-    shapes that grow. `why` says in a sentence what the verdict rests on. `slow` is the share of
-    slow requests at each of `levels`, where there are two modes and medians jump between them.
+    shapes that grow. `why` says in a sentence what the verdict rests on. `splits` are the two
+    modes at each of `levels`, where there are two and medians jump between them.
     """
 
     series: Series
@@ -156,7 +157,7 @@ class Growth:
     noise: Noise
     forecast: Forecast | None
     why: str
-    slow: tuple[float, ...] | None = None
+    splits: tuple[Split, ...] | None = None
 
     def fit(self, shape: Shape) -> Fit | None:
         """The curve of this shape; None where too few points are there for one."""

@@ -22,21 +22,21 @@ BALANCED = (0.25, 0.75)
 
 
 @dataclass(frozen=True)
-class Modes:
-    """Requests of one point on both sides of a gap.
+class Split:
+    """The requests of a point on both sides of a border: the share of slow ones, and medians.
 
-    `slow` is the share of those above it; `medians_ms` are the medians below and above.
+    A median is None where no request is on that side.
     """
 
-    gap_ms: tuple[float, float]
     slow: float
-    medians_ms: tuple[float, float]
+    fast_ms: float | None
+    slow_ms: float | None
 
 
-def modes_of(ms: NDArray[np.float64]) -> Modes | None:
-    """The two modes of latencies `ms` (n,); None where no gap parts them.
+def gap_of(ms: NDArray[np.float64]) -> tuple[float, float] | None:
+    """The gap between the two modes of latencies `ms` (n,); None where no gap parts them.
 
-    The widest gap, as a ratio, that has LEAST_SHARE of the requests on either side.
+    The widest one, as a ratio, that has LEAST_SHARE of the requests on either side.
     """
     values = np.sort(ms[ms > 0])
     edge = max(int(np.ceil(LEAST_SHARE * values.size)), 2)
@@ -48,30 +48,35 @@ def modes_of(ms: NDArray[np.float64]) -> Modes | None:
     if ratios[widest] < APART:
         return None
     below = edge + widest
-    return Modes(
-        gap_ms=(float(values[below - 1]), float(values[below])),
-        slow=1 - below / values.size,
-        medians_ms=(float(np.median(values[:below])), float(np.median(values[below:]))),
-    )
+    return float(values[below - 1]), float(values[below])
 
 
-def slow_shares(levels: Sequence[NDArray[np.float64]]) -> tuple[float, ...] | None:
-    """The share of slow requests of each point (n,), where medians jump between two modes.
+def splits_of(points: Sequence[NDArray[np.float64]]) -> tuple[Split, ...] | None:
+    """The two modes of each point's latencies (n,), where medians jump between them.
 
     None where no point has two, or the median is of the same mode at all of them for certain.
     """
-    own = [modes_of(ms) for ms in levels]
-    found = [np.log(modes.gap_ms).mean() for modes in own if modes is not None]
-    if not found:
+    borders = [float(np.sqrt(gap[0] * gap[1])) for gap in map(gap_of, points) if gap is not None]
+    if not borders:
         return None
-    # A point whose requests are all of one mode has no gap of its own: the others' tell which.
-    border = float(np.exp(np.median(found)))
-    shares = tuple(
-        float(np.mean(ms > border)) if modes is None else modes.slow
-        for ms, modes in zip(levels, own, strict=True)
-    )
+    splits = []
+    for ms in points:
+        own = gap_of(ms)
+        # A point whose requests are all of one mode has no gap of its own: the others' tell which.
+        border = float(np.median(borders)) if own is None else float(np.sqrt(own[0] * own[1]))
+        splits.append(_split(ms, border))
+    shares = [split.slow for split in splits]
     jumps = min(shares) < BALANCED[0] and max(shares) > BALANCED[1]
-    return shares if jumps or any(_is_balanced(share) for share in shares) else None
+    return tuple(splits) if jumps or any(_is_balanced(share) for share in shares) else None
+
+
+def _split(ms: NDArray[np.float64], border: float) -> Split:
+    fast, slow = ms[ms <= border], ms[ms > border]
+    return Split(
+        slow=slow.size / ms.size,
+        fast_ms=float(np.median(fast)) if fast.size else None,
+        slow_ms=float(np.median(slow)) if slow.size else None,
+    )
 
 
 def _is_balanced(share: float) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from analysis.endpoints import endpoint_order
 from analysis.growth.fit import judge, noise_of, unjudged
 from analysis.growth.model import AXES, OBJECTS, Axis, Growth, Level
-from analysis.growth.modes import slow_shares
+from analysis.growth.modes import Split, splits_of
 from analysis.notes import is_trusted
 from analysis.placement import PLACEMENTS
 from analysis.statistics import median_interval
@@ -83,17 +83,17 @@ def _along(sweep: Sweep, points: Sequence[Point], axis: Axis) -> Iterator[Growth
                 levels[group, values].append((level, ms))
     for series, values in dict.fromkeys((key[0].series, key[1]) for key in _ordered(levels, sweep)):
         keys = [k for k in _ordered(levels, sweep) if (k[0].series, k[1]) == (series, values)]
-        slow: dict[_Key, tuple[float, ...] | None] = {}
+        splits: dict[_Key, tuple[Split, ...] | None] = {}
         for key in keys:
             levels[key].sort(key=lambda measured: (measured[0].x, measured[0].point))
-            slow[key] = slow_shares([ms for _, ms in levels[key]])
+            splits[key] = splits_of([ms for _, ms in levels[key]])
         of = {key: tuple(level for level, _ in levels[key]) for key in keys}
         # Modes that swap places would make runs seem to differ, and hide what grows beside them.
-        noise = noise_of([of[key] for key in keys if slow[key] is None], axis)
+        noise = noise_of([of[key] for key in keys if splits[key] is None], axis)
         for key in keys:
-            mine, shares = of[key], slow[key]
+            mine, two = of[key], splits[key]
             to = A_MILLION if axis.parameter == OBJECTS else None
-            judged = judge(mine, axis, noise, to) if shares is None else unjudged(shares, axis)
+            judged = judge(mine, axis, noise, to) if two is None else unjudged(two, axis)
             yield Growth(
                 series=series,
                 topology=sweep.topology,
@@ -109,7 +109,7 @@ def _along(sweep: Sweep, points: Sequence[Point], axis: Axis) -> Iterator[Growth
                 noise=noise,
                 forecast=judged.forecast,
                 why=judged.why,
-                slow=shares,
+                splits=two,
             )
 
 

@@ -110,17 +110,23 @@ def _medians(block: GrowthBlock, growths: Sequence[Growth], axis: Axis) -> Grid:
         troubled=frozenset(troubled),
         sections=_sections(growths),
         notes=(
-            ("In brackets, where requests take one of two times: how many took the longer.",)
-            if any(each.slow for each in growths)
+            (
+                "Where requests take one of two times: the median of each, and how many took the "
+                "longer.",
+            )
+            if any(each.splits for each in growths)
             else ()
         ),
     )
 
 
 def _median(growth: Growth, at: int) -> str:
-    """With the slow mode's share behind it, where there are two."""
-    median = format_ms(growth.levels[at].median_ms)
-    return median if growth.slow is None else f"{median} ({100 * growth.slow[at]:.0f} %)"
+    """Where there are two modes, the median of each, and how many requests are in the slow one."""
+    if growth.splits is None:
+        return format_ms(growth.levels[at].median_ms)
+    split = growth.splits[at]
+    both = [format_ms(each) for each in (split.fast_ms, split.slow_ms) if each is not None]
+    return f"{' / '.join(both)} ({100 * split.slow:.0f} %)"
 
 
 class _Where:

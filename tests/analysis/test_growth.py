@@ -19,7 +19,7 @@ from analysis.growth import growth_of
 from analysis.growth.block import GrowthBlock
 from analysis.growth.fit import judge, noise_of
 from analysis.growth.model import AXES, NODES, OBJECTS, Axis, Growth, Level, Noise
-from analysis.growth.modes import modes_of
+from analysis.growth.modes import gap_of, splits_of
 from analysis.sweep import read_sweep
 
 SHAPES = ("constant", "logarithmic", "linear")
@@ -278,10 +278,12 @@ def test_medians_that_jump_between_two_modes_are_given_no_shape(tmp_path: Path) 
     shares = {3: 0.7, 6: 0.6, 12: 0.0, 24: 0.1}
     block, growth = grown(tmp_path, delayed(shares))
     assert growth.verdict == "two modes"
-    assert growth.slow == pytest.approx(tuple(shares.values()))
+    assert growth.splits is not None
+    assert [split.slow for split in growth.splits] == pytest.approx(list(shares.values()))
     assert growth.decided is None and growth.change is None
     _, medians = block.grids()
-    assert medians.rows[0][-5].endswith("(70 %)") and medians.rows[0][-2].endswith("(10 %)")
+    assert medians.rows[0][-5].endswith("(70 %)")
+    assert medians.rows[0][-3].endswith("(0 %)") and "/" not in medians.rows[0][-3]
     assert "two modes" in " ".join(texts_of(*block.charts().values()))
     json.dumps(block.to_json(), allow_nan=False)
 
@@ -306,14 +308,14 @@ def test_what_falls_is_no_cost() -> None:
 def test_one_mode_with_a_long_tail_is_not_taken_for_two(shape: float) -> None:
     for seed in range(200):
         ms = np.random.default_rng(seed).lognormal(0, shape, 100)
-        assert modes_of(ms) is None, seed
+        assert gap_of(ms) is None, seed
 
 
 def test_the_two_modes_are_those_on_both_sides_of_the_widest_gap() -> None:
     rng = np.random.default_rng(3)
     ms = np.concatenate([rng.lognormal(0, 0.2, 60), 40 + rng.lognormal(0, 0.2, 40)])
-    modes = modes_of(rng.permutation(ms))
-    assert modes is not None
-    assert modes.slow == pytest.approx(0.4)
-    assert modes.medians_ms == pytest.approx((1.0, 41.0), rel=0.1)
-    assert modes_of(ms[:62]) is None  # two of sixty are a tail
+    (split,) = splits_of([rng.permutation(ms)]) or ()
+    assert split.slow == pytest.approx(0.4)
+    assert split.fast_ms == pytest.approx(1.0, rel=0.1)
+    assert split.slow_ms == pytest.approx(41.0, rel=0.1)
+    assert gap_of(ms[:62]) is None  # two of sixty are a tail
