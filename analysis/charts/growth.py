@@ -29,6 +29,7 @@ _MOST_COLUMNS = 3
 _LABEL_IN = 0.12
 _CURVE_POINTS = 100
 _LOG_FROM = 8.0
+_FAINTEST = 0.2
 _SHORT = {
     "grows, shape not decided": "grows",
     "neither shape": "neither",
@@ -82,9 +83,13 @@ def _draw(block: GrowthBlock, growths: Sequence[Growth], axis: Axis, said: str) 
         x_label="objects in the bucket" if axis.parameter == OBJECTS else "nodes of the cluster",
         caption=(
             "A curve is drawn where its shape fits: solid where it is the only one, dashed where "
-            "others fit as well. No curve: none fits, there are too few points, or two modes "
-            "between which the median jumps. The band is "
-            "its 95 %, runs of the same that differ included.",
+            "others fit as well. No curve: none fits, there are too few points, or two modes. The "
+            "band is its 95 %, runs of the same that differ included.",
+            *(
+                ["Two modes: requests take one of two times; a mark each, fainter the fewer do."]
+                if any(each.splits for each in growths)
+                else []
+            ),
             *([MEANING + " Open marks: remote."] if with_placements else []),
             *(["In full: " + "; ".join(full) + "."] if full else []),
         ),
@@ -163,6 +168,9 @@ def _draw_curve(
 
 
 def _draw_levels(axes: Axes, growth: Growth, look: SeriesStyle) -> None:
+    if growth.splits is not None:
+        _draw_modes(axes, growth, look)
+        return
     face, _ = look.dot
     for level in growth.levels:
         axes.plot(
@@ -182,6 +190,34 @@ def _draw_levels(axes: Axes, growth: Growth, look: SeriesStyle) -> None:
     )
 
 
+def _draw_modes(axes: Axes, growth: Growth, look: SeriesStyle) -> None:
+    """A mark for each mode at each level, fainter the fewer requests are in it."""
+    for x, share, ms in _marks(growth):
+        axes.plot(
+            x,
+            ms,
+            linestyle="none",
+            marker=look.marker,
+            markersize=4.4,
+            markerfacecolor=look.dark,
+            markeredgecolor=look.dark,
+            markeredgewidth=0.9,
+            alpha=_FAINTEST + (1 - _FAINTEST) * share,
+            zorder=4,
+            clip_on=False,
+        )
+
+
+def _marks(growth: Growth) -> list[tuple[float, float, float]]:
+    """Of two modes: x, share of the requests, and median of each that has any."""
+    found = []
+    for level, split in zip(growth.levels, growth.splits or (), strict=True):
+        for share, ms in ((1 - split.slow, split.fast_ms), (split.slow, split.slow_ms)):
+            if ms is not None:
+                found.append((level.x, share, ms))
+    return found
+
+
 def _set_x(axes: Axes, sizes: Sequence[float], *, is_log: bool) -> None:
     if is_log:
         margin = (sizes[-1] / sizes[0]) ** 0.06
@@ -195,7 +231,13 @@ def _set_x(axes: Axes, sizes: Sequence[float], *, is_log: bool) -> None:
 
 
 def _set_y(axes: Axes, growths: Sequence[Growth]) -> None:
-    values = [v for g in growths for one in g.levels for v in (one.median_ms, *one.ci95_ms)]
+    values = [
+        v
+        for g in growths
+        for one in (() if g.splits else g.levels)
+        for v in (one.median_ms, *one.ci95_ms)
+    ]
+    values += [ms for g in growths if g.splits for _, _, ms in _marks(g)]
     low, high = min(values), max(values)
     if low > 0 and high / low > _LOG_FROM:
         axes.set_yscale("log")
