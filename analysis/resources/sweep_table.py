@@ -30,7 +30,8 @@ def grids_of(block: ResourcesOfSweep) -> list[Grid]:
 
     def row(number: int) -> tuple[str, ...]:
         each = block.points[number]
-        return (*(str(value) for _, value in each.where), labels[each.resources.series])
+        at = (EN_DASH if value is None else str(value) for _, value in each.where)
+        return (*at, labels[each.resources.series])
 
     asked = [
         (*row(n), *_memory(each.resources), *_request(each.resources))

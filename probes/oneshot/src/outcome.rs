@@ -12,6 +12,7 @@
 //! | timed out, reset, closed, truncated, malformed after that | unknown | |
 //! | 3xx | fail | never followed; the answer says to ask elsewhere |
 //! | 4xx | fail | refused, or answered in the negative |
+//! | 400 IncompleteBody to a write | unknown | the body was sent whole: MinIO's word for drives that lost it on the way, full ones for example, while others may have it |
 //! | 408, 499 | unknown | a timeout or a cancelled context inside the server; MinIO has 499 for a request cut off anywhere on its way |
 //! | 501 | fail | not implemented |
 //! | 503 XMinioServerNotInitialized, XMinioIAMNotInitialized | fail | refused at the door |
@@ -114,6 +115,7 @@ pub fn of_refusal(refusal: Refusal<'_>, writes: bool) -> Verdict {
         _ => format!("http {status}"),
     };
     let not_executed = match status {
+        400 if code == Some("IncompleteBody") => !writes,
         408 | 499 => false,
         300..=499 | 501 => true,
         503 => match code {
@@ -154,6 +156,7 @@ mod tests {
         for (status, code, on_read, on_write) in [
             (302, None, Fail, Fail),
             (400, Some("BadDigest"), Fail, Fail),
+            (400, Some("IncompleteBody"), Fail, Unknown),
             (403, Some("AccessDenied"), Fail, Fail),
             (404, Some("NoSuchKey"), Fail, Fail),
             (408, None, Unknown, Unknown),

@@ -1,0 +1,57 @@
+"""Every link of every page leads somewhere: files, pictures, and headings of other pages."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [CHECKOUT / name for name in listed.stdout.split("\0") if name]
+
+
+def anchors(page: Path) -> set[str]:
+    """The names of its headings, as code hosts make them."""
+    named = set()
+    for heading in _HEADING.findall(page.read_text("utf-8")):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip().lower())
+        named.add(re.sub(r"[^\w\- ]", "", text).replace(" ", "-"))
+    return named
+
+
+def broken(page: Path) -> list[str]:
+    found = []
+    for target in _LINK.findall(page.read_text("utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        to = (page.parent / path).resolve() if path else page
+        if not to.exists() or (anchor and to.suffix == ".md" and anchor not in anchors(to)):
+            found.append(f"{page.relative_to(CHECKOUT)}: {target}")
+    return found
+
+
+def test_every_link_leads_somewhere() -> None:
+    all_of_them = pages()
+    assert len(all_of_them) > 40
+    assert [link for page in all_of_them for link in broken(page)] == []
+
+
+def test_a_broken_link_would_be_seen(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(f"{__name__}.CHECKOUT", tmp_path)
+    (tmp_path / "there.md").write_text("# A heading, of two `words`\n")
+    page = tmp_path / "page.md"
+    page.write_text("[a](there.md#a-heading-of-two-words) [b](there.md#no) [c](gone.md) [d](x:y)")
+    assert broken(page) == ["page.md: there.md#no", "page.md: gone.md"]
