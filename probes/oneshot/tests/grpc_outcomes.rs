@@ -43,8 +43,7 @@ fn put_to(answer: impl FnOnce(Peer, Request) -> io::Result<()> + Send + 'static)
     record
 }
 
-/// Reads until the client closes: a socket that is closed with anything unread sends a reset, which
-/// takes with it what the client has not read yet.
+/// Reads until the client closes.
 fn until_it_leaves(mut peer: Peer) -> io::Result<()> {
     while let Ok(Some(_)) = peer.frame() {}
     Ok(())

@@ -80,7 +80,6 @@ fn a_small_window_is_opened_again_as_the_answer_is_read_and_a_large_one_when_it_
                 peer.send(DATA, 0, request.stream, piece)?;
             }
             peer.trailers(request.stream, "0")?;
-            // Closed with updates unread, the socket would reset what is still on its way.
             while peer.frame()?.is_some() {}
             Ok(was_opened)
         });

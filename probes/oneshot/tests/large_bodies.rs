@@ -153,7 +153,6 @@ fn a_blob_that_ends_too_early_is_no_answer() {
             peer.send(common::http2::DATA, 0, request.stream, piece)?;
         }
         peer.trailers(request.stream, "0")?;
-        // Closed with anything unread, the connection would be reset, and the answer with it.
         while peer.frame()?.is_some() {}
         Ok(())
     });

@@ -4,7 +4,7 @@
 //! and 0x00 begins a header whose name and value follow, each after its length.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -67,6 +67,7 @@ impl Peers {
             stream,
             connection_window: 65_535,
             stream_window: 65_535,
+            resets: false,
         })
     }
 
@@ -88,6 +89,24 @@ pub struct Peer {
     /// How much the client lets us send, as far as its frames were read.
     pub connection_window: i64,
     pub stream_window: i64,
+    resets: bool,
+}
+
+/// How long a connection that is over may still bring something.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+impl Drop for Peer {
+    /// Says that nothing more comes, then hears the client out: a socket that is closed with
+    /// anything unread sends a reset, which takes with it what the client has not read yet.
+    fn drop(&mut self) {
+        if !self.resets
+            && self.stream.shutdown(Shutdown::Write).is_ok()
+            && self.stream.set_read_timeout(Some(LAST_WORDS)).is_ok()
+        {
+            let mut unread = [0; 4096];
+            while matches!(self.stream.read(&mut unread), Ok(1..)) {}
+        }
+    }
 }
 
 /// A request, read to its end.
@@ -203,7 +222,8 @@ impl Peer {
     }
 
     /// Closes with a reset.
-    pub fn reset(self) -> io::Result<()> {
+    pub fn reset(mut self) -> io::Result<()> {
+        self.resets = true;
         Ok(sockopt::set_socket_linger(
             &self.stream,
             Some(Duration::ZERO),
