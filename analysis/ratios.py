@@ -1,7 +1,7 @@
 """The ratio of two times, with its 95 % interval: the only thing that is compared across machines.
 
-A ratio of 2 between two stores means the same on a laptop of today as in a table of some years ago; that one
-of them took 1.3 ms does not. docs/statistics.md says how often the intervals hold.
+A ratio of 2 between two stores means the same on a laptop of today as in a table of some years
+ago; that one of them took 1.3 ms does not. docs/statistics.md says how often the intervals hold.
 """
 
 from __future__ import annotations
