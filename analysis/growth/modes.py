@@ -56,18 +56,25 @@ def splits_of(points: Sequence[NDArray[np.float64]]) -> tuple[Split, ...] | None
 
     None where no point has two, or the median is of the same mode at all of them for certain.
     """
-    borders = [float(np.sqrt(gap[0] * gap[1])) for gap in map(gap_of, points) if gap is not None]
-    if not borders:
+    own = [_border(ms) for ms in points]
+    known = [border for border in own if border is not None]
+    if not known:
         return None
-    splits = []
-    for ms in points:
-        own = gap_of(ms)
-        # A point whose requests are all of one mode has no gap of its own: the others' tell which.
-        border = float(np.median(borders)) if own is None else float(np.sqrt(own[0] * own[1]))
-        splits.append(_split(ms, border))
+    # A point whose requests are all of one mode has no gap of its own: the others' tell which.
+    others = float(np.median(known))
+    splits = [
+        _split(ms, others if border is None else border)
+        for ms, border in zip(points, own, strict=True)
+    ]
     shares = [split.slow for split in splits]
     jumps = min(shares) < BALANCED[0] and max(shares) > BALANCED[1]
     return tuple(splits) if jumps or any(_is_balanced(share) for share in shares) else None
+
+
+def _border(ms: NDArray[np.float64]) -> float | None:
+    """The middle of the gap, as ratios go."""
+    gap = gap_of(ms)
+    return None if gap is None else float(np.sqrt(gap[0] * gap[1]))
 
 
 def _split(ms: NDArray[np.float64], border: float) -> Split:
