@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
@@ -13,20 +14,20 @@ from typing import Self
 
 from emulator.binaries import binary
 from probes.plan import GrpcHeader
+from tests.loopback import own_address
 
 
 class BobNode:
     """A running node; ``header`` is a plan's header for it. Gone when the context is left."""
 
     def __init__(self, directory: Path) -> None:
-        s3, peer, health, bob = free_ports()
-        assert health == s3 + 2
+        address, s3, peer, bob = own_address(0), 9000, 9001, 9003
         self._argv = [str(binary("quorum")), "serve", "--name", "n1", "--data", str(directory)]
-        self._argv += ["--s3", f"127.0.0.1:{s3}", "--peer-listen", f"127.0.0.1:{peer}"]
-        self._argv += ["--peer", f"n1=127.0.0.1:{peer}", "--protocol", "leaderless"]
+        self._argv += ["--s3", f"{address}:{s3}", "--peer-listen", f"{address}:{peer}"]
+        self._argv += ["--peer", f"n1={address}:{peer}", "--protocol", "leaderless"]
         self._argv += ["--access-key", "a", "--secret-key", "s"]
-        self._argv += ["--bob", f"127.0.0.1:{bob}", "--vdisk", "n1"]
-        self.header = GrpcHeader("127.0.0.1", bob, deadline_ms=10_000)
+        self._argv += ["--bob", f"{address}:{bob}", "--vdisk", "n1"]
+        self.header = GrpcHeader(address, bob, deadline_ms=10_000)
         self.start()
 
     def start(self) -> None:
@@ -42,10 +43,11 @@ class BobNode:
 
     def wait_for_request(self) -> None:
         """Return when bytes that it has not read lie in its kernel: the request has arrived."""
-        port = f":{self.header.port:04X}"
+        here = int.from_bytes(socket.inet_aton(self.header.host), sys.byteorder)
+        local = f"{here:08X}:{self.header.port:04X}"
         for _ in range(1000):
             lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-            if any(line[1].endswith(port) and int(line[4][9:], 16) for line in lines):
+            if any(line[1] == local and int(line[4][9:], 16) for line in lines):
                 return
             time.sleep(0.005)
         raise AssertionError("no request arrived")
@@ -67,17 +69,3 @@ class BobNode:
         traceback: TracebackType | None,
     ) -> None:
         self.kill()
-
-
-def free_ports() -> tuple[int, int, int, int]:
-    """Three ports in a row, as a node takes them, and another."""
-    for port in range(20_000, 32_000, 7):
-        with socket.socket() as a, socket.socket() as b, socket.socket() as c, socket.socket() as d:
-            try:
-                for offset, one in enumerate((a, b, c)):
-                    one.bind(("127.0.0.1", port + offset))
-            except OSError:
-                continue
-            d.bind(("127.0.0.1", 0))
-            return port, port + 1, port + 2, d.getsockname()[1]
-    raise AssertionError("no free ports")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from probes.oneshot import Oneshot, OnSample, run_plan, run_requests
 from probes.plan import GrpcHeader, Request
 from probes.process import spawn_here
 from probes.records import Sample
-from tests.probes.bob_node import BobNode, free_ports
+from tests.probes.bob_node import BobNode
 
 PROTO = Path(__file__).parents[2] / "proto" / "bob.proto"
 CLOCK = {"timestamp": "{now}"}
@@ -112,8 +113,10 @@ def test_what_is_not_there_is_a_sample_and_not_an_error(node: BobNode) -> None:
 def test_a_server_that_is_not_there_is_a_sample_too() -> None:
     samples: list[Sample] = []
     requests = [Request(seq, "measure", "Ping") for seq in range(2)]
-    gone = GrpcHeader("127.0.0.1", free_ports()[-1], deadline_ms=1000)
-    run_requests(spawn_here, gone, requests, into(samples))
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and never listens
+        gone = GrpcHeader(*nobody.getsockname(), deadline_ms=1000)
+        run_requests(spawn_here, gone, requests, into(samples))
     assert [(sample.outcome, sample.error) for sample in samples] == [("fail", "refused")] * 2
 
 

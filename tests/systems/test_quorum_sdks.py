@@ -7,70 +7,52 @@ bodies and checksums they choose, are understood.
 from __future__ import annotations
 
 import io
-import socket
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emulator.binaries import binary
+from tests.loopback import own_address
 
 boto3 = pytest.importorskip("boto3")
 minio = pytest.importorskip("minio")
 
-ADDRESSES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+ADDRESSES = [own_address(node) for node in range(3)]
+PORT = 9000
 PROTOCOLS = ("leaderless", "leader", "rounds:2")
 
 
-def free_port() -> int:
-    """The first of three ports that are free on all addresses."""
-    for port in range(31_000, 31_900, 3):
-        sockets = [socket.socket() for _ in range(3 * len(ADDRESSES))]
-        pairs = [(address, port + offset) for address in ADDRESSES for offset in range(3)]
-        try:
-            for sock, pair in zip(sockets, pairs, strict=True):
-                sock.bind(pair)
-        except OSError:
-            continue
-        finally:
-            for sock in sockets:
-                sock.close()
-        return port
-    raise RuntimeError("no free ports between 31000 and 31900")
-
-
-@dataclass(frozen=True)
 class Cluster:
-    port: int
+    """Three nodes; a client of one of them."""
 
     def boto3(self, node: int) -> Any:
         return boto3.client(
             "s3",
-            endpoint_url=f"http://{ADDRESSES[node]}:{self.port}",
+            endpoint_url=f"http://{ADDRESSES[node]}:{PORT}",
             aws_access_key_id="key",
             aws_secret_access_key="secret",
             region_name="wanlat",
         )
 
     def minio(self, node: int) -> Any:
-        return minio.Minio(f"{ADDRESSES[node]}:{self.port}", "key", "secret", secure=False)
+        return minio.Minio(f"{ADDRESSES[node]}:{PORT}", "key", "secret", secure=False)
 
 
 @pytest.fixture(params=PROTOCOLS)
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    program, port = binary("quorum"), free_port()
-    peers = [f"--peer=n{i}={address}:{port + 1}" for i, address in enumerate(ADDRESSES)]
+    program = binary("quorum")
+    peers = [f"--peer=n{i}={address}:{PORT + 1}" for i, address in enumerate(ADDRESSES)]
     nodes = []
     try:
         for i, address in enumerate(ADDRESSES):
             options = {
                 "name": f"n{i}",
                 "data": str(tmp_path / f"n{i}"),
-                "s3": f"{address}:{port}",
-                "peer-listen": f"{address}:{port + 1}",
+                "s3": f"{address}:{PORT}",
+                "peer-listen": f"{address}:{PORT + 1}",
                 "protocol": request.param,
                 "access-key": "key",
                 "secret-key": "secret",
@@ -84,7 +66,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
         for node in nodes:
             assert node.stdout is not None
             assert node.stdout.readline() == b"ready\n"
-        yield Cluster(port)
+        yield Cluster()
     finally:
         for node in nodes:
             node.kill()
