@@ -9,7 +9,8 @@ from typing import Any
 from emulator.faults import catalogue
 from emulator.faults.cast import draw
 from emulator.faults.fault import Fault
-from experiments.drill.model import Drill, FaultSpec
+from experiments.drill.fault_spec import FaultSpec
+from experiments.drill.model import Drill
 from systems import registry
 from topologies.errors import UserError
 from topologies.findings import Finding

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.drill.model import PHASES, SHORTEST_EVERY, Drill
+from experiments.drill.model import SHORTEST_EVERY, Drill
+from experiments.drill.phases import PHASES
 from topologies.errors import UserError
 from topologies.units import Duration, QuantityError
 from topologies.wording import show

@@ -14,8 +14,8 @@ from experiments.drill.client import Client, Load
 from experiments.drill.clients import Clients
 from experiments.drill.fill import fill
 from experiments.drill.ledger import Ledger
-from experiments.drill.model import PHASES
 from experiments.drill.on_topology import Place
+from experiments.drill.phases import PHASES
 from experiments.drill.progress import Live
 from experiments.drill.record import Record
 from experiments.drill.rows import Row, Vantage, Way

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from emulator.faults.cast import draw
+from experiments.drill.claim import Claim
 from experiments.drill.files import load, shipped
-from experiments.drill.model import Claim, Drill
+from experiments.drill.model import Drill
 from experiments.drill.on_topology import fault_of, place
 from experiments.drill.timing import stated
 from systems import registry
