@@ -8,7 +8,7 @@ complete point's.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,8 @@ from analysis.errors import BundleError
 
 POINTS = "points.json"
 KIND = "sweep"
+
+_OPTIONS = "options."
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?i?B?)\s*")
 _PREFIX = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -32,10 +34,15 @@ _HOW = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One axis of the sweep, and its values: numbers by size, words as the study has them."""
+    """One axis of the sweep, and its values: numbers by size, words as the study has them.
+
+    An option of stores has the name that it has there ("drives"), and is one axis whichever of
+    them have it; `keys` are what the study calls it ("options.minio.drives"), one or several.
+    """
 
     name: str
     values: tuple[Any, ...]
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -79,15 +86,19 @@ class Point:
     def value(self, parameter: str) -> Any:
         """The value of `parameter` ("nodes", "prefill.objects"): swept, else the study's, or None.
 
-        Sizes and durations are as the study writes them: see `bytes_of`.
+        An option of stores ("drives") is that of the point's own. Sizes and durations are as the
+        study writes them: see `bytes_of`.
         """
-        if parameter in self.values:
-            return self.values[parameter]
+        keys = (parameter, f"{_OPTIONS}{self.system}.{parameter}")
+        for key in keys:
+            if key in self.values:
+                return self.values[key]
         own = self.bundle.manifest.get("study") if self.bundle else None
         for study in (own, self.study):
-            found = _dotted(study, parameter)
-            if found is not None:
-                return found
+            for key in keys:
+                found = _dotted(study, key)
+                if found is not None:
+                    return found
         return self._nodes() if parameter == "nodes" else None
 
     def _nodes(self) -> int | None:
@@ -174,11 +185,7 @@ def read_sweep(directory: Path | str) -> Sweep:
     try:
         study = manifest.get("study")
         whole = study if isinstance(study, Mapping) else {}
-        parameters = tuple(
-            Parameter(name, tuple(_sorted(entry["values"], _swept(whole, name))))
-            for entry in document["parameters"]
-            for name in [str(entry["name"])]
-        )
+        parameters = tuple(_parameters(document["parameters"], whole))
         points = [_point(entry, directory, whole) for entry in document["points"]]
     except (KeyError, TypeError, ValueError) as error:
         raise BundleError(
@@ -224,6 +231,25 @@ def _point(entry: Mapping[str, Any], directory: Path, study: Mapping[str, Any]) 
     )
 
 
+def _parameters(
+    entries: Sequence[Mapping[str, Any]], study: Mapping[str, Any]
+) -> Iterator[Parameter]:
+    listed = {str(entry["name"]): list(entry["values"]) for entry in entries}
+    keys: dict[str, list[str]] = {}
+    for key in listed:
+        keys.setdefault(_named(key, listed), []).append(key)
+    for name, mine in keys.items():
+        values = dict.fromkeys(value for key in mine for value in listed[key])
+        swept = [value for key in mine for value in _swept(study, key)]
+        yield Parameter(name, tuple(_sorted(list(values), swept)), tuple(mine))
+
+
+def _named(key: str, keys: Iterable[str]) -> str:
+    """ "drives" of "options.minio.drives", unless that is the name of something else."""
+    name = key.removeprefix(_OPTIONS).partition(".")[2] if key.startswith(_OPTIONS) else key
+    return key if not name or name in keys else name
+
+
 def _sorted(values: Sequence[Any], swept: Sequence[Any]) -> list[Any]:
     """`values` by number where all of them are, else as they are `swept`: points are shuffled."""
     numbers = [number_of(value) for value in values]
@@ -248,7 +274,8 @@ def _in_order(
 
     def place(point: Point) -> tuple[Any, ...]:
         values = tuple(
-            _place(point.values.get(parameter.name), parameter.values) for parameter in parameters
+            _place(next((point.values[k] for k in p.keys if k in point.values), None), p.values)
+            for p in parameters
         )
         return (*values, _place(point.system, systems), point.number)
 

@@ -84,7 +84,8 @@ class SweepSummary:
             },
             "sweep": {
                 "parameters": [
-                    {"name": p.name, "values": list(p.values)} for p in sweep.parameters
+                    {"name": p.name, "keys": list(p.keys), "values": list(p.values)}
+                    for p in sweep.parameters
                 ],
                 "points": [_point(point) for point in sweep.points],
                 "missing": [point.name for point in sweep.missing],

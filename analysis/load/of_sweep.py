@@ -98,10 +98,7 @@ def deployments_of(sweep: Sweep) -> tuple[Deployment, ...]:
     """
     from analysis.sweep_table import written
 
-    varied = {_short(p.name) for p in sweep.parameters if sweep.varies(p.name)} - {"systems"}
-    # A store's own option may have one value here and still be what the others' option varies.
-    names = [p.name for p in sweep.parameters if _short(p.name) in varied]
-    short = dict.fromkeys(map(_short, names))
+    names = [p.name for p in sweep.parameters if len(p.values) > 1]
     found = []
     for point in sweep.complete:
         if point.bundle is None or not point.bundle.is_load:
@@ -110,18 +107,7 @@ def deployments_of(sweep: Sweep) -> tuple[Deployment, ...]:
             loads = loads_of(point.bundle)
         except BundleError:
             continue
-        # options.minio.drives and options.minio-nginx.drives are one column, drives: its own.
-        values = [
-            (_short(name), point.value(name))
-            for name in names
-            if not name.startswith("options.") or name.startswith(f"options.{point.system}.")
-        ]
-        where = {
-            header: written(
-                next((v for name, v in values if name == header and v is not None), None)
-            )
-            for header in short
-        }
+        where = {name: written(point.value(name)) for name in names}
         nodes, drives = _whole(point.value("nodes")), drives_of(point)
         found += [
             Deployment(
@@ -139,7 +125,7 @@ def deployments_of(sweep: Sweep) -> tuple[Deployment, ...]:
 
 def drives_of(point: Point) -> int | None:
     """Drives of each node, as the point's options have it; None where they do not say."""
-    found = _whole(point.value(f"options.{point.system}.drives"))
+    found = _whole(point.value("drives"))
     if found is not None or point.bundle is None:
         return found
     entries = point.bundle.manifest.get("systems")
@@ -208,11 +194,6 @@ def _ratio(over: Estimate | None, under: Estimate | None) -> Ratio | None:
     if over is None or under is None or min(over.value, under.value) <= 0:
         return None
     return ratios.of_estimates((over.value, over.ci95), (under.value, under.ci95))
-
-
-def _short(parameter: str) -> str:
-    """ "drives" of "options.minio.drives"."""
-    return parameter.rpartition(".")[2]
 
 
 def _plain(one: Deployment) -> str:

@@ -149,6 +149,25 @@ def test_points_without_common_axes_have_a_table_and_no_chart(tmp_path: Path) ->
     assert [row[1] for row in grid.rows if row[2] == "Garage"] == ["–"] * 4
 
 
+def test_an_option_of_several_stores_is_one_column_and_each_has_its_own(tmp_path: Path) -> None:
+    swept = {"options.minio.drives": [1, 4], "options.garage.drives": [2]}
+    path = tmp_path / "s"
+    write_sweep(path, swept, systems=(MINIO, GARAGE))
+    sweep = read_sweep(path)
+    (drives,) = sweep.parameters
+    assert (drives.name, drives.values, drives.keys) == ("drives", (1, 2, 4), tuple(swept))
+    found = {(point.system, point.value("drives")) for point in sweep.points}
+    assert found == {("minio", 1), ("minio", 4), ("garage", 2)}
+    (grid,) = latencies(summarize_sweep(sweep))
+    assert grid.headers[:2] == ("drives", "system")
+
+
+def test_an_option_that_is_called_as_something_else_keeps_its_whole_name(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    write_sweep(path, {"nodes": [1, 2], "options.minio.nodes": [4]}, systems=(MINIO,))
+    assert [p.name for p in read_sweep(path).parameters] == ["nodes", "options.minio.nodes"]
+
+
 def test_warnings_of_points_are_told_once_with_the_points(tmp_path: Path) -> None:
     summary = summary_of(
         tmp_path / "s", {"nodes": [1, 2]}, point_manifest={"warnings": ["The disk was slow."]}
