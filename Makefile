@@ -9,6 +9,8 @@ BIN     := $(VENV)/bin
 COMPUTING := tests/analysis $(filter-out %/test_places.py,$(wildcard tests/topologies/test_*.py))
 ASKING := $(filter-out %/test_kill.py,$(wildcard $(addsuffix /test_*.py,\
     tests/experiments tests/experiments/drill tests/systems tests/wanlat)))
+# Where AGAIN is set, as CI does, what failed in Rust is tried once more (of pytest: PYTEST_ADDOPTS)
+ONCE_MORE := { echo "Failed. Once more; what is broken fails twice."; cargo test --release --locked --quiet; }
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
 PYTHON  ?= $(shell tools/prerequisites python 2>/dev/null)
 CRATES  := target/release/.built
@@ -47,7 +49,7 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	@touch $@
 
 test: setup  ## Pass the tests
-	@cargo test --release --locked --quiet
+	@cargo test --release --locked --quiet $(if $(AGAIN),|| $(ONCE_MORE))
 	@$(BIN)/python -m pytest -n $$(nproc) $(COMPUTING)
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not stores" $(ASKING)
 	@$(BIN)/python -m pytest -m "not stores" $(addprefix --ignore=,$(COMPUTING) $(ASKING))

@@ -220,7 +220,8 @@ def main(arguments: list[str]) -> int:
     # In there its output is a terminal, whatever it is out here.
     plain = {} if sys.stdout.isatty() else {"NO_COLOR": "1", "TERM": "dumb"}
     size = {"COLUMNS": str(shutil.get_terminal_size().columns)}
-    environment = {BACKEND_VARIABLE: "netem", **size, **plain}
+    told = {name: os.environ[name] for name in ("PYTEST_ADDOPTS",) if name in os.environ}
+    environment = {BACKEND_VARIABLE: "netem", **size, **plain, **told}
     if arguments[:1] == ["--run"]:
         return run(arguments[1:], environment=environment)
     # Its files belong to the host's user, who may not be the one that root is in there.
