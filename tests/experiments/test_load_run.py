@@ -79,7 +79,10 @@ def test_every_request_of_the_load_is_a_row(bundle: Path) -> None:
     assert rows[reads].object.max() < 20 <= rows[~reads].object.min()
     assert rows.groupby("endpoint").object_bytes.sum()["GetObject"] == load["bytes_read"]
     assert rows[rows.phase == "ramp"].start_ns.max() < rows[rows.phase == "load"].start_ns.min()
-    assert load["began_ns"] <= rows.start_ns.min() <= rows.start_ns.max() < load["ended_ns"]
+    assert load["began_ns"] <= rows.start_ns.min()
+    # A worker may lose its core between looking at the clock and sending, once.
+    assert (rows.start_ns >= load["ended_ns"]).sum() <= load["offered"]["workers"]
+    assert rows.start_ns.max() < load["ended_ns"] + 200 * 10**6
 
 
 def test_offered_and_achieved_load_and_the_clients_cpu_are_told(bundle: Path) -> None:

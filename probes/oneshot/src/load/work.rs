@@ -88,6 +88,11 @@ impl Work {
         })
     }
 
+    /// Has the time of a mix run out?
+    pub fn is_over(&self, now_ns: u64) -> bool {
+        self.what == What::Mix && now_ns >= self.end_ns
+    }
+
     /// Of a mix with removals, workers remember what they have put.
     pub fn removes(&self) -> bool {
         self.what == What::Mix && self.mix.iter().any(|(kind, _)| kind.deed == Deed::Remove)
@@ -104,7 +109,7 @@ impl Work {
     }
 
     fn next_of_mix(&self, own: &mut Own, now_ns: u64) -> Option<Task> {
-        if now_ns >= self.end_ns {
+        if self.is_over(now_ns) {
             return None;
         }
         let due_ns = match &self.pace {

@@ -94,9 +94,12 @@ impl<'a, C: Client> Worker<'a, C> {
 
     fn ask_once(&mut self, task: &Task) -> Option<Came> {
         self.client.prepare(task);
-        if let Some(due_ns) = task.due_ns
-            && !self.shared.sleep_until(due_ns)
-        {
+        let goes_on = match task.due_ns {
+            Some(due_ns) => self.shared.sleep_until(due_ns),
+            // To make a body takes its time, and the core may be somebody else's meanwhile.
+            None => !self.shared.work.is_over(clock::now_ns()),
+        };
+        if !goes_on {
             return None;
         }
         let came = self.client.perform(task);
