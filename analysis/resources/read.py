@@ -21,6 +21,7 @@ COLUMNS = (
     "space_bytes",
     "files",
     "trash_bytes",
+    "space_began_ns",
     "rx_bytes",
     "tx_bytes",
     "rx_packets",

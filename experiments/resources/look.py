@@ -146,4 +146,5 @@ def _of_space(space: Space) -> Row:
         "space_bytes": space.bytes,
         "files": space.files,
         "trash_bytes": space.trash_bytes,
+        "space_began_ns": space.began_ns,
     }

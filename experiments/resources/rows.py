@@ -27,6 +27,7 @@ SCHEMA = pa.schema(
         ("space_bytes", pa.int64()),
         ("files", pa.int64()),
         ("trash_bytes", pa.int64()),
+        ("space_began_ns", pa.int64()),
         ("rx_bytes", pa.int64()),
         ("tx_bytes", pa.int64()),
         ("rx_packets", pa.int64()),

@@ -21,11 +21,15 @@ _TRASH = "/.minio.sys/tmp/.trash"
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Of a tree. ``trash_bytes``: the part of ``bytes`` that is set aside to be removed."""
+    """Of a tree. ``trash_bytes``: the part of ``bytes`` that is set aside to be removed.
+
+    ``began_ns`` (CLOCK_MONOTONIC): what was written since may be in it, or not.
+    """
 
     bytes: int
     files: int
-    trash_bytes: int = 0
+    trash_bytes: int
+    began_ns: int
 
 
 class Walk:
@@ -43,6 +47,7 @@ class Walk:
         return next(self._steps, None) is None
 
     def _walk(self, root: Path) -> Iterator[bool]:
+        began_ns = time.monotonic_ns()
         taken = trash = files = entries = 0
         with suppress(OSError):
             taken = root.stat().st_blocks * _BLOCK_BYTES
@@ -75,7 +80,7 @@ class Walk:
                     its = found.st_blocks * _BLOCK_BYTES
                     taken += its
                     trash += its if is_trash else 0
-        self.space = Space(taken, files, trash)
+        self.space = Space(taken, files, trash, began_ns)
 
 
 def space_of(root: Path) -> Space:

@@ -108,6 +108,32 @@ def stored(system: str, objects: int, stored_bytes: int, put_bytes: int) -> dict
     }
 
 
+def write_prefill(directory: Path, *, noted: bool = True) -> None:
+    """Add a prefill of 60 objects of 1 MiB to a bundle of one system on two nodes, for 10 s.
+
+    It is filled evenly, and each node goes through its directory for 4 s: what it finds is what was
+    there when it began, which rows tell if it is `noted`. The last before the end is over 2 s after
+    it and finds 48 of 60 MiB.
+    """
+    t0, system = 1000 * S, "minio"
+    rows = [
+        {"t_ns": t0 + end_s * S, "system": system, "kind": "node", "subject": node}
+        | {"space_bytes": min(found, 60) * MIB, "files": 1, "trash_bytes": 0}
+        | ({"space_began_ns": t0 + (end_s - 4) * S} if noted else {})
+        for end_s, found in ((0, 0), (4, 0), (8, 24), (12, 48), (16, 60), (20, 60))
+        for node in ("n1", "n2")
+    ]
+    facts = ((0, {"what": "begins"}), (10, {"what": "ends"}))
+    events = [
+        {"t_ns": t0 + s * S, "kind": "prefill", "subject": system, "detail": json.dumps(fact)}
+        for s, fact in facts
+    ]
+    entry = {"system": system, "buckets": ["b"], "objects": 60, "object_bytes": MIB}
+    (directory / "prefill.json").write_text(json.dumps({"systems": [entry]}))
+    pd.DataFrame(events).to_parquet(directory / "events.parquet")
+    pd.DataFrame(rows).to_parquet(directory / "resources.parquet")
+
+
 def write_reclaim(
     directory: Path,
     courses: Mapping[str, tuple[Sequence[float], Sequence[float]]],

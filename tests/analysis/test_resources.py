@@ -14,6 +14,7 @@ from resources_bundles import (
     REQUEST_S,
     WAN_BYTES,
     stored,
+    write_prefill,
     write_reclaim,
     write_resources,
 )
@@ -88,6 +89,16 @@ def test_memory_cpu_and_disk_are_those_of_the_rows(make_bundle: MakeBundle) -> N
     assert found.stored.written == pytest.approx(2 * 90 / 45, rel=0.02)
     assert "0.40 % of one core" in printed(block.grids())
     assert block.to_json()["systems"][0]["subjects"][0]["name"] == "n1"
+
+
+@pytest.mark.parametrize(("noted", "per_byte"), [(True, 2.0), (False, 2 * 48 / 60)])
+def test_a_look_at_the_disk_that_began_before_the_end_of_a_prefill_is_not_what_it_cost(
+    make_bundle: MakeBundle, noted: bool, per_byte: float
+) -> None:
+    directory = make_bundle(systems=(MINIO,))
+    write_prefill(directory, noted=noted)
+    (found,) = resources_of(read_bundle(directory)).systems
+    assert found.stored.per_byte == pytest.approx(per_byte)
 
 
 def test_rows_of_a_killed_run_are_read_up_to_the_torn_one(make_bundle: MakeBundle) -> None:

@@ -143,7 +143,9 @@ def test_space_is_what_du_says(tmp_path: Path) -> None:
     du = subprocess.run(
         ["du", "-s", "--block-size=1", str(root)], capture_output=True, text=True, check=True
     )
+    before_ns = time.monotonic_ns()
     space = space_of(root)
+    assert before_ns <= space.began_ns <= time.monotonic_ns()
     assert space.bytes == int(du.stdout.split()[0])
     assert 50_000 <= space.trash_bytes < 60_000
     found: dict[str, int] = {}
