@@ -20,6 +20,7 @@ from analysis.resources.table import (
 if TYPE_CHECKING:
     from analysis.resources.sweep_block import ResourcesOfSweep
 
+_GROSS = "Where it did not rest, or nobody looked while it did, what the cluster does by itself is in it."
 _MEMORY = ("MiB at rest", "MiB asked")
 
 
@@ -48,7 +49,7 @@ def grids_of(block: ResourcesOfSweep) -> list[Grid]:
     notes = (
         "Memory: resident, of a node, median of looks, mean over nodes. Of a request: the mean "
         "over all that were sent, whatever endpoint; CPU of all nodes together.",
-        *(["Where it did not rest, what the cluster does by itself is in it."] if gross else []),
+        *([_GROSS] if gross else []),
         *sampling_notes(block.sampling, "At the dearest point sampled"),
     )
     grids = [

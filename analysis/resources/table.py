@@ -20,7 +20,7 @@ _Cells = Callable[[Sequence[Subject]], list[str]]
 _NODES_IN_FULL = 6
 _BACKGROUND = (
     "Of requests of {}: what the cluster does of its own accord is in the figures, because it "
-    "never rested for two seconds (`resources: {{rest: 10s}}`)."
+    "was not seen at rest for two seconds (`resources: {{rest: 10s}}`)."
 )
 
 

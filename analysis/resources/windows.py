@@ -39,23 +39,22 @@ def windows_of(
         *(Window(ASKED, *span) for span in (_of_visits(own, "warmup", "end") or asked)),
     ]
     looks = sorted(set(rows["t_ns"]))
-    cut = [
-        Window(w.kind, max(w.begin_ns, first_ns), min(w.end_ns, last_ns))
-        for w in (_snapped(window, looks) for window in found)
-    ]
+    seen = (_snapped(window, looks) for window in found)
+    cut = [Window(w.kind, max(w.begin_ns, first_ns), min(w.end_ns, last_ns)) for w in seen if w]
     return tuple(sorted((w for w in cut if w.end_ns > w.begin_ns), key=lambda w: w.begin_ns))
 
 
-def _snapped(window: Window, looks: Sequence[int]) -> Window:
+def _snapped(window: Window, looks: Sequence[int]) -> Window | None:
     """From the first look in `window` to the last one in it, or soon after it.
 
     Between two looks nobody knows when a counter grew. A study looks right after its first request
-    and right after its last one; where looks are too far apart the window stays as it is.
+    and right after its last one. Where looks are too far apart, what it was asked for is in the
+    window as it is; but of a rest nothing is known then (None): what came after it was more.
     """
     begin = bisect_left(looks, window.begin_ns)
     end = bisect_right(looks, window.end_ns + _SOON_NS) - 1
     if begin >= end or looks[end] - looks[begin] < window.seconds * 1e9 * _MOSTLY:
-        return window
+        return window if window.kind == ASKED else None
     return Window(window.kind, looks[begin], looks[end])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
+import pandas as pd
 import pytest
 from resources_bundles import (
     BACKGROUND_BYTES_PER_S,
@@ -12,6 +13,7 @@ from resources_bundles import (
     KIB,
     MIB,
     REQUEST_S,
+    REST_S,
     WAN_BYTES,
     stored,
     write_prefill,
@@ -25,7 +27,7 @@ from analysis.bundle import read_bundle
 from analysis.grid import print_grid
 from analysis.reclaim import reclaim_of
 from analysis.resources import resources_of
-from analysis.resources.model import Sampling
+from analysis.resources.model import ASKED, Sampling
 from analysis.resources.remarks import remarks_of_bundle
 from analysis.resources.table import sampling_notes
 
@@ -69,7 +71,7 @@ def test_without_a_rest_what_the_cluster_does_by_itself_stays_in_and_that_is_sai
     assert not found.background_known
     gross = ALL + BACKGROUND_BYTES_PER_S * REQUEST_S
     assert found.of_all.wan_bytes.value == pytest.approx(gross, rel=0.01)
-    assert "never rested" in printed(block.grids())
+    assert "not seen at rest" in printed(block.grids())
 
 
 def test_memory_cpu_and_disk_are_those_of_the_rows(make_bundle: MakeBundle) -> None:
@@ -188,3 +190,18 @@ def test_the_charts_are_drawn_in_one_look(make_bundle: MakeBundle) -> None:
     assert len(figure.axes) == 2 * 6
     tops = {axes.get_ylim() for axes in figure.axes[2:4]}
     assert len(tops) == 1  # both systems on one scale
+
+
+def test_a_rest_that_nobody_looked_at_to_its_end_is_no_rest(make_bundle: MakeBundle) -> None:
+    """Between two looks a counter is a straight line, and what follows a rest is steeper."""
+    directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
+    write_resources(directory)
+    rows = pd.read_parquet(directory / "resources.parquet")
+    since_s = (rows.t_ns - rows.t_ns.min()) / 1e9
+    late = rows[(since_s < 2) | (since_s > REST_S + 5)]
+    late.to_parquet(directory / "resources.parquet")
+    (found,) = resources_of(read_bundle(directory)).systems
+
+    assert not found.background_known
+    assert [window.kind for window in found.windows] == [ASKED]
+    assert found.nodes[0].at_rest is None
