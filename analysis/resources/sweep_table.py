@@ -20,7 +20,7 @@ from analysis.resources.table import (
 if TYPE_CHECKING:
     from analysis.resources.sweep_block import ResourcesOfSweep
 
-_GROSS = "Where it did not rest, or nobody looked while it did, what the cluster does by itself is in it."
+_GROSS = "Where no rest was looked at, what the cluster does by itself is in it."
 _MEMORY = ("MiB at rest", "MiB asked")
 
 
