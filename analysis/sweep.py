@@ -239,9 +239,12 @@ def _parameters(
     for key in listed:
         keys.setdefault(_named(key, listed), []).append(key)
     for name, mine in keys.items():
-        values = dict.fromkeys(value for key in mine for value in listed[key])
+        values: list[Any] = []
+        for value in (value for key in mine for value in listed[key]):
+            if value not in values:  # (Lists and mappings are values too.)
+                values.append(value)
         swept = [value for key in mine for value in _swept(study, key)]
-        yield Parameter(name, tuple(_sorted(list(values), swept)), tuple(mine))
+        yield Parameter(name, tuple(_sorted(values, swept)), tuple(mine))
 
 
 def _named(key: str, keys: Iterable[str]) -> str:

@@ -244,8 +244,7 @@ class SystemRun:
             lab.check()
             self.tell("at rest", wanted.rest.s - left_s, wanted.rest.s)
             time.sleep(min(left_s, 0.5))
-        if wanted:
-            self.look()
+        self.look()
 
     def _probe(self, lab: Lab, cluster: Cluster) -> None:
         self.bundle.event("asked", self.name)  # until here it was at rest

@@ -68,8 +68,8 @@ def _filled(bundle: Bundle, system: str, rows: pd.DataFrame) -> tuple[int, int, 
     if not begins or not ends:
         return None
     nodes = rows[(rows["kind"] == "node") & rows["space_bytes"].notna()]
-    # Going through a directory takes time: one that was begun before the end misses what came after
-    # it. (Bundles from before it was noted have only when it ended.)
+    # Going through a directory takes time: one that was begun before the end may have missed what
+    # was written since. (Bundles from before that was noted have only when it was over.)
     begun_ns = nodes["space_began_ns"].fillna(nodes["t_ns"])
     after = nodes[begun_ns >= ends[-1]].groupby("subject")["t_ns"].min()
     if len(after) < nodes["subject"].nunique():

@@ -162,6 +162,20 @@ def test_an_option_of_several_stores_is_one_column_and_each_has_its_own(tmp_path
     assert grid.headers[:2] == ("drives", "system")
 
 
+def test_what_is_swept_may_be_lists_and_mappings(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    write_sweep(path, {"nodes": [1, 2]}, systems=(MINIO,))
+    document = json.loads((path / "points.json").read_text())
+    values = [{"GetObject": 1.0}, {"PutObject": 1.0}]
+    document["parameters"] = [{"name": "load.mix", "values": values}]
+    for point, value in zip(document["points"], values, strict=True):
+        point["values"] = {"load.mix": value}
+    (path / "points.json").write_text(json.dumps(document))
+    sweep = read_sweep(path)
+    assert sweep.parameters[0].values == tuple(values)
+    assert [point.value("load.mix") for point in sweep.points] == values
+
+
 def test_an_option_that_is_called_as_something_else_keeps_its_whole_name(tmp_path: Path) -> None:
     path = tmp_path / "s"
     write_sweep(path, {"nodes": [1, 2], "options.minio.nodes": [4]}, systems=(MINIO,))
