@@ -1,40 +1,37 @@
 # make study   set up what is needed and run the main study on the reference store
-# make test    pass the tests (real stores' tests run where the stores are installed)
+# make test    pass the tests that need nothing but what README names; make test-all: all of them
 # make help    all targets
 
 VENV    := .venv
 BIN     := $(VENV)/bin
-# Tests that only compute run on all cores; those that ask what happened, and not how long it took,
-# two at a time; those that measure, one at a time
-COMPUTING := tests/analysis $(filter-out %/test_places.py,$(wildcard tests/topologies/test_*.py))
-ASKING := $(filter-out %/test_kill.py,$(wildcard $(addsuffix /test_*.py,\
-    tests/experiments tests/experiments/drill tests/systems tests/wanlat)))
-# Where AGAIN is set, as CI does, what failed in Rust is tried once more (of pytest: PYTEST_ADDOPTS)
-ONCE_MORE := { echo "Failed. Once more; what is broken fails twice."; cargo test --release --locked --quiet; }
+# Tests mostly wait for emulated distance, so that two processors carry four at a time.
+WORKERS ?= 4
+PYTEST  := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
 PYTHON  ?= $(shell tools/prerequisites python 2>/dev/null)
 CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-sound test-stores test-kernel lint format build setup bench clean
+.PHONY: help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel lint format build setup bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 study: build  ## Set up and run the endpoint-latency study on the reference store
+	@echo "Measuring the reference store on five emulated sites: about a minute and a half ..."
 	@$(BIN)/wanlat run endpoint-latency --systems quorum
 
 build: $(VENV)/.run $(CRATES)  ## Make the environment and build the Rust programs
 
 setup: build $(VENV)/.dev  ## The same, with what the tests need
 
-$(VENV)/.run: requirements.txt pyproject.toml
+$(VENV)/.run: requirements.txt pyproject.toml setup.py
 	@tools/prerequisites check
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing the Python packages (pinned, hashed) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@tools/calmly target/pip.log "Installing the Python packages (pinned, hashed): about a minute" packages \
+	    sh -ec '"$$@" --require-hashes -r requirements.txt; "$$@" --no-deps --no-build-isolation --editable .' \
+	    pip $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.txt
@@ -44,24 +41,37 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.txt
 
 $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	@tools/prerequisites check
-	@echo "Building the Rust programs (two to three minutes the first time) ..."
-	@cargo build --release --locked
+	@CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 tools/calmly target/build.log \
+	    "Building the Rust programs: two to three minutes the first time" crates cargo build --release --locked
 	@touch $@
 
-test: setup  ## Pass the tests
-	@cargo test --release --locked --quiet $(if $(AGAIN),|| $(ONCE_MORE))
-	@$(BIN)/python -m pytest -n $$(nproc) $(COMPUTING)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not stores" $(ASKING)
-	@$(BIN)/python -m pytest -m "not stores" $(addprefix --ignore=,$(COMPUTING) $(ASKING))
+test: setup  ## Pass the tests that need nothing but what README names (7 minutes)
+	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
+	    cargo test --release --locked --no-run
+	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet
+	@$(PYTEST) -m "not minutes and not programs and not registry and not stores" --ignore tests/kernel
 
-test-sound: setup  ## Play the shipped drills 50 times without a defect: none may report a loss
-	@WANLAT_SOUND_RUNS=50 $(BIN)/python -m pytest tests/drills/test_sound.py
+test-all: test test-minutes test-programs test-registry test-stores test-kernel  ## Pass all tests; what needs something absent is skipped, and says how to get it
 
-test-stores: setup  ## Pass the tests on real stores (wanlat systems install garage minio)
-	@$(BIN)/python -m pytest -m stores
+test-minutes: setup  ## Pass the tests that need nothing but time (18 minutes beside other work)
+	@WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
+	@$(PYTEST) -m "minutes and not stores and not programs"
 
-test-kernel: setup  ## Pass the netem backend's tests inside User-Mode Linux
+test-programs: setup  ## Pass those that need tshark, nginx or grpcurl (half a minute)
+	@$(PYTEST) -m programs
+
+test-registry: setup  ## Pass those that install packages: the wheel in an empty environment (4 minutes)
+	@$(PYTEST) -m registry
+
+test-stores: setup  ## Pass those that need a real store: wanlat systems install garage minio (2 minutes)
+	@$(PYTEST) -m stores
+
+test-kernel: setup  ## Pass those of netem, inside User-Mode Linux (3 minutes)
 	@$(BIN)/python -m tests.kernel.boot
+
+wheel: setup  ## Build a wheel of everything, the Rust programs included, into dist/
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+	@ls dist/wanlat-*.whl
 
 lint: setup  ## Check format, lints and types
 	@$(BIN)/ruff format --check .

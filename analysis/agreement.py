@@ -20,13 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.names import format_trips, format_trips_interval, listing
+from wanlat.analysis.names import format_trips, format_trips_interval, listing
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.round_trips import Mode
+    from wanlat.analysis.round_trips import Mode
 
     Values = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.bundle import Bundle
-    from analysis.grid import Grid
-    from analysis.sweep import Sweep
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.grid import Grid
+    from wanlat.analysis.sweep import Sweep
 
 
 class Block(Protocol):
@@ -36,23 +36,32 @@ class Block(Protocol):
 
 
 _OF_BUNDLE: Mapping[str, tuple[str, str]] = {
-    "load": ("analysis.load", "load_of"),
-    "reclaim": ("analysis.reclaim", "reclaim_of"),
-    "resources": ("analysis.resources", "resources_of"),
-    "remarks": ("analysis.resources.remarks", "remarks_of_bundle"),
+    "load": ("wanlat.analysis.load", "load_of"),
+    "reclaim": ("wanlat.analysis.reclaim", "reclaim_of"),
+    "resources": ("wanlat.analysis.resources", "resources_of"),
+    "remarks": ("wanlat.analysis.resources.remarks", "remarks_of_bundle"),
 }
 """Key in summary.json, and the function (bundle) -> Block | None that makes it."""
 
 _OF_SWEEP: Mapping[str, tuple[str, str]] = {
-    "sizes": ("analysis.sizes", "sizes_of"),
-    "conclusions": ("analysis.conclusions", "conclusions_of"),
-    "load": ("analysis.load", "load_of_sweep"),
-    "growth": ("analysis.growth", "growth_of"),
-    "resources": ("analysis.resources", "resources_of_sweep"),
-    "reclaim": ("analysis.reclaim", "reclaim_of_sweep"),
-    "remarks": ("analysis.resources.remarks", "remarks_of"),
+    "sizes": ("wanlat.analysis.sizes", "sizes_of"),
+    "conclusions": ("wanlat.analysis.conclusions", "conclusions_of"),
+    "load": ("wanlat.analysis.load", "load_of_sweep"),
+    "growth": ("wanlat.analysis.growth", "growth_of"),
+    "resources": ("wanlat.analysis.resources", "resources_of_sweep"),
+    "reclaim": ("wanlat.analysis.reclaim", "reclaim_of_sweep"),
+    "remarks": ("wanlat.analysis.resources.remarks", "remarks_of"),
 }
 """The same of a whole sweep: (sweep) -> Block | None."""
+
+
+def printed(blocks: Mapping[str, Block], *, verbose: bool) -> list[Block]:
+    """Those of `blocks` whose tables a terminal gets: without `verbose` none of resource usage.
+
+    Remarks are about resources too, except those of a study of reclaimed space: its result.
+    """
+    hidden = {"resources"} if "reclaim" in blocks else {"resources", "remarks"}
+    return [block for name, block in blocks.items() if verbose or name not in hidden]
 
 
 def blocks_of(bundle: Bundle) -> dict[str, Block]:

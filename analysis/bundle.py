@@ -15,15 +15,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.calibration import (
+from wanlat.analysis.calibration import (
     Calibration,
     MeasuredRtt,
     parse_calibration,
     site_of_name,
     sites_by_node,
 )
-from analysis.errors import BundleError, NoSamplesError
-from analysis.samples import read_samples
+from wanlat.analysis.errors import BundleError, NoSamplesError
+from wanlat.analysis.samples import read_samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class Bundle:
 
     @property
     def is_drill(self) -> bool:
-        """Whether a drill left it, so that `analysis.drill` has more to say of it."""
+        """Whether a drill left it, so that `wanlat.analysis.drill` has more to say of it."""
         return self.manifest.get("kind") == "drill"
 
     @property

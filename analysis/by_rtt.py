@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from analysis.bundle import Bundle
-from analysis.round_trips_block import rows_that_count
-from analysis.summary import EndpointSummary, endpoint_summary, grouped, in_order
-from analysis.visits import Visits
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.round_trips_block import rows_that_count
+from wanlat.analysis.summary import EndpointSummary, endpoint_summary, grouped, in_order
+from wanlat.analysis.visits import Visits
 
 
 @dataclass(frozen=True)

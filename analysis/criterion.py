@@ -1,7 +1,7 @@
 """The estimates that Criterion stored for the published "Bob vs MinIO" comparison, as data.
 
 They are of another machine and of versions of years ago: nothing here is compared with a time of
-ours, only ratios with ratios (`analysis.conclusions`).
+ours, only ratios with ratios (`wanlat.analysis.conclusions`).
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.names import EN_DASH
-from analysis.units import RateTable, check_rows
+from wanlat.analysis.names import EN_DASH
+from wanlat.analysis.units import RateTable, check_rows
 
 if TYPE_CHECKING:
     from rich.console import Console

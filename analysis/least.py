@@ -1,17 +1,18 @@
-"""The least round trips of an endpoint: what no store that keeps its promise can beat.
+"""What a run knows of an endpoint's round trips beforehand, from its manifest.
 
-The run works it out, from where it put the replicas, and writes it to the manifest; here it is
-only read.
+The least: what no store that keeps its promise can beat, by where the run put the replicas. And the
+promised number, of a store whose protocol takes a known one. Both are only read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from analysis.bundle import Bundle, Series
-from analysis.placement import UNKNOWN
-from analysis.summary import Group
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.placement import UNKNOWN
+from wanlat.analysis.summary import Group
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,32 @@ NOTHING_SAID = Least(None, None)
 
 def least_of(bundle: Bundle) -> dict[Group, Least]:
     """The least round trips that the manifest of `bundle` states, by endpoint and placement."""
+    return {
+        group: Least(_number(entry.get("round_trips")), _text(entry.get("why")))
+        for group, entry in _stated(bundle, "least_round_trips")
+    }
+
+
+def promised_of(bundle: Bundle) -> dict[Group, float]:
+    """The round trips that a store's protocol takes, where the manifest of `bundle` knows them."""
+    return {
+        group: number
+        for group, entry in _stated(bundle, "promised_round_trips")
+        if (number := _number(entry.get("round_trips"))) is not None
+    }
+
+
+def _stated(bundle: Bundle, key: str) -> Iterator[tuple[Group, Mapping[str, Any]]]:
+    """Every entry of the list `key` of every system in the manifest, and what it is of."""
     systems = bundle.manifest.get("systems")
-    stated: dict[Group, Least] = {}
     for system in systems if isinstance(systems, list) else ():
         if not isinstance(system, Mapping):
             continue
         series = Series(str(system.get("name")), str(system.get("version")))
-        entries = system.get("least_round_trips")
+        entries = system.get(key)
         for entry in entries if isinstance(entries, list) else ():
             placement = str(entry.get("placement") or UNKNOWN)
-            group = Group(series, str(entry.get("endpoint")), placement)
-            stated[group] = Least(_number(entry.get("round_trips")), _text(entry.get("why")))
-    return stated
+            yield Group(series, str(entry.get("endpoint")), placement), entry
 
 
 def _number(value: object) -> float | None:

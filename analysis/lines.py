@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from analysis.errors import BundleError
+from wanlat.analysis.errors import BundleError
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from analysis.bundle import Series
+from wanlat.analysis.bundle import Series
 
 _DISPLAY = {
     "garage": "Garage",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.bundle import Bundle
-from analysis.names import count, display_system, listing, series_labels, short_version
-from analysis.placement import MEANING, is_known, with_placement
-from analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.names import count, display_system, listing, series_labels, short_version
+from wanlat.analysis.placement import MEANING, is_known, with_placement
+from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 
 if TYPE_CHECKING:
-    from analysis.summary import EndpointSummary
+    from wanlat.analysis.summary import EndpointSummary
 
 QUIET = "Latencies of single requests are those of the quiet user alone, before the load."
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.statistics import percentiles
+from wanlat.analysis.statistics import percentiles
 
 if TYPE_CHECKING:
-    from analysis.statistics import Values
+    from wanlat.analysis.statistics import Values
 
 MILD_IQR = 1.5
 SEVERE_IQR = 3.0

@@ -1,7 +1,7 @@
 """Every table with a rate in a printed text, multiplied: whoever made it, wherever it stands.
 
 A table that shows requests a second beside a time or a throughput must be registered
-(`analysis.units.register`), so that nobody can print one whose columns nobody knows.
+(`wanlat.analysis.units.register`), so that nobody can print one whose columns nobody knows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import walk_packages
 
-from analysis.grid import Grid, read_grids
-from analysis.units import REGISTERED, RateTable, UnitsError, check_rows, unit_of
+from wanlat.analysis.grid import Grid, read_grids
+from wanlat.analysis.units import REGISTERED, RateTable, UnitsError, check_rows, unit_of
 
 _TIME_UNITS = ("ns", "µs", "us", "ms", "s")
 _TIME = re.compile(r"\b(time|mean|median|latency|average|avg)\b", re.IGNORECASE)
@@ -48,7 +48,7 @@ def check_text(text: str) -> Counter[str]:
 
 def check_grid(grid: Grid) -> Counter[str]:
     """The same of one table that is at hand."""
-    from analysis.grid import markdown
+    from wanlat.analysis.grid import markdown
 
     return check_text(markdown(grid))
 
@@ -71,8 +71,8 @@ def looks_like_rates(headers: Sequence[str]) -> bool:
 
 def load_all_tables() -> None:
     """Import every module of this room, because a table is registered where it is made."""
-    import analysis
+    from wanlat import analysis
 
-    for module in walk_packages(analysis.__path__, "analysis."):
+    for module in walk_packages(analysis.__path__, "wanlat.analysis."):
         if module.name.rpartition(".")[2].endswith("table"):
             import_module(module.name)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.criterion import PrintedRow, StoredEstimate, printed_rows, stored_estimates
-from analysis.grid import Grid
-from analysis.sizes_table import format_size, percent_more
+from wanlat.analysis.criterion import PrintedRow, StoredEstimate, printed_rows, stored_estimates
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.sizes_table import format_size, percent_more
 
 SAME = 0.03
 """Figures that differ by less agree: the documents print some of them with two digits."""

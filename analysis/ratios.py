@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from analysis.compare.difference import of_intervals
-from analysis.statistics import (
+from wanlat.analysis.compare.difference import of_intervals
+from wanlat.analysis.statistics import (
     MAX_N_FOR_BOOTSTRAP,
     MIN_N_FOR_MEAN_INTERVAL,
     median_interval,
@@ -22,7 +22,7 @@ from analysis.statistics import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from analysis.statistics import Interval, Values
+    from wanlat.analysis.statistics import Interval, Values
 
 MIN_N_FOR_RATIO = 10
 """Of fewer, even the bootstrap-t holds the ratio of two means clearly less than 9 times in 10."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.errors import BundleError
-from analysis.files import replace_text
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.files import replace_text
 
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.
 if TYPE_CHECKING:
-    from analysis.bundle import Bundle
-    from analysis.drill.model import Drill
-    from analysis.summary import Group, Summary
-    from analysis.trace import Trace
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.drill.model import Drill
+    from wanlat.analysis.summary import Group, Summary
+    from wanlat.analysis.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Report:
     summary_path: Path
     charts: tuple[Path, ...]
     tables_path: Path | None = None
-    """None of a run whose one table is that of its endpoints, or its drill's."""
+    """None of a run that has no table at all."""
 
     @property
     def drill(self) -> Drill | None:
@@ -43,16 +43,17 @@ class Report:
 
 
 def report(bundle_dir: Path | str) -> Report:
-    """Write summary.json and charts/ into the bundle at `bundle_dir`, and say what was written.
+    """Write summary.json, tables.md and charts/ into the bundle; say what was written.
 
-    A run with blocks (`analysis.blocks`) gets tables.md besides. The same bundle gives the same
-    bytes. A study of round trips gets charts of those, and a trace of each endpoint, in place of
-    the chart of latencies: over all RTTs those are of no network. No chart of latencies or round
-    trips is drawn where calibration failed in a lab that samples come from. Raises BundleError
-    (NoSamplesError where a study measured nothing; a drill is reported however far it got).
+    tables.md has the table of latencies first, then those of its blocks (`analysis.blocks`). The
+    same bundle gives the same bytes. A study of round trips gets charts of those, and a trace of
+    each endpoint, in place of the chart of latencies: over all RTTs those are of no network. No
+    chart of latencies or round trips is drawn where calibration failed in a lab that samples come
+    from. Raises BundleError (NoSamplesError where a study measured nothing; a drill is reported
+    however far it got).
     """
-    from analysis.bundle import read_bundle
-    from analysis.summary import summarize
+    from wanlat.analysis.bundle import read_bundle
+    from wanlat.analysis.summary import summarize
 
     bundle = read_bundle(bundle_dir)
     summary = summarize(bundle)
@@ -65,7 +66,7 @@ def report(bundle_dir: Path | str) -> Report:
 
 def _keep_chains(bundle: Bundle) -> None:
     """Have what was found in the packets stay when they are thrown away."""
-    from analysis.packets import kept, record
+    from wanlat.analysis.packets import kept, record
 
     text = kept.to_text(bundle.derived.get("packets", {}))
     if text is not None and not record.is_gone(bundle):
@@ -73,21 +74,28 @@ def _keep_chains(bundle: Bundle) -> None:
 
 
 def _write_tables(bundle: Bundle, summary: Summary) -> Path | None:
-    from analysis.tables import write_tables
+    from wanlat.analysis.table import markdown_in_words, markdown_table
+    from wanlat.analysis.tables import write_tables
 
+    first = []
+    if summary.groups:
+        before = "Before the faults, " if bundle.is_drill else ""
+        first.append(before + markdown_table(summary, with_notes=False))
+    if summary.in_rtts is not None:
+        first.append(markdown_in_words(summary.in_rtts))
     grids = [grid for block in summary.blocks.values() for grid in block.grids()]
     title = f"{bundle.study} on {bundle.topology}"
-    return write_tables(bundle.directory, title, grids, summary.notes)
+    return write_tables(bundle.directory, title, grids, summary.notes, first)
 
 
 def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
-    from analysis.charts import calibration, endpoint_latency, published, style
-    from analysis.notes import is_trusted
+    from wanlat.analysis.charts import calibration, endpoint_latency, published, style
+    from wanlat.analysis.notes import is_trusted
 
     charts = bundle.directory / "charts"
     paths: list[Path] = []
     if summary.drill is not None:
-        from analysis.charts import drill_timeline
+        from wanlat.analysis.charts import drill_timeline
 
         paths += style.save(drill_timeline.draw(summary.drill), charts / "drill-timeline")
     elif not is_trusted(bundle):
@@ -107,7 +115,7 @@ def _draw_charts(bundle: Bundle, summary: Summary) -> list[Path]:
 
 
 def _draw_round_trips(bundle: Bundle, summary: Summary) -> list[Path]:
-    from analysis.charts import latency_against_rtt, round_trips, style
+    from wanlat.analysis.charts import latency_against_rtt, round_trips, style
 
     charts = bundle.directory / "charts"
     return [
@@ -119,7 +127,7 @@ def _draw_round_trips(bundle: Bundle, summary: Summary) -> list[Path]:
 
 def _draw_traces(bundle: Bundle, summary: Summary) -> list[Path]:
     """One trace of each endpoint and placement that the packet record covers."""
-    from analysis.charts import sequence, style
+    from wanlat.analysis.charts import sequence, style
 
     recorded = [e.group for e in summary.round_trips or () if e.chain_round_trips is not None]
     paths: list[Path] = []
@@ -132,7 +140,7 @@ def _draw_traces(bundle: Bundle, summary: Summary) -> list[Path]:
 
 def _traces(bundle: Bundle, groups: Sequence[Group]) -> tuple[Trace, ...]:
     """The traces that can be drawn; a record may end before one RTT and after another."""
-    from analysis.trace import traces_of
+    from wanlat.analysis.trace import traces_of
 
     try:
         return traces_of(bundle, groups) if groups else ()

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.slopes.bootstrap import Line
-    from analysis.slopes.levels import Levels
-    from analysis.slopes.modes import Modes
-    from analysis.slopes.straightness import Straightness
+    from wanlat.analysis.slopes.bootstrap import Line
+    from wanlat.analysis.slopes.levels import Levels
+    from wanlat.analysis.slopes.modes import Modes
+    from wanlat.analysis.slopes.straightness import Straightness
 
     Values = NDArray[np.float64]
     Indexes = NDArray[np.int_]
@@ -156,8 +156,8 @@ def estimate(
     """
     import numpy as np
 
-    from analysis.slopes.levels import levels_of
-    from analysis.slopes.modes import find
+    from wanlat.analysis.slopes.levels import levels_of
+    from wanlat.analysis.slopes.modes import find
 
     rtt = np.asarray(rtt_ms, dtype=np.float64)
     latency = np.asarray(latency_ms, dtype=np.float64)
@@ -197,7 +197,7 @@ def _drawable(data: _Data, found: Modes) -> Modes:
     """The modes with requests at enough RTTs to draw a line through, and the main one anyway."""
     import numpy as np
 
-    from analysis.slopes.modes import only
+    from wanlat.analysis.slopes.modes import only
 
     kept = [
         mode
@@ -211,8 +211,8 @@ def _missing(data: _Data, found: Modes) -> Fit | None:
     """Why the main mode is no line through all RTTs, where requests are missing from it."""
     import numpy as np
 
-    from analysis.slopes.modes import near_line
-    from analysis.slopes.straightness import MOST_UNEXPLAINED, absent_level
+    from wanlat.analysis.slopes.modes import near_line
+    from wanlat.analysis.slopes.straightness import MOST_UNEXPLAINED, absent_level
 
     levels, n = data.levels, data.rtt_ms.size
     shared = ~found.apart[0][levels.of] & near_line(found, 0, data.rtt_ms, data.latency_ms)
@@ -249,7 +249,7 @@ def _chosen(data: _Data, found: Modes, mode: int) -> NDArray[np.bool_]:
     """
     import numpy as np
 
-    from analysis.slopes.modes import near_line
+    from wanlat.analysis.slopes.modes import near_line
 
     apart: NDArray[np.bool_] = found.apart[mode][data.levels.of]
     members: NDArray[np.bool_] = (found.members == mode) & apart
@@ -263,9 +263,9 @@ def _line(
     data: _Data, chosen: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[Line, Straightness]:
     """The line through the visits' medians of `chosen`, as wide as its crookedness asks for."""
-    from analysis.slopes.bootstrap import line_through
-    from analysis.slopes.straightness import straightness
-    from analysis.slopes.visits import points_of
+    from wanlat.analysis.slopes.bootstrap import line_through
+    from wanlat.analysis.slopes.straightness import straightness
+    from wanlat.analysis.slopes.visits import points_of
 
     points = points_of(data.rtt_ms, data.latency_ms, data.visit, data.levels.of, chosen)
     line = line_through(points, rng, draws=data.draws)
@@ -279,7 +279,7 @@ def _followed(data: _Data, found: Modes, rng: np.random.Generator) -> Estimate:
     """The estimate where the main mode is at every RTT; whether it bends is judged here."""
     import numpy as np
 
-    from analysis.slopes.shares import mean_error, share
+    from wanlat.analysis.slopes.shares import mean_error, share
 
     count = found.mixture.count
     told: NDArray[np.bool_] = np.all(found.apart, axis=0)[data.levels.of]
@@ -324,7 +324,7 @@ def _refused(data: _Data, found: Modes, fit: Fit, rng: np.random.Generator) -> E
     """The estimate where no line goes through all RTTs: what comes closest, and why not."""
     import numpy as np
 
-    from analysis.slopes.shares import share
+    from wanlat.analysis.slopes.shares import share
 
     line, _ = _line(data, np.ones(data.rtt_ms.size, dtype=bool), rng)
     members = np.where(found.members == 0, 0, -1)

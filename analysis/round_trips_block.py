@@ -1,8 +1,8 @@
 """What is known of an endpoint's round trips: both answers, what they cost, and why none is given.
 
 Two ways that share nothing but the requests: the slope of latency against RTT
-(`analysis.round_trips`), and the longest chain of messages in the packet record
-(`analysis.packets`). They stand side by side; where they disagree, that is said.
+(`wanlat.analysis.round_trips`), and the longest chain of messages in the packet record
+(`wanlat.analysis.packets`). They stand side by side; where they disagree, that is said.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analysis.agreement import Comparison, compare
-from analysis.bundle import Bundle, Series
-from analysis.least import NOTHING_SAID, Least, least_of
-from analysis.summary import Group, grouped, in_order, seed_of
-from analysis.visits import MIN_RTTS, Visit, Visits, read_visits, why_meaningless
+from wanlat.analysis.agreement import Comparison, compare
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.least import NOTHING_SAID, Least, least_of
+from wanlat.analysis.summary import Group, grouped, in_order, seed_of
+from wanlat.analysis.visits import MIN_RTTS, Visit, Visits, read_visits, why_meaningless
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-    from analysis.packets.model import PacketEvidence, Share
-    from analysis.round_trips import Estimate, Interval, Mode
+    from wanlat.analysis.packets.model import PacketEvidence, Share
+    from wanlat.analysis.round_trips import Estimate, Interval, Mode
 
     Values = NDArray[np.float64]
 
@@ -187,7 +187,7 @@ def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
     Empty where its study is not one of round trips. Raises BundleError where visits.json or the
     packet record is damaged.
     """
-    from analysis.packets.evidence import evidence_of
+    from wanlat.analysis.packets.evidence import evidence_of
 
     visits = read_visits(bundle)
     if visits is None:
@@ -278,7 +278,7 @@ def _estimate(
     points: Points, visits: Mapping[int, Visit], meaningless: str | None, seed: Sequence[int]
 ) -> tuple[Estimate | None, str | None]:
     """The estimate, and why it has no number that may be printed."""
-    from analysis.round_trips import estimate
+    from wanlat.analysis.round_trips import estimate
 
     if meaningless is not None:
         return None, meaningless

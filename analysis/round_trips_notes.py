@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.agreement import percent
-from analysis.bundle import Bundle
-from analysis.names import count, display_system, format_trips, listing, series_labels
-from analysis.notes import on_calibration, on_the_run, run_note
-from analysis.placement import MEANING, is_known, with_placement
-from analysis.round_trips_block import RoundTrips
-from analysis.summary import grouped
-from analysis.visits import Visit, Visits
+from wanlat.analysis.agreement import percent
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.names import count, display_system, format_trips, listing, series_labels
+from wanlat.analysis.notes import on_calibration, on_the_run, run_note
+from wanlat.analysis.placement import MEANING, is_known, with_placement
+from wanlat.analysis.round_trips_block import RoundTrips
+from wanlat.analysis.summary import grouped
+from wanlat.analysis.visits import Visit, Visits
 
 _NAMED_AT_MOST = 6
 _DISAGREEMENTS_AT_MOST = 12

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.names import EN_DASH, format_ms, format_trips, format_trips_interval
-from analysis.round_trips_block import RoundTrips
+from wanlat.analysis.names import EN_DASH, format_ms, format_trips, format_trips_interval
+from wanlat.analysis.round_trips_block import RoundTrips
 
 ROUND_TRIPS = "round trips [95 %]"
 CHAIN = "chain"

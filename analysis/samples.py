@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import BundleError, NoSamplesError
-from analysis.lines import read_lines
-from analysis.placement import PLACEMENTS, UNKNOWN
+from wanlat.analysis.errors import BundleError, NoSamplesError
+from wanlat.analysis.lines import read_lines
+from wanlat.analysis.placement import PLACEMENTS, UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd

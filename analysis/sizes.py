@@ -11,23 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analysis import ratios
-from analysis.bundle import Series
-from analysis.notes import is_trusted
-from analysis.outliers import Outliers, outliers_of
-from analysis.ratios import Ratio
-from analysis.statistics import Latency, describe
-from analysis.summary import Group, grouped, ok_ms, seed_of
-from analysis.sweep import Point, Sweep, bytes_of
-from analysis.units import Rate, rate_of
+from wanlat.analysis import ratios
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.notes import is_trusted
+from wanlat.analysis.outliers import Outliers, outliers_of
+from wanlat.analysis.ratios import Ratio
+from wanlat.analysis.statistics import Latency, describe
+from wanlat.analysis.summary import Group, grouped, ok_ms, seed_of
+from wanlat.analysis.sweep import Point, Sweep, bytes_of
+from wanlat.analysis.units import Rate, rate_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.bundle import Bundle
-    from analysis.grid import Grid
-    from analysis.statistics import Values
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.grid import Grid
+    from wanlat.analysis.statistics import Values
 
 READ, WRITE = "read", "write"
 OPERATIONS: Mapping[str, str] = {
@@ -135,7 +135,7 @@ class KeysDifference:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Everything of a sweep over object sizes; a block of its report (`analysis.blocks`)."""
+    """Everything of a sweep over object sizes; a block of its report (`wanlat.analysis.blocks`)."""
 
     study: str
     topology: str
@@ -160,13 +160,13 @@ class Sizes:
 
     def grids(self) -> Sequence[Grid]:
         """The table of times and rates; that of one key against fresh ones, where both are."""
-        from analysis.sizes_table import grids_of
+        from wanlat.analysis.sizes_table import grids_of
 
         return grids_of(self)
 
     def charts(self) -> Mapping[str, Figure]:
         """Time, ratio between systems, and throughput, each by size."""
-        from analysis.charts.sizes import charts_of
+        from wanlat.analysis.charts.sizes import charts_of
 
         return charts_of(self)
 
@@ -215,7 +215,7 @@ def seed_for(seed: int, *names: object) -> list[int]:
 
 
 def _entries(point: Point, others: Sequence[str], seed: int) -> list[Entry]:
-    from analysis.sweep_table import written
+    from wanlat.analysis.sweep_table import written
 
     assert point.bundle is not None
     size = bytes_of(point.value(SIZE))

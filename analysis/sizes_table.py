@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.grid import Grid
-from analysis.names import EN_DASH, count, display_system, format_ms, row_labels
-from analysis.placement import MEANING, is_known
-from analysis.ratios import Ratio
-from analysis.sizes import FRESH, ONE, At, Entry, KeysDifference, Sizes
-from analysis.units import RateTable, register
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, row_labels
+from wanlat.analysis.placement import MEANING, is_known
+from wanlat.analysis.ratios import Ratio
+from wanlat.analysis.sizes import FRESH, ONE, At, Entry, KeysDifference, Sizes
+from wanlat.analysis.units import RateTable, register
 
 MEAN, MEDIAN = "mean ms [95 %]", "median ms [95 %]"
 RATES = register(RateTable("object sizes", time=MEAN))

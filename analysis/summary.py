@@ -10,20 +10,21 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis import statistics
-from analysis.bundle import Bundle, Series
-from analysis.endpoints import endpoint_order, row_of
-from analysis.names import series_order
-from analysis.placement import PLACEMENTS, is_known
+from wanlat.analysis import statistics
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.endpoints import endpoint_order, row_of
+from wanlat.analysis.names import series_order
+from wanlat.analysis.placement import PLACEMENTS, is_known
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.blocks import Block
-    from analysis.by_rtt import AtRtt
-    from analysis.drill.model import Drill
-    from analysis.round_trips_block import RoundTrips
-    from analysis.visits import Visits
+    from wanlat.analysis.blocks import Block
+    from wanlat.analysis.by_rtt import AtRtt
+    from wanlat.analysis.drill.model import Drill
+    from wanlat.analysis.in_rtts import LatenciesInRtts
+    from wanlat.analysis.round_trips_block import RoundTrips
+    from wanlat.analysis.visits import Visits
 
 _NS_PER_MS = 1e6
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
@@ -107,8 +108,9 @@ class Summary:
     order of the run; `notes` are sentences that a reader of any figure must see with it. `drill`
     is what a drill has besides; its `endpoints` are of the phase before anything was broken. A
     study of round trips has `round_trips`, and `by_rtt` in place of `endpoints`: over all RTTs
-    together a mean latency is that of no network. `blocks` are what the run has data for besides
-    (`analysis.blocks`), by key.
+    together a mean latency is that of no network. `in_rtts` says in sentences what the latencies
+    of a study of single requests are in RTTs. `blocks` are what the run has data for besides
+    (`wanlat.analysis.blocks`), by key.
     """
 
     facts: Mapping[str, Any]
@@ -118,6 +120,7 @@ class Summary:
     drill: Drill | None = None
     round_trips: tuple[RoundTrips, ...] | None = None
     by_rtt: tuple[AtRtt, ...] = ()
+    in_rtts: LatenciesInRtts | None = None
     blocks: Mapping[str, Block] = field(default_factory=dict)
 
     @property
@@ -148,6 +151,7 @@ class Summary:
                 **({} if self.round_trips is None else _ROUND_TRIPS_DEFINITIONS),
             },
             "endpoints": [entry.to_json() for entry in self.endpoints],
+            **({} if self.in_rtts is None else {"in_rtts": self.in_rtts.to_json()}),
             **self._round_trips(),
             **self._drill(),
             **{name: block.to_json() for name, block in self.blocks.items()},
@@ -165,7 +169,7 @@ class Summary:
     def _drill(self) -> dict[str, Any]:
         if self.drill is None:
             return {}
-        from analysis.drill.block import drill_block
+        from wanlat.analysis.drill.block import drill_block
 
         return {"drill": drill_block(self.drill)}
 
@@ -175,16 +179,20 @@ class Summary:
 
 
 def summarize(bundle: Bundle, *, with_blocks: bool = True) -> Summary:
-    """Every figure of `bundle`: of its measured samples, and of its blocks if those are wanted."""
-    from analysis.blocks import blocks_of
+    """Every figure of `bundle`: of its measured samples, and what is made of them if wanted."""
+    from wanlat.analysis.blocks import blocks_of
+    from wanlat.analysis.in_rtts import in_rtts
 
     summary = _of_samples(bundle)
-    return replace(summary, blocks=blocks_of(bundle)) if with_blocks else summary
+    if not with_blocks:
+        return summary
+    said = in_rtts(bundle, summary.endpoints)
+    return replace(summary, in_rtts=said, blocks=blocks_of(bundle))
 
 
 def _of_samples(bundle: Bundle) -> Summary:
-    from analysis.notes import notes_on
-    from analysis.visits import read_visits
+    from wanlat.analysis.notes import notes_on
+    from wanlat.analysis.visits import read_visits
 
     if (visits := read_visits(bundle)) is not None:
         return _of_round_trips(bundle, visits)
@@ -196,8 +204,8 @@ def _of_samples(bundle: Bundle) -> Summary:
     )
     bundle.derived["latencies"] = {entry.group: entry.latency for entry in endpoints}
     if bundle.is_drill:
-        from analysis.drill.block import in_words
-        from analysis.drill.read import read_drill
+        from wanlat.analysis.drill.block import in_words
+        from wanlat.analysis.drill.read import read_drill
 
         drill = read_drill(bundle)
         return Summary(_facts(bundle), tuple(series), endpoints, in_words(drill), drill)
@@ -205,9 +213,9 @@ def _of_samples(bundle: Bundle) -> Summary:
 
 
 def _of_round_trips(bundle: Bundle, visits: Visits) -> Summary:
-    from analysis.by_rtt import at_each_rtt
-    from analysis.round_trips_block import round_trips_of
-    from analysis.round_trips_notes import notes_on_round_trips
+    from wanlat.analysis.by_rtt import at_each_rtt
+    from wanlat.analysis.round_trips_block import round_trips_of
+    from wanlat.analysis.round_trips_notes import notes_on_round_trips
 
     round_trips = round_trips_of(bundle)
     present = (group.series for group in grouped(bundle.measured))

@@ -14,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from analysis.bundle import Bundle, name_of, read_bundle, read_json, read_manifest
-from analysis.errors import BundleError
+from wanlat.analysis.bundle import Bundle, name_of, read_bundle, read_json, read_manifest
+from wanlat.analysis.calibration import sites_by_node
+from wanlat.analysis.errors import BundleError
 
 POINTS = "points.json"
 KIND = "sweep"
@@ -103,10 +104,7 @@ class Point:
 
     def _nodes(self) -> int | None:
         topology = self.bundle.manifest.get("topology") if self.bundle else None
-        sites = topology.get("sites") if isinstance(topology, Mapping) else None
-        if not isinstance(sites, list):
-            return None
-        return sum(len(s.get("nodes") or ()) for s in sites if isinstance(s, Mapping)) or None
+        return len(sites_by_node(topology)) or None
 
     @cached_property
     def _read(self) -> tuple[Bundle | None, str | None]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.files import replace_text
+from wanlat.analysis.files import replace_text
 
 if TYPE_CHECKING:
-    from analysis.sweep import Sweep
-    from analysis.sweep_summary import SweepSummary
+    from wanlat.analysis.sweep import Sweep
+    from wanlat.analysis.sweep_summary import SweepSummary
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SweepReport:
 
     @property
     def drill(self) -> None:
-        """A sweep is of no drill; `analysis.report.Report` may be."""
+        """A sweep is of no drill; `wanlat.analysis.report.Report` may be."""
         return
 
     @property
@@ -41,10 +41,10 @@ def report_sweep(directory: Path | str) -> SweepReport:
     However few of its points are complete, it is reported; points' own bundles are left alone.
     The same bundle gives the same bytes. Raises BundleError.
     """
-    from analysis.sweep import read_sweep
-    from analysis.sweep_summary import summarize_sweep
-    from analysis.sweep_table import grids_of
-    from analysis.tables import write_tables
+    from wanlat.analysis.sweep import read_sweep
+    from wanlat.analysis.sweep_summary import summarize_sweep
+    from wanlat.analysis.sweep_table import grids_of
+    from wanlat.analysis.tables import write_tables
 
     sweep = read_sweep(directory)
     summary = summarize_sweep(sweep)
@@ -56,8 +56,8 @@ def report_sweep(directory: Path | str) -> SweepReport:
 
 
 def _draw(summary: SweepSummary) -> list[Path]:
-    from analysis.charts import style
-    from analysis.charts.sweep import draw
+    from wanlat.analysis.charts import style
+    from wanlat.analysis.charts.sweep import draw
 
     charts = summary.sweep.directory / "charts"
     paths: list[Path] = []

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from analysis import statistics
-from analysis.names import count, listing
-from analysis.notes import QUIET, is_trusted
-from analysis.summary import EndpointSummary, Summary, summarize
-from analysis.sweep import Point, Sweep
+from wanlat.analysis import statistics
+from wanlat.analysis.names import count, listing
+from wanlat.analysis.notes import QUIET, is_trusted
+from wanlat.analysis.summary import EndpointSummary, Summary, summarize
+from wanlat.analysis.sweep import Point, Sweep
 
 if TYPE_CHECKING:
-    from analysis.blocks import Block
-    from analysis.bundle import Series
-    from analysis.round_trips_block import RoundTrips
+    from wanlat.analysis.blocks import Block
+    from wanlat.analysis.bundle import Series
+    from wanlat.analysis.round_trips_block import RoundTrips
 
 _NAMED_AT_MOST = 6
 
@@ -28,7 +28,7 @@ class SweepSummary:
 
     `points` are the complete ones with their summaries, in the order of the grid; `untrusted` the
     names of those whose network was not as asked for: they are in no block and no chart. `blocks`
-    are as in `analysis.blocks`.
+    are as in `wanlat.analysis.blocks`.
     """
 
     sweep: Sweep
@@ -52,7 +52,7 @@ class SweepSummary:
     @property
     def has_rows_of_its_own(self) -> bool:
         """Whether there are latencies, or round trips, that the block of sizes does not show."""
-        from analysis.sizes import OPERATIONS
+        from wanlat.analysis.sizes import OPERATIONS
 
         if "sizes" not in self.blocks:
             return True
@@ -109,7 +109,7 @@ class SweepSummary:
 
 def summarize_sweep(sweep: Sweep) -> SweepSummary:
     """Every figure of `sweep`, from the bundles of its complete points alone."""
-    from analysis.blocks import blocks_of_sweep
+    from wanlat.analysis.blocks import blocks_of_sweep
 
     points = tuple(
         (point, summarize(point.bundle, with_blocks=False))

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.grid import Grid, print_grid, print_notes
-from analysis.names import EN_DASH, format_ms, row_labels
-from analysis.placement import is_known
-from analysis.round_trips_table import CHAIN, ROUND_TRIPS
-from analysis.round_trips_table import cells_of as round_trips_cells
-from analysis.sweep import Point
-from analysis.table import format_interval
+from wanlat.analysis.blocks import printed
+from wanlat.analysis.grid import Grid, print_grid, print_notes
+from wanlat.analysis.names import EN_DASH, format_ms, row_labels
+from wanlat.analysis.placement import is_known
+from wanlat.analysis.round_trips_table import CHAIN, ROUND_TRIPS
+from wanlat.analysis.round_trips_table import cells_of as round_trips_cells
+from wanlat.analysis.sweep import Point
+from wanlat.analysis.table import format_interval
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from analysis.bundle import Series
-    from analysis.summary import EndpointSummary
-    from analysis.sweep_summary import SweepSummary
+    from wanlat.analysis.blocks import Block
+    from wanlat.analysis.bundle import Series
+    from wanlat.analysis.summary import EndpointSummary
+    from wanlat.analysis.sweep_summary import SweepSummary
 
 _SYSTEM, _ENDPOINT, _PLACEMENT = "system", "endpoint", "placement"
 _LATENCIES = ("n", "ok/fail/unknown", "mean [95 %] ms", "median ms", "p95 ms", "max ms")
 
 
-def print_sweep(summary: SweepSummary, console: Console) -> None:
-    """Print every table of `summary` that is not long, then its notes."""
-    grids = [grid for grid in grids_of(summary) if not grid.long]
+def print_sweep(summary: SweepSummary, console: Console, *, verbose: bool = True) -> None:
+    """Print the tables of `summary` that are not long, then its notes.
+
+    Without `verbose` those of resource usage are left out.
+    """
+    shown = printed(summary.blocks, verbose=verbose)
+    grids = [grid for grid in (*_own(summary), *_of_blocks(shown)) if not grid.long]
     for number, grid in enumerate(grids):
         if number:
             console.print()
@@ -38,8 +44,15 @@ def print_sweep(summary: SweepSummary, console: Console) -> None:
 
 def grids_of(summary: SweepSummary) -> list[Grid]:
     """Every table: latencies of all points, where no block has the same rows, then the blocks'."""
-    own = latencies(summary) if summary.has_rows_of_its_own else []
-    return [*own, *(grid for block in summary.blocks.values() for grid in block.grids())]
+    return [*_own(summary), *_of_blocks(summary.blocks.values())]
+
+
+def _own(summary: SweepSummary) -> list[Grid]:
+    return latencies(summary) if summary.has_rows_of_its_own else []
+
+
+def _of_blocks(blocks: Iterable[Block]) -> list[Grid]:
+    return [grid for block in blocks for grid in block.grids()]
 
 
 def latencies(summary: SweepSummary) -> list[Grid]:

@@ -7,16 +7,19 @@ from enum import IntEnum
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.endpoints import row_of
-from analysis.names import EN_DASH, format_ms, series_labels
-from analysis.round_trips_table import HEADERS as ROUND_TRIPS_HEADERS
-from analysis.round_trips_table import MODES, ROUND_TRIPS
-from analysis.round_trips_table import cells_of as round_trips_cells
-from analysis.summary import EndpointSummary, Group, Summary
+from wanlat.analysis.endpoints import row_of
+from wanlat.analysis.grid import print_notes
+from wanlat.analysis.names import EN_DASH, format_ms, series_labels
+from wanlat.analysis.round_trips_table import HEADERS as ROUND_TRIPS_HEADERS
+from wanlat.analysis.round_trips_table import MODES, ROUND_TRIPS
+from wanlat.analysis.round_trips_table import cells_of as round_trips_cells
+from wanlat.analysis.summary import EndpointSummary, Group, Summary
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from wanlat.analysis.in_rtts import LatenciesInRtts
 
 _SYSTEM = "system"
 _ENDPOINT = "endpoint"
@@ -62,19 +65,16 @@ class Fit(IntEnum):
     TIGHT = 3
 
 
-def print_table(summary: Summary, console: Console) -> None:
-    """Print the table of `summary`, as roomy as the console allows, then its notes."""
-    from rich.padding import Padding
-    from rich.text import Text
-
+def print_table(summary: Summary, console: Console, *, with_notes: bool = True) -> None:
+    """Print the table of `summary`, as roomy as the console allows, and its notes."""
     unlimited = console.options.update(max_width=10_000)
     for fit in Fit:
         table = terminal_table(summary, fit)
         if table.__rich_measure__(console, unlimited).maximum <= console.width:
             break
     console.print(table)
-    for note in summary.notes:
-        console.print(Padding(Text(f"• {note}"), (0, 1)))
+    if with_notes:
+        print_notes(summary.notes, console)
 
 
 def terminal_table(summary: Summary, fit: Fit = Fit.ROOMY) -> Table:
@@ -120,13 +120,31 @@ def terminal_table(summary: Summary, fit: Fit = Fit.ROOMY) -> Table:
     return table
 
 
-def markdown_table(summary: Summary) -> str:
-    """The same table and notes in Markdown, ending in a newline."""
+def print_in_words(summary: Summary, said: LatenciesInRtts, console: Console) -> None:
+    """Print a sentence for each endpoint, then all notes, then how right the network was."""
+    from rich.text import Text
+
+    for line in said.lines:
+        console.print(Text(line))
+    print_notes((*said.notes, *summary.notes), console)
+    if said.calibration is not None:
+        console.print(Text(said.calibration))
+
+
+def markdown_in_words(said: LatenciesInRtts) -> str:
+    """The same in Markdown without the notes of the run, ending in a newline."""
+    agreement = [] if said.calibration is None else [said.calibration]
+    lines = [f"- {_escaped(line)}" for line in (*said.lines, *said.notes, *agreement)]
+    return "\n".join(["In words:", "", *lines]) + "\n"
+
+
+def markdown_table(summary: Summary, *, with_notes: bool = True) -> str:
+    """The same table as `print_table` in Markdown, and its notes, ending in a newline."""
     headers = _headers(summary)
     ruler = ["---" if header in _TEXT_HEADERS else "---:" for header in headers]
     rows = [headers, ruler, *(line.cells for line in _lines(summary))]
     lines = [f"| {' | '.join(_escaped(cell) for cell in row)} |" for row in rows]
-    notes = [f"- {_escaped(note)}" for note in summary.notes]
+    notes = [f"- {_escaped(note)}" for note in summary.notes] if with_notes else []
     return "\n".join([_title(summary) + ":", "", *lines, *(["", *notes] if notes else [])]) + "\n"
 
 

@@ -2,8 +2,8 @@
 
 A trace is of the *typical* request of an endpoint: of those whose longest chain is as long as
 most requests' is, the one with the median latency. Its messages come from the packet record
-(docs/capture.md), its chain from `analysis.packets.chains`, what is background from
-`analysis.packets.background`; docs/traces.md says how to read the picture.
+(docs/capture.md), its chain from `wanlat.analysis.packets.chains`, what is background from
+`wanlat.analysis.packets.background`; docs/traces.md says how to read the picture.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle
-from analysis.errors import BundleError
-from analysis.names import count, display_system
-from analysis.placement import with_placement
-from analysis.summary import Group, grouped
-from analysis.trace_model import Crossing, Lane, Message, Trace
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.names import count, display_system
+from wanlat.analysis.placement import with_placement
+from wanlat.analysis.summary import Group, grouped
+from wanlat.analysis.trace_model import Crossing, Lane, Message, Trace
 
 __all__ = ["Crossing", "Lane", "Message", "Trace", "trace_of", "traces_of"]
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.trace_messages import Packets
+    from wanlat.analysis.trace_messages import Packets
 
 MOST_RTT_MS = 100.0
 """Of a study with several RTTs, the greatest up to this is drawn: farther apart shows no more."""
@@ -77,10 +77,10 @@ def _of_system(
 ) -> dict[Group, Trace]:
     import pandas as pd
 
-    from analysis.packets.background import read_background
-    from analysis.packets.chains import chains
-    from analysis.packets.record import read_record, why_no_record
-    from analysis.trace_messages import Packets
+    from wanlat.analysis.packets.background import read_background
+    from wanlat.analysis.packets.chains import chains
+    from wanlat.analysis.packets.record import read_record, why_no_record
+    from wanlat.analysis.trace_messages import Packets
 
     why = why_no_record(bundle, system)
     record = read_record(bundle, system) if why is None else None
@@ -104,7 +104,7 @@ def _of_system(
 
 def _candidates(bundle: Bundle, group: Group, rows: pd.DataFrame) -> pd.DataFrame:
     """The ok requests that may be drawn: those of the greatest RTT that is not too great."""
-    from analysis.visits import read_visits
+    from wanlat.analysis.visits import read_visits
 
     ok = rows[(rows["outcome"] == "ok") & rows["start_ns"].notna()]
     visits = read_visits(bundle)
@@ -197,7 +197,7 @@ def _trace(
 ) -> Trace:
     import pandas as pd
 
-    from analysis.trace_messages import messages_within
+    from wanlat.analysis.trace_messages import messages_within
 
     sample = picked.sample
     start, latency_ns = int(sample["start_ns"]), int(sample["total_ns"])
@@ -266,7 +266,7 @@ def _rtt(bundle: Bundle, sample: pd.Series[Any]) -> tuple[float | None, tuple[fl
     """The RTT between sites as measured when the request was made, and its extremes over pairs."""
     import pandas as pd
 
-    from analysis.visits import read_visits
+    from wanlat.analysis.visits import read_visits
 
     visits = read_visits(bundle)
     visit = sample.get("visit")
@@ -284,7 +284,7 @@ def _rtt(bundle: Bundle, sample: pd.Series[Any]) -> tuple[float | None, tuple[fl
 def _if_uniform(
     median_ms: float, pairs_ms: list[float]
 ) -> tuple[float | None, tuple[float, float] | None]:
-    from analysis.calibration import EQUAL_WITHIN
+    from wanlat.analysis.calibration import EQUAL_WITHIN
 
     low, high = min(pairs_ms, default=median_ms), max(pairs_ms, default=median_ms)
     equal = max(high - median_ms, median_ms - low) <= max(EQUAL_WITHIN * median_ms, 1.0)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle
-from analysis.files import replace_text
-from analysis.names import format_ms
-from analysis.placement import LOCAL, REMOTE
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.files import replace_text
+from wanlat.analysis.names import format_ms
+from wanlat.analysis.placement import LOCAL, REMOTE
 
 if TYPE_CHECKING:
-    from analysis.summary import Group
-    from analysis.trace_model import Trace
+    from wanlat.analysis.summary import Group
+    from wanlat.analysis.trace_model import Trace
 
 
 def write_trace(trace: Trace, stem: Path) -> list[Path]:
@@ -22,7 +22,7 @@ def write_trace(trace: Trace, stem: Path) -> list[Path]:
 
     Raises BundleError where they cannot be written.
     """
-    from analysis.charts import sequence, style
+    from wanlat.analysis.charts import sequence, style
 
     pictures = style.save(sequence.draw(trace), stem)
     document = stem.with_name(f"{stem.name}.json")
@@ -32,7 +32,7 @@ def write_trace(trace: Trace, stem: Path) -> list[Path]:
 
 def groups_of(bundle: Bundle) -> list[Group]:
     """What requests of a bundle were measured: system, endpoint and placement."""
-    from analysis.summary import grouped
+    from wanlat.analysis.summary import grouped
 
     return list(grouped(bundle.measured))
 
@@ -50,7 +50,7 @@ def choose(groups: Iterable[Group], placement: str | None) -> Group | None:
 
 def told(trace: Trace) -> list[str]:
     """The chain in lines of text, crossing by crossing; the first and the last say the rest."""
-    from analysis.charts.sequence_words import subtitles, title, what_of
+    from wanlat.analysis.charts.sequence_words import subtitles, title, what_of
 
     lines = [title(trace), *subtitles(trace)]
     rows: list[Sequence[Any]] = [("", "from → to", "left at", "arrived", "bytes", "waited", "what")]

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle
-from analysis.trace_model import Kind, Message
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.trace_model import Kind, Message
 
 if TYPE_CHECKING:
-    from analysis.first_bytes.labels import Key
-    from analysis.packets.background import Background
-    from analysis.packets.record import Record
+    from wanlat.analysis.first_bytes.labels import Key
+    from wanlat.analysis.packets.background import Background
+    from wanlat.analysis.packets.record import Record
 
 TOGETHER_NS = 1_000_000
 """Packets of a stream that enter within this time of the one before are one message, unless each
@@ -38,8 +38,8 @@ class Packets:
     ) -> None:
         import pandas as pd
 
-        from analysis.first_bytes.labels import labels_within
-        from analysis.packets.messages import NEVER, messages_of
+        from wanlat.analysis.first_bytes.labels import labels_within
+        from wanlat.analysis.packets.messages import NEVER, messages_of
 
         self.record = record
         self.background = background.packets

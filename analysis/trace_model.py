@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from analysis.summary import Group
+from wanlat.analysis.summary import Group
 
 Kind = Literal["request", "background", "other"]
 """Of the request; of nobody's request, as far as idle windows tell; left over from an earlier one,

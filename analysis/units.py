@@ -3,7 +3,7 @@
 The documents whose comparison this project repeats head a column of microseconds "ns". Here a row
 with these figures is a `Rate`, which cannot be made of figures that contradict each other, and a
 table that shows them says which of its columns they are (`RateTable`, registered), so that one
-test reads every printed table back (`analysis.grid.read_grids`) and multiplies.
+test reads every printed table back (`wanlat.analysis.grid.read_grids`) and multiplies.
 """
 
 from __future__ import annotations

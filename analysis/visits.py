@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from analysis.bundle import Bundle, read_json
-from analysis.calibration import site_of_name
-from analysis.errors import BundleError
+from wanlat.analysis.bundle import Bundle, read_json
+from wanlat.analysis.calibration import site_of_name
+from wanlat.analysis.errors import BundleError
 
 MIN_RTTS = 3
 """Through two points goes a line whatever the truth: a third is needed to contradict it."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from topologies.errors import RunFailed, WanlatError
+from wanlat.topologies.errors import RunFailed, WanlatError
 
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 

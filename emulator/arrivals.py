@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from emulator.lab import Lab
-from topologies.errors import MachineError
+from wanlat.emulator.lab import Lab
+from wanlat.topologies.errors import MachineError
 
 _SOL_PACKET = 263  # linux/socket.h
 _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 5, 6, 10  # linux/if_packet.h

@@ -1,25 +1,35 @@
-"""Where the programs built from this checkout's Rust crates are."""
+"""Where wanlat's files are: its package, and the programs built from its Rust crates."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from topologies.errors import MachineError
+import wanlat
+from wanlat.topologies.errors import MachineError
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+PACKAGE = Path(wanlat.__file__).resolve().parent
+"""The directory of the package ``wanlat``: in a checkout, or where a wheel put it."""
+SEARCH_PATH = PACKAGE.parent
+"""What a Python that is to import ``wanlat`` has on its path."""
 
 
 def binary(name: str) -> Path:
     """Return the path of a built program (``wire``, ``oneshot``, ``quorum``).
 
-    ``WANLAT_BIN_DIR`` names another directory. Raises MachineError when it is not built.
+    A wheel brings them; a checkout has them in ``target/release``. ``WANLAT_BIN_DIR`` names another
+    directory. Raises MachineError when it is not built.
     """
-    directory = Path(os.environ.get("WANLAT_BIN_DIR") or CHECKOUT / "target" / "release")
+    if given := os.environ.get("WANLAT_BIN_DIR"):
+        directory = Path(given)
+    elif (PACKAGE / "bin").is_dir():
+        directory = PACKAGE / "bin"
+    else:
+        directory = SEARCH_PATH / "target" / "release"
     path = directory / name
     if not os.access(path, os.X_OK):
         raise MachineError(
             f"The program `{name}` is not built: there is no executable {path}. "
-            f"Build it with `make build` in {CHECKOUT}."
+            "Build it with `make build` in wanlat's checkout, or install wanlat's wheel."
         )
     return path

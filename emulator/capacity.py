@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import resource
 
-from topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError
 
 # Besides those of sites and nodes: the guard's, the core, and one to await the end with.
 _OWN_NAMESPACES = 3

@@ -7,7 +7,7 @@ Both versions (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/, scheduler/sc
 - v1, where the caller may write in the hierarchy of ``cpu``, as root mostly may: ``cpu.cfs_*``.
 
 A group is removed by whoever made it. Should that process be killed, one of its children sees to
-it (`emulator.cgroup_keeper`); should both be, an empty group stays until the next is made.
+it (`wanlat.emulator.cgroup_keeper`); should both be, an empty group stays until the next is made.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.binaries import CHECKOUT
-from emulator.process_ids import is_alive
-from topologies.errors import MachineError
+from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.emulator.process_ids import is_alive
+from wanlat.topologies.errors import MachineError
 
 PERIOD_US = 100_000
 """In each of these the quota is there anew; the kernel's default, and containers'."""
@@ -295,14 +295,14 @@ def _start_keeper(directory: Path) -> tuple[subprocess.Popen[bytes], int | None]
         keeper = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-S", "-c"),
-                "from emulator.cgroup_keeper import main; main()",
+                "from wanlat.emulator.cgroup_keeper import main; main()",
                 *(str(reader), str(directory)),
             ],
             pass_fds=(reader,),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             process_group=0,  # Ctrl-C is for its parent
-            env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+            env=os.environ | {"PYTHONPATH": str(SEARCH_PATH)},
         )
     finally:
         os.close(reader)

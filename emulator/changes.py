@@ -21,14 +21,14 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from topologies import checks, shapes
-from topologies.errors import UserError
-from topologies.findings import path_text
-from topologies.model import Bursts, OneWay
-from topologies.resolve import GilbertElliott, Impairment, one_way
-from topologies.tables import Table, TableError, read
-from topologies.units import Duration, Fraction, Rate, Size
-from topologies.wording import did_you_mean, listing, show
+from wanlat.topologies import checks, shapes
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import path_text
+from wanlat.topologies.model import Bursts, OneWay
+from wanlat.topologies.resolve import GilbertElliott, Impairment, one_way
+from wanlat.topologies.tables import Table, TableError, read
+from wanlat.topologies.units import Duration, Fraction, Rate, Size
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 Settings = Mapping[str, Any]
 """Keys and values as in a topology file: `{"delay": "200ms", "loss": "5%"}`."""

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from topologies.errors import UserError
+from wanlat.topologies.errors import UserError
 
 
 def _store() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import time
 
-from emulator import syscalls
+from wanlat.emulator import syscalls
 
 _LIMIT = "/proc/sys/user/max_net_namespaces"  # of the user namespace of whoever opens it
 _PAUSE_S = 0.001

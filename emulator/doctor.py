@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from emulator.binaries import binary
-from emulator.cgroup import CpuGroup
-from emulator.lab import Lab
-from emulator.machine import cores, cpu_model
-from emulator.netem_absence import explain, gather
-from topologies.errors import MachineError, WanlatError
-from topologies.resolve import Impairment, LanLink, Node, Plan, Site
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.cgroup import CpuGroup
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.machine import cores, cpu_model
+from wanlat.emulator.netem_absence import explain, gather
+from wanlat.topologies.errors import MachineError, WanlatError
+from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site
 
 _PROGRAMS = ("wire", "oneshot", "quorum")
 _RECEIVE_BUFFER_BYTES = 8 << 20

@@ -7,8 +7,8 @@ import struct
 from dataclasses import asdict, fields
 from typing import Any
 
-from topologies.resolve import Impairment
-from topologies.units import Duration, Fraction, Rate, Size
+from wanlat.topologies.resolve import Impairment
+from wanlat.topologies.units import Duration, Fraction, Rate, Size
 
 _NOTHING = Impairment()
 

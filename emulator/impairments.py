@@ -10,16 +10,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from emulator.backends import Counters
-from emulator.changes import Change, Settings, mistakes
-from emulator.journal import Entry, Journal
-from emulator.links import Direction, requested
-from emulator.sandboxed import Sandboxed
-from emulator.stack import Stack
-from emulator.targets import Target, Targets
-from topologies.errors import UserError, WanlatError
-from topologies.resolve import Impairment, Plan
-from topologies.wording import listing
+from wanlat.emulator.backends import Counters
+from wanlat.emulator.changes import Change, Settings, mistakes
+from wanlat.emulator.journal import Entry, Journal
+from wanlat.emulator.links import Direction, requested
+from wanlat.emulator.sandboxed import Sandboxed
+from wanlat.emulator.stack import Stack
+from wanlat.emulator.targets import Target, Targets
+from wanlat.topologies.errors import UserError, WanlatError
+from wanlat.topologies.resolve import Impairment, Plan
+from wanlat.topologies.wording import listing
 
 _BY_HAND = "by hand"  # whose cuts `heal` and another `cut` without a holder are about
 
@@ -81,8 +81,8 @@ class Impairments(Sandboxed):
 
         ``lab.change("dc1/dc2", delay="200ms", loss="5%")`` changes that and leaves the rest;
         ``lab.change("dc1:dc2", Impairment(...))`` replaces all of it. A mapping from targets to
-        either changes several, at one instant. Targets are named as `emulator.targets` says,
-        settings as `emulator.changes` does.
+        either changes several, at one instant. Targets are named as `wanlat.emulator.targets` says,
+        settings as `wanlat.emulator.changes` does.
 
         Raises UserError for what is not there or does not fit together, MachineError for what
         the backend cannot do; nothing has changed then.

@@ -14,9 +14,9 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from emulator import addressing
-from emulator.lab import Lab
-from emulator.links import Direction, links_of
+from wanlat.emulator import addressing
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import Direction, links_of
 
 _GET_STATS = 94
 _ERROR = 2

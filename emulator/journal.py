@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, overload
 
-from emulator.impairment_words import figures
-from emulator.links import Direction
-from topologies.errors import MachineError, UserError
-from topologies.resolve import Impairment
+from wanlat.emulator.impairment_words import figures
+from wanlat.emulator.links import Direction
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.resolve import Impairment
 
 
 @dataclass(frozen=True, slots=True)

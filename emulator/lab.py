@@ -14,19 +14,19 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Literal, Self
 
-from emulator import disk
-from emulator.backends import realtime
-from emulator.binaries import binary
-from emulator.capture import Capture
-from emulator.capture.captures import Captures
-from emulator.impairments import Impairments
-from emulator.links import Direction
-from emulator.owner import Owner
-from emulator.programs import LabNode, Programs
-from emulator.sandbox import LAB_DIRECTORY
-from topologies.errors import MachineError, UserError
-from topologies.resolve import Plan
-from topologies.units import Size
+from wanlat.emulator import disk
+from wanlat.emulator.backends import realtime
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.capture import Capture
+from wanlat.emulator.capture.captures import Captures
+from wanlat.emulator.impairments import Impairments
+from wanlat.emulator.links import Direction
+from wanlat.emulator.owner import Owner
+from wanlat.emulator.programs import LabNode, Programs
+from wanlat.emulator.sandbox import LAB_DIRECTORY
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import Size
 
 __all__ = ["BackendName", "Lab", "LabNode", "Storage"]
 

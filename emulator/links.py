@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topologies.resolve import Impairment, Plan
+from wanlat.topologies.resolve import Impairment, Plan
 
 
 @dataclass(frozen=True)

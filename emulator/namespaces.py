@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from emulator import rtnetlink, syscalls
-from emulator.rtnetlink import Request
-from emulator.sandbox import LAB_DIRECTORY, NAMESPACE_DIRECTORY
-from topologies.errors import MachineError
+from wanlat.emulator import rtnetlink, syscalls
+from wanlat.emulator.rtnetlink import Request
+from wanlat.emulator.sandbox import LAB_DIRECTORY, NAMESPACE_DIRECTORY
+from wanlat.topologies.errors import MachineError
 
 _OPERATING_S = 30.0
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from emulator import addressing, rtnetlink
-from emulator.addressing import GATEWAY, router_namespace
-from emulator.links import Link, links_of
-from emulator.namespaces import CORE, Namespaces
-from emulator.rtnetlink import Request, VethEnd
-from topologies.resolve import Impairment, Plan, Site
+from wanlat.emulator import addressing, rtnetlink
+from wanlat.emulator.addressing import GATEWAY, router_namespace
+from wanlat.emulator.links import Link, links_of
+from wanlat.emulator.namespaces import CORE, Namespaces
+from wanlat.emulator.rtnetlink import Request, VethEnd
+from wanlat.topologies.resolve import Impairment, Plan, Site
 
 _LOOPBACK = (1, "lo")
 

@@ -15,14 +15,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from emulator.binaries import CHECKOUT
-from emulator.channel import Channel, Closed
-from emulator.process import Process
-from emulator.sandbox import HURRY
-from topologies.errors import MachineError
+from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.emulator.channel import Channel, Closed
+from wanlat.emulator.process import Process
+from wanlat.emulator.sandbox import HURRY
+from wanlat.topologies.errors import MachineError
 
 _START_TIMEOUT_S = 60.0
-_GUARD_PROGRAM = "from emulator.sandbox import main; main()"
+_GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 
 
 class Owner:
@@ -176,7 +176,7 @@ def _start_guard(
     arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid())]
     if disk is not None:
         arguments.append(str(disk))
-    search_path = os.pathsep.join([str(CHECKOUT), *filter(None, sys.path)])
+    search_path = os.pathsep.join([str(SEARCH_PATH), *filter(None, sys.path)])
     return subprocess.Popen(
         # All that it imports is named by PYTHONPATH: not the directory it starts in (-P), and
         # no time is spent on what else the environment has installed (-S).
@@ -185,7 +185,7 @@ def _start_guard(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         # Ctrl-C reaches the caller alone. A process group is enough for that, and a session
-        # would cost wire its place in the scheduler (see emulator.backends.wire).
+        # would cost wire its place in the scheduler (see wanlat.emulator.backends.wire).
         process_group=0,
         env=os.environ | {"PYTHONPATH": search_path},
     )

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from emulator.lab import Lab
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.patience import STALL_S
 
 _ECHO_REPLY, _ECHO_REQUEST = 0, 8
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h; also the type of its control message
@@ -50,6 +51,20 @@ class Echoes:
     backward_ns: list[int] = field(default_factory=list)
     duplicates: int = 0
     corrupted: int = 0
+
+    def __add__(self, later: Echoes) -> Echoes:
+        """Return those of both, as if ``later`` had been sent right after these."""
+        return Echoes(
+            sent=self.sent + later.sent,
+            numbers=self.numbers + [self.sent + number for number in later.numbers],
+            rtt_ns=self.rtt_ns + later.rtt_ns,
+            seen_numbers=self.seen_numbers + [self.sent + number for number in later.seen_numbers],
+            seen_sent_ns=self.seen_sent_ns + later.seen_sent_ns,
+            forward_ns=self.forward_ns + later.forward_ns,
+            backward_ns=self.backward_ns + later.backward_ns,
+            duplicates=self.duplicates + later.duplicates,
+            corrupted=self.corrupted + later.corrupted,
+        )
 
     @property
     def lost(self) -> int:
@@ -179,7 +194,8 @@ class Prober:
 
         Waits ``patience_s`` for stragglers after the last. ``on_progress`` is given the part
         done, 0 to 1. Each pair is a flow, whose packets keep their order; with ``many_flows`` each
-        probe is one, and its order counts for nothing.
+        probe is one, and its order counts for nothing. Where the machine stalls, what is still to
+        be done is put off: nothing is sent in a burst, and nothing in flight is given up.
         """
         self._turn += 1
         this = _Round(self._turn)
@@ -187,7 +203,13 @@ class Prober:
         begin = time.monotonic() + 0.01
         total, done = count * len(pairs), 0
         deadline = begin + count * interval_s + patience_s
-        while len(this.returned) < total and time.monotonic() < deadline:
+        due = begin  # when this loop is to turn again at the latest
+        while len(this.returned) < total:
+            now = time.monotonic()
+            if (stalled_s := now - due) > STALL_S:
+                begin, deadline = begin + stalled_s, deadline + stalled_s
+            if now >= deadline:
+                break
             self._lab.check()
             while done < total and time.monotonic() >= begin + done * step_s:
                 number, which = divmod(done, len(pairs))
@@ -200,7 +222,9 @@ class Prober:
                 if done % 50 == 0:
                     on_progress(done / total)
             wake = begin + done * step_s if done < total else deadline
-            for key, _ in self._selector.select(max(0.0, wake - time.monotonic())):
+            wait_s = min(max(0.0, wake - time.monotonic()), STALL_S)
+            due = time.monotonic() + wait_s
+            for key, _ in self._selector.select(wait_s):
                 self._drain(key.fileobj, this)
         for opened in self._sockets.values():
             self._drain(opened, this)

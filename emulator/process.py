@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-from topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError
 
 
 class Process:

@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 from socket import socket as Socket  # noqa: N812 - Programs has a method of the other name
 from typing import IO, Any
 
-from emulator.addressing import router_namespace
-from emulator.process import Process
-from emulator.sandboxed import Sandboxed
-from topologies.errors import MachineError, UserError
-from topologies.resolve import Plan
-from topologies.wording import listing
+from wanlat.emulator.addressing import router_namespace
+from wanlat.emulator.process import Process
+from wanlat.emulator.sandboxed import Sandboxed
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import listing
 
 Stream = int | IO[Any] | None
 

@@ -23,9 +23,9 @@ import signal
 import socket
 import sys
 
-from emulator import syscalls
-from emulator.capacity import Limits, read_limits
-from emulator.channel import Channel, Closed
+from wanlat.emulator import syscalls
+from wanlat.emulator.capacity import Limits, read_limits
+from wanlat.emulator.channel import Channel, Closed
 
 LAB_DIRECTORY = "/run/wanlat"
 NAMESPACE_DIRECTORY = "/run/netns"  # where iproute2 looks, so that `ip netns exec` works inside
@@ -109,14 +109,14 @@ def _supervise(channel: Channel, limits: Limits, go_read: int, go_write: int) ->
         channel.send(("refused", _explain(error)))
         return
     # Imported here: the guard itself needs none of it.
-    from emulator.supervisor import Supervisor
+    from wanlat.emulator.supervisor import Supervisor
 
     Supervisor(channel, limits).run()
 
 
 def _explain(error: OSError) -> str:
     # Imported here: what a lab that comes up does not need costs it time.
-    from emulator.machine import explain_sandbox_failure
+    from wanlat.emulator.machine import explain_sandbox_failure
 
     return explain_sandbox_failure(error)
 
@@ -126,7 +126,7 @@ def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     # Imported while the supervisor is at work, for the end.
     import shutil
 
-    from emulator.dismantling import wait_until_dismantled
+    from wanlat.emulator.dismantling import wait_until_dismantled
 
     child_fd = os.pidfd_open(child)
     ready = syscalls.wait_readable([child_fd, caller, lifeline])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.owner import Owner
-from topologies.errors import MachineError
-from topologies.resolve import Plan
+from wanlat.emulator.owner import Owner
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Plan
 
 
 class Sandboxed:

@@ -12,8 +12,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from emulator.changes import Change, fitting
-from topologies.resolve import Impairment
+from wanlat.emulator.changes import Change, fitting
+from wanlat.topologies.resolve import Impairment
 
 
 class _Step(NamedTuple):

@@ -2,7 +2,7 @@
 
 A datagram is a whole IP packet made here (a raw socket sends it), so that its source port, and by
 it its flow, is chosen for each: packets of one flow keep their order, packets of different flows
-do not wait for each other. What arrives is read from ``emulator.arrivals``.
+do not wait for each other. What arrives is read from ``wanlat.emulator.arrivals``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from emulator.arrivals import KEPT_BYTES, Arrivals, Frames, instants_ns
-from emulator.lab import Lab
+from wanlat.emulator.arrivals import KEPT_BYTES, Arrivals, Frames, instants_ns
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.patience import STALL_S, wait
 
 Pair = tuple[str, str]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -48,6 +49,15 @@ class Delivery:
     numbers: Numbers
     arrived_ns: Numbers
     damaged: int
+
+    def __add__(self, later: Delivery) -> Delivery:
+        """Return what became of both, as if ``later`` had been sent right after these."""
+        return Delivery(
+            np.concatenate((self.sent_ns, later.sent_ns)),
+            np.concatenate((self.numbers, later.numbers + self.sent)),
+            np.concatenate((self.arrived_ns, later.arrived_ns)),
+            self.damaged + later.damaged,
+        )
 
     @property
     def sent(self) -> int:
@@ -141,6 +151,7 @@ class Stream:
         """Send ``count`` datagrams a pair, one every ``interval_s``, all pairs interleaved.
 
         Each pair's are spread over ``flows`` flows in turn. Waits ``patience_s`` for the last.
+        Where the machine stalls, what is still to be sent is put off and not sent in a burst.
         Raises MachineError when the lab ends or there is no room for what arrives.
         """
         self._turn += 1
@@ -152,7 +163,7 @@ class Stream:
             }
             self._send_all(pairs, count, interval_s / max(1, len(pairs)), flows, sent_ns)
             self._lab.check()
-            time.sleep(patience_s)
+            wait(patience_s)
             arrived = {node: _Arrived.of(ring.frames(), self._turn) for node, ring in rings.items()}
         return {
             pair: arrived[pair[1]].delivery(place, sent_ns[place], pairs)
@@ -174,6 +185,8 @@ class Stream:
             while (early_s := begin + done * step_s - now()) > 0:
                 if early_s > _NAP_S:
                     time.sleep(early_s - _NAP_S / 2)
+            if early_s < -STALL_S:
+                begin -= early_s
             sender, address = ways[place]
             sent_ns[place, number] = clock(time.CLOCK_REALTIME)
             sender.sendto(packet, address)

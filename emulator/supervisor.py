@@ -18,19 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from emulator import capacity, family, syscalls
-from emulator.backends import Backend, choice
-from emulator.backends.netem import NetemBackend
-from emulator.backends.netem import available as netem_available
-from emulator.backends.wire import WireBackend
-from emulator.capacity import Limits
-from emulator.capture import Request
-from emulator.channel import Channel, Closed
-from emulator.links import Direction, requested
-from emulator.namespaces import Namespaces
-from emulator.network import Network, wants_single_segments
-from topologies.errors import MachineError, WanlatError
-from topologies.resolve import Impairment, Plan
+from wanlat.emulator import capacity, family, syscalls
+from wanlat.emulator.backends import Backend, choice
+from wanlat.emulator.backends.netem import NetemBackend
+from wanlat.emulator.backends.netem import available as netem_available
+from wanlat.emulator.backends.wire import WireBackend
+from wanlat.emulator.capacity import Limits
+from wanlat.emulator.capture import Request
+from wanlat.emulator.channel import Channel, Closed
+from wanlat.emulator.links import Direction, requested
+from wanlat.emulator.namespaces import Namespaces
+from wanlat.emulator.network import Network, wants_single_segments
+from wanlat.topologies.errors import MachineError, WanlatError
+from wanlat.topologies.resolve import Impairment, Plan
 
 Answer = tuple[Any, tuple[int, ...]]  # a value, and descriptors that go with it
 

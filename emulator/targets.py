@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from emulator.links import Direction, Link, lan_down, lan_up, wan
-from topologies.errors import UserError
-from topologies.resolve import Plan
-from topologies.wording import did_you_mean, listing, show
+from wanlat.emulator.links import Direction, Link, lan_down, lan_up, wan
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 Target = str | Direction | Link | Iterable["Target"]
 """What may be named: a text as above, a direction, a link, or several of these."""

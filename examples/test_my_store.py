@@ -1,6 +1,6 @@
 """A store's fault tolerance as tests of your own repository: copy this file and change it.
 
-    pip install --editable PATH/TO/wanlat          # once, and `make build` there
+    pip install wanlat-*.whl                       # `make wheel` in wanlat's checkout builds it
     pytest test_my_store.py                        # -n 4 with pytest-xdist
 
 A test that fails leaves its bundle under results/tests; `wanlat report` shows it.

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from experiments.budget import by_bytes
-from experiments.endpoints import MethodEndpoint, asked_of, has, name_of
-from experiments.prefill.model import BUCKET
-from experiments.study import Study
-from probes.bob_plan import BobEndpoint, Replicas, bob_visits
-from probes.bob_plan import turns as bob_turns
-from probes.fewer import Turn, fewer
-from probes.method_plan import method_visits
-from probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, VisitsPlan
-from probes.prefilled import Prefilled, aside
-from probes.s3_plan import S3Endpoint, s3_visits
-from systems.base import Api, Cluster
-from topologies.errors import UserError
-from topologies.units import Size
-from topologies.wording import listing
+from wanlat.experiments.budget import by_bytes
+from wanlat.experiments.endpoints import MethodEndpoint, asked_of, has, name_of
+from wanlat.experiments.prefill.model import BUCKET
+from wanlat.experiments.study import Study
+from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_visits
+from wanlat.probes.bob_plan import turns as bob_turns
+from wanlat.probes.fewer import Turn, fewer
+from wanlat.probes.method_plan import method_visits
+from wanlat.probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, VisitsPlan
+from wanlat.probes.prefilled import Prefilled, aside
+from wanlat.probes.s3_plan import S3Endpoint, s3_visits
+from wanlat.systems.base import Api, Cluster
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Size
+from wanlat.topologies.wording import listing
 
 _MESSAGE_AROUND_OBJECT = 1024
 """What the message that carries an object may need beside it: the key, the time, tags."""

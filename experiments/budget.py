@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from probes.fewer import Turn
-from probes.plan import Placement, Request
-from topologies.findings import Finding
-from topologies.units import Duration, Size
-from topologies.yaml_model import YamlModel
+from wanlat.probes.fewer import Turn
+from wanlat.probes.plan import Placement, Request
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.yaml_model import YamlModel
 
 _NO_LIMIT = 2**62
 _CARRY_NO_OBJECT = (

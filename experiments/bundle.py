@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from experiments.drill.lines import Lines, is_full
-from experiments.holding import Lock, Reserve
-from topologies.errors import DiskFull, MachineError, UserError
+from wanlat.experiments.drill.lines import Lines, is_full
+from wanlat.experiments.holding import Lock, Reserve
+from wanlat.topologies.errors import DiskFull, MachineError, UserError
 
 FORMAT = 1
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.study import Study
-from experiments.sweep.check import check_points
-from experiments.sweep.expand import NOT_SWEPT, NoSuchPlace, with_values
-from topologies.errors import UserError
-from topologies.findings import Finding, path_text
-from topologies.wording import listing
-from topologies.yaml_lines import findings_in
-from topologies.yaml_tree import Document
+from wanlat.experiments.study import Study
+from wanlat.experiments.sweep.check import check_points
+from wanlat.experiments.sweep.expand import NOT_SWEPT, NoSuchPlace, with_values
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding, path_text
+from wanlat.topologies.wording import listing
+from wanlat.topologies.yaml_lines import findings_in
+from wanlat.topologies.yaml_tree import Document
 
 _SWEEP = "sweep"
 _SYSTEMS = "systems"

@@ -7,14 +7,14 @@ from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag
 
-from probes.bob_plan import BobEndpoint
-from probes.method_plan import BOB_SERVICE, METHOD, PLACEHOLDERS, Call, Measured
-from probes.plan import KEY_BYTES
-from probes.s3_plan import S3Endpoint
-from systems.base import Api
-from topologies.findings import Finding
-from topologies.wording import closest, did_you_mean, listing, show
-from topologies.yaml_model import YamlModel
+from wanlat.probes.bob_plan import BobEndpoint
+from wanlat.probes.method_plan import BOB_SERVICE, METHOD, PLACEHOLDERS, Call, Measured
+from wanlat.probes.plan import KEY_BYTES
+from wanlat.probes.s3_plan import S3Endpoint
+from wanlat.systems.base import Api
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.wording import closest, did_you_mean, listing, show
+from wanlat.topologies.yaml_model import YamlModel
 
 S3: tuple[S3Endpoint, ...] = get_args(S3Endpoint)
 BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)

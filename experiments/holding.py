@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from topologies.errors import UserError
+from wanlat.topologies.errors import UserError
 
 _WAIT_S = 3.0
 """Of a run that was killed, the processes are gone within moments, and the lock with them."""

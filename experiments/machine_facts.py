@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from typing import Any
 
-from emulator.lab import Lab
-from emulator.machine import cores, cpu_model, memory_bytes
-from topologies.version import VERSION
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.machine import cores, cpu_model, memory_bytes
+from wanlat.topologies.version import VERSION
 
 _TCP_SETTINGS = {
     "congestion_control": "tcp_congestion_control",

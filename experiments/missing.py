@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from probes.plan import Request
-from probes.records import Sample
-from topologies.wording import listing
+from wanlat.probes.plan import Request
+from wanlat.probes.records import Sample
+from wanlat.topologies.wording import listing
 
 _READS = ("GetObject", "HeadObject", "Get", "Exist")
 _HTTP_NOT_FOUND = 404

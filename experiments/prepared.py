@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator.binaries import binary
-from emulator.capture import Capture
-from emulator.capture.store import CaptureStore
-from emulator.lab import BackendName
-from experiments.asked import Asked, ask
-from experiments.bundle import default_directory
-from experiments.study import Study, place
-from experiments.visits.check import check_visits
-from systems import registry
-from systems.base import Binary, System
-from systems.options import Options
-from topologies.errors import UserError
-from topologies.load import load as load_topology
-from topologies.model import Topology
-from topologies.override import override
-from topologies.resolve import Plan, resolve
-from topologies.scale import with_nodes
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.capture import Capture
+from wanlat.emulator.capture.store import CaptureStore
+from wanlat.emulator.lab import BackendName
+from wanlat.experiments.asked import Asked, ask
+from wanlat.experiments.bundle import default_directory
+from wanlat.experiments.study import Study, place
+from wanlat.experiments.visits.check import check_visits
+from wanlat.systems import registry
+from wanlat.systems.base import Binary, System
+from wanlat.systems.options import Options
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.model import Topology
+from wanlat.topologies.override import override
+from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.scale import with_nodes
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from emulator.calibration import Tolerance, calibrate, pairs_of
-from emulator.lab import Lab
+from wanlat.emulator.calibration import Limits, Tolerance, blame, calibrate, pairs_of
+from wanlat.emulator.lab import Lab
 
 FOR_LATENCY = Tolerance()
 """For a study, whose figures are single latencies, unless it says that it tolerates more."""
@@ -21,51 +20,35 @@ FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
 _PAIRS = 30
 _SAMPLES = 200
 _JITTER_SAMPLES = 120
-_PAUSES_S = (3.0, 10.0)
-"""What holds a machine up is mostly over after that; a link that is wrong stays wrong."""
+_PAUSE_S = 1.5
+"""Times the round: what holds a machine up may be over then."""
+_LONGEST_S = 150.0
+"""Of a calibration with all its rounds."""
 
 Tell = Callable[[str, float, float], None]
 
 
-def prove(lab: Lab, tell: Tell, tolerance: Tolerance = FOR_LATENCY) -> dict[str, Any] | None:
+def prove(
+    lab: Lab, tell: Tell, tolerance: Tolerance = FOR_LATENCY, *, longest_s: float = _LONGEST_S
+) -> dict[str, Any] | None:
     """Return the document of a quick calibration; None where there is no path to measure.
 
-    Pairs that fail are measured again after a pause, twice. ``tell`` gets what is being done, how
-    much of it is, and of how much.
+    Pairs that look off are sent more probes, as long as that takes no longer than ``longest_s``,
+    and are judged by all of them. ``tell`` gets what is being done, how much of it is, and of how
+    much.
     """
     pairs = pairs_of(lab.plan, _PAIRS)
     if not pairs:
         return None
-
-    def measure() -> dict[str, Any]:
-        return calibrate(
-            lab,
-            pairs=pairs,
-            samples=_SAMPLES,
-            jitter_samples=_JITTER_SAMPLES,
-            tolerance=tolerance,
-            on_progress=lambda stage, part: tell(f"calibrating ({stage})", round(part * 100), 100),
-        )
-
-    document = measure()
-    verdicts = {(pair["from"], pair["to"]): pair for pair in document["pairs"]}
-    for pause_s in _PAUSES_S:
-        pairs = [each for each, verdict in verdicts.items() if verdict["verdict"] != "pass"]
-        if not pairs:
-            break
-        tell("calibrating (the machine was busy; again after a pause)", 0, 100)
-        time.sleep(pause_s)
-        lab.check()
-        again = measure()
-        for pair in again["pairs"]:
-            name = pair["from"], pair["to"]
-            verdicts[name] = pair | {"attempts": pair["attempts"] + verdicts[name]["attempts"]}
-        document = document | {"overflows": again["overflows"]}
-    passed = all(each["verdict"] == "pass" for each in verdicts.values())
-    return document | {
-        "pairs": list(verdicts.values()),
-        "verdict": "pass" if passed and not document["overflows"] else "fail",
-    }
+    return calibrate(
+        lab,
+        pairs=pairs,
+        samples=_SAMPLES,
+        jitter_samples=_JITTER_SAMPLES,
+        tolerance=tolerance,
+        limits=Limits(pause_s=_PAUSE_S, longest_s=longest_s),
+        on_progress=lambda stage, part: tell(f"calibrating ({stage})", round(part * 100), 100),
+    )
 
 
 def tolerating(late_ms: float) -> Tolerance:
@@ -81,13 +64,12 @@ def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: boo
     failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
     first = [f"{pair['from']} → {pair['to']}: {'; '.join(pair['reasons'])}" for pair in failed[:3]]
     more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
-    or_else = ", or say how late packets may be (`--tolerate 10ms`)" if may_tolerate else ""
+    or_else = " Or say how late packets may be (`--tolerate 10ms`)." if may_tolerate else ""
     dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
     return (
         f"The emulated network is not what {topology} asks for, so nothing was measured on it: "
         f"{len(failed)} of {len(document['pairs'])} pairs are off ({' | '.join(first)}{more})."
-        f"{dropped} A busy machine does that: end what else runs on it and try again{or_else}; "
-        f"`wanlat calibrate {topology}` shows every pair."
+        f"{dropped} {blame(failed)}{or_else} `wanlat calibrate {topology}` shows every pair."
     )
 
 

@@ -21,12 +21,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from experiments.bundle import BundleWriter, now_iso, write_json
-from experiments.holding import Lock
-from experiments.load.table import keep_rows as keep_load
-from experiments.prefill.kept import DIRECTORY as KEPT
-from topologies.errors import UserError
-from topologies.wording import listing
+from wanlat.experiments.bundle import BundleWriter, now_iso, write_json
+from wanlat.experiments.holding import Lock
+from wanlat.experiments.load.table import keep_rows as keep_load
+from wanlat.experiments.prefill.kept import DIRECTORY as KEPT
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing
 
 _NOT_KEPT_TWICE = (KEPT, ".reserve")
 _DERIVED = ("summary.json", "charts", "packets.parquet", "chains.json")

@@ -8,19 +8,25 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from experiments import machine_facts
-from experiments.bundle import BundleWriter, now_iso
-from experiments.drill.lines import is_full
-from experiments.holding import is_nearly_full
-from experiments.load.run import LoadRun
-from experiments.prefill.kept import move_kept
-from experiments.prepared import CaptureWanted, Prepared, Subject, check_study_options, prepare
-from experiments.reclaim.run import ReclaimRun
-from experiments.resumed import Earlier, Unfinished, go_on
-from experiments.system_run import Outcome, Record, Report, SystemRun, requested_rtt_ms
-from experiments.visits.record import VisitsRecord
-from experiments.visits.run import VisitsRun
-from topologies.errors import DiskFull, MachineError, WanlatError
+from wanlat.experiments import machine_facts
+from wanlat.experiments.bundle import BundleWriter, now_iso
+from wanlat.experiments.drill.lines import is_full
+from wanlat.experiments.holding import is_nearly_full
+from wanlat.experiments.load.run import LoadRun
+from wanlat.experiments.prefill.kept import move_kept
+from wanlat.experiments.prepared import (
+    CaptureWanted,
+    Prepared,
+    Subject,
+    check_study_options,
+    prepare,
+)
+from wanlat.experiments.reclaim.run import ReclaimRun
+from wanlat.experiments.resumed import Earlier, Unfinished, go_on
+from wanlat.experiments.system_run import Outcome, Record, Report, SystemRun, requested_rtt_ms
+from wanlat.experiments.visits.record import VisitsRecord
+from wanlat.experiments.visits.run import VisitsRun
+from wanlat.topologies.errors import DiskFull, MachineError, WanlatError
 
 Parts = Callable[[Prepared, Record, Report], Sequence[SystemRun]]
 
@@ -202,9 +208,26 @@ def _of_system(prepared: Prepared, subject: Subject) -> dict[str, Any]:
             {"name": each.name, "version": each.version, "sha256": each.sha256}
             for each in subject.binary.beside
         ]
-    if prepared.study.round_trips is not None:
-        said["least_round_trips"] = _least(prepared, subject)
+    said["least_round_trips"] = _least(prepared, subject)
+    if promised := _promised(prepared, subject):
+        said["promised_round_trips"] = promised
     return said
+
+
+def _promised(prepared: Prepared, subject: Subject) -> list[dict[str, Any]]:
+    """Return what the system's own protocol takes, of all that is asked and where it is known."""
+    plan, client, target = prepared.plan, prepared.client, prepared.target
+    more = float(plan.node(client).site != plan.node(target).site)
+    found = []
+    for endpoint, placement in subject.asked.turns():
+        number = subject.system.promised_round_trips(
+            plan, subject.options, target, endpoint, placement
+        )
+        if number is not None:
+            found.append(
+                {"endpoint": endpoint, "placement": placement, "round_trips": number + more}
+            )
+    return found
 
 
 def _least(prepared: Prepared, subject: Subject) -> list[dict[str, Any]]:

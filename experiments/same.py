@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments import machine_facts
-from experiments.prepared import CaptureWanted
-from experiments.resumed import Unfinished
-from experiments.study import Study
-from topologies.errors import UserError
-from topologies.model import Topology
-from topologies.wording import listing
+from wanlat.experiments import machine_facts
+from wanlat.experiments.prepared import CaptureWanted
+from wanlat.experiments.resumed import Unfinished
+from wanlat.experiments.study import Study
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.model import Topology
+from wanlat.topologies.wording import listing
 
 _NOT_MEASURED = ("description",)
 _MOST_TOLD = 5

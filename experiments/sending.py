@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from experiments.asked import Asked
-from experiments.budget import Planned, Stopwatch, plan_samples
-from probes.fewer import fewer_measured
-from probes.one_key import Overwrites
-from probes.oneshot import OnSample, prepare, run_requests
-from probes.plan import Header, Plan, Request
-from probes.process import Spawn
-from probes.records import Sample
+from wanlat.experiments.asked import Asked
+from wanlat.experiments.budget import Planned, Stopwatch, plan_samples
+from wanlat.probes.fewer import fewer_measured
+from wanlat.probes.one_key import Overwrites
+from wanlat.probes.oneshot import OnSample, prepare, run_requests
+from wanlat.probes.plan import Header, Plan, Request
+from wanlat.probes.process import Spawn
+from wanlat.probes.records import Sample
 
 
 class Sending:
@@ -36,7 +36,7 @@ class Sending:
         return Counter({name: len(requests) for name, requests in phases})
 
     def run(self, spawn: Spawn, header: Header, on_sample: OnSample) -> None:
-        """Prepare, warm up, measure. Raises as ``probes.oneshot.run_plan``."""
+        """Prepare, warm up, measure. Raises as ``wanlat.probes.oneshot.run_plan``."""
         overwrites = self._overwrites
 
         def take(request: Request, sample: Sample) -> None:

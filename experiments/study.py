@@ -8,25 +8,25 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from experiments.budget import BudgetSpec
-from experiments.endpoints import Endpoint, MethodEndpoint, twice
-from experiments.load.check import check_load
-from experiments.load.model import LoadSpec
-from experiments.prefill.model import PrefillSpec
-from experiments.reclaim.model import ReclaimSpec
-from experiments.resources.model import ResourcesSpec
-from experiments.shipped import Shipped
-from experiments.sweep.check import check_grids, check_points
-from experiments.sweep.model import Grid, Sweep
-from experiments.visits.model import RoundTripsSpec
-from probes.plan import MAX_MESSAGE_BYTES, Window
-from topologies.errors import UserError
-from topologies.findings import Finding
-from topologies.units import Duration, Size
-from topologies.wording import did_you_mean, listing, show
-from topologies.yaml_lines import YamlError, load_yaml_model
-from topologies.yaml_model import YamlModel
-from topologies.yaml_tree import Document
+from wanlat.experiments.budget import BudgetSpec
+from wanlat.experiments.endpoints import Endpoint, MethodEndpoint, twice
+from wanlat.experiments.load.check import check_load
+from wanlat.experiments.load.model import LoadSpec
+from wanlat.experiments.prefill.model import PrefillSpec
+from wanlat.experiments.reclaim.model import ReclaimSpec
+from wanlat.experiments.resources.model import ResourcesSpec
+from wanlat.experiments.study_files import StudyError, find
+from wanlat.experiments.sweep.check import check_grids, check_points
+from wanlat.experiments.sweep.model import Grid, Sweep
+from wanlat.experiments.visits.model import RoundTripsSpec
+from wanlat.probes.plan import MAX_MESSAGE_BYTES, Window
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_lines import load_yaml_model
+from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.yaml_tree import Document
 
 _LONGEST_MESSAGE = Size(2**30)  # as oneshot has it
 
@@ -35,10 +35,6 @@ def _message(size: Size) -> Size:
     if not 0 < size.bytes <= _LONGEST_MESSAGE.bytes:
         raise ValueError(f"a message is from 1 byte to {_LONGEST_MESSAGE} long, not {size}")
     return size
-
-
-class StudyError(YamlError):
-    """A study that cannot be used. The message lists every mistake, with file and line."""
 
 
 _NESTED: dict[str, type[YamlModel]] = {
@@ -211,10 +207,6 @@ def _kinds(raw: dict[str, Any]) -> list[Finding]:
         text = "how many samples fit into a time is judged from the warm-up; there is none"
         findings.append(Finding(("warmup",), text, see=("budget",)))
     return findings
-
-
-_SHIPPED = Shipped(Path(__file__).parent, "study", StudyError)
-shipped, find = _SHIPPED.names, _SHIPPED.find
 
 
 def load(name_or_path: str) -> Study:

@@ -16,29 +16,29 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from emulator.calibration import Tolerance
-from emulator.capture.store import CaptureStore
-from emulator.journal import Entry
-from emulator.lab import Lab
-from experiments import machine_facts
-from experiments.budget import Planned, budget_remark, to_manifest
-from experiments.bundle import BundleWriter
-from experiments.missing import Missing
-from experiments.prefill.kept import Kept
-from experiments.prefill.model import BUCKET
-from experiments.prefill.stage import fill, keeping
-from experiments.prepared import Prepared, Subject
-from experiments.proof import prove, tolerating, what_is_held_up, what_is_off
-from experiments.resources.sampler import Sampler
-from experiments.resources.stored import Stored
-from experiments.sending import Sending
-from probes.oneshot import OnSample
-from probes.plan import Request
-from probes.process import Spawn
-from probes.records import Sample
-from systems.base import Cluster
-from topologies.errors import DiskFull, RunFailed, WanlatError
-from topologies.resolve import Plan
+from wanlat.emulator.calibration import Tolerance
+from wanlat.emulator.capture.store import CaptureStore
+from wanlat.emulator.journal import Entry
+from wanlat.emulator.lab import Lab
+from wanlat.experiments import machine_facts
+from wanlat.experiments.budget import Planned, budget_remark, to_manifest
+from wanlat.experiments.bundle import BundleWriter
+from wanlat.experiments.missing import Missing
+from wanlat.experiments.prefill.kept import Kept
+from wanlat.experiments.prefill.model import BUCKET
+from wanlat.experiments.prefill.stage import fill, keeping
+from wanlat.experiments.prepared import Prepared, Subject
+from wanlat.experiments.proof import prove, tolerating, what_is_held_up, what_is_off
+from wanlat.experiments.resources.sampler import Sampler
+from wanlat.experiments.resources.stored import Stored
+from wanlat.experiments.sending import Sending
+from wanlat.probes.oneshot import OnSample
+from wanlat.probes.plan import Request
+from wanlat.probes.process import Spawn
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import DiskFull, RunFailed, WanlatError
+from wanlat.topologies.resolve import Plan
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
 

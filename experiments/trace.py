@@ -13,30 +13,37 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from emulator.calibration import Tolerance
-from emulator.calibration.between_sites import BetweenSites, pairs_between_sites
-from emulator.lab import BackendName, Lab
-from experiments import runner
-from experiments.endpoints import BOB, S3
-from experiments.missing import Missing
-from experiments.prepared import CaptureWanted, Prepared, check_study_options, prepare
-from experiments.proof import FOR_ROUND_TRIPS
-from experiments.study import Study
-from experiments.system_run import STAGES, Outcome, Record, Report, SystemRun, requested_rtt_ms
-from experiments.visits.record import VisitEntry, VisitsRecord
-from probes.oneshot import Oneshot
-from probes.oneshot import prepare as prepare_objects
-from probes.plan import Placement, Request
-from probes.process import Spawn
-from probes.records import Sample
-from systems import registry
-from systems.base import Api, Cluster
-from topologies.errors import UserError
-from topologies.load import load as load_topology
-from topologies.override import override
-from topologies.resolve import Plan, resolve
-from topologies.units import Duration, Size
-from topologies.wording import did_you_mean, listing, show
+from wanlat.emulator.calibration import Tolerance, blame
+from wanlat.emulator.calibration.between_sites import BetweenSites, pairs_between_sites
+from wanlat.emulator.lab import BackendName, Lab
+from wanlat.experiments import runner
+from wanlat.experiments.endpoints import BOB, S3
+from wanlat.experiments.missing import Missing
+from wanlat.experiments.prepared import CaptureWanted, Prepared, check_study_options, prepare
+from wanlat.experiments.proof import FOR_ROUND_TRIPS
+from wanlat.experiments.study import Study
+from wanlat.experiments.system_run import (
+    STAGES,
+    Outcome,
+    Record,
+    Report,
+    SystemRun,
+    requested_rtt_ms,
+)
+from wanlat.experiments.visits.record import VisitEntry, VisitsRecord
+from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.oneshot import prepare as prepare_objects
+from wanlat.probes.plan import Placement, Request
+from wanlat.probes.process import Spawn
+from wanlat.probes.records import Sample
+from wanlat.systems import registry
+from wanlat.systems.base import Api, Cluster
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.override import override
+from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 NAME = "trace"
 PLACEMENTS: tuple[Placement, ...] = ("local", "remote", "unknown")
@@ -259,8 +266,8 @@ class TraceRun(SystemRun):
         off = next(pair for pair in entry.pairs if pair["verdict"] != "pass")
         self.outcome.warnings.append(
             f"{self.name}: while the requests were made, the network was not quite what was asked "
-            f"for: {off['from']} → {off['to']}: {'; '.join(off['reasons'])}. A busy machine does "
-            "that; the trace shows what there was."
+            f"for: {off['from']} → {off['to']}: {'; '.join(off['reasons'])}. {blame([off])} "
+            "The trace shows what there was."
         )
 
 

@@ -8,7 +8,7 @@ placement, and every endpoint is measured ``samples`` times on each: on ``local`
 Every request is on keys that no other request disturbs:
 
 - Get and Exist read objects of their own, many instead of one, each about once; when objects are
-  large there are fewer (``probes.plan.read_objects``).
+  large there are fewer (``wanlat.probes.plan.read_objects``).
   Where objects were prefilled they read these instead, drawn over all (``probes.prefilled``).
 - Put writes a fresh key each time.
 - Delete removes an object that was made for it.
@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import count, islice
 from typing import Literal, get_args
 
-from probes.plan import (
+from wanlat.probes.plan import (
     BOB_KEYED,
     KEY_BYTES,
     Phase,
@@ -39,7 +39,7 @@ from probes.plan import (
     read_objects,
     shuffled,
 )
-from probes.prefilled import Prefilled
+from wanlat.probes.prefilled import Prefilled
 
 BobEndpoint = Literal["Put", "Get", "Exist", "Delete", "Ping"]
 

@@ -7,8 +7,8 @@ import os
 import select
 from collections.abc import Callable, Sequence
 
-from probes.process import Closing, Process, Spawn
-from topologies.errors import WanlatError
+from wanlat.probes.process import Closing, Process, Spawn
+from wanlat.topologies.errors import WanlatError
 
 _POLL_S = 0.2
 _GRACE_S = 10.0

@@ -1,6 +1,6 @@
 """What can go wrong with the probe itself. A request that fails is a sample, not an error."""
 
-from topologies.errors import RunFailed
+from wanlat.topologies.errors import RunFailed
 
 
 class ProbeFailed(RunFailed):

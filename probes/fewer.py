@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from probes.plan import Placement, Plan, Request
+from wanlat.probes.plan import Placement, Plan, Request
 
 Turn = tuple[str, Placement]
 """An endpoint and a placement: what a plan measures the same number of times."""

@@ -17,11 +17,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from emulator.binaries import binary
-from probes.body import word
-from probes.dialogue import Dialogue
-from probes.errors import ProbeFailed
-from probes.load_records import (
+from wanlat.emulator.binaries import binary
+from wanlat.probes.body import word
+from wanlat.probes.dialogue import Dialogue
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.load_records import (
     RECORD,
     Records,
     done_turns,
@@ -29,8 +29,8 @@ from probes.load_records import (
     records_table,
     union,
 )
-from probes.plan import Header
-from probes.process import Closing, Spawn
+from wanlat.probes.plan import Header
+from wanlat.probes.process import Closing, Spawn
 
 __all__ = [
     "RECORD",
@@ -254,7 +254,7 @@ def key_of(seed: int, bucket: str, index: int, api: Api) -> str:
 
 
 def body_seed_of(seed: int, bucket: str, index: int) -> int:
-    """Return the seed of its bytes (``probes.body.body(seed, object_bytes)``)."""
+    """Return the seed of its bytes (``wanlat.probes.body.body(seed, object_bytes)``)."""
     return word(_seed_of(seed, bucket, "bodies"), index) >> 11
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from probes.errors import ProbeFailed
+from wanlat.probes.errors import ProbeFailed
 
 MAGIC = b"wanlat load 1\n\0\0"
 RECORD = np.dtype(

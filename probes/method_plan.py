@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from probes.plan import (
+from wanlat.probes.plan import (
     KEY_BYTES,
     Phase,
     Plan,

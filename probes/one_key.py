@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from probes.plan import Request
-from probes.records import Sample
+from wanlat.probes.plan import Request
+from wanlat.probes.records import Sample
 
 _WRITES = ("PutObject", "Put")
 _READS = ("GetObject", "Get")

@@ -14,12 +14,12 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from emulator.binaries import binary
-from probes.dialogue import Dialogue
-from probes.errors import ProbeFailed
-from probes.plan import Header, Plan, Request
-from probes.process import Closing, Spawn
-from probes.records import Sample
+from wanlat.emulator.binaries import binary
+from wanlat.probes.dialogue import Dialogue
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.plan import Header, Plan, Request
+from wanlat.probes.process import Closing, Spawn
+from wanlat.probes.records import Sample
 
 __all__ = ["Oneshot", "ProbeFailed", "prepare", "run_plan", "run_requests"]
 

@@ -109,7 +109,7 @@ class Request:
     object_bytes: int | None = None
     """Length of the object to send, or of the one that must come back."""
     body_seed: int | None = None
-    """Its bytes are ``probes.body.body(body_seed, object_bytes)``."""
+    """Its bytes are ``wanlat.probes.body.body(body_seed, object_bytes)``."""
     listed: int | None = None
     """ListObjects: how many keys must come back."""
     exists: bool | None = None

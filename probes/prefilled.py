@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from probes.load import body_seed_of, key_of
-from probes.plan import Request, Visit, VisitsPlan
+from wanlat.probes.load import body_seed_of, key_of
+from wanlat.probes.plan import Request, Visit, VisitsPlan
 
 
 @dataclass(frozen=True)

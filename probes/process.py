@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 
 class Process(Protocol):
-    """A running program, as ``emulator.lab.Process`` is one."""
+    """A running program, as ``wanlat.emulator.lab.Process`` is one."""
 
     def poll(self) -> int | None:
         """Return the exit code (negative: the signal that ended it), or None while it runs."""

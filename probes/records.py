@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from probes.errors import ProbeFailed
-from probes.plan import Phase
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.plan import Phase
 
 Outcome = Literal["ok", "fail", "unknown"]
 

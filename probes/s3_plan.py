@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice
 from typing import Literal
 
-from probes.plan import (
+from wanlat.probes.plan import (
     Phase,
     Plan,
     Request,
@@ -35,7 +35,7 @@ from probes.plan import (
     read_objects,
     shuffled,
 )
-from probes.prefilled import Prefilled
+from wanlat.probes.prefilled import Prefilled
 
 S3Endpoint = Literal[
     "ListBuckets",

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
+    from wanlat.emulator.lab import Lab
 
 PATIENCE_S = 2.0  # for an answer that needs nobody else
 

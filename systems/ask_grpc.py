@@ -11,10 +11,10 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from systems.ask import PATIENCE_S, NoAnswer
+from wanlat.systems.ask import PATIENCE_S, NoAnswer
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
+    from wanlat.emulator.lab import Lab
 
 # RFC 9113: the preface, frame types, flags.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -1,6 +1,6 @@
 """What a store under test is to the rest of wanlat: how a cluster of it is made.
 
-What a running one is: `systems.cluster`.
+What a running one is: `wanlat.systems.cluster`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-from systems import options as checked
-from systems.begun import Begun
-from systems.binary import Binary, Companion
-from systems.cluster import Api, Cluster, GrpcTarget, S3Target
-from systems.errors import SystemFailed, SystemMissing
-from systems.least import Least
-from systems.nodes import NodeProcess
-from systems.options import O, Options
-from systems.recipe import Recipe
-from systems.wait import Wait
-from topologies.errors import UserError
+from wanlat.systems import options as checked
+from wanlat.systems.begun import Begun
+from wanlat.systems.binary import Binary, Companion
+from wanlat.systems.cluster import Api, Cluster, GrpcTarget, S3Target
+from wanlat.systems.errors import SystemFailed, SystemMissing
+from wanlat.systems.least import Least
+from wanlat.systems.nodes import NodeProcess
+from wanlat.systems.options import O, Options
+from wanlat.systems.recipe import Recipe
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab, LabNode
-    from topologies.resolve import Plan
+    from wanlat.emulator.lab import Lab, LabNode
+    from wanlat.topologies.resolve import Plan
 
 __all__ = [
     "Api",
@@ -50,7 +50,7 @@ Replicas = Callable[[bytes], tuple[str, ...] | None]
 class System(ABC, Generic[O]):
     """A store: how its cluster is configured, started and made ready.
 
-    To add one: a module with a subclass and its cluster, and its line in `systems.registry`.
+    To add one: a module with a subclass and its cluster, and its line in `wanlat.systems.registry`.
     """
 
     name: ClassVar[str]
@@ -107,6 +107,20 @@ class System(ABC, Generic[O]):
         ``target`` is the node that is asked, by a client in the same site (another one:
         `Least.from_client`); ``placement`` says whether it holds the key, as samples do (local,
         remote, unknown). None where nothing can be said.
+        """
+        return None
+
+    def promised_round_trips(
+        self,
+        plan: Plan,  # noqa: ARG002 - for subclasses
+        options: O,  # noqa: ARG002
+        target: str,  # noqa: ARG002
+        endpoint: str,  # noqa: ARG002
+        placement: str,  # noqa: ARG002
+    ) -> float | None:
+        """Return the round trips over WAN links that this store's own protocol takes.
+
+        Arguments are those of `least_round_trips`. None where that is not known by construction.
         """
         return None
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from topologies.errors import UserError
-from topologies.wording import listing, show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing, show
 
 MARK = "ready.json"
 """In each node's directory once its cluster was ready for the first time: what it is."""

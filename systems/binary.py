@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from systems.cache import Cache
-from systems.errors import SystemMissing
-from systems.install import find_installed
-from systems.receipt import sha256_of
-from systems.recipe import Recipe
+from wanlat.systems.cache import Cache
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.install import find_installed
+from wanlat.systems.receipt import sha256_of
+from wanlat.systems.recipe import Recipe
 
 _ANSWER_S = 20
 

@@ -11,23 +11,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from systems.ask import Answer, NoAnswer, ask
-from systems.ask_grpc import serves
-from systems.base import Api, Binary, Cluster, GrpcTarget, NodeProcess, Replicas, System
-from systems.binary import first_line, from_path, from_setting, setting
-from systems.bob_api import PING, PORT, PROTO
-from systems.bob_files import ALIENS, DISK, HTTP_PORT, Member, files
-from systems.errors import SystemMissing
-from systems.least import Least
-from systems.placement import Layout, PlacedOptions
-from systems.wait import Wait
-from topologies.errors import MachineError, UserError
-from topologies.units import Duration
-from topologies.wording import listing
+from wanlat.systems.ask import Answer, NoAnswer, ask
+from wanlat.systems.ask_grpc import serves
+from wanlat.systems.base import Api, Binary, Cluster, GrpcTarget, NodeProcess, Replicas, System
+from wanlat.systems.binary import first_line, from_path, from_setting, setting
+from wanlat.systems.bob_api import PING, PORT, PROTO
+from wanlat.systems.bob_files import ALIENS, DISK, HTTP_PORT, Member, files
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.least import Least
+from wanlat.systems.placement import Layout, PlacedOptions
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.units import Duration
+from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from topologies.resolve import Plan
+    from wanlat.emulator.lab import Lab
+    from wanlat.topologies.resolve import Plan
 
 _PROGRAM = "bobd"
 _STARTED = 1  # the value of backend.backend_state

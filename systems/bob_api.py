@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from wanlat.emulator.binaries import PACKAGE
 
-PROTO = Path(__file__).absolute().parents[1] / "proto" / "bob.proto"
+PROTO = PACKAGE / "proto" / "bob.proto"
 """Its definition, as wanlat has written it down."""
 PING = "/bob_storage.BobApi/Ping"
 PORT = 20000

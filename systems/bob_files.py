@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from systems.bob_api import PORT
-from systems.placement import Layout
-from topologies.units import Duration
+from wanlat.systems.bob_api import PORT
+from wanlat.systems.placement import Layout
+from wanlat.topologies.units import Duration
 
 HTTP_PORT = 8000
 DISK = "disk"

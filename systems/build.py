@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from systems.errors import InstallFailed
-from systems.logs import last_lines, plain
-from systems.recipe import Place, Recipe, Step
+from wanlat.systems.errors import InstallFailed
+from wanlat.systems.logs import last_lines, plain
+from wanlat.systems.recipe import Place, Recipe, Step
 
 _PATIENCE_S = 10  # for a build that was asked to end
 _HEARTBEAT_S = 1.0

@@ -14,7 +14,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError
 
 
 @dataclass(frozen=True)

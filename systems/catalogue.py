@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from systems import grpcurl, registry
-from systems.base import System
-from systems.binary import Binary
-from systems.cache import Cache
-from systems.errors import SystemMissing
-from systems.install import Damaged, Installed, install
-from systems.progress import Reporter, reporter
-from systems.recipe import Recipe
-from topologies.errors import UserError
-from topologies.wording import listing
+from wanlat.systems import grpcurl, registry
+from wanlat.systems.base import System
+from wanlat.systems.binary import Binary
+from wanlat.systems.cache import Cache
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.install import Damaged, Installed, install
+from wanlat.systems.progress import Reporter, reporter
+from wanlat.systems.recipe import Recipe
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def install_systems(
     """Build the named systems from source, in the order given, each once.
 
     Raises UserError for names that are unknown or not built this way, before anything starts;
-    else what `systems.install.install` raises.
+    else what `wanlat.systems.install.install` raises.
     """
     recipes = [_recipe(name) for name in _each_once(names)]
     return install(recipes, cache or Cache.from_environment(), reports or reporter())

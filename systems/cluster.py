@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from systems.ask import Answer, ask
-from systems.binary import Binary
-from systems.nodes import NodeProcess
-from systems.sigv4 import encoded, sign
-from systems.space import what_is_full
-from systems.wait import Wait
-from topologies.errors import MachineError, UserError
+from wanlat.systems.ask import Answer, ask
+from wanlat.systems.binary import Binary
+from wanlat.systems.nodes import NodeProcess
+from wanlat.systems.sigv4 import encoded, sign
+from wanlat.systems.space import what_is_full
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import MachineError, UserError
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from emulator.process import Process
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
 
 
 Api = Literal["s3", "bob", "grpc"]

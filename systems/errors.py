@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topologies.errors import MachineError, RunFailed
+from wanlat.topologies.errors import MachineError, RunFailed
 
 
 class SystemMissing(MachineError):

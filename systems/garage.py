@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from systems.base import Binary, NodeProcess, System
-from systems.binary import first_line, from_cache, from_setting
-from systems.errors import SystemMissing
-from systems.garage_cluster import GarageCluster
-from systems.garage_files import CONFIGURATION, configuration, identities, others
-from systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
-from systems.options import Options
-from systems.recipe import CargoInstall
-from systems.tools import numbers
-from topologies.errors import UserError
+from wanlat.systems.base import Binary, NodeProcess, System
+from wanlat.systems.binary import first_line, from_cache, from_setting
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.garage_cluster import GarageCluster
+from wanlat.systems.garage_files import CONFIGURATION, configuration, identities, others
+from wanlat.systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
+from wanlat.systems.options import Options
+from wanlat.systems.recipe import CargoInstall
+from wanlat.systems.tools import numbers
+from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from topologies.resolve import Plan
+    from wanlat.emulator.lab import Lab
+    from wanlat.topologies.resolve import Plan
 
 _ENVIRONMENT = {"NO_COLOR": "1"}  # of the log; see https://no-color.org
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from systems.ask import PATIENCE_S, Answer, NoAnswer, ask
-from systems.base import Binary, Cluster, NodeProcess, S3Target
-from systems.garage_files import (
+from wanlat.systems.ask import PATIENCE_S, Answer, NoAnswer, ask
+from wanlat.systems.base import Binary, Cluster, NodeProcess, S3Target
+from wanlat.systems.garage_files import (
     ADMIN_PORT,
     ADMIN_TOKEN,
     CONFIGURATION,
@@ -18,12 +18,12 @@ from systems.garage_files import (
     S3_PORT,
     others,
 )
-from systems.secrets import derive
-from systems.wait import Wait
-from topologies.wording import listing
+from wanlat.systems.secrets import derive
+from wanlat.systems.wait import Wait
+from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
+    from wanlat.emulator.lab import Lab
 
 _ACCESS_KEY = "GK" + derive("garage access key", 24)
 _SECRET_KEY = derive("garage secret key")

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from systems.secrets import derive
+from wanlat.systems.secrets import derive
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from systems.garage import GarageOptions
+    from wanlat.emulator.lab import Lab
+    from wanlat.systems.garage import GarageOptions
 
 S3_PORT = 3900
 RPC_PORT = 3901

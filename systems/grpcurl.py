@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from systems.binary import Binary, from_cache, from_path, from_setting, said
-from systems.errors import SystemMissing
-from systems.gobuildinfo import main_module_version
-from systems.recipe import GoInstall
+from wanlat.systems.binary import Binary, from_cache, from_path, from_setting, said
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.gobuildinfo import main_module_version
+from wanlat.systems.recipe import GoInstall
 
 NAME = "grpcurl"
 TITLE = "grpcurl"

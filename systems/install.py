@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from systems import receipt as receipts
-from systems.build import run_build
-from systems.cache import Cache
-from systems.errors import InstallFailed
-from systems.locking import exclusive
-from systems.progress import Reporter, elapsed
-from systems.receipt import Receipt, sha256_of
-from systems.recipe import Place, Recipe
-from topologies.errors import MachineError
+from wanlat.systems import receipt as receipts
+from wanlat.systems.build import run_build
+from wanlat.systems.cache import Cache
+from wanlat.systems.errors import InstallFailed
+from wanlat.systems.locking import exclusive
+from wanlat.systems.progress import Reporter, elapsed
+from wanlat.systems.receipt import Receipt, sha256_of
+from wanlat.systems.recipe import Place, Recipe
+from wanlat.topologies.errors import MachineError
 
 
 @dataclass(frozen=True)

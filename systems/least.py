@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from topologies.resolve import Plan
+    from wanlat.topologies.resolve import Plan
 
 LISTINGS = frozenset({"ListObjects", "ListObjectsPage"})
 S3_READS = LISTINGS | {"ListBuckets", "GetObject", "HeadObject"}

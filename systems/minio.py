@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from systems.base import Binary, NodeProcess, System
-from systems.binary import first_line, from_cache, from_setting
-from systems.errors import SystemMissing
-from systems.gobuildinfo import main_module_version
-from systems.least import LISTINGS, S3_READS, S3_WRITES, Answers, Least, to_meet
-from systems.minio_cluster import ACCESS_KEY, PORT, SECRET_KEY, MinioCluster
-from systems.minio_sets import LARGEST_SET, SMALLEST_SET, Sets, default_parity, set_size
-from systems.options import Options
-from systems.recipe import GoInstall, Recipe
-from systems.tools import numbers
-from topologies.errors import MachineError, UserError
+from wanlat.systems.base import Binary, NodeProcess, System
+from wanlat.systems.binary import first_line, from_cache, from_setting
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.gobuildinfo import main_module_version
+from wanlat.systems.least import LISTINGS, S3_READS, S3_WRITES, Answers, Least, to_meet
+from wanlat.systems.minio_cluster import ACCESS_KEY, PORT, SECRET_KEY, MinioCluster
+from wanlat.systems.minio_sets import LARGEST_SET, SMALLEST_SET, Sets, default_parity, set_size
+from wanlat.systems.options import Options
+from wanlat.systems.recipe import GoInstall, Recipe
+from wanlat.systems.tools import numbers
+from wanlat.topologies.errors import MachineError, UserError
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from topologies.resolve import Plan
+    from wanlat.emulator.lab import Lab
+    from wanlat.topologies.resolve import Plan
 
 _TMPFS_DIRECT_IO = (6, 6)  # "tmpfs: trivial support for direct IO", Linux 6.6
 

@@ -11,14 +11,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from systems.ask import ask
-from systems.base import Binary, Cluster, NodeProcess, S3Target
-from systems.minio_sets import Sets
-from systems.secrets import derive
-from systems.wait import Wait
+from wanlat.systems.ask import ask
+from wanlat.systems.base import Binary, Cluster, NodeProcess, S3Target
+from wanlat.systems.minio_sets import Sets
+from wanlat.systems.secrets import derive
+from wanlat.systems.wait import Wait
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
+    from wanlat.emulator.lab import Lab
 
 PORT = 9000
 REGION = "us-east-1"  # MinIO's default

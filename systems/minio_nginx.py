@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from systems import nginx
-from systems.ask import Answer, ask
-from systems.base import Binary, Cluster, NodeProcess, S3Target
-from systems.binary import setting
-from systems.errors import SystemMissing
-from systems.least import Least
-from systems.minio import Minio, MinioOptions
-from systems.minio_cluster import PORT, MinioCluster
-from systems.sigv4 import sign
-from systems.wait import Wait
-from topologies.errors import UserError
-from topologies.wording import did_you_mean
+from wanlat.systems import nginx
+from wanlat.systems.ask import Answer, ask
+from wanlat.systems.base import Binary, Cluster, NodeProcess, S3Target
+from wanlat.systems.binary import setting
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.least import Least
+from wanlat.systems.minio import Minio, MinioOptions
+from wanlat.systems.minio_cluster import PORT, MinioCluster
+from wanlat.systems.sigv4 import sign
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from topologies.resolve import Plan
+    from wanlat.topologies.resolve import Plan
 
 
 class MinioNginxOptions(MinioOptions):

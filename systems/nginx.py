@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from systems.binary import Companion, said, setting
-from systems.errors import SystemMissing
-from systems.receipt import sha256_of
-from systems.tools import numbers
+from wanlat.systems.binary import Companion, said, setting
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.receipt import sha256_of
+from wanlat.systems.tools import numbers
 
 NAME = "nginx"
 PORT = 9080

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emulator.process import how_it_ended
-from systems.errors import SystemFailed
-from systems.logs import last_lines
-from systems.space import what_is_full
-from topologies.errors import WanlatError
+from wanlat.emulator.process import how_it_ended
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.logs import last_lines
+from wanlat.systems.space import what_is_full
+from wanlat.topologies.errors import WanlatError
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from emulator.process import Process
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
 
 
 _WAYS_OUT = (

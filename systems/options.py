@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from topologies.errors import UserError
-from topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 
 class Options(BaseModel):

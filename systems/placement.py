@@ -7,17 +7,17 @@ Bob's API, is given the same one. So it is known beforehand whether a key is hel
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from systems.least import BOB_READS, BOB_WRITES, NO_REPLICA, Answers, Least
-from systems.options import Options
-from topologies.errors import UserError
+from wanlat.systems.least import BOB_READS, BOB_WRITES, NO_REPLICA, Answers, Least
+from wanlat.systems.options import Options
+from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
-    from topologies.resolve import Node, Plan
+    from wanlat.topologies.resolve import Node, Plan
 
 
 class PlacedOptions(Options):
@@ -83,6 +83,20 @@ class Layout:
             return None
         needed = self.quorum if endpoint in BOB_WRITES else 1
         return Answers.among(plan, target, needed, held).least()
+
+    def promised_round_trips(
+        self, plan: Plan, target: str, endpoint: str, placement: str
+    ) -> float | None:
+        """Return what a store takes that asks all replicas at once, where all keys are alike."""
+        least = self.least_round_trips(plan, target, endpoint, placement)
+        if least is None or endpoint == "Ping":
+            return least.round_trips if least else None
+        each = {
+            replace(self, vdisks=(nodes,)).least_round_trips(plan, target, endpoint, placement)
+            for nodes in self.vdisks
+        }
+        numbers = {one.round_trips for one in each if one is not None}
+        return numbers.pop() if len(numbers) == 1 else None
 
     def effective(self) -> dict[str, Any]:
         """Return it as options in effect, for a bundle."""

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from systems.recipe import Step
+from wanlat.systems.recipe import Step
 
 _PLAIN_EVERY_S = 15.0
 

@@ -12,24 +12,33 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from emulator.binaries import binary as built_program
-from systems import bob_api
-from systems.ask import ask
-from systems.ask_grpc import serves
-from systems.base import Api, Binary, Cluster, GrpcTarget, NodeProcess, Replicas, S3Target, System
-from systems.binary import first_line, from_setting
-from systems.errors import SystemMissing
-from systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
-from systems.placement import Layout, PlacedOptions
-from systems.receipt import sha256_of
-from systems.secrets import derive
-from systems.wait import Wait
-from topologies.errors import MachineError, UserError
-from topologies.wording import did_you_mean, listing
+from wanlat.emulator.binaries import binary as built_program
+from wanlat.systems import bob_api
+from wanlat.systems.ask import ask
+from wanlat.systems.ask_grpc import serves
+from wanlat.systems.base import (
+    Api,
+    Binary,
+    Cluster,
+    GrpcTarget,
+    NodeProcess,
+    Replicas,
+    S3Target,
+    System,
+)
+from wanlat.systems.binary import first_line, from_setting
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
+from wanlat.systems.placement import Layout, PlacedOptions
+from wanlat.systems.receipt import sha256_of
+from wanlat.systems.secrets import derive
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.wording import did_you_mean, listing
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from topologies.resolve import Plan
+    from wanlat.emulator.lab import Lab
+    from wanlat.topologies.resolve import Plan
 
 S3_PORT = 9000
 PEER_PORT = 9001
@@ -144,6 +153,29 @@ class Quorum(System[QuorumOptions]):
             return Least(0, "the leader answers reads alone, and it is in the asked node's site")
         needed = majority if endpoint in S3_WRITES else to_meet(majority, len(nodes))
         return Answers.among(plan, target, needed, [nodes]).least()
+
+    def promised_round_trips(
+        self, plan: Plan, options: QuorumOptions, target: str, endpoint: str, placement: str
+    ) -> float | None:
+        """That of the tables in systems/quorum/README.md; None of a mixture, or with a defect."""
+        if options.defects:
+            return None
+        if options.api == "bob":
+            layout = options.layout(self.title, plan)
+            return layout.promised_round_trips(plan, target, endpoint, placement)
+        if endpoint not in S3_READS | S3_WRITES:
+            return None
+        nodes = [node.name for node in plan.nodes]
+        rounds = 1 if options.protocol == "leaderless" else None
+        if options.protocol.startswith("rounds:"):
+            rounds = int(options.protocol.removeprefix("rounds:"))
+        if rounds is not None:
+            return rounds * _majority_round(plan, nodes, target)
+        for leader in self.roles(plan, options).get("leader", ()):
+            forwarded = float(plan.node(leader).site != plan.node(target).site)
+            reads = endpoint in S3_READS
+            return forwarded + (0 if reads else _majority_round(plan, nodes, leader))
+        return None
 
     def roles(self, plan: Plan, options: QuorumOptions) -> dict[str, tuple[str, ...]]:
         """The leader, in the protocol that has one."""
@@ -267,6 +299,11 @@ def _defective(defect: Defect, options: QuorumOptions, names: Sequence[str]) -> 
     if options.defect_node is not None:
         return [options.defect_node]
     return list(names[:1] if defect == "stale-reads" else names)
+
+
+def _majority_round(plan: Plan, nodes: Sequence[str], asking: str) -> float:
+    """Return the round trips that it takes a node to hear a majority, itself counted."""
+    return Answers.among(plan, asking, len(nodes) // 2 + 1, [nodes]).least().round_trips
 
 
 def _roles(effective: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

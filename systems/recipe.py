@@ -2,7 +2,7 @@
 
 A recipe is data and four small answers: the command, its environment, what a line of its output
 says about progress, and how to ask the finished binary for its version. Running it, resuming it
-and placing the result is `systems.install`.
+and placing the result is `wanlat.systems.install`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from systems.tools import C_COMPILER, CARGO, GO, MAKE, Tool
+from wanlat.systems.tools import C_COMPILER, CARGO, GO, MAKE, Tool
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from systems.base import System
-from systems.bob import Bob
-from systems.garage import Garage
-from systems.minio import Minio
-from systems.minio_nginx import MinioNginx
-from systems.quorum import Quorum
-from systems.service import Service
-from topologies.errors import UserError
-from topologies.wording import did_you_mean, listing, show
+from wanlat.systems.base import System
+from wanlat.systems.bob import Bob
+from wanlat.systems.garage import Garage
+from wanlat.systems.minio import Minio
+from wanlat.systems.minio_nginx import MinioNginx
+from wanlat.systems.quorum import Quorum
+from wanlat.systems.service import Service
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 _KNOWN: tuple[System[Any], ...] = (Quorum(), Garage(), Minio(), MinioNginx(), Bob(), Service())
 

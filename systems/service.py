@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from systems.ask import NoAnswer, ask
-from systems.base import Api, Binary, Cluster, GrpcTarget, NodeProcess, System
-from systems.errors import SystemMissing
-from systems.options import Options
-from systems.receipt import sha256_of
-from systems.wait import Wait
-from topologies.errors import UserError
-from topologies.wording import did_you_mean, listing, printable, show
+from wanlat.systems.ask import NoAnswer, ask
+from wanlat.systems.base import Api, Binary, Cluster, GrpcTarget, NodeProcess, System
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.options import Options
+from wanlat.systems.receipt import sha256_of
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import did_you_mean, listing, printable, show
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab, LabNode
-    from topologies.resolve import Plan
+    from wanlat.emulator.lab import Lab, LabNode
+    from wanlat.topologies.resolve import Plan
 
 _PATIENCE_S = 2.0
 # `{name}` stands for something; `{{name}}` for itself in braces. Other braces are left alone.

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError
 
 _ANSWER_S = 30
 

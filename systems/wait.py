@@ -7,8 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from systems.ask import NoAnswer
-from systems.nodes import NodeProcess
+from wanlat.systems.ask import NoAnswer
+from wanlat.systems.nodes import NodeProcess
 
 _POLL_S = 0.1
 _TELL_EVERY_S = 1.0

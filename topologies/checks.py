@@ -10,18 +10,18 @@ from fractions import Fraction as Exact
 from itertools import combinations
 from typing import Any, TypeVar, get_args
 
-from topologies.findings import Finding, Path
-from topologies.limits import (
+from wanlat.topologies.findings import Finding, Path
+from wanlat.topologies.limits import (
     MAX_LINK_RTT_NS,
     MAX_NODES,
     MAX_SITES,
     MIN_QUEUE_BYTES,
     NAME_PATTERN,
 )
-from topologies.shapes import Distribution, extent
-from topologies.tables import Table, TableError
-from topologies.units import LARGEST_COUNT, Duration, Fraction, Quantity, QuantityError, Size
-from topologies.wording import did_you_mean, listing, short, show
+from wanlat.topologies.shapes import Distribution, extent
+from wanlat.topologies.tables import Table, TableError
+from wanlat.topologies.units import LARGEST_COUNT, Duration, Fraction, Quantity, QuantityError, Size
+from wanlat.topologies.wording import did_you_mean, listing, short, show
 
 _MOST_NAMED = 50
 

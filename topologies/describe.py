@@ -6,9 +6,9 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel, Tag
 from pydantic_core import ErrorDetails
 
-from topologies.findings import Finding, Path
-from topologies.wording import did_you_mean, listing, show
-from topologies.yaml_tree import Document
+from wanlat.topologies.findings import Finding, Path
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_tree import Document
 
 # What pydantic wanted, by the type of its error.
 _WANTED = {

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from topologies.wording import short
+from wanlat.topologies.wording import short
+
+# Of a file with more, nobody asks for the rest.
+MAX_FINDINGS = 10_000
 
 # The way to a value from the top of the document: keys and list positions.
 Path = tuple[str | int, ...]

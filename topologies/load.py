@@ -1,13 +1,16 @@
 """Topologies by the name of a shipped file, or by path."""
 
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
-from topologies import tables
-from topologies.findings import Finding
-from topologies.model import Topology
-from topologies.wording import did_you_mean, listing, printable, show
-from topologies.yaml_lines import YamlError, load_yaml_model
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.wording import did_you_mean, listing, printable, show
+from wanlat.topologies.yaml_errors import YamlError
+
+if TYPE_CHECKING:
+    from wanlat.topologies.model import Topology
 
 _SHIPPED = Path(__file__).parent
 
@@ -29,6 +32,11 @@ def load(name_or_path: str | Path) -> Topology:
     whose message lists every mistake.
     """
     path = _find(name_or_path)
+
+    # Imported here, so that a mistyped name is answered at once.
+    from wanlat.topologies import tables
+    from wanlat.topologies.model import Topology
+    from wanlat.topologies.yaml_lines import load_yaml_model
 
     def read_tables(raw: Any) -> list[Finding]:
         return tables.inline_all(raw, path.parent)

@@ -16,10 +16,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from topologies.errors import UserError
-from topologies.limits import MAX_LINK_RTT_NS, MAX_SITES
-from topologies.units import Duration, Fraction, QuantityError, Rate
-from topologies.wording import did_you_mean, listing, printable, short, show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.limits import MAX_LINK_RTT_NS, MAX_SITES
+from wanlat.topologies.units import Duration, Fraction, QuantityError, Rate
+from wanlat.topologies.wording import did_you_mean, listing, printable, short, show
 
 Meaning = Literal["rtt", "delay"]
 Unit = Literal["s", "ms", "us", "ns"]

@@ -12,9 +12,9 @@ from typing import Literal
 
 import yaml
 
-from topologies.errors import UserError
-from topologies.limits import NAME_PATTERN
-from topologies.matrix import (
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.limits import NAME_PATTERN
+from wanlat.topologies.matrix import (
     Entry,
     Matrix,
     MatrixError,
@@ -24,9 +24,9 @@ from topologies.matrix import (
     read,
     sanity,
 )
-from topologies.model import Topology
-from topologies.units import Duration, Fraction, Rate
-from topologies.wording import listing, short, show
+from wanlat.topologies.model import Topology
+from wanlat.topologies.units import Duration, Fraction, Rate
+from wanlat.topologies.wording import listing, short, show
 
 Asymmetric = Literal["mean", "min", "max", "error"]
 _LONGEST_NAME = 32

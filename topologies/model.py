@@ -21,14 +21,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from topologies import checks
-from topologies.findings import Finding
-from topologies.limits import MAX_NODES_PER_SITE, MAX_SITES, NAME_PATTERN
-from topologies.shapes import Distribution
-from topologies.tables import Table
-from topologies.units import Duration, Fraction, QuantityError, Rate, Size
-from topologies.wording import show
-from topologies.yaml_model import YamlModel
+from wanlat.topologies import checks
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.limits import MAX_NODES_PER_SITE, MAX_SITES, NAME_PATTERN
+from wanlat.topologies.shapes import Distribution
+from wanlat.topologies.tables import Table
+from wanlat.topologies.units import Duration, Fraction, QuantityError, Rate, Size
+from wanlat.topologies.wording import show
+from wanlat.topologies.yaml_model import YamlModel
 
 _NAME_RULE = "1 to 32 of a-z, 0-9 and -, not starting with -"
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from topologies.findings import path_text
-from topologies.load import TopologyError
-from topologies.model import Topology
-from topologies.units import Duration
-from topologies.yaml_lines import Mistake
+from wanlat.topologies.findings import path_text
+from wanlat.topologies.load import TopologyError
+from wanlat.topologies.model import Topology
+from wanlat.topologies.units import Duration
+from wanlat.topologies.yaml_errors import Mistake
 
 
 def override(

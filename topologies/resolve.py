@@ -13,16 +13,16 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from topologies import shapes
-from topologies.errors import UserError
-from topologies.shapes import Distribution
-from topologies.wording import did_you_mean, listing, show
+from wanlat.topologies import shapes
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.shapes import Distribution
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
     # Not at run time: it takes longer to import than a lab of 100 nodes takes to build, and a
     # lab's first process, which is given a Plan, has no use for it.
-    from topologies.model import Bursts, Link, OneWay, Topology, Way
-    from topologies.units import Fraction
+    from wanlat.topologies.model import Bursts, Link, OneWay, Topology, Way
+    from wanlat.topologies.units import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def _of_two(part: float) -> float:
 
 
 def _wan_links(topology: Topology) -> Iterator[WanLink]:
-    from topologies.model import Both
+    from wanlat.topologies.model import Both
 
     given: dict[tuple[str, str], Impairment] = {}
     for pair in topology.links.pairs:
@@ -308,7 +308,7 @@ def one_way(link: OneWay | Way) -> Impairment:
 
 
 def _impairment(link: Link | OneWay | Way, delay_ns: int, jitter_ns: int) -> Impairment:
-    from topologies.model import Bursts
+    from wanlat.topologies.model import Bursts
 
     bursts = link.loss if isinstance(link.loss, Bursts) else None
     return Impairment(

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import count, islice
 
-from topologies.errors import UserError
-from topologies.limits import MAX_NODES_PER_SITE
-from topologies.model import Topology
-from topologies.wording import listing
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.limits import MAX_NODES_PER_SITE
+from wanlat.topologies.model import Topology
+from wanlat.topologies.wording import listing
 
 _NUMBERED = re.compile(r"(.*?)([0-9]+)")
 

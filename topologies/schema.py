@@ -1,4 +1,4 @@
-"""The published JSON schema of the topology file: `python -m topologies.schema` writes it."""
+"""The JSON schema of the topology file: `python -m wanlat.topologies.schema` writes it."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from topologies.model import Topology
+from wanlat.topologies.model import Topology
 
 SCHEMA_FILE = Path(__file__).with_name("schema.json")
 

@@ -15,12 +15,12 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import PydanticCustomError, core_schema
 
-from topologies import shapes
-from topologies.errors import UserError
-from topologies.findings import Finding
-from topologies.findings import Path as Place
-from topologies.limits import LARGEST_SAMPLE, MAX_SAMPLES
-from topologies.wording import did_you_mean, listing, printable, show
+from wanlat.topologies import shapes
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.findings import Path as Place
+from wanlat.topologies.limits import LARGEST_SAMPLE, MAX_SAMPLES
+from wanlat.topologies.wording import did_you_mean, listing, printable, show
 
 _MAX_BYTES = 64 * 2**20  # a million lines of 64 characters
 _NUMBER = re.compile(

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction as Exact
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import PydanticCustomError, core_schema
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing, show
 
-from topologies.errors import UserError
-from topologies.wording import listing, show
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import core_schema
 
 # Counts fit a signed 64-bit integer, which is what the kernel and wire hold them in.
 LARGEST_COUNT = 2**63 - 1
@@ -42,9 +43,10 @@ class Quantity(ABC):
 
     @classmethod
     def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
+        cls, source: Any, handler: "GetCoreSchemaHandler"
+    ) -> "core_schema.CoreSchema":
         """A pydantic field of this type takes what `parse` takes and is dumped by `str`."""
+        from pydantic_core import PydanticCustomError, core_schema
 
         def validate(value: object) -> Quantity:
             try:
@@ -61,7 +63,7 @@ class Quantity(ABC):
 
     @classmethod
     def __get_pydantic_json_schema__(
-        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+        cls, schema: "core_schema.CoreSchema", handler: "GetJsonSchemaHandler"
     ) -> dict[str, Any]:
         """The spellings that `parse` takes, as a pattern."""
         return {"description": (cls.__doc__ or "").strip(), **cls.json_schema}

@@ -1,66 +1,25 @@
 """A YAML file as a typed model, or every mistake in it with its line."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from topologies import yaml_tree
-from topologies.describe import describe
-from topologies.errors import UserError
-from topologies.findings import Finding, path_text
-from topologies.wording import printable
-from topologies.yaml_model import CHECKED_BY_LOADER, YamlModel
-from topologies.yaml_tree import Document, NotYamlError
+from wanlat.topologies import yaml_tree
+from wanlat.topologies.describe import describe
+from wanlat.topologies.findings import Finding, path_text
+from wanlat.topologies.wording import printable
+from wanlat.topologies.yaml_errors import MAX_TOLD, Mistake, YamlError
+from wanlat.topologies.yaml_model import CHECKED_BY_LOADER, YamlModel
+from wanlat.topologies.yaml_tree import Document, NotYamlError
 
 # A model of thousands of nodes gives a count; what is larger than this is another file.
 MAX_FILE_BYTES = 4 * 2**20
-# A terminal holds no more; `YamlError.mistakes` has the rest.
-MAX_PRINTED = 200
-# A file with more has one mistake everywhere, or is no file of ours.
-MAX_TOLD = yaml_tree.MAX_FINDINGS
 
 M = TypeVar("M", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One mistake in a file. `line` and `column` count from 1; `where` is as `sites[1].name`."""
-
-    file: str
-    line: int | None
-    column: int | None
-    where: str
-    text: str
-
-    def __str__(self) -> str:
-        """`FILE:LINE: where: what is wrong; what is allowed`."""
-        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
-        return ": ".join(part for part in (place, self.where, self.text) if part)
-
-
-class YamlError(UserError):
-    """A YAML file that cannot be used. `mistakes` has all, or the first 10,000; the text 200."""
-
-    def __init__(self, message: str, mistakes: Iterable[Mistake] = ()) -> None:
-        """Without mistakes when there is no file to have them."""
-        super().__init__(message)
-        self.mistakes = tuple(mistakes)
-
-    @classmethod
-    def of(cls, mistakes: Iterable[Mistake]) -> "YamlError":
-        """The error that lists these mistakes, one a line, in the order of the file."""
-        every = tuple(mistakes)
-        lines = [str(mistake) for mistake in every[:MAX_PRINTED]]
-        if len(every) > MAX_PRINTED:
-            lines.append(f"and {len(every) - MAX_PRINTED} more mistakes")
-        if len(every) > 1:
-            more = "or more " if len(every) == MAX_TOLD else ""
-            lines.insert(0, f"{every[0].file} has {len(every)} {more}mistakes:")
-        return cls("\n".join(lines), every)
 
 
 def load_yaml_model(

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from topologies.findings import Finding, path_text
+from wanlat.topologies.findings import Finding, path_text
 
 # The context of a validation whose cross-checks run outside of it, once.
 CHECKED_BY_LOADER = {"checked": "by the loader"}

@@ -14,14 +14,12 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import Reader
 
-from topologies.findings import Finding, Path
-from topologies.wording import printable, show
+from wanlat.topologies.findings import MAX_FINDINGS, Finding, Path
+from wanlat.topologies.wording import printable, show
 
 # Deeper or larger is no document of ours: an alias that multiplies, or not meant for us.
 MAX_DEPTH = 50
 MAX_VALUES = 500_000
-# Of a file with more, nobody asks for the rest.
-MAX_FINDINGS = 10_000
 
 # Ten times as fast where PyYAML comes with libyaml, as its wheels do.
 _LOADER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader

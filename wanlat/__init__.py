@@ -8,15 +8,16 @@ The public API: a topology is loaded, resolved to a plan and made real by a lab.
         print(lab.run("n1", ["ip", "route"]).stdout)
 """
 
-from emulator.lab import Lab, LabNode
-from emulator.process import Process
-from topologies.errors import MachineError, RunFailed, UserError, WanlatError
-from topologies.load import load as load_topology
-from topologies.model import Topology
-from topologies.resolve import Impairment, Plan, resolve
-from topologies.version import VERSION
+from typing import TYPE_CHECKING, Any
 
-__version__ = VERSION
+if TYPE_CHECKING:
+    from wanlat.emulator.lab import Lab, LabNode
+    from wanlat.emulator.process import Process
+    from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
+    from wanlat.topologies.load import load as load_topology
+    from wanlat.topologies.model import Topology
+    from wanlat.topologies.resolve import Impairment, Plan, resolve
+    from wanlat.topologies.version import VERSION as __version__  # noqa: N811
 
 __all__ = [
     "Impairment",
@@ -33,3 +34,35 @@ __all__ = [
     "load_topology",
     "resolve",
 ]
+
+# Every room lies in this package, so that this file is read at each start: by the command line,
+# and by each lab's processes. What it offers is imported when it is first asked for.
+_HOMES = {
+    "Impairment": ("topologies.resolve", "Impairment"),
+    "Lab": ("emulator.lab", "Lab"),
+    "LabNode": ("emulator.lab", "LabNode"),
+    "MachineError": ("topologies.errors", "MachineError"),
+    "Plan": ("topologies.resolve", "Plan"),
+    "Process": ("emulator.process", "Process"),
+    "RunFailed": ("topologies.errors", "RunFailed"),
+    "Topology": ("topologies.model", "Topology"),
+    "UserError": ("topologies.errors", "UserError"),
+    "WanlatError": ("topologies.errors", "WanlatError"),
+    "__version__": ("topologies.version", "VERSION"),
+    "load_topology": ("topologies.load", "load"),
+    "resolve": ("topologies.resolve", "resolve"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'wanlat' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = globals()[name] = getattr(import_module(f"wanlat.{module}"), attribute)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

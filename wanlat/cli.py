@@ -1,47 +1,134 @@
-"""The command line: every error of ours becomes one paragraph and an exit code."""
+"""The command line: every error of ours becomes one paragraph and an exit code.
+
+What a command needs is imported when that command is asked for: the list of commands, and an
+error in their names, need none of it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
-from topologies.errors import WanlatError
-from topologies.version import VERSION
-from wanlat.commands import capture, lab, systems, topology
-from wanlat.commands.calibrate import calibrate
-from wanlat.commands.compare import compare
-from wanlat.commands.crosscheck import crosscheck
-from wanlat.commands.doctor import doctor
-from wanlat.commands.drill import drill
-from wanlat.commands.matrix import matrix
-from wanlat.commands.report import report
-from wanlat.commands.run import run
-from wanlat.commands.trace import trace
-from wanlat.output import people
+from wanlat.topologies.errors import WanlatError
+from wanlat.topologies.version import VERSION
+
+
+class Command(NamedTuple):
+    """Where a command is: a function, or a `typer.Typer`, in a module of `wanlat.commands`."""
+
+    module: str
+    attribute: str
+    summary: str
+    """Its line in the list of commands: the first paragraph of its own help."""
+
+    def load(self, name: str) -> Any:
+        """Import the command and return what Click runs."""
+        found = getattr(import_module(f"wanlat.commands.{self.module}"), self.attribute)
+        holder = typer.Typer(add_completion=False)
+        holder.callback()(_no_options)  # so that one command is a group of one
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=name)
+        else:
+            holder.command(name)(found)
+        group = typer.main.get_command(holder)
+        assert isinstance(group, TyperGroup)
+        return group.commands[name]
+
+
+COMMANDS = {
+    "doctor": Command(
+        "doctor", "doctor", "Check this machine: what works, what does not, and how to mend it."
+    ),
+    "calibrate": Command(
+        "calibrate",
+        "calibrate",
+        "Build a topology and measure every pair of nodes against what it asks for.",
+    ),
+    "run": Command(
+        "run", "run", "Run a study: calibrate, start each system, take the samples, draw the chart."
+    ),
+    "trace": Command(
+        "trace",
+        "trace",
+        "Draw one request: which messages cross the WAN links, and which of them it waits for.",
+    ),
+    "drill": Command(
+        "drill",
+        "drill",
+        "Run a drill: requests before, during and after faults; then look for every object.",
+    ),
+    "report": Command(
+        "report", "report", "Make the summary, the table and the charts of a bundle again."
+    ),
+    "compare": Command(
+        "compare", "compare", "Tell which endpoints changed from OLD to NEW, with intervals."
+    ),
+    "matrix": Command("matrix", "matrix", "Put drills × systems into one picture and two tables."),
+    "crosscheck": Command(
+        "crosscheck",
+        "crosscheck",
+        "Measure endpoints with oneshot and with clients of other makers; explain differences.",
+    ),
+    "topology": Command("topology", "app", "The networks that can be emulated."),
+    "lab": Command("lab", "app", "A topology to try things on by hand."),
+    "systems": Command("systems", "app", "The stores that can be measured."),
+    "capture": Command("capture", "app", "Records of the packets that crossed WAN links."),
+}
+"""All commands, in the order in which they are listed."""
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C, under a name that Typer does not turn into an exit without a word."""
+
+
+@contextmanager
+def _telling_interruptions() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _Interrupted from None
+
+
+class _Commands(TyperGroup):
+    """The commands by name and summary; the one that runs or completes its words is imported."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        with _telling_interruptions():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, *arguments: Any, **named: Any) -> Any:
+        with _telling_interruptions():
+            return super().invoke(*arguments, **named)
+
+    def resolve_command(self, *arguments: Any, **named: Any) -> Any:
+        name, listed, rest = super().resolve_command(*arguments, **named)
+        if name is None or listed is None:
+            return name, listed, rest
+        return name, COMMANDS[name].load(name), rest
+
+
+def _no_options() -> None:
+    """Stand for a command whose options are not known before it is imported."""
+
 
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     help="What does distance do to this store? Emulated datacenters, real clusters, "
     "one request at a time.",
 )
-app.add_typer(topology.app, name="topology")
-app.add_typer(lab.app, name="lab")
-app.add_typer(systems.app, name="systems")
-app.add_typer(capture.app, name="capture")
-app.command()(doctor)
-app.command()(calibrate)
-app.command()(run)
-app.command()(trace)
-app.command()(drill)
-app.command()(report)
-app.command()(compare)
-app.command()(matrix)
-app.command()(crosscheck)
+for _name, _command in COMMANDS.items():
+    app.command(_name, help=_command.summary)(_no_options)
 
 
 def _version(wanted: bool) -> None:
@@ -53,7 +140,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -67,10 +157,10 @@ def main() -> None:
     try:
         app()
     except WanlatError as error:
-        people.print(f"wanlat: {error}", markup=False, soft_wrap=True)
+        print(f"wanlat: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        people.print("interrupted")
+    except (KeyboardInterrupt, _Interrupted):
+        print("interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(1)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from emulator.lab import BackendName
-from topologies.errors import UserError
-from topologies.load import load
-from topologies.model import Topology
-from topologies.override import override
-from topologies.units import Duration, Size
+from wanlat.topologies.errors import UserError
+
+if TYPE_CHECKING:
+    from wanlat.emulator.lab import BackendName
+    from wanlat.topologies.model import Topology
+    from wanlat.topologies.units import Duration
 
 TopologyName = Annotated[
     str, typer.Argument(metavar="TOPOLOGY", help="A shipped topology or the path of a YAML file.")
@@ -78,6 +78,9 @@ CaptureChoice = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="One JSON document on stdout; the rest goes to stderr.")
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print the tables of resource usage too.")
+]
 CaptureLimit = Annotated[
     str, typer.Option(metavar="SIZE", help="The packet record does not grow beyond this.")
 ]
@@ -108,6 +111,8 @@ def check_storage(text: str | None) -> None:
 
 def size_of(option: str, text: str) -> int:
     """Return the bytes that an option names. Raises UserError."""
+    from wanlat.topologies.units import Size
+
     try:
         return Size.parse(text).bytes
     except UserError as error:
@@ -115,6 +120,8 @@ def size_of(option: str, text: str) -> int:
 
 
 def _duration(option: str, text: str | None) -> Duration | None:
+    from wanlat.topologies.units import Duration
+
     if text is None:
         return None
     try:
@@ -125,7 +132,11 @@ def _duration(option: str, text: str | None) -> Duration | None:
 
 def topology_of(name: str, rtt: str | None = None, jitter: str | None = None) -> Topology:
     """Return a topology with the options' changes. Raises UserError."""
+    from wanlat.topologies.load import load
+
     topology = load(name)
     if rtt is None and jitter is None:
         return topology
+    from wanlat.topologies.override import override
+
     return override(topology, _duration("--rtt", rtt), _duration("--jitter", jitter))

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wanlat.progress_bar import Bar
+
+    people: Console
+    """The console for everything that people read."""
+
+LINE_EVERY_S = 60.0
+"""Progress that is not shown in place is told once in so many seconds."""
 
 _PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
 
-people = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _PIPE_WIDTH)
-"""The console for everything that people read."""
+
+@cache
+def _people() -> Console:
+    from rich.console import Console
+
+    width = None if sys.stderr.isatty() else _PIPE_WIDTH
+    return Console(stderr=True, highlight=False, width=width)
+
+
+def __getattr__(name: str) -> Any:
+    """Make `people` when it is first asked for: Rich takes a while to be imported."""
+    if name == "people":
+        return _people()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def emit(document: Any) -> None:
@@ -35,28 +48,29 @@ def emit(document: Any) -> None:
 
 def say(text: str, *, style: str | None = None) -> None:
     """Print a line for people, exactly as it is (no markup)."""
-    people.print(text, style=style, markup=False, soft_wrap=True)
-
-
-class Bar(Progress):
-    """A bar with a line of text underneath, where there is something to say."""
-
-    detail = ""
-
-    def get_renderables(self) -> Iterable[RenderableType]:
-        """The bar, and the line, cut where the terminal ends."""
-        yield from super().get_renderables()
-        if self.detail:
-            yield Text(f"  {self.detail}", no_wrap=True, overflow="ellipsis")
+    _people().print(text, style=style, markup=False, soft_wrap=True)
 
 
 class Reporter:
-    """Progress of long work: a bar with the time left on a terminal, plain lines elsewhere."""
+    """Progress of long work: a bar with the time left on a terminal, a line a minute elsewhere.
 
-    def __init__(self, progress: Bar | None) -> None:
+    ``log``: where there is no terminal, every new stage and detail is a line.
+    """
+
+    def __init__(
+        self,
+        progress: Bar | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        log: bool = False,
+    ) -> None:
+        self._log = log
+        self._detail = ""
         self._progress = progress
         self._task = None if progress is None else progress.add_task("", total=None)
-        self._told = ("", "")
+        self._stage = ""
+        self._clock = clock
+        self._next_s = clock()
 
     @property
     def is_live(self) -> bool:
@@ -68,30 +82,30 @@ class Reporter:
     ) -> None:
         """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
         if self._progress is not None and self._task is not None:
-            if stage != self._told[0]:
+            if stage != self._stage:
                 self._progress.reset(self._task, description=stage)
                 self._progress.tasks[self._task].total = total  # None too, which reset leaves out
             self._progress.detail = detail
             self._progress.update(self._task, description=stage, completed=done, total=total)
-        elif (stage, detail) != self._told:
-            say(f"{stage}: {detail}" if detail else stage)
-        self._told = (stage, detail)
+        elif self._log:
+            if (stage, detail) != (self._stage, self._detail):
+                say(f"{stage}: {detail}" if detail else stage)
+            self._detail = detail
+        elif (now_s := self._clock()) >= self._next_s:
+            self._next_s = now_s + LINE_EVERY_S
+            counted = f", {done:.0f} of {total:.0f}" if total else ""
+            say(f"{stage}: {detail}" if detail else f"{stage}{counted}")
+        self._stage = stage
 
 
 @contextmanager
-def reporter() -> Iterator[Reporter]:
-    """Show progress on stderr while the block runs."""
-    if not people.is_terminal:
-        yield Reporter(None)
+def reporter(*, log: bool = False) -> Iterator[Reporter]:
+    """Show progress on stderr while the block runs; ``log``: as of `Reporter`."""
+    console = _people()
+    if not console.is_terminal:
+        yield Reporter(None, log=log)
         return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=people, transient=True) as progress:
+    from wanlat.progress_bar import Bar
+
+    with Bar(console=console, transient=True) as progress:
         yield Reporter(progress)

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from systems.base import Cluster
-    from topologies.model import Topology
+    from wanlat.emulator.lab import Lab
+    from wanlat.systems.base import Cluster
     from wanlat.testing import Drills, Faults, Probe, TestBundle
+    from wanlat.topologies.model import Topology
 
 _MARKERS = (
     "wanlat_topology(name, splice='all', storage='memory', calibrate=False): the network of "
@@ -106,7 +106,7 @@ def wanlat_system(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def wanlat_topology(request: pytest.FixtureRequest) -> Topology:
     """The network that the test's marker names (default: one-site)."""
-    from topologies.load import load
+    from wanlat.topologies.load import load
 
     name = _topology_name(request)
     return load(_DEFAULT_TOPOLOGY if name is None else name)
@@ -133,10 +133,10 @@ def wanlat_lab(
     wanlat_seed: int,
 ) -> Iterator[Lab]:
     """A fresh network, of which every link can be changed; gone when the test is over."""
-    from emulator.calibration import calibrate
-    from emulator.lab import Lab
-    from topologies.errors import RunFailed
-    from topologies.resolve import resolve
+    from wanlat.emulator.calibration import calibrate
+    from wanlat.emulator.lab import Lab
+    from wanlat.topologies.errors import RunFailed
+    from wanlat.topologies.resolve import resolve
 
     settings = {"splice": "all", **_marked(request, "wanlat_topology")}
     must_be_right = settings.pop("calibrate", False)
@@ -167,7 +167,7 @@ def wanlat_cluster(
     wanlat_bundle: TestBundle,
 ) -> Cluster:
     """A fresh cluster of the marked system, one process a node, that serves requests."""
-    from systems import registry
+    from wanlat.systems import registry
 
     system = registry.get(wanlat_system)
     options = system.parse_options(_marked(request, "wanlat_system"))
@@ -212,7 +212,7 @@ def wanlat_drill(
     wanlat_seed: int,
 ) -> Drills:
     """Whole drills on the marked system: ``wanlat_drill("one-node-killed", scale=0.2)``."""
-    from systems import registry
+    from wanlat.systems import registry
     from wanlat.testing import Drills
 
     system = registry.get(wanlat_system)
@@ -227,7 +227,7 @@ def wanlat_drill(
 @contextmanager
 def _skipping(request: pytest.FixtureRequest) -> Iterator[None]:
     """Take what the machine cannot do for a reason to skip the test, unless it must not be."""
-    from topologies.errors import MachineError
+    from wanlat.topologies.errors import MachineError
 
     try:
         yield

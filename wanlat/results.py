@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from analysis.drill.table import print_drill
-from analysis.errors import BundleError
-from analysis.grid import print_grid, print_notes
-from analysis.report import Report, report
-from analysis.sweep import is_sweep
-from analysis.sweep_report import SweepReport, report_sweep
-from analysis.table import print_table
-from topologies.errors import UserError
+from wanlat.analysis.blocks import printed
+from wanlat.analysis.drill.table import print_drill
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.grid import print_grid, print_notes
+from wanlat.analysis.report import Report, report
+from wanlat.analysis.sweep import is_sweep
+from wanlat.analysis.sweep_report import SweepReport, report_sweep
+from wanlat.analysis.table import print_in_words, print_table
 from wanlat.output import emit, people, say
+from wanlat.topologies.errors import UserError
 
 
 def make_report(bundle: Path) -> Report | SweepReport:
@@ -24,34 +25,54 @@ def make_report(bundle: Path) -> Report | SweepReport:
         raise UserError(str(error)) from error
 
 
-def show_report(bundle: Path, *, as_json: bool) -> Report | SweepReport:
-    """Make a bundle's report, show it and return it. Raises UserError."""
+def show_report(bundle: Path, *, as_json: bool, verbose: bool = False) -> Report | SweepReport:
+    """Make a bundle's report, show it and return it; with its tables of resources if `verbose`.
+
+    Raises UserError.
+    """
     made = make_report(bundle)
     if isinstance(made, SweepReport):
-        from analysis.sweep_table import print_sweep
+        from wanlat.analysis.sweep_table import print_sweep
 
-        print_sweep(made.summary, people)
+        print_sweep(made.summary, people, verbose=verbose)
     else:
-        _show_run(made)
-    if made.tables_path is not None:
-        say(f"tables: {made.tables_path}")
-    for chart in made.charts:
-        if chart.suffix == ".png":
-            say(f"chart: {chart}")
+        _show_run(made, verbose=verbose)
+    _name_files(made, verbose=verbose)
     if as_json:
         emit(json.loads(made.summary_path.read_text(encoding="utf-8")))
     return made
 
 
-def _show_run(made: Report) -> None:
+def _show_run(made: Report, *, verbose: bool) -> None:
+    summary = made.summary
     if made.drill is not None:
         print_drill(made.drill, people)
-    elif made.summary.groups:
-        print_table(made.summary, people)
+    elif summary.in_rtts is not None:
+        print_table(summary, people, with_notes=False)
+        people.print()
+        print_in_words(summary, summary.in_rtts, people)
+    elif summary.groups:
+        print_table(summary, people)
     else:
-        print_notes(made.summary.notes, people)
-    for block in made.summary.blocks.values():
+        print_notes(summary.notes, people)
+    for block in printed(summary.blocks, verbose=verbose):
         for grid in block.grids():
             if not grid.long:
                 people.print()
                 print_grid(grid, people)
+
+
+def _name_files(made: Report | SweepReport, *, verbose: bool) -> None:
+    """Say where the tables and charts are; of a study of single requests only its main chart."""
+    if made.tables_path is not None:
+        has_more = len(printed(made.summary.blocks, verbose=verbose)) < len(made.summary.blocks)
+        more = " (with resource usage, which -v prints)" if has_more else ""
+        say(f"tables: {made.tables_path}{more}")
+    charts = [chart for chart in made.charts if chart.suffix == ".png"]
+    if isinstance(made, Report) and made.summary.in_rtts is not None and charts:
+        main, *others = charts
+        beside = f" (beside it: {', '.join(chart.stem for chart in others)})" if others else ""
+        say(f"chart: {main}{beside}")
+        return
+    for chart in charts:
+        say(f"chart: {chart}")

@@ -4,6 +4,6 @@ Importing this package makes matplotlib safe to import where HOME cannot be writ
 itself is imported by the modules inside, so import those only when a chart is to be drawn.
 """
 
-from analysis.charts.home import give_matplotlib_a_home
+from wanlat.analysis.charts.home import give_matplotlib_a_home
 
 give_matplotlib_a_home()

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from matplotlib.colors import to_rgb
 
-from analysis.charts.style import INK, mixed
+from wanlat.analysis.charts.style import INK, mixed
 
 ALL_OK = "#d6e8f5"
 _ANCHORS: Sequence[tuple[float, str]] = (

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from analysis.bundle import Bundle, Series
-from analysis.calibration import Pair
-from analysis.charts.legend import LegendEntry
-from analysis.charts.rows import Cell, Row, RowChart, Words, frame
-from analysis.charts.style import ALARM, QUIET, SeriesStyle, applied, styles
-from analysis.charts.wording import rtt_sentence, subtitle
-from analysis.names import EN_DASH, count, display_system, format_ms
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.calibration import Pair
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.rows import Cell, Row, RowChart, Words, frame
+from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied, styles
+from wanlat.analysis.charts.wording import rtt_sentence, subtitle
+from wanlat.analysis.names import EN_DASH, count, display_system, format_ms
 
 _ROW_IN = 0.19
 _ROWS_AT_MOST = 90

@@ -17,9 +17,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from analysis.charts.lettering import ASIDE, SUBTITLE, TITLE, wrapped, write
-from analysis.charts.style import ALARM, BODY_PT, FAINT, INK, QUIET, SMALL_PT, TINY_PT, applied
-from analysis.names import count, format_ms
+from wanlat.analysis.charts.lettering import ASIDE, SUBTITLE, TITLE, wrapped, write
+from wanlat.analysis.charts.style import (
+    ALARM,
+    BODY_PT,
+    FAINT,
+    INK,
+    QUIET,
+    SMALL_PT,
+    TINY_PT,
+    applied,
+)
+from wanlat.analysis.names import count, format_ms
 
 _WIDTH_IN = 10.0
 _MARGIN_IN = 0.18
@@ -86,9 +95,9 @@ def _write_words(figure: Figure, document: Document, caption: Sequence[str], hei
     write(figure, (_MARGIN_IN, y), title, TITLE)
     pairs = document["pairs"]
     good = sum(pair["verdict"] == "pass" for pair in pairs)
-    again = sum(pair.get("attempts", 1) > 1 for pair in pairs)
+    extended = sum(pair.get("rounds", 1) > 1 for pair in pairs)
     words = f"backend {document['backend']} · {good} of {count(len(pairs), 'ordered pair')} passed"
-    words += f", {again} of them measured more than once" if again else ""
+    words += f", {extended} of the pairs after more than one round of probes" if extended else ""
     write(figure, (_MARGIN_IN, y - _LINE_IN - 0.03), words, SUBTITLE)
     for number, line in enumerate(reversed(caption)):
         write(figure, (_MARGIN_IN, _MARGIN_IN + number * _LINE_IN), line, ASIDE)

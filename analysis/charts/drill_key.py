@@ -10,13 +10,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from analysis.charts.availability import colour_of
-from analysis.charts.drill_looks import READ_COLOUR, SLOW_COLOUR, UNKNOWN_COLOUR, WRITE_COLOUR
-from analysis.charts.lettering import LABEL, text_width
-from analysis.charts.style import ALARM, INK, QUIET
+from wanlat.analysis.charts.availability import colour_of
+from wanlat.analysis.charts.drill_looks import (
+    READ_COLOUR,
+    SLOW_COLOUR,
+    UNKNOWN_COLOUR,
+    WRITE_COLOUR,
+)
+from wanlat.analysis.charts.lettering import LABEL, text_width
+from wanlat.analysis.charts.style import ALARM, INK, QUIET
 
 if TYPE_CHECKING:
-    from analysis.drill.model import Drill
+    from wanlat.analysis.drill.model import Drill
 
 LEGEND_IN = 0.22
 """Height of a line of it."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from analysis.charts.lettering import Lettering, text_width
-from analysis.charts.style import INK, SMALL_PT
+from wanlat.analysis.charts.lettering import Lettering, text_width
+from wanlat.analysis.charts.style import INK, SMALL_PT
 
 LANE_IN = 0.27
 NAME = Lettering(SMALL_PT)

@@ -15,24 +15,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from analysis.charts.drill_key import LEGEND_IN, Key, key_lines, keys_of
-from analysis.charts.drill_lanes import LANE_IN, Placed, Span, lanes_of, place
-from analysis.charts.drill_looks import RECOVERED_COLOUR, colour_of_fault
-from analysis.charts.drill_words import (
+from wanlat.analysis.charts.drill_key import LEGEND_IN, Key, key_lines, keys_of
+from wanlat.analysis.charts.drill_lanes import LANE_IN, Placed, Span, lanes_of, place
+from wanlat.analysis.charts.drill_looks import RECOVERED_COLOUR, colour_of_fault
+from wanlat.analysis.charts.drill_words import (
     Line,
     caption_of,
     subtitle_of,
     title_of,
     verdict_lines,
 )
-from analysis.charts.lettering import ASIDE, TITLE, wrapped
-from analysis.charts.style import ALARM
-from analysis.drill.wording import seconds
+from wanlat.analysis.charts.lettering import ASIDE, TITLE, wrapped
+from wanlat.analysis.charts.style import ALARM
+from wanlat.analysis.drill.wording import seconds
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.drill.model import ClientFigures, Drill, Vantage
+    from wanlat.analysis.drill.model import ClientFigures, Drill, Vantage
 
 WIDTH_IN = 10.0
 MARGIN_IN = 0.18

@@ -14,8 +14,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from analysis.charts.availability import colour_of, ink_on
-from analysis.charts.drill_matrix_layout import (
+from wanlat.analysis.charts.availability import colour_of, ink_on
+from wanlat.analysis.charts.drill_matrix_layout import (
     ALARM_FIGURE,
     BOX_GAP_IN,
     BOX_IN,
@@ -35,7 +35,7 @@ from analysis.charts.drill_matrix_layout import (
     share_text,
     swatch_in,
 )
-from analysis.charts.lettering import (
+from wanlat.analysis.charts.lettering import (
     ASIDE,
     GROUP,
     LABEL,
@@ -44,9 +44,9 @@ from analysis.charts.lettering import (
     Lettering,
     write,
 )
-from analysis.charts.style import FAINT, INK, QUIET, applied, mixed
-from analysis.drill.matrix import Cell, Matrix, Operation
-from analysis.drill.matrix_wording import NOT_RUN, durability_text, recovery_text
+from wanlat.analysis.charts.style import FAINT, INK, QUIET, applied, mixed
+from wanlat.analysis.drill.matrix import Cell, Matrix, Operation
+from wanlat.analysis.drill.matrix_wording import NOT_RUN, durability_text, recovery_text
 
 LOST, KEPT = colour_of(0.0), colour_of(1.0)
 

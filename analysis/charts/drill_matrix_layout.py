@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.bundle import Series
-from analysis.charts.lettering import ASIDE, GROUP, LABEL, TITLE, Lettering, text_width, wrapped
-from analysis.charts.style import ALARM, TINY_PT
-from analysis.drill.matrix import DrillKey, Matrix, Operation
-from analysis.drill.matrix_wording import (
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.charts.lettering import (
+    ASIDE,
+    GROUP,
+    LABEL,
+    TITLE,
+    Lettering,
+    text_width,
+    wrapped,
+)
+from wanlat.analysis.charts.style import ALARM, TINY_PT
+from wanlat.analysis.drill.matrix import DrillKey, Matrix, Operation
+from wanlat.analysis.drill.matrix_wording import (
     drill_label,
     durability_text,
     recovery_text,
     runs_sentences,
     title_of,
 )
-from analysis.drill.wording import latency, percent
-from analysis.names import EN_DASH, series_labels, shortened
+from wanlat.analysis.drill.wording import latency, percent
+from wanlat.analysis.names import EN_DASH, series_labels, shortened
 
 SLOWEST = 100.0
 """From so many times the p99 of before on, the colour of a p99 gets no darker."""

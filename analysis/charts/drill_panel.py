@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from analysis.charts.availability import colour_of
-from analysis.charts.drill_layout import (
+from wanlat.analysis.charts.availability import colour_of
+from wanlat.analysis.charts.drill_layout import (
     HEADROOM_IN,
     LEFT_IN,
     MARGIN_IN,
@@ -25,13 +25,13 @@ from analysis.charts.drill_layout import (
     Panel,
     Picture,
 )
-from analysis.charts.drill_looks import (
+from wanlat.analysis.charts.drill_looks import (
     RECOVERED_COLOUR,
     SLOW_COLOUR,
     UNKNOWN_COLOUR,
     colour_of_operation,
 )
-from analysis.charts.lettering import (
+from wanlat.analysis.charts.lettering import (
     ASIDE,
     GROUP,
     LABEL,
@@ -41,12 +41,12 @@ from analysis.charts.lettering import (
     wrapped,
     write,
 )
-from analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT
-from analysis.drill.wording import longest, percent, seconds
+from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT
+from wanlat.analysis.drill.wording import longest, percent, seconds
 
 if TYPE_CHECKING:
-    from analysis.drill.model import Outage, Phase, SlowStretch, Vantage
-    from analysis.statistics import Values
+    from wanlat.analysis.drill.model import Outage, Phase, SlowStretch, Vantage
+    from wanlat.analysis.statistics import Values
 
 AS_SHAPES = 2000
 """Up to so many requests each is an element of an SVG; more of them are a picture in it."""

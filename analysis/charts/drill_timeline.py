@@ -13,9 +13,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.charts.drill_key import LEGEND_IN, draw_key
-from analysis.charts.drill_lanes import LANE_IN, draw_lanes
-from analysis.charts.drill_layout import (
+from wanlat.analysis.charts.drill_key import LEGEND_IN, draw_key
+from wanlat.analysis.charts.drill_lanes import LANE_IN, draw_lanes
+from wanlat.analysis.charts.drill_layout import (
     LEFT_IN,
     LINE_IN,
     MARGIN_IN,
@@ -25,12 +25,12 @@ from analysis.charts.drill_layout import (
     WIDTH_IN,
     Picture,
 )
-from analysis.charts.drill_panel import draw_instants, draw_panel
-from analysis.charts.lettering import ASIDE, GROUP, LABEL, TITLE, text_width, write
-from analysis.charts.style import QUIET, applied
+from wanlat.analysis.charts.drill_panel import draw_instants, draw_panel
+from wanlat.analysis.charts.lettering import ASIDE, GROUP, LABEL, TITLE, text_width, write
+from wanlat.analysis.charts.style import QUIET, applied
 
 if TYPE_CHECKING:
-    from analysis.drill.model import Drill
+    from wanlat.analysis.drill.model import Drill
 
 
 def draw(drill: Drill) -> Figure:

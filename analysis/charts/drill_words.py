@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.charts.lettering import ALARMING, SUBTITLE, Lettering
-from analysis.charts.style import INK, SMALL_PT
-from analysis.charts.wording import rtt_sentence
-from analysis.drill.wording import (
+from wanlat.analysis.charts.lettering import ALARMING, SUBTITLE, Lettering
+from wanlat.analysis.charts.style import INK, SMALL_PT
+from wanlat.analysis.charts.wording import rtt_sentence
+from wanlat.analysis.drill.wording import (
     FAILS,
     claims_sentence,
     durability_sentence,
     how_it_ended,
     outage_sentence,
 )
-from analysis.names import count, series_labels, shortened
+from wanlat.analysis.names import count, series_labels, shortened
 
 if TYPE_CHECKING:
-    from analysis.charts.drill_lanes import Placed
-    from analysis.drill.model import Drill
+    from wanlat.analysis.charts.drill_lanes import Placed
+    from wanlat.analysis.drill.model import Drill
 
 _VERDICT = Lettering(SMALL_PT, INK, bold=True)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.bundle import Bundle
-from analysis.charts import marks
-from analysis.charts.rows import Cell, Row, Words, frame, mark_round_trips
-from analysis.charts.style import SeriesStyle, applied, styles
-from analysis.charts.wording import (
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.charts import marks
+from wanlat.analysis.charts.rows import Cell, Row, Words, frame, mark_round_trips
+from wanlat.analysis.charts.style import SeriesStyle, applied, styles
+from wanlat.analysis.charts.wording import (
     EXTREMES_HEADER,
     extremes_cell,
     legend_of,
@@ -26,8 +26,8 @@ from analysis.charts.wording import (
     rtt_sentence,
     subtitle,
 )
-from analysis.endpoints import row_names
-from analysis.names import (
+from wanlat.analysis.endpoints import row_names
+from wanlat.analysis.names import (
     EN_DASH,
     count,
     display_system,
@@ -35,12 +35,12 @@ from analysis.names import (
     row_labels,
     shortened,
 )
-from analysis.notes import run_note
-from analysis.placement import with_placement
-from analysis.summary import EndpointSummary, Group, Summary, grouped, ok_ms
+from wanlat.analysis.notes import run_note
+from wanlat.analysis.placement import with_placement
+from wanlat.analysis.summary import EndpointSummary, Group, Summary, grouped, ok_ms
 
 if TYPE_CHECKING:
-    from analysis.statistics import Values
+    from wanlat.analysis.statistics import Values
 
     Samples = Mapping[Group, Values]
 

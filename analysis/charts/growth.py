@@ -13,16 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from analysis.charts.legend import LegendEntry
-from analysis.charts.panels import Panel, panels
-from analysis.charts.rows import Words
-from analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, styles
-from analysis.endpoints import row_names, row_of
-from analysis.growth.block import GrowthBlock
-from analysis.growth.fit import REJECTED
-from analysis.growth.model import AXES, OBJECTS, Axis, Fit, Growth
-from analysis.names import display_system, row_labels, series_labels, shortened
-from analysis.placement import MEANING, is_known, with_placement
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.panels import Panel, panels
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, styles
+from wanlat.analysis.endpoints import row_names, row_of
+from wanlat.analysis.growth.block import GrowthBlock
+from wanlat.analysis.growth.fit import REJECTED
+from wanlat.analysis.growth.model import AXES, OBJECTS, Axis, Fit, Growth
+from wanlat.analysis.names import display_system, row_labels, series_labels, shortened
+from wanlat.analysis.placement import MEANING, is_known, with_placement
 
 _PANEL_IN = 1.7
 _MOST_COLUMNS = 3

@@ -16,24 +16,33 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.agreement import percent
-from analysis.bundle import Bundle, Series
-from analysis.charts.lettering import ASIDE, Lettering, text_width
-from analysis.charts.marks import strip_offsets
-from analysis.charts.panels import Panel, PanelChart, panels
-from analysis.charts.rows import Words
-from analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT, SeriesStyle, applied, styles
-from analysis.charts.wording import legend_of, subtitle_of_visits
-from analysis.endpoints import row_names, row_of
-from analysis.names import count, format_trips, format_trips_interval, row_labels, shortened
-from analysis.notes import run_note
-from analysis.placement import MEANING, is_known
-from analysis.round_trips_block import RoundTrips
-from analysis.round_trips_notes import why_not_all
-from analysis.summary import Group, Summary
+from wanlat.analysis.agreement import percent
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.charts.lettering import ASIDE, Lettering, text_width
+from wanlat.analysis.charts.marks import strip_offsets
+from wanlat.analysis.charts.panels import Panel, PanelChart, panels
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import (
+    ALARM,
+    FAINT,
+    INK,
+    QUIET,
+    TINY_PT,
+    SeriesStyle,
+    applied,
+    styles,
+)
+from wanlat.analysis.charts.wording import legend_of, subtitle_of_visits
+from wanlat.analysis.endpoints import row_names, row_of
+from wanlat.analysis.names import count, format_trips, format_trips_interval, row_labels, shortened
+from wanlat.analysis.notes import run_note
+from wanlat.analysis.placement import MEANING, is_known
+from wanlat.analysis.round_trips_block import RoundTrips
+from wanlat.analysis.round_trips_notes import why_not_all
+from wanlat.analysis.summary import Group, Summary
 
 if TYPE_CHECKING:
-    from analysis.round_trips import Mode
+    from wanlat.analysis.round_trips import Mode
 
 _COLUMNS_OF_ONE_SYSTEM = 3
 _CUT_BEYOND = 2.5

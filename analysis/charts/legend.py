@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from analysis.charts.lettering import LABEL, text_width, write
-from analysis.charts.style import SeriesStyle
+from wanlat.analysis.charts.lettering import LABEL, text_width, write
+from wanlat.analysis.charts.style import SeriesStyle
 
 LINE_IN = 0.24
 

@@ -10,7 +10,16 @@ from matplotlib.backends import backend_agg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
-from analysis.charts.style import ALARM, BODY_PT, FONT, INK, QUIET, SMALL_PT, TINY_PT, TITLE_PT
+from wanlat.analysis.charts.style import (
+    ALARM,
+    BODY_PT,
+    FONT,
+    INK,
+    QUIET,
+    SMALL_PT,
+    TINY_PT,
+    TITLE_PT,
+)
 
 _RULER_DPI = 288.0
 

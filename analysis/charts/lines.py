@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from analysis.charts.lettering import ASIDE, text_width
-from analysis.charts.panels import Panel, PanelChart, panels
-from analysis.charts.rows import Words
-from analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied
+from wanlat.analysis.charts.lettering import ASIDE, text_width
+from wanlat.analysis.charts.panels import Panel, PanelChart, panels
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied
 
 _LOG_FROM = 8.0
 """Figures that span more than this factor are drawn on a logarithmic axis."""

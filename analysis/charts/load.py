@@ -10,15 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from analysis.charts.legend import LegendEntry
-from analysis.charts.lettering import LABEL
-from analysis.charts.panels import Panel, panels
-from analysis.charts.rows import Words
-from analysis.charts.style import ALARM, FAINT, QUIET, TINY_PT, SeriesStyle, applied, mixed
-from analysis.load.block import LoadBlock
-from analysis.load.model import Load
-from analysis.names import series_labels, shortened
-from analysis.placement import with_placement
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.lettering import LABEL
+from wanlat.analysis.charts.panels import Panel, panels
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import ALARM, FAINT, QUIET, TINY_PT, SeriesStyle, applied, mixed
+from wanlat.analysis.load.block import LoadBlock
+from wanlat.analysis.load.model import Load
+from wanlat.analysis.names import series_labels, shortened
+from wanlat.analysis.placement import with_placement
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,19 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from analysis.bundle import Series
-from analysis.charts.legend import LegendEntry
-from analysis.charts.lettering import ASIDE, wrapped
-from analysis.charts.load import looks_of
-from analysis.charts.panels import Panel, PanelChart, panels
-from analysis.charts.rows import Words
-from analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, styles
-from analysis.load.model import Estimate
-from analysis.load.of_sweep import MEAN, RATE, WITHIN, Against
-from analysis.load.published import DEPLOYMENTS
-from analysis.load.sweep_block import LoadSweepBlock
-from analysis.names import count, display_system, shortened
-from analysis.placement import with_placement
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.lettering import ASIDE, wrapped
+from wanlat.analysis.charts.load import looks_of
+from wanlat.analysis.charts.panels import Panel, PanelChart, panels
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, styles
+from wanlat.analysis.load.model import Estimate
+from wanlat.analysis.load.of_sweep import MEAN, RATE, WITHIN, Against
+from wanlat.analysis.load.published import DEPLOYMENTS
+from wanlat.analysis.load.sweep_block import LoadSweepBlock
+from wanlat.analysis.names import count, display_system, shortened
+from wanlat.analysis.placement import with_placement
 
 _ROW_IN = 0.26
 _MARGIN_IN = 0.18

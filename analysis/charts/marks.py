@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.charts.rows import ROW_IN
-from analysis.charts.style import ALARM, INK, SMALL_PT, SeriesStyle
+from wanlat.analysis.charts.rows import ROW_IN
+from wanlat.analysis.charts.style import ALARM, INK, SMALL_PT, SeriesStyle
 
 if TYPE_CHECKING:
-    from analysis.statistics import Values
+    from wanlat.analysis.statistics import Values
 
 _BAR_IN = 0.84 * ROW_IN
 # Samples have the upper two thirds of a bar and the lines of statistics the rest, so that neither

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from analysis.charts.legend import LINE_IN as LEGEND_LINE_IN
-from analysis.charts.legend import draw_legend_line, legend_lines
-from analysis.charts.lettering import (
+from wanlat.analysis.charts.legend import LINE_IN as LEGEND_LINE_IN
+from wanlat.analysis.charts.legend import draw_legend_line, legend_lines
+from wanlat.analysis.charts.lettering import (
     ASIDE,
     GROUP,
     LABEL,
@@ -25,7 +25,7 @@ from analysis.charts.lettering import (
     wrapped,
     write,
 )
-from analysis.charts.rows import Words
+from wanlat.analysis.charts.rows import Words
 
 _MIN_WIDTH_IN = 10.0
 _MARGIN_IN = 0.18

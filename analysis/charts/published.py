@@ -12,12 +12,12 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from analysis.bundle import Bundle, Series
-from analysis.charts import marks
-from analysis.charts.legend import LegendEntry
-from analysis.charts.rows import Cell, Row, Words, frame, mark_round_trips
-from analysis.charts.style import applied, styles
-from analysis.charts.wording import (
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.charts import marks
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.rows import Cell, Row, Words, frame, mark_round_trips
+from wanlat.analysis.charts.style import applied, styles
+from wanlat.analysis.charts.wording import (
     EXTREMES_HEADER,
     extremes_cell,
     outcome_cell,
@@ -25,7 +25,7 @@ from analysis.charts.wording import (
     rtt_sentence,
     subtitle,
 )
-from analysis.names import (
+from wanlat.analysis.names import (
     EN_DASH,
     display_system,
     format_ms,
@@ -34,9 +34,9 @@ from analysis.names import (
     short_version,
     shortened,
 )
-from analysis.notes import run_note
-from analysis.placement import with_placement
-from analysis.summary import EndpointSummary, Summary
+from wanlat.analysis.notes import run_note
+from wanlat.analysis.placement import with_placement
+from wanlat.analysis.summary import EndpointSummary, Summary
 
 FIGURES = Path(__file__).parents[1] / "published" / "garage-endpoint-latency.csv"
 YEAR = 2021

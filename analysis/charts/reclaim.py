@@ -9,15 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.charts.legend import LegendEntry
-from analysis.charts.panels import Panel, panels
-from analysis.charts.rows import Words
-from analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, mixed, styles
-from analysis.names import row_labels, series_labels
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.panels import Panel, panels
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, mixed, styles
+from wanlat.analysis.names import row_labels, series_labels
 
 if TYPE_CHECKING:
-    from analysis.reclaim.block import ReclaimBlock
-    from analysis.reclaim.model import Reclaimed
+    from wanlat.analysis.reclaim.block import ReclaimBlock
+    from wanlat.analysis.reclaim.model import Reclaimed
 
 _A_ROW = 3
 _PANEL_IN = 2.1

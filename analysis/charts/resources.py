@@ -16,21 +16,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from analysis.charts.legend import LegendEntry
-from analysis.charts.panels import Panel, panels
-from analysis.charts.rows import Words
-from analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, styles
-from analysis.charts.wording import subtitle
-from analysis.names import row_labels, series_labels
-from analysis.notes import run_note
-from analysis.resources.model import REST, Resources
-from analysis.resources.table import MIB, sampling_notes
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.panels import Panel, panels
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, styles
+from wanlat.analysis.charts.wording import subtitle
+from wanlat.analysis.names import row_labels, series_labels
+from wanlat.analysis.notes import run_note
+from wanlat.analysis.resources.model import REST, Resources
+from wanlat.analysis.resources.table import MIB, sampling_notes
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from analysis.resources.block import ResourcesBlock
+    from wanlat.analysis.resources.block import ResourcesBlock
 
     Values = NDArray[np.float64]
     Curve = tuple[Values, Values]

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from analysis.charts.legend import LegendEntry
-from analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
-from analysis.charts.panels import Panel
-from analysis.charts.rows import Words
-from analysis.charts.style import styles
-from analysis.names import count, series_labels
-from analysis.resources.model import ASKED, Resources
-from analysis.resources.table import MIB
-from analysis.sweep import Parameter, number_of
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
+from wanlat.analysis.charts.panels import Panel
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import styles
+from wanlat.analysis.names import count, series_labels
+from wanlat.analysis.resources.model import ASKED, Resources
+from wanlat.analysis.resources.table import MIB
+from wanlat.analysis.sweep import Parameter, number_of
 
 if TYPE_CHECKING:
-    from analysis.resources.sweep_block import AtPoint, ResourcesOfSweep
+    from wanlat.analysis.resources.sweep_block import AtPoint, ResourcesOfSweep
 
 _A_ROW = 3
 _REPEATED = "seed"

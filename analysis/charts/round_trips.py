@@ -14,13 +14,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from analysis.bundle import Bundle
-from analysis.charts.legend import LegendEntry
-from analysis.charts.rows import ROW_IN, Cell, Row, Words, frame
-from analysis.charts.style import ALARM, FAINT, INK, QUIET, SMALL_PT, SeriesStyle, applied, styles
-from analysis.charts.wording import subtitle_of_visits
-from analysis.endpoints import row_names
-from analysis.names import (
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.rows import ROW_IN, Cell, Row, Words, frame
+from wanlat.analysis.charts.style import (
+    ALARM,
+    FAINT,
+    INK,
+    QUIET,
+    SMALL_PT,
+    SeriesStyle,
+    applied,
+    styles,
+)
+from wanlat.analysis.charts.wording import subtitle_of_visits
+from wanlat.analysis.endpoints import row_names
+from wanlat.analysis.names import (
     EN_DASH,
     display_system,
     format_trips,
@@ -31,12 +40,18 @@ from analysis.names import (
     series_note,
     shortened,
 )
-from analysis.notes import run_note
-from analysis.placement import MEANING, is_known, with_placement
-from analysis.round_trips_block import RoundTrips
-from analysis.round_trips_notes import on_disagreements, why_not_all
-from analysis.round_trips_table import NO_NUMBER, NOT_A_LINE, bytes_cell, chain_cell, packets_cell
-from analysis.summary import Summary
+from wanlat.analysis.notes import run_note
+from wanlat.analysis.placement import MEANING, is_known, with_placement
+from wanlat.analysis.round_trips_block import RoundTrips
+from wanlat.analysis.round_trips_notes import on_disagreements, why_not_all
+from wanlat.analysis.round_trips_table import (
+    NO_NUMBER,
+    NOT_A_LINE,
+    bytes_cell,
+    chain_cell,
+    packets_cell,
+)
+from wanlat.analysis.summary import Summary
 
 _BELOW_ZERO = 0.04
 """Room left of zero, of the width: marks at zero are whole."""

@@ -16,9 +16,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.charts.legend import LINE_IN as LEGEND_LINE_IN
-from analysis.charts.legend import LegendEntry, PlacedEntry, draw_legend_line, legend_lines
-from analysis.charts.lettering import (
+from wanlat.analysis.charts.legend import LINE_IN as LEGEND_LINE_IN
+from wanlat.analysis.charts.legend import LegendEntry, PlacedEntry, draw_legend_line, legend_lines
+from wanlat.analysis.charts.lettering import (
     ALARMING,
     ASIDE,
     GROUP,
@@ -29,7 +29,7 @@ from analysis.charts.lettering import (
     wrapped,
     write,
 )
-from analysis.charts.style import FAINT, QUIET, TINY_PT
+from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT
 
 ROW_IN = 0.34
 

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Polygon, Rectangle
 
-from analysis.charts import sequence_words as words
-from analysis.charts.lettering import (
+from wanlat.analysis.charts import sequence_words as words
+from wanlat.analysis.charts.lettering import (
     ASIDE,
     GROUP,
     LABEL,
@@ -26,7 +26,7 @@ from analysis.charts.lettering import (
     wrapped,
     write,
 )
-from analysis.charts.sequence_layout import (
+from wanlat.analysis.charts.sequence_layout import (
     LABEL_PT,
     LINE_IN,
     Box,
@@ -34,10 +34,10 @@ from analysis.charts.sequence_layout import (
     labels_of,
     scale_of,
 )
-from analysis.charts.style import ALARM, FAINT, INK, QUIET, SMALL_PT, TINY_PT, applied
+from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, SMALL_PT, TINY_PT, applied
 
 if TYPE_CHECKING:
-    from analysis.trace_model import Message, Trace
+    from wanlat.analysis.trace_model import Message, Trace
 
 CHAIN = "#d55e00"
 """Vermillion of Okabe and Ito's palette, and its blue: told apart by everybody's eyes."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from analysis.charts.lettering import Lettering, text_width
-from analysis.charts.sequence_words import sizes, what_of
-from analysis.trace_model import Lane, Message, Trace
+from wanlat.analysis.charts.lettering import Lettering, text_width
+from wanlat.analysis.charts.sequence_words import sizes, what_of
+from wanlat.analysis.trace_model import Lane, Message, Trace
 
 LABEL_PT = 6.5
 LINE_IN = 0.115

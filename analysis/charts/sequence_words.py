@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from analysis.names import EN_DASH, count, display_system, format_ms, series_labels, series_note
-from analysis.placement import is_known
-from analysis.trace_model import Crossing, Message, Trace
+from wanlat.analysis.names import (
+    EN_DASH,
+    count,
+    display_system,
+    format_ms,
+    series_labels,
+    series_note,
+)
+from wanlat.analysis.placement import is_known
+from wanlat.analysis.trace_model import Crossing, Message, Trace
 
 _SHORTEST_TAIL = 6
 

@@ -13,16 +13,16 @@ from itertools import product
 
 from matplotlib.figure import Figure
 
-from analysis import ratios
-from analysis.bundle import Series
-from analysis.charts.legend import LegendEntry
-from analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
-from analysis.charts.panels import Panel
-from analysis.charts.rows import Words
-from analysis.charts.style import SeriesStyle, styles
-from analysis.criterion import StoredEstimate, stored_estimates
-from analysis.names import count, display_system, row_labels, series_labels, shortened
-from analysis.placement import (
+from wanlat.analysis import ratios
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
+from wanlat.analysis.charts.panels import Panel
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import SeriesStyle, styles
+from wanlat.analysis.criterion import StoredEstimate, stored_estimates
+from wanlat.analysis.names import count, display_system, row_labels, series_labels, shortened
+from wanlat.analysis.placement import (
     LOCAL,
     MEANING,
     PLACEMENTS,
@@ -30,9 +30,9 @@ from analysis.placement import (
     UNKNOWN,
     with_placement,
 )
-from analysis.sizes import FRESH, ONE, READ, WRITE, At, Entry, Sizes, seed_for
-from analysis.sizes_table import format_size
-from analysis.statistics import Interval
+from wanlat.analysis.sizes import FRESH, ONE, READ, WRITE, At, Entry, Sizes, seed_for
+from wanlat.analysis.sizes_table import format_size
+from wanlat.analysis.statistics import Interval
 
 _MIB = 2**20
 _BASES = ("bob", "quorum", "garage", "minio")

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import seaborn as sns
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
-from analysis.bundle import Series
-from analysis.errors import BundleError
-from analysis.placement import REMOTE
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.placement import REMOTE
 
 DPI = 160
 WIDEST_PX = 1700
@@ -136,6 +135,8 @@ def mixed(colour: str, other: str, share: float) -> str:
 @contextmanager
 def applied() -> Iterator[None]:
     """Within this context figures are made in our style, whatever the user's matplotlibrc says."""
+    import seaborn as sns  # here: it brings scipy.stats and pandas, a second of imports
+
     defaults = {
         name: value
         for name, value in mpl.rcParamsDefault.items()

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from analysis.charts.legend import LegendEntry
-from analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
-from analysis.charts.panels import Panel
-from analysis.charts.rows import Words
-from analysis.charts.style import styles
-from analysis.endpoints import endpoint_order, row_names, row_of
-from analysis.names import count, series_labels, shortened
-from analysis.placement import MEANING, PLACEMENTS, REMOTE, is_known, with_placement
-from analysis.sweep import Parameter, Point, number_of
-from analysis.sweep_table import written
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
+from wanlat.analysis.charts.panels import Panel
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import styles
+from wanlat.analysis.endpoints import endpoint_order, row_names, row_of
+from wanlat.analysis.names import count, series_labels, shortened
+from wanlat.analysis.placement import MEANING, PLACEMENTS, REMOTE, is_known, with_placement
+from wanlat.analysis.sweep import Parameter, Point, number_of
+from wanlat.analysis.sweep_table import written
 
 if TYPE_CHECKING:
-    from analysis.bundle import Series
-    from analysis.statistics import Interval
-    from analysis.sweep_summary import SweepSummary
+    from wanlat.analysis.bundle import Series
+    from wanlat.analysis.statistics import Interval
+    from wanlat.analysis.sweep_summary import SweepSummary
 
 _MOST_COLUMNS = 4
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.bundle import Bundle
-from analysis.calibration import MeasuredRtt
-from analysis.charts.legend import LegendEntry
-from analysis.charts.rows import Cell
-from analysis.charts.style import styles
-from analysis.names import EN_DASH, count, format_ms, series_labels, series_note
-from analysis.placement import LOCAL, MEANING, REMOTE, UNKNOWN, with_placement
-from analysis.summary import EndpointSummary, Summary
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.calibration import MeasuredRtt
+from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.rows import Cell
+from wanlat.analysis.charts.style import styles
+from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note
+from wanlat.analysis.placement import LOCAL, MEANING, REMOTE, UNKNOWN, with_placement
+from wanlat.analysis.summary import EndpointSummary, Summary
 
 EXTREMES_HEADER = f"min {EN_DASH} max ms"
 

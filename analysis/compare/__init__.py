@@ -3,8 +3,8 @@
 docs/compare.md defines every figure and verdict. `compare` is the way in.
 """
 
-from analysis.compare.comparison import compare
-from analysis.compare.model import Comparison, Kind, Verdict
-from analysis.compare.thresholds import Limit, Thresholds
+from wanlat.analysis.compare.comparison import compare
+from wanlat.analysis.compare.model import Comparison, Kind, Verdict
+from wanlat.analysis.compare.thresholds import Limit, Thresholds
 
 __all__ = ["Comparison", "Kind", "Limit", "Thresholds", "Verdict", "compare"]

@@ -6,11 +6,11 @@ import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.bundle import Bundle, Series
-from analysis.compare.conditions import api_of, what_differs, what_to_know
-from analysis.compare.finding import Finding, absent
-from analysis.compare.judge import Rules, judge, overall
-from analysis.compare.model import (
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.compare.conditions import api_of, what_differs, what_to_know
+from wanlat.analysis.compare.finding import Finding, absent
+from wanlat.analysis.compare.judge import Rules, judge, overall
+from wanlat.analysis.compare.model import (
     FAILURES,
     MEAN,
     MEDIAN,
@@ -22,17 +22,17 @@ from analysis.compare.model import (
     Side,
     Verdict,
 )
-from analysis.compare.pairs import pair_systems, series_of
-from analysis.compare.reference import reference_rtt_ms
-from analysis.compare.sentences import failure_sentence
-from analysis.compare.thresholds import Thresholds
-from analysis.endpoints import endpoint_order
-from analysis.errors import BundleError
-from analysis.placement import PLACEMENTS
-from analysis.summary import grouped
+from wanlat.analysis.compare.pairs import pair_systems, series_of
+from wanlat.analysis.compare.reference import reference_rtt_ms
+from wanlat.analysis.compare.sentences import failure_sentence
+from wanlat.analysis.compare.thresholds import Thresholds
+from wanlat.analysis.endpoints import endpoint_order
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.placement import PLACEMENTS
+from wanlat.analysis.summary import grouped
 
 if TYPE_CHECKING:
-    from analysis.round_trips_block import RoundTrips
+    from wanlat.analysis.round_trips_block import RoundTrips
 
 DEFAULT_GATE = {True: (Kind.ROUND_TRIPS,), False: (Kind.LATENCY,)}
 """What is looked at unless told otherwise, of studies of round trips and of others.
@@ -117,7 +117,7 @@ def compare(
 
 def _are_of_round_trips(old: Bundle, new: Bundle) -> bool:
     """Whether both are. Raises BundleError where one is and one is not, or one is of a drill."""
-    from analysis.visits import is_of_round_trips
+    from wanlat.analysis.visits import is_of_round_trips
 
     for bundle in (old, new):
         if bundle.is_drill:
@@ -155,8 +155,8 @@ def _by_round_trips(
     at_rtt_ms: float,
     rules: Rules,
 ) -> tuple[Compared, ...]:
-    from analysis.compare.of_round_trips import findings
-    from analysis.round_trips_block import round_trips_of
+    from wanlat.analysis.compare.of_round_trips import findings
+    from wanlat.analysis.round_trips_block import round_trips_of
 
     before, after = (
         {(entry.series, Place(entry.endpoint, entry.placement)): entry for entry in entries}
@@ -187,7 +187,7 @@ def _by_latency(
     pairs: Iterable[tuple[Series | None, Series | None]],
     rules: Rules,
 ) -> tuple[Compared, ...]:
-    from analysis.compare.of_latencies import findings
+    from wanlat.analysis.compare.of_latencies import findings
 
     before, after = (
         {(group.series, Place(group.endpoint, group.placement)): rows for group, rows in of.items()}

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.bundle import Bundle
-from analysis.names import listing
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.names import listing
 
 _OF_THE_STUDY = {
     "object_size": "object size",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.statistics import CONFIDENCE
+from wanlat.analysis.statistics import CONFIDENCE
 
 if TYPE_CHECKING:
     import numpy as np

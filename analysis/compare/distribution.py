@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.compare.difference import Z95, Difference, of_shares, with_p
+from wanlat.analysis.compare.difference import Z95, Difference, of_shares, with_p
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from analysis.compare.model import (
+from wanlat.analysis.compare.model import (
     Change,
     Compared,
     Comparison,
@@ -14,8 +14,8 @@ from analysis.compare.model import (
     Side,
     Verdict,
 )
-from analysis.compare.sentences import change_sentence
-from analysis.compare.thresholds import FALSE_ALARMS
+from wanlat.analysis.compare.sentences import change_sentence
+from wanlat.analysis.compare.thresholds import FALSE_ALARMS
 
 
 def document(comparison: Comparison) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.compare.difference import Difference
-from analysis.compare.model import Quantity
+from wanlat.analysis.compare.difference import Difference
+from wanlat.analysis.compare.model import Quantity
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from analysis.compare.difference import holm
-from analysis.compare.finding import Finding
-from analysis.compare.model import SUPPORTS, Change, Kind, Verdict
-from analysis.compare.thresholds import FALSE_ALARMS, Thresholds
+from wanlat.analysis.compare.difference import holm
+from wanlat.analysis.compare.finding import Finding
+from wanlat.analysis.compare.model import SUPPORTS, Change, Kind, Verdict
+from wanlat.analysis.compare.thresholds import FALSE_ALARMS, Thresholds
 
 MAY_BE_CHANCE = "It is beyond the threshold, and may be chance."
 TOO_WIDE = "The interval reaches beyond the threshold."

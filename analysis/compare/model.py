@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from analysis.bundle import Series
+from wanlat.analysis.bundle import Series
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.compare.thresholds import Thresholds
+    from wanlat.analysis.compare.thresholds import Thresholds
 
 Interval = tuple[float, float]
 

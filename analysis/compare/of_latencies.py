@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.compare.difference import Difference, of_shares, of_statistic
-from analysis.compare.finding import Finding, absent
-from analysis.compare.model import FAILURES, MEAN, MEDIAN, OUTLIERS
-from analysis.statistics import tukey_outliers
-from analysis.summary import ok_ms
+from wanlat.analysis.compare.difference import Difference, of_shares, of_statistic
+from wanlat.analysis.compare.finding import Finding, absent
+from wanlat.analysis.compare.model import FAILURES, MEAN, MEDIAN, OUTLIERS
+from wanlat.analysis.statistics import tukey_outliers
+from wanlat.analysis.summary import ok_ms
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from analysis.compare.difference import Difference, of_draws, of_intervals, of_shares
-from analysis.compare.distribution import (
+from wanlat.analysis.compare.difference import Difference, of_draws, of_intervals, of_shares
+from wanlat.analysis.compare.distribution import (
     Distribution,
     Gained,
     gained,
@@ -16,8 +16,8 @@ from analysis.compare.distribution import (
     of_means,
     visit_effect,
 )
-from analysis.compare.finding import Finding, absent, known
-from analysis.compare.model import (
+from wanlat.analysis.compare.finding import Finding, absent, known
+from wanlat.analysis.compare.model import (
     CHAIN,
     CHAINS,
     FAILURES,
@@ -33,9 +33,9 @@ from analysis.compare.model import (
 )
 
 if TYPE_CHECKING:
-    from analysis.compare.thresholds import Thresholds
-    from analysis.round_trips import Estimate, Interval, Mode
-    from analysis.round_trips_block import RoundTrips
+    from wanlat.analysis.compare.thresholds import Thresholds
+    from wanlat.analysis.round_trips import Estimate, Interval, Mode
+    from wanlat.analysis.round_trips_block import RoundTrips
 
 _Pair = tuple[Distribution, Distribution]
 

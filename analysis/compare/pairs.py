@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.bundle import Bundle, Series
-from analysis.errors import BundleError
-from analysis.names import series_order
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.names import series_order
 
 
 def series_of(bundle: Bundle) -> dict[str, Series]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.bundle import Bundle
-from analysis.errors import BundleError
-from analysis.visits import Visits, read_visits
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.visits import Visits, read_visits
 
 USUAL_MS = 100.0
 """The RTT that figures of distant datacenters are usually given for."""

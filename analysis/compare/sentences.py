@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.compare.model import (
+from wanlat.analysis.compare.model import (
     CHAINS,
     LATENCY_AT,
     MODES,
@@ -14,8 +14,8 @@ from analysis.compare.model import (
     Quantity,
     Verdict,
 )
-from analysis.names import display_system, format_ms, short_version
-from analysis.placement import with_placement
+from wanlat.analysis.names import display_system, format_ms, short_version
+from wanlat.analysis.placement import with_placement
 
 MINUS = "\N{MINUS SIGN}"
 _NOTHING = "–"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from analysis.compare.judge import is_merely_wide
-from analysis.compare.model import (
+from wanlat.analysis.compare.judge import is_merely_wide
+from wanlat.analysis.compare.model import (
     CHAIN,
     FAILURES,
     INTERCEPT,
@@ -24,7 +24,7 @@ from analysis.compare.model import (
     Side,
     Verdict,
 )
-from analysis.compare.sentences import (
+from wanlat.analysis.compare.sentences import (
     difference_of,
     figure,
     name_of,
@@ -34,8 +34,8 @@ from analysis.compare.sentences import (
     versions_of,
     without_support,
 )
-from analysis.names import EN_DASH, count
-from analysis.placement import is_known
+from wanlat.analysis.names import EN_DASH, count
+from wanlat.analysis.placement import is_known
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.compare.model import (
+from wanlat.analysis.compare.model import (
     CHAIN,
     CHAINS,
     FAILURES,

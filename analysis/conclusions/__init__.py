@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis import ratios
-from analysis.conclusions.four import the_four
-from analysis.conclusions.model import (
+from wanlat.analysis import ratios
+from wanlat.analysis.conclusions.four import the_four
+from wanlat.analysis.conclusions.model import (
     BEHIND_NGINX,
     DIRECT,
     PUBLISHED,
@@ -19,11 +19,11 @@ from analysis.conclusions.model import (
     Conclusions,
     Time,
 )
-from analysis.criterion import stored_estimates
-from analysis.sizes import At, Sizes, sizes_of
+from wanlat.analysis.criterion import stored_estimates
+from wanlat.analysis.sizes import At, Sizes, sizes_of
 
 if TYPE_CHECKING:
-    from analysis.sweep import Sweep
+    from wanlat.analysis.sweep import Sweep
 
 _BOB = "bob"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from analysis import ratios
-from analysis.conclusions.model import LIMIT_BYTES, MUCH, Clause, Conclusion, Part, Time
-from analysis.ratios import Ratio, Verdict, opposite
-from analysis.sizes import READ, WRITE, At, seed_for
+from wanlat.analysis import ratios
+from wanlat.analysis.conclusions.model import LIMIT_BYTES, MUCH, Clause, Conclusion, Part, Time
+from wanlat.analysis.ratios import Ratio, Verdict, opposite
+from wanlat.analysis.sizes import READ, WRITE, At, seed_for
 
 MIB = 2**20
 HUNDRED_MIB = 100 * MIB

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.ratios import Ratio, Verdict
-from analysis.sizes import FRESH, At
+from wanlat.analysis.ratios import Ratio, Verdict
+from wanlat.analysis.sizes import FRESH, At
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.grid import Grid
-    from analysis.ratios import Estimate
-    from analysis.statistics import Values
+    from wanlat.analysis.grid import Grid
+    from wanlat.analysis.ratios import Estimate
+    from wanlat.analysis.statistics import Values
 
 MUCH = 0.05
 """Mean and median "differ much" from here on: five times the "about 1 %" that is said of Bob's."""
@@ -165,7 +165,7 @@ class Conclusion:
 class Conclusions:
     """The conclusions from each source: PUBLISHED, and ours against each MinIO that we measured.
 
-    A block of a sweep's report (`analysis.blocks`).
+    A block of a sweep's report (`wanlat.analysis.blocks`).
     """
 
     sources: Mapping[str, tuple[Conclusion, ...]]
@@ -191,7 +191,7 @@ class Conclusions:
 
     def grids(self) -> Sequence[Grid]:
         """The verdicts, and the ratios behind them, side by side."""
-        from analysis.conclusions.table import grids_of
+        from wanlat.analysis.conclusions.table import grids_of
 
         return grids_of(self)
 

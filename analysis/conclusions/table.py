@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analysis.conclusions.four import MINIO_TO_BOB
-from analysis.conclusions.model import (
+from wanlat.analysis.conclusions.four import MINIO_TO_BOB
+from wanlat.analysis.conclusions.model import (
     BEHIND_NGINX,
     DIRECT,
     LIMIT_BYTES,
@@ -18,11 +18,11 @@ from analysis.conclusions.model import (
     Part,
     variant,
 )
-from analysis.grid import Grid
-from analysis.names import EN_DASH
-from analysis.published_mistakes import mistakes_grid
-from analysis.ratios import Estimate, Ratio, Verdict, of_estimates
-from analysis.sizes_table import format_size
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.names import EN_DASH
+from wanlat.analysis.published_mistakes import mistakes_grid
+from wanlat.analysis.ratios import Estimate, Ratio, Verdict, of_estimates
+from wanlat.analysis.sizes_table import format_size
 
 _HEADERS = {PUBLISHED: PUBLISHED, BEHIND_NGINX: "ours, MinIO+nginx", DIRECT: "ours, MinIO direct"}
 _MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNDECIDED: "?"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from analysis.drill.claims import wilson
-from analysis.drill.model import (
+from wanlat.analysis.drill.claims import wilson
+from wanlat.analysis.drill.model import (
     PHASES,
     Claim,
     ClientFigures,
@@ -19,7 +19,7 @@ from analysis.drill.model import (
     Phase,
     SlowStretch,
 )
-from analysis.drill.wording import durability_sentence, how_it_ended, outage_sentence
+from wanlat.analysis.drill.wording import durability_sentence, how_it_ended, outage_sentence
 
 
 def drill_block(drill: Drill) -> dict[str, Any]:

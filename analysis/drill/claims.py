@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.drill.model import Claim, Durability, Phase, Vantage
-from analysis.drill.quantities import part, seconds
-from analysis.names import count
+from wanlat.analysis.drill.model import Claim, Durability, Phase, Vantage
+from wanlat.analysis.drill.quantities import part, seconds
+from wanlat.analysis.names import count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.drill.disturbances import Injection, outages_of, slow_stretches_of, told
-from analysis.drill.figures import figures_of
-from analysis.drill.model import OPERATIONS, PHASES, ClientFigures, FaultWindow
-from analysis.drill.normal import normal_of
-from analysis.drill.recovery import recovery_of
+from wanlat.analysis.drill.disturbances import Injection, outages_of, slow_stretches_of, told
+from wanlat.analysis.drill.figures import figures_of
+from wanlat.analysis.drill.model import OPERATIONS, PHASES, ClientFigures, FaultWindow
+from wanlat.analysis.drill.normal import normal_of
+from wanlat.analysis.drill.recovery import recovery_of
 
 if TYPE_CHECKING:
     import pandas as pd

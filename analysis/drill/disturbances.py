@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.drill.model import Outage, SlowStretch
-from analysis.drill.normal import Normal
+from wanlat.analysis.drill.model import Outage, SlowStretch
+from wanlat.analysis.drill.normal import Normal
 
 if TYPE_CHECKING:
     import pandas as pd

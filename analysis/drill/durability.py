@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from analysis.drill.ledger import Expected, Key, Ledger
-from analysis.drill.model import ROUNDS, Durability, Example, RoundCounts
-from analysis.drill.verification import Round
-from analysis.names import count
+from wanlat.analysis.drill.ledger import Expected, Key, Ledger
+from wanlat.analysis.drill.model import ROUNDS, Durability, Example, RoundCounts
+from wanlat.analysis.drill.verification import Round
+from wanlat.analysis.names import count
 
 VERDICTS = (
     "corrupt",

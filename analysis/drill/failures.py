@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.drill.claims import DOES_NOT_HOLD
-from analysis.drill.model import Drill
-from analysis.names import count
+from wanlat.analysis.drill.claims import DOES_NOT_HOLD
+from wanlat.analysis.drill.model import Drill
+from wanlat.analysis.names import count
 
 WRONG_BYTES = ("checksum mismatch", "length mismatch")
 """How the probe says that the bytes of an answer are not those that were written."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from analysis.drill.model import OPERATIONS, PHASES, EndpointFigures, Figures, Latencies
-from analysis.statistics import percentiles
+from wanlat.analysis.drill.model import OPERATIONS, PHASES, EndpointFigures, Figures, Latencies
+from wanlat.analysis.statistics import percentiles
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.statistics import Values
+    from wanlat.analysis.statistics import Values
 
 
 def figures_of(requests: pd.DataFrame) -> Figures:

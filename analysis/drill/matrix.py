@@ -14,9 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis.bundle import Series, read_json
-from analysis.drill.wording import BAD
-from analysis.errors import BundleError
+from wanlat.analysis.bundle import Series, read_json
+from wanlat.analysis.drill.wording import BAD
+from wanlat.analysis.errors import BundleError
 
 _SYSTEM_ORDER = ("garage", "minio", "bob", "quorum")
 _WORST_FIRST = ("fail", "unknown", "pass")
@@ -285,8 +285,8 @@ def _block(directory: Path) -> Mapping[str, Any]:
         block = read_json(path).get("drill")
         if isinstance(block, Mapping):
             return block
-    from analysis.drill.block import drill_block
-    from analysis.drill.read import read_drill
+    from wanlat.analysis.drill.block import drill_block
+    from wanlat.analysis.drill.read import read_drill
 
     return drill_block(read_drill(directory))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from analysis.errors import BundleError
+from wanlat.analysis.errors import BundleError
 
 
 def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
@@ -16,9 +16,9 @@ def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     matrix.png, matrix.svg, matrix.json, drills.md and claims.md; the same bundles give the same
     bytes. Raises BundleError if one is no bundle of a drill or `out` cannot be written.
     """
-    from analysis.charts import drill_matrix, style
-    from analysis.drill.matrix import read_matrix
-    from analysis.drill.matrix_wording import claims_markdown, drills_markdown
+    from wanlat.analysis.charts import drill_matrix, style
+    from wanlat.analysis.drill.matrix import read_matrix
+    from wanlat.analysis.drill.matrix_wording import claims_markdown, drills_markdown
 
     matrix = read_matrix(places)
     texts = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from analysis.drill.matrix import Cell, DrillKey, Matrix, Operation, Run, Verdict
-from analysis.drill.wording import BAD, percent, seconds
-from analysis.names import EN_DASH, count, format_ms, series_labels
+from wanlat.analysis.drill.matrix import Cell, DrillKey, Matrix, Operation, Run, Verdict
+from wanlat.analysis.drill.wording import BAD, percent, seconds
+from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels
 
 NOT_RUN = "not run"
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle, Series
+from wanlat.analysis.bundle import Bundle, Series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -369,7 +369,7 @@ class Drill:
     @property
     def failures(self) -> tuple[str, ...]:
         """Why the drill did not pass, a sentence each; what `wanlat drill` ends with 1 for."""
-        from analysis.drill.failures import failures_of
+        from wanlat.analysis.drill.failures import failures_of
 
         return failures_of(self)
 

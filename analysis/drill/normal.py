@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.statistics import percentiles
+from wanlat.analysis.statistics import percentiles
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.drill.failures import wrong_reads
-from analysis.drill.model import Drill
-from analysis.names import count, listing
-from analysis.notes import notes_on as on_the_bundle
+from wanlat.analysis.drill.failures import wrong_reads
+from wanlat.analysis.drill.model import Drill
+from wanlat.analysis.names import count, listing
+from wanlat.analysis.notes import notes_on as on_the_bundle
 
 _NAMED_AT_MOST = 6
 _LATE_MS = 100.0
@@ -16,7 +16,7 @@ _LATE_MS = 100.0
 def notes_on(drill: Drill) -> tuple[str, ...]:
     """What a reader of the figures of `drill` must know, most important first; often nothing.
 
-    How it ended, its outages and its durability are said by `analysis.drill.wording`.
+    How it ended, its outages and its durability are said by `wanlat.analysis.drill.wording`.
     """
     return (
         *_on_what_was_cut(drill),

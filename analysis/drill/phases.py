@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from analysis.drill.figures import figures_of
-from analysis.drill.model import PHASES, Phase
+from wanlat.analysis.drill.figures import figures_of
+from wanlat.analysis.drill.model import PHASES, Phase
 
 if TYPE_CHECKING:
     import pandas as pd

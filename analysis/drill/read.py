@@ -7,21 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle, Series, read_bundle
-from analysis.drill import events as happened
-from analysis.drill.claims import Measured, claims_of
-from analysis.drill.clients import Course, clients_of
-from analysis.drill.durability import durability_of
-from analysis.drill.figures import by_endpoint
-from analysis.drill.ledger import Ledger, read_ledger
-from analysis.drill.model import Drill, Vantage
-from analysis.drill.notes import notes_on
-from analysis.drill.phases import phases_of
-from analysis.drill.quantities import seconds
-from analysis.drill.recovery import Recovery, of_all
-from analysis.drill.requests import requests_of
-from analysis.drill.verification import read_verification
-from analysis.errors import BundleError
+from wanlat.analysis.bundle import Bundle, Series, read_bundle
+from wanlat.analysis.drill import events as happened
+from wanlat.analysis.drill.claims import Measured, claims_of
+from wanlat.analysis.drill.clients import Course, clients_of
+from wanlat.analysis.drill.durability import durability_of
+from wanlat.analysis.drill.figures import by_endpoint
+from wanlat.analysis.drill.ledger import Ledger, read_ledger
+from wanlat.analysis.drill.model import Drill, Vantage
+from wanlat.analysis.drill.notes import notes_on
+from wanlat.analysis.drill.phases import phases_of
+from wanlat.analysis.drill.quantities import seconds
+from wanlat.analysis.drill.recovery import Recovery, of_all
+from wanlat.analysis.drill.requests import requests_of
+from wanlat.analysis.drill.verification import read_verification
+from wanlat.analysis.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.drill.disturbances import Injection, Request, Says
-from analysis.drill.model import Outage, SlowStretch
+from wanlat.analysis.drill.disturbances import Injection, Request, Says
+from wanlat.analysis.drill.model import Outage, SlowStretch
 
 LEAST_GOOD = 3
 """Answers in time, after the last disturbance, without which nobody can say that it was over."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.drill.model import PHASES
+from wanlat.analysis.drill.model import PHASES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.drill.wording import (
+from wanlat.analysis.drill.wording import (
     FAILS,
     HOLDS,
     durability_sentence,
@@ -12,13 +12,13 @@ from analysis.drill.wording import (
     outage_sentence,
     percent,
 )
-from analysis.names import EN_DASH, format_ms, series_labels
+from wanlat.analysis.names import EN_DASH, format_ms, series_labels
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from analysis.drill.model import ClientFigures, Drill, Figures
+    from wanlat.analysis.drill.model import ClientFigures, Drill, Figures
 
 _FIGURES = ("due", "ok", "fail", "unknown", "available", "p50 ms", "p99 ms", "max ms")
 _LONGEST_NAME = 20

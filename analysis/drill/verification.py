@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.drill.model import ROUNDS
-from analysis.errors import BundleError
-from analysis.lines import read_lines
+from wanlat.analysis.drill.model import ROUNDS
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.lines import read_lines
 
 FOUND = ("yes", "no", "wrong", "unread")
 

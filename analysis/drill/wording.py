@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from analysis.names import EN_DASH, count, format_ms
+from wanlat.analysis.names import EN_DASH, count, format_ms
 
 if TYPE_CHECKING:
-    from analysis.drill.model import Claim, Drill, Durability, Outage
+    from wanlat.analysis.drill.model import Claim, Drill, Durability, Outage
 
 BAD = ("lost", "corrupt", "stale", "resurrected", "unexpected")
 """Verdicts on a key that fail a drill, the worst first."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from analysis.first_bytes.grid import Calls
-from analysis.first_bytes.http1 import http1
-from analysis.first_bytes.http2 import http2
-from analysis.first_bytes.pcapng import Captured, Span, read_within
-from analysis.first_bytes.reference import reference
+from wanlat.analysis.first_bytes.grid import Calls
+from wanlat.analysis.first_bytes.http1 import http1
+from wanlat.analysis.first_bytes.http2 import http2
+from wanlat.analysis.first_bytes.pcapng import Captured, Span, read_within
+from wanlat.analysis.first_bytes.reference import reference
 
 Key = tuple[int, str, int]
 """Entry (CLOCK_MONOTONIC, ns), direction ("dc1->dc2") and IP identification of a packet."""

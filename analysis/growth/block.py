@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.growth.fit import ASSUMED, CONSTANT_WITHIN, REJECTED
-from analysis.growth.model import Fit, Growth
-from analysis.growth.modes import Split
+from wanlat.analysis.growth.fit import ASSUMED, CONSTANT_WITHIN, REJECTED
+from wanlat.analysis.growth.model import Fit, Growth
+from wanlat.analysis.growth.modes import Split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.grid import Grid
+    from wanlat.analysis.grid import Grid
 
 DEFINITIONS = {
     "median_ms": "of the requests that succeeded at one point; ci95 by order statistics",
@@ -35,7 +35,7 @@ DEFINITIONS = {
 
 @dataclass(frozen=True)
 class GrowthBlock:
-    """Everything that grows in a sweep (`analysis.blocks`)."""
+    """Everything that grows in a sweep (`wanlat.analysis.blocks`)."""
 
     study: str
     topology: str
@@ -47,13 +47,13 @@ class GrowthBlock:
 
     def grids(self) -> Sequence[Grid]:
         """Verdicts and costs; then the medians that they rest on."""
-        from analysis.growth.table import grids_of
+        from wanlat.analysis.growth.table import grids_of
 
         return grids_of(self)
 
     def charts(self) -> Mapping[str, Figure]:
         """Medians against what grows, with the curves that fit."""
-        from analysis.charts.growth import charts_of
+        from wanlat.analysis.charts.growth import charts_of
 
         return charts_of(self)
 

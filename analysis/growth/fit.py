@@ -13,9 +13,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.growth.model import Axis, Fit, Forecast, Level, Noise, Shape, Verdict
-from analysis.growth.modes import Split
-from analysis.statistics import CONFIDENCE, Interval
+from wanlat.analysis.growth.model import Axis, Fit, Forecast, Level, Noise, Shape, Verdict
+from wanlat.analysis.growth.modes import Split
+from wanlat.analysis.statistics import CONFIDENCE, Interval
 
 GROWING: tuple[Shape, ...] = ("logarithmic", "linear")
 SHAPES: tuple[Shape, ...] = ("constant", *GROWING)

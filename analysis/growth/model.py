@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from analysis.bundle import Series
-from analysis.growth.modes import Split
-from analysis.statistics import Interval
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.growth.modes import Split
+from wanlat.analysis.statistics import Interval
 
 Shape = Literal["constant", "logarithmic", "linear"]
 Verdict = Literal[

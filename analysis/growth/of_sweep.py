@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.endpoints import endpoint_order
-from analysis.growth.fit import judge, noise_of, unjudged
-from analysis.growth.model import AXES, OBJECTS, Axis, Growth, Level
-from analysis.growth.modes import Split, splits_of
-from analysis.notes import is_trusted
-from analysis.placement import PLACEMENTS
-from analysis.statistics import median_interval
-from analysis.summary import Group, grouped, ok_ms
-from analysis.sweep import Point, Sweep, number_of
+from wanlat.analysis.endpoints import endpoint_order
+from wanlat.analysis.growth.fit import judge, noise_of, unjudged
+from wanlat.analysis.growth.model import AXES, OBJECTS, Axis, Growth, Level
+from wanlat.analysis.growth.modes import Split, splits_of
+from wanlat.analysis.notes import is_trusted
+from wanlat.analysis.placement import PLACEMENTS
+from wanlat.analysis.statistics import median_interval
+from wanlat.analysis.summary import Group, grouped, ok_ms
+from wanlat.analysis.sweep import Point, Sweep, number_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.bundle import Series
+    from wanlat.analysis.bundle import Series
 
 SEED = "seed"
 """A swept seed repeats points: the same values, another run."""

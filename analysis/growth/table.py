@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from analysis.grid import Grid
-from analysis.growth.block import GrowthBlock
-from analysis.growth.fit import CONSTANT_WITHIN, REJECTED
-from analysis.growth.model import AXES, Axis, Growth, Noise
-from analysis.names import EN_DASH, format_ms, row_labels
-from analysis.placement import MEANING, is_known
-from analysis.statistics import Interval
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.growth.block import GrowthBlock
+from wanlat.analysis.growth.fit import CONSTANT_WITHIN, REJECTED
+from wanlat.analysis.growth.model import AXES, Axis, Growth, Noise
+from wanlat.analysis.names import EN_DASH, format_ms, row_labels
+from wanlat.analysis.placement import MEANING, is_known
+from wanlat.analysis.statistics import Interval
 
 _MINUS = "\N{MINUS SIGN}"
 

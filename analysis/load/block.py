@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.load.model import Load
+from wanlat.analysis.load.model import Load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.grid import Grid
+    from wanlat.analysis.grid import Grid
 
 
 @dataclass(frozen=True)
 class LoadBlock:
-    """The loads of a bundle, one a system (`analysis.blocks`)."""
+    """The loads of a bundle, one a system (`wanlat.analysis.blocks`)."""
 
     study: str
     topology: str
@@ -24,18 +24,18 @@ class LoadBlock:
 
     def to_json(self) -> dict[str, Any]:
         """Its entry of summary.json."""
-        from analysis.load.json_of import DEFINITIONS, load_json
+        from wanlat.analysis.load.json_of import DEFINITIONS, load_json
 
         return {"definitions": DEFINITIONS, "systems": [load_json(load) for load in self.loads]}
 
     def grids(self) -> Sequence[Grid]:
         """Operations, failures by kind, and the quiet user."""
-        from analysis.load.table import grids_of
+        from wanlat.analysis.load.table import grids_of
 
         return grids_of(self)
 
     def charts(self) -> Mapping[str, Figure]:
         """The course of the load, and latencies with and without it."""
-        from analysis.charts.load import charts_of
+        from wanlat.analysis.charts.load import charts_of
 
         return charts_of(self)

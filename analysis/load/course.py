@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.load.model import Course, Steady
+from wanlat.analysis.load.model import Course, Steady
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.load.records import Records
+    from wanlat.analysis.load.records import Records
 
     Values = NDArray[np.float64]
 

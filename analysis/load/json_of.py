@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.load.model import (
+from wanlat.analysis.load.model import (
     Estimate,
     Figures,
     LittlesLaw,
@@ -14,8 +14,8 @@ from analysis.load.model import (
     QuietFigures,
     Steady,
 )
-from analysis.load.resampling import DEFINITION
-from analysis.load.steady import RULE
+from wanlat.analysis.load.resampling import DEFINITION
+from wanlat.analysis.load.steady import RULE
 
 DEFINITIONS = {
     "figures": "of requests that succeeded and ended within begin_s and end_s, seconds after the "

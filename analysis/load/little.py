@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.load.model import LittlesLaw
+from wanlat.analysis.load.model import LittlesLaw
 
 if TYPE_CHECKING:
-    from analysis.load.records import Records
+    from wanlat.analysis.load.records import Records
 
 TOLERANCE = 0.02
 """Of the workers; ends of the load, where requests are cut by it, explain no more."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from analysis.bundle import Series
-from analysis.statistics import Interval
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.statistics import Interval
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.load.course import course_of
-from analysis.load.little import littles_law
-from analysis.load.model import LittlesLaw, Load, Operation, Steady
-from analysis.load.operations import failures_of, operations_of
-from analysis.load.pair import write_over_read
-from analysis.load.quiet import quiet_course, quiet_of
-from analysis.load.records import Records, read_records
-from analysis.load.steady import steady_of
-from analysis.load.wording import still_waited
-from analysis.names import count, display_system
+from wanlat.analysis.load.course import course_of
+from wanlat.analysis.load.little import littles_law
+from wanlat.analysis.load.model import LittlesLaw, Load, Operation, Steady
+from wanlat.analysis.load.operations import failures_of, operations_of
+from wanlat.analysis.load.pair import write_over_read
+from wanlat.analysis.load.quiet import quiet_course, quiet_of
+from wanlat.analysis.load.records import Records, read_records
+from wanlat.analysis.load.steady import steady_of
+from wanlat.analysis.load.wording import still_waited
+from wanlat.analysis.names import count, display_system
 
 if TYPE_CHECKING:
-    from analysis.bundle import Bundle
+    from wanlat.analysis.bundle import Bundle
 
 _KEPT = "load"
 _MUCH_BETWEEN = 0.05

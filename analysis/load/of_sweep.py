@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis import ratios
-from analysis.errors import BundleError
-from analysis.load.model import Estimate, Load, Operation
-from analysis.load.of_bundle import loads_of
-from analysis.load.published import (
+from wanlat.analysis import ratios
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.load.model import Estimate, Load, Operation
+from wanlat.analysis.load.of_bundle import loads_of
+from wanlat.analysis.load.published import (
     BASE,
     DEPLOYMENTS,
     OPERATIONS,
@@ -19,10 +19,10 @@ from analysis.load.published import (
     deployment_named,
     published_of,
 )
-from analysis.ratios import Ratio
+from wanlat.analysis.ratios import Ratio
 
 if TYPE_CHECKING:
-    from analysis.sweep import Point, Sweep
+    from wanlat.analysis.sweep import Point, Sweep
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def deployments_of(sweep: Sweep) -> tuple[Deployment, ...]:
 
     A point whose records are damaged is left out: its own report says why.
     """
-    from analysis.sweep_table import written
+    from wanlat.analysis.sweep_table import written
 
     names = [p.name for p in sweep.parameters if len(p.values) > 1]
     found = []

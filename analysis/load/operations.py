@@ -5,11 +5,11 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from analysis.load.model import Estimate, Failures, Figures, Operation, Steady
-from analysis.load.resampling import percentile, ratio, summed
+from wanlat.analysis.load.model import Estimate, Failures, Figures, Operation, Steady
+from wanlat.analysis.load.resampling import percentile, ratio, summed
 
 if TYPE_CHECKING:
-    from analysis.load.records import Records
+    from wanlat.analysis.load.records import Records
 
 MIN_N_FOR_P99 = 100
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from analysis.load.model import Estimate, Steady
-from analysis.load.published import OPERATIONS, READ, WRITE
-from analysis.load.resampling import ratio_of_ratios, summed
+from wanlat.analysis.load.model import Estimate, Steady
+from wanlat.analysis.load.published import OPERATIONS, READ, WRITE
+from wanlat.analysis.load.resampling import ratio_of_ratios, summed
 
 if TYPE_CHECKING:
-    from analysis.load.records import Records, Values
+    from wanlat.analysis.load.records import Records, Values
 
 
 def write_over_read(records: Records, steady: Steady, seed: int) -> Estimate | None:

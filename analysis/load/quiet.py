@@ -6,13 +6,13 @@ import math
 import zlib
 from typing import TYPE_CHECKING
 
-from analysis import ratios
-from analysis.bundle import IDLE_PHASE, Bundle, Series
-from analysis.compare.difference import of_intervals
-from analysis.load.model import Estimate, Quiet, QuietFigures, Steady
-from analysis.load.resampling import percentile, ratio, summed
-from analysis.statistics import MIN_N_FOR_P99, percentiles
-from analysis.summary import Group, grouped, in_order, ok_ms
+from wanlat.analysis import ratios
+from wanlat.analysis.bundle import IDLE_PHASE, Bundle, Series
+from wanlat.analysis.compare.difference import of_intervals
+from wanlat.analysis.load.model import Estimate, Quiet, QuietFigures, Steady
+from wanlat.analysis.load.resampling import percentile, ratio, summed
+from wanlat.analysis.statistics import MIN_N_FOR_P99, percentiles
+from wanlat.analysis.summary import Group, grouped, in_order, ok_ms
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.errors import BundleError
+from wanlat.analysis.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle, Series
-from analysis.errors import BundleError
-from analysis.load.raw import read_raw
-from analysis.load.settings import Settings, settings_of
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.load.raw import read_raw
+from wanlat.analysis.load.settings import Settings, settings_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.load.model import Estimate
-from analysis.statistics import CONFIDENCE, Interval
+from wanlat.analysis.load.model import Estimate
+from wanlat.analysis.statistics import CONFIDENCE, Interval
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from analysis.load.model import Client
+from wanlat.analysis.load.model import Client
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ import math
 import zlib
 from typing import TYPE_CHECKING
 
-from analysis.load.model import Estimate, Oscillation, Steady, Verdict
-from analysis.load.resampling import block_length, regression_errors, summed
-from analysis.load.wording import percent
+from wanlat.analysis.load.model import Estimate, Oscillation, Steady, Verdict
+from wanlat.analysis.load.resampling import block_length, regression_errors, summed
+from wanlat.analysis.load.wording import percent
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.load.records import Records
+    from wanlat.analysis.load.records import Records
 
     Values = NDArray[np.float64]
 

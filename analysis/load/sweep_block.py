@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from analysis.load.of_sweep import Against, Deployment, against_published
+from wanlat.analysis.load.of_sweep import Against, Deployment, against_published
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.grid import Grid
+    from wanlat.analysis.grid import Grid
 
 
 @dataclass(frozen=True)
 class LoadSweepBlock:
-    """The loads of a sweep (`analysis.blocks`)."""
+    """The loads of a sweep (`wanlat.analysis.blocks`)."""
 
     study: str
     topology: str
@@ -32,7 +32,7 @@ class LoadSweepBlock:
 
     def to_json(self) -> dict[str, Any]:
         """Its entry of summary.json."""
-        from analysis.load.json_of import DEFINITIONS, load_json
+        from wanlat.analysis.load.json_of import DEFINITIONS, load_json
 
         return {
             "definitions": {
@@ -56,12 +56,12 @@ class LoadSweepBlock:
 
     def grids(self) -> Sequence[Grid]:
         """Operations of all deployments, how steady they were, the quiet user, the published."""
-        from analysis.load.sweep_table import grids_of
+        from wanlat.analysis.load.sweep_table import grids_of
 
         return grids_of(self)
 
     def charts(self) -> Mapping[str, Figure]:
         """Deployments side by side."""
-        from analysis.charts.load_sweep import charts_of
+        from wanlat.analysis.charts.load_sweep import charts_of
 
         return charts_of(self)

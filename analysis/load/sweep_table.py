@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from analysis.grid import Grid
-from analysis.load.model import Estimate
-from analysis.load.of_sweep import Against, Deployment
-from analysis.load.published import DEPLOYMENTS, OBJECT_BYTES, WORKERS, published_loads
-from analysis.load.sweep_block import LoadSweepBlock
-from analysis.load.table import operations
-from analysis.load.wording import digits, percent, size, still_waited, with_interval
-from analysis.names import EN_DASH, display_system, row_labels
-from analysis.placement import is_known
-from analysis.units import RateTable, register
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.load.model import Estimate
+from wanlat.analysis.load.of_sweep import Against, Deployment
+from wanlat.analysis.load.published import DEPLOYMENTS, OBJECT_BYTES, WORKERS, published_loads
+from wanlat.analysis.load.sweep_block import LoadSweepBlock
+from wanlat.analysis.load.table import operations
+from wanlat.analysis.load.wording import digits, percent, size, still_waited, with_interval
+from wanlat.analysis.names import EN_DASH, display_system, row_labels
+from wanlat.analysis.placement import is_known
+from wanlat.analysis.units import RateTable, register
 
 PUBLISHED = register(
     RateTable(

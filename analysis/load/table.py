@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.grid import Grid
-from analysis.load.block import LoadBlock
-from analysis.load.model import Estimate, Load, Operation, Quiet
-from analysis.load.wording import digits, percent, share, size, volume, with_interval
-from analysis.names import EN_DASH, row_labels
-from analysis.placement import MEANING, is_known
-from analysis.units import RateTable, register
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.load.block import LoadBlock
+from wanlat.analysis.load.model import Estimate, Load, Operation, Quiet
+from wanlat.analysis.load.wording import digits, percent, share, size, volume, with_interval
+from wanlat.analysis.names import EN_DASH, row_labels
+from wanlat.analysis.placement import MEANING, is_known
+from wanlat.analysis.units import RateTable, register
 
 PER_S, MEAN = "ops/s", "mean ms"
 OPERATIONS = register(

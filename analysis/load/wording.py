@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.load.model import Estimate
-from analysis.names import EN_DASH, count
+from wanlat.analysis.load.model import Estimate
+from wanlat.analysis.names import EN_DASH, count
 
 _MINUS = "\N{MINUS SIGN}"
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))

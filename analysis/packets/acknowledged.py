@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from analysis.packets.messages import by_stream, confirmed_upto
+from wanlat.analysis.packets.messages import by_stream, confirmed_upto
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.packets.record import Record
+    from wanlat.analysis.packets.record import Record
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]

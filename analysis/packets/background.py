@@ -7,7 +7,7 @@ those of one length that go one way between two nodes, to or from one port, or o
 Requests may send messages of a heartbeat's length too. Then those of some endpoint have one nearly
 always, even where they are short and a heartbeat would seldom fall into them; and none of that
 length is marked. Of a single message nothing can be told, so a message that is marked may still be
-a link of a chain (`analysis.packets.chains` says when).
+a link of a chain (`wanlat.analysis.packets.chains` says when).
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.packets.acknowledged import confirming_only
-from analysis.packets.messages import by_stream, messages_of
+from wanlat.analysis.packets.acknowledged import confirming_only
+from wanlat.analysis.packets.messages import by_stream, messages_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.bundle import Bundle
-    from analysis.packets.record import Record
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.packets.record import Record
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -73,7 +73,7 @@ class Background:
 
 def read_background(bundle: Bundle, record: Record) -> Background:
     """Learn a bundle's background in the idle windows of its visits; none without such windows."""
-    from analysis.visits import read_visits
+    from wanlat.analysis.visits import read_visits
 
     visits = read_visits(bundle)
     mine = visits.of(record.system) if visits is not None else ()

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from analysis.packets.messages import NEVER, Messages, by_stream, messages_of
+from wanlat.analysis.packets.messages import NEVER, Messages, by_stream, messages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from analysis.packets.background import Background
-    from analysis.packets.record import Record
+    from wanlat.analysis.packets.background import Background
+    from wanlat.analysis.packets.record import Record
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]

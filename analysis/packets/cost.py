@@ -30,19 +30,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.bundle import MEASURED_PHASE, Series
-from analysis.packets.acknowledged import since_ns
-from analysis.packets.background import totals
-from analysis.packets.rtts import counting
-from analysis.summary import Group
+from wanlat.analysis.bundle import MEASURED_PHASE, Series
+from wanlat.analysis.packets.acknowledged import since_ns
+from wanlat.analysis.packets.background import totals
+from wanlat.analysis.packets.rtts import counting
+from wanlat.analysis.summary import Group
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-    from analysis.packets.background import Background
-    from analysis.packets.record import Record
+    from wanlat.analysis.packets.background import Background
+    from wanlat.analysis.packets.record import Record
 
     Bools = NDArray[np.bool_]
     Ints = NDArray[np.int64]
@@ -96,7 +96,7 @@ def costs(
     background: Background | None = None,
     seed: int | Sequence[int] = 0,
 ) -> dict[Group, Cost]:
-    """What a request of each group costs, at the RTTs that count (`analysis.packets.rtts`).
+    """What a request of each group costs, at the RTTs that count (`wanlat.analysis.packets.rtts`).
 
     `samples` are all of the record's system, of every phase: the order of requests matters.
     Groups of which too few were asked are left out.

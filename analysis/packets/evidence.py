@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.bundle import Bundle
-from analysis.packets.background import read_background
-from analysis.packets.chains import Chains, chains
-from analysis.packets.cost import Cost, costs
-from analysis.packets.kept import read_kept
-from analysis.packets.model import GroupEvidence, PacketEvidence, Share
-from analysis.packets.record import is_gone, read_record, why_no_record
-from analysis.packets.rtts import LEAST_RTT_MS, counting
-from analysis.summary import grouped
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.packets.background import read_background
+from wanlat.analysis.packets.chains import Chains, chains
+from wanlat.analysis.packets.cost import Cost, costs
+from wanlat.analysis.packets.kept import read_kept
+from wanlat.analysis.packets.model import GroupEvidence, PacketEvidence, Share
+from wanlat.analysis.packets.record import is_gone, read_record, why_no_record
+from wanlat.analysis.packets.rtts import LEAST_RTT_MS, counting
+from wanlat.analysis.summary import grouped
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def _calibrated(bundle: Bundle, system: str) -> pd.Series[bool]:
     """Which samples are of no visit whose calibration failed."""
     import pandas as pd
 
-    from analysis.visits import read_visits
+    from wanlat.analysis.visits import read_visits
 
     visits = read_visits(bundle)
     if visits is None or "visit" not in bundle.samples.columns:

@@ -11,11 +11,11 @@ import math
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle, Series, read_json
-from analysis.errors import BundleError
-from analysis.packets.cost import Cost
-from analysis.packets.model import GroupEvidence, PacketEvidence, Share
-from analysis.summary import Group
+from wanlat.analysis.bundle import Bundle, Series, read_json
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.packets.cost import Cost
+from wanlat.analysis.packets.model import GroupEvidence, PacketEvidence, Share
+from wanlat.analysis.summary import Group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from analysis.packets.record import Record
+    from wanlat.analysis.packets.record import Record
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.packets.cost import Cost
-    from analysis.summary import Group
+    from wanlat.analysis.packets.cost import Cost
+    from wanlat.analysis.summary import Group
 
 
 class Share(NamedTuple):

@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Bundle, read_json
-from analysis.errors import BundleError
-from analysis.packets.connections import streams_of
+from wanlat.analysis.bundle import Bundle, read_json
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.packets.connections import streams_of
 
 if TYPE_CHECKING:
     import numpy as np

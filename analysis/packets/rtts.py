@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LEAST_RTT_MS = 20.0
 """Below it no chain counts: a link takes less than 10 ms, which is what a message that is tied to
-the one before may take to leave (`analysis.packets.chains.LOOSE_NS`)."""
+the one before may take to leave (`wanlat.analysis.packets.chains.LOOSE_NS`)."""
 
 
 def counting(samples: pd.DataFrame) -> NDArray[np.bool_]:

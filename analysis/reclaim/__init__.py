@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analysis.bundle import Bundle
-    from analysis.reclaim.block import ReclaimBlock
-    from analysis.sweep import Sweep
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.reclaim.block import ReclaimBlock
+    from wanlat.analysis.sweep import Sweep
 
 
 def reclaim_of(bundle: Bundle) -> ReclaimBlock | None:
     """The block "reclaim" of `bundle`; None where nothing was removed and watched."""
-    from analysis.reclaim.block import block_of
+    from wanlat.analysis.reclaim.block import block_of
 
     return block_of(bundle)
 
 
 def reclaim_of_sweep(sweep: Sweep) -> ReclaimBlock | None:
     """The block "reclaim" of all points of `sweep` together; None where none watched."""
-    from analysis.reclaim.block import block_of_sweep
+    from wanlat.analysis.reclaim.block import block_of_sweep
 
     return block_of_sweep(sweep)

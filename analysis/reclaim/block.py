@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Series
-from analysis.reclaim.model import FREED_ALL, Course, Reclaimed
-from analysis.resources.asked import reclaim_entry
-from analysis.resources.read import read_rows
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.reclaim.model import FREED_ALL, Course, Reclaimed
+from wanlat.analysis.resources.asked import reclaim_entry
+from wanlat.analysis.resources.read import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.bundle import Bundle
-    from analysis.grid import Grid
-    from analysis.sweep import Sweep
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.grid import Grid
+    from wanlat.analysis.sweep import Sweep
 
 INSTANTS_S = (0.0, 60.0, 300.0, 600.0)
 """After the removal; besides, the end of watching."""
@@ -25,7 +25,7 @@ INSTANTS_S = (0.0, 60.0, 300.0, 600.0)
 
 @dataclass(frozen=True)
 class ReclaimBlock:
-    """Every system that was watched; a block of a report (`analysis.blocks`)."""
+    """Every system that was watched; a block of a report (`wanlat.analysis.blocks`)."""
 
     title: str
     systems: tuple[Reclaimed, ...]
@@ -44,13 +44,13 @@ class ReclaimBlock:
 
     def grids(self) -> Sequence[Grid]:
         """One table."""
-        from analysis.reclaim.table import grid_of
+        from wanlat.analysis.reclaim.table import grid_of
 
         return [grid_of(self)]
 
     def charts(self) -> Mapping[str, Figure]:
         """Space over time, a panel for each system."""
-        from analysis.charts import reclaim
+        from wanlat.analysis.charts import reclaim
 
         return {"reclaim": reclaim.draw(self)}
 

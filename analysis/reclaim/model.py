@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Series
+from wanlat.analysis.bundle import Series
 
 if TYPE_CHECKING:
     import numpy as np

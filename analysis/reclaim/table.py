@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.grid import Grid
-from analysis.names import EN_DASH, row_labels
-from analysis.reclaim.model import FREED_ALL, Reclaimed
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.names import EN_DASH, row_labels
+from wanlat.analysis.reclaim.model import FREED_ALL, Reclaimed
 
 if TYPE_CHECKING:
-    from analysis.reclaim.block import ReclaimBlock
+    from wanlat.analysis.reclaim.block import ReclaimBlock
 
 _MIB = 2**20
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.resources.windows import Span
+from wanlat.analysis.resources.windows import Span
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.bundle import Bundle
+    from wanlat.analysis.bundle import Bundle
 
 _NOT_ASKED = ("prepare",)
 _COLUMNS = ("system", "endpoint", "outcome", "object_bytes", "begin_ns", "end_ns")

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.bundle import Series
-from analysis.drill.events import Event, read_events
-from analysis.resources.asked import are_all_known, requests_of, spans_of
-from analysis.resources.costs import METHOD, Counter, knows_background, request_costs
-from analysis.resources.model import ASKED, REST, Resources, Sampling, Subject, Window
-from analysis.resources.read import read_rows
-from analysis.resources.stored import stored_of
-from analysis.resources.use import space_at_end, use_of
-from analysis.resources.windows import windows_of
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.drill.events import Event, read_events
+from wanlat.analysis.resources.asked import are_all_known, requests_of, spans_of
+from wanlat.analysis.resources.costs import METHOD, Counter, knows_background, request_costs
+from wanlat.analysis.resources.model import ASKED, REST, Resources, Sampling, Subject, Window
+from wanlat.analysis.resources.read import read_rows
+from wanlat.analysis.resources.stored import stored_of
+from wanlat.analysis.resources.use import space_at_end, use_of
+from wanlat.analysis.resources.windows import windows_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.bundle import Bundle
-    from analysis.grid import Grid
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.grid import Grid
 
 _KEPT_UNDER = "resources"
 _KINDS = ("node", "front", "own")
@@ -43,7 +43,7 @@ _DEFINITIONS = {
 
 @dataclass(frozen=True)
 class ResourcesBlock:
-    """What every system of a run used; a block of its report (`analysis.blocks`)."""
+    """What every system of a run used; a block of its report (`wanlat.analysis.blocks`)."""
 
     bundle: Bundle
     sampling: Sampling
@@ -65,13 +65,13 @@ class ResourcesBlock:
 
     def grids(self) -> Sequence[Grid]:
         """What nodes use, what a request costs, what a stored byte costs."""
-        from analysis.resources.table import grids_of
+        from wanlat.analysis.resources.table import grids_of
 
         return grids_of(self)
 
     def charts(self) -> Mapping[str, Figure]:
         """Resources over time, under the latency."""
-        from analysis.charts import resources
+        from wanlat.analysis.charts import resources
 
         return {"resources": resources.draw(self)}
 

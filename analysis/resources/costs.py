@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.resources.model import ASKED, REST, Estimate, RequestCost, Window
-from analysis.resources.use import growth
+from wanlat.analysis.resources.model import ASKED, REST, Estimate, RequestCost, Window
+from wanlat.analysis.resources.use import growth
 
 if TYPE_CHECKING:
     import numpy as np

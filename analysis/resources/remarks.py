@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.ratios import Verdict
-from analysis.reclaim.block import reclaimed_in
-from analysis.reclaim.model import FREED_ALL, FREED_NOTHING, Reclaimed
-from analysis.resources.block import block_of
-from analysis.resources.model import Resources, Subject, digits
+from wanlat.analysis.ratios import Verdict
+from wanlat.analysis.reclaim.block import reclaimed_in
+from wanlat.analysis.reclaim.model import FREED_ALL, FREED_NOTHING, Reclaimed
+from wanlat.analysis.resources.block import block_of
+from wanlat.analysis.resources.model import Resources, Subject, digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.bundle import Bundle
-    from analysis.grid import Grid
-    from analysis.sweep import Sweep
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.grid import Grid
+    from wanlat.analysis.sweep import Sweep
 
 BOB = "bob"
 MINIO = ("minio", "minio-nginx")
@@ -96,7 +96,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Remarks:
-    """Those that the run has data for; a block of its report (`analysis.blocks`)."""
+    """Those that the run has data for; a block of its report (`wanlat.analysis.blocks`)."""
 
     remarks: tuple[Remark, ...]
 
@@ -106,7 +106,7 @@ class Remarks:
 
     def grids(self) -> Sequence[Grid]:
         """The verdicts, and what they rest on."""
-        from analysis.resources.remarks_table import grids_of
+        from wanlat.analysis.resources.remarks_table import grids_of
 
         return grids_of(self)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.grid import Grid
-from analysis.names import EN_DASH, display_system
-from analysis.ratios import Verdict
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.names import EN_DASH, display_system
+from wanlat.analysis.ratios import Verdict
 
 if TYPE_CHECKING:
-    from analysis.resources.remarks import Part, Remarks
+    from wanlat.analysis.resources.remarks import Part, Remarks
 
 _MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNDECIDED: "?"}
 

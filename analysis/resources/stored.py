@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.resources.asked import prefill_entry, reclaim_entry
-from analysis.resources.model import StoredCost
+from wanlat.analysis.calibration import sites_by_node
+from wanlat.analysis.resources.asked import prefill_entry, reclaim_entry
+from wanlat.analysis.resources.model import StoredCost
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.bundle import Bundle
+    from wanlat.analysis.bundle import Bundle
 
 
 def stored_of(
@@ -80,7 +81,7 @@ def _filled(bundle: Bundle, system: str, rows: pd.DataFrame) -> tuple[int, int, 
 
 
 def _prefill_events(bundle: Bundle) -> Sequence[Any]:
-    from analysis.drill.events import read_events
+    from wanlat.analysis.drill.events import read_events
 
     return [event for event in read_events(bundle.directory) if event.kind == "prefill"]
 
@@ -99,8 +100,8 @@ def _grown(rows: pd.DataFrame, begin_ns: int, end_ns: int) -> int | None:
 
 
 def _written(rows: pd.DataFrame, begin_ns: int, end_ns: int) -> float:
-    from analysis.resources.model import ASKED, Window
-    from analysis.resources.use import growth
+    from wanlat.analysis.resources.model import ASKED, Window
+    from wanlat.analysis.resources.use import growth
 
     window = Window(ASKED, begin_ns, end_ns)
     nodes = (own for _, own in rows[rows["kind"] == "node"].groupby("subject"))
@@ -132,8 +133,4 @@ def _scheme(bundle: Bundle, system: str) -> tuple[float | None, str | None]:
 
 def rows_of_nodes(bundle: Bundle) -> int | None:
     """How many nodes the topology has; the reference store has a replica on each."""
-    topology = bundle.manifest.get("topology")
-    sites = topology.get("sites") if isinstance(topology, Mapping) else None
-    if not isinstance(sites, list):
-        return None
-    return sum(len(site.get("nodes") or ()) for site in sites if isinstance(site, Mapping)) or None
+    return len(sites_by_node(bundle.manifest.get("topology"))) or None

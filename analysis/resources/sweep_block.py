@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.resources.block import block_of
-from analysis.resources.model import ASKED, REST, Resources, Sampling, digits
+from wanlat.analysis.resources.block import block_of
+from wanlat.analysis.resources.model import ASKED, REST, Resources, Sampling, digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from analysis.grid import Grid
-    from analysis.sweep import Sweep
+    from wanlat.analysis.grid import Grid
+    from wanlat.analysis.sweep import Sweep
 
 Where = tuple[tuple[str, Any], ...]
 """Parameters that are swept, with the point's values, as the study has them."""
@@ -47,7 +47,7 @@ class AtPoint:
 
 @dataclass(frozen=True)
 class ResourcesOfSweep:
-    """All points of a sweep; a block of its report (`analysis.blocks`).
+    """All points of a sweep; a block of its report (`wanlat.analysis.blocks`).
 
     `sampling` is that of the point where it cost most.
     """
@@ -65,13 +65,13 @@ class ResourcesOfSweep:
 
     def grids(self) -> Sequence[Grid]:
         """What a node and a request cost, point by point."""
-        from analysis.resources.sweep_table import grids_of
+        from wanlat.analysis.resources.sweep_table import grids_of
 
         return grids_of(self)
 
     def charts(self) -> Mapping[str, Figure]:
         """Memory of a node, and CPU time and bytes of a request, against what was swept."""
-        from analysis.charts import resources_sweep
+        from wanlat.analysis.charts import resources_sweep
 
         return resources_sweep.charts_of(self)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.grid import Grid
-from analysis.names import EN_DASH, row_labels
-from analysis.resources.model import ASKED, REST, Resources
-from analysis.resources.table import (
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.names import EN_DASH, row_labels
+from wanlat.analysis.resources.model import ASKED, REST, Resources
+from wanlat.analysis.resources.table import (
     MIB,
     REQUEST_HEADERS,
     STORED_HEADERS,
@@ -18,7 +18,7 @@ from analysis.resources.table import (
 )
 
 if TYPE_CHECKING:
-    from analysis.resources.sweep_block import ResourcesOfSweep
+    from wanlat.analysis.resources.sweep_block import ResourcesOfSweep
 
 _GROSS = "Where no rest was looked at, what the cluster does by itself is in it."
 _MEMORY = ("MiB at rest", "MiB asked")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from analysis.grid import Grid
-from analysis.names import EN_DASH, row_labels
-from analysis.resources.model import Estimate, RequestCost, Resources, Sampling, Subject, Use
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.names import EN_DASH, row_labels
+from wanlat.analysis.resources.model import Estimate, RequestCost, Resources, Sampling, Subject, Use
 
 if TYPE_CHECKING:
-    from analysis.resources.block import ResourcesBlock
+    from wanlat.analysis.resources.block import ResourcesBlock
 
 MIB = 2**20
 MOST_PERCENT = 1

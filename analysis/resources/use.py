@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.resources.model import Use, Window
+from wanlat.analysis.resources.model import Use, Window
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.drill.events import Event
-from analysis.resources.model import ASKED, REST, Window
+from wanlat.analysis.drill.events import Event
+from wanlat.analysis.resources.model import ASKED, REST, Window
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""The maths behind `analysis.round_trips`: lines through latencies, on plain arrays.
+"""The maths behind `wanlat.analysis.round_trips`: lines through latencies, on plain arrays.
 
 `search` proposes lines, `mixture` weighs them against each other, `modes` decides how many there
 are, `visits` reduces a mode to one latency a visit, `robust` draws the line through those,

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.slopes.robust import MIN_POINTS_FOR_WEIGHTS, Lines, fit
-from analysis.slopes.visits import Points
+from wanlat.analysis.slopes.robust import MIN_POINTS_FOR_WEIGHTS, Lines, fit
+from wanlat.analysis.slopes.visits import Points
 
 if TYPE_CHECKING:
     import numpy as np

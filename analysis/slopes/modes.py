@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.slopes.levels import Levels
-from analysis.slopes.mixture import Mixture, densities, maximize, scatter_density
-from analysis.slopes.search import gains, guesses, typical_scale
+from wanlat.analysis.slopes.levels import Levels
+from wanlat.analysis.slopes.mixture import Mixture, densities, maximize, scatter_density
+from wanlat.analysis.slopes.search import gains, guesses, typical_scale
 
 if TYPE_CHECKING:
     import numpy as np

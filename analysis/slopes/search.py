@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.slopes.levels import Levels
-from analysis.slopes.mixture import MIN_SCALE_MS, densities
+from wanlat.analysis.slopes.levels import Levels
+from wanlat.analysis.slopes.mixture import MIN_SCALE_MS, densities
 
 if TYPE_CHECKING:
     import numpy as np

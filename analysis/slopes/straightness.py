@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.slopes.bootstrap import IDLE_STEP_MS, RTT_ERROR_MS, Line
-from analysis.slopes.levels import Levels
-from analysis.slopes.robust import bisquare
+from wanlat.analysis.slopes.bootstrap import IDLE_STEP_MS, RTT_ERROR_MS, Line
+from wanlat.analysis.slopes.levels import Levels
+from wanlat.analysis.slopes.robust import bisquare
 
 if TYPE_CHECKING:
     import numpy as np

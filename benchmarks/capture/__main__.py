@@ -17,15 +17,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator.capture import Capture, CaptureStatus
-from emulator.lab import BackendName, Lab
-from emulator.links import wan
-from emulator.prober import Prober
-from topologies.errors import MachineError, WanlatError
-from topologies.load import load
-from topologies.override import override
-from topologies.resolve import Plan, resolve
-from topologies.units import Duration
+from wanlat.emulator.capture import Capture, CaptureStatus
+from wanlat.emulator.lab import BackendName, Lab
+from wanlat.emulator.links import wan
+from wanlat.emulator.prober import Prober
+from wanlat.topologies.errors import MachineError, WanlatError
+from wanlat.topologies.load import load
+from wanlat.topologies.override import override
+from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.units import Duration
 
 _HERE = Path(__file__).parent
 _ECHOES = 400

@@ -14,7 +14,7 @@ from benchmarks.emulation import chart, peers, results
 from benchmarks.emulation.contender import Contender, Found, Task
 from benchmarks.emulation.isolated import IsolatedContender
 from benchmarks.emulation.labs import LabContender, UserModeLinuxContender
-from topologies.errors import MachineError, WanlatError
+from wanlat.topologies.errors import MachineError, WanlatError
 
 _HERE = Path(__file__).parent
 _PAGE = _HERE.parents[1] / "docs" / "emulators-compared.md"

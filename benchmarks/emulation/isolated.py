@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from benchmarks.emulation import contender
 from benchmarks.emulation.contender import Found, Task
 from benchmarks.emulation.peers import find
-from emulator.binaries import CHECKOUT
-from systems.recipe import Recipe
-from topologies.errors import RunFailed
+from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.systems.recipe import Recipe
+from wanlat.topologies.errors import RunFailed
 
 _UNSHARE = (
     *("unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--fork"),
@@ -63,8 +63,8 @@ def run_module(module: str, arguments: Sequence[str], timeout_s: float) -> str:
     try:
         done = subprocess.run(
             argv,
-            cwd=CHECKOUT,
-            env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+            cwd=SEARCH_PATH,
+            env=os.environ | {"PYTHONPATH": str(SEARCH_PATH)},
             capture_output=True,
             text=True,
             timeout=timeout_s,

@@ -20,12 +20,12 @@ from typing import Any
 
 from benchmarks.emulation import contender
 from benchmarks.emulation.contender import Found, Task
-from emulator.binaries import CHECKOUT
-from emulator.lab import BackendName, Lab
-from topologies.errors import RunFailed
-from topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
+from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.emulator.lab import BackendName, Lab
+from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
 
-_ENVIRONMENT = {"PYTHONPATH": str(CHECKOUT)}
+_ENVIRONMENT = {"PYTHONPATH": str(SEARCH_PATH)}
 
 
 class LabContender:
@@ -62,7 +62,7 @@ class UserModeLinuxContender:
         from tests.kernel import boot
 
         # Not in /tmp, of which that kernel may have one of its own.
-        with tempfile.TemporaryDirectory(prefix=".emulation-", dir=CHECKOUT) as directory:
+        with tempfile.TemporaryDirectory(prefix=".emulation-", dir=SEARCH_PATH) as directory:
             out = Path(directory, "found.json")
             words = json.dumps(asdict(task) | {"rtts_ms": list(task.rtts_ms.items())})
             printed = BytesIO()

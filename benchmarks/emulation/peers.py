@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from systems.binary import Binary, from_cache, from_path, from_setting, said
-from systems.cache import Cache
-from systems.errors import SystemMissing
-from systems.gobuildinfo import main_module_version
-from systems.install import install
-from systems.progress import reporter
-from systems.recipe import CargoInstall, GoInstall, Recipe
+from wanlat.systems.binary import Binary, from_cache, from_path, from_setting, said
+from wanlat.systems.cache import Cache
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.gobuildinfo import main_module_version
+from wanlat.systems.install import install
+from wanlat.systems.progress import reporter
+from wanlat.systems.recipe import CargoInstall, GoInstall, Recipe
 
 
 def _rattan_version(binary: Path) -> str:

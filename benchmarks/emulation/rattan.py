@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from benchmarks.emulation import contender
-from topologies.errors import RunFailed
+from wanlat.topologies.errors import RunFailed
 
 
 def _inside(binary: str, rtt_ms: float, count: int, seconds: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.command import markdown
 from benchmarks.emulation.contender import Contender, Found
-from emulator.machine import cores, cpu_model
+from wanlat.emulator.machine import cores, cpu_model
 
 _LEAST_GBIT_PER_S = 5.0
 OURS = "wire"

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from benchmarks.emulation import contender
-from topologies.errors import RunFailed
+from wanlat.topologies.errors import RunFailed
 
 _API_PORT = 8474
 _PROXY_PORT = 9000

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from emulator.binaries import binary
-from probes.load import LoadJob, body_seed_of, read_records, run_job
-from probes.plan import GrpcHeader, Header, PlanHeader
-from probes.process import spawn_here
-from topologies.errors import RunFailed
+from wanlat.emulator.binaries import binary
+from wanlat.probes.load import LoadJob, body_seed_of, read_records, run_job
+from wanlat.probes.plan import GrpcHeader, Header, PlanHeader
+from wanlat.probes.process import spawn_here
+from wanlat.topologies.errors import RunFailed
 
 _SEED, _BUCKET = 1, "b0"
 _S3 = {"GetObject": 0.5, "PutObject": 0.5}

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.command import markdown
 from benchmarks.generator.cases import Case, Round
-from emulator.machine import cores, cpu_model
+from wanlat.emulator.machine import cores, cpu_model
 
 _HEAD = (
     *("case", "workers", "requests/s", "by round", "client", "server", "median", "p99"),

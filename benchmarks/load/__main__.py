@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.load.busy import Busy
-from emulator.lab import BackendName, Lab
-from emulator.machine import cores, cpu_model
-from emulator.prober import Prober
-from topologies.errors import WanlatError
-from topologies.load import load
-from topologies.override import override
-from topologies.resolve import resolve
-from topologies.units import Duration
+from wanlat.emulator.lab import BackendName, Lab
+from wanlat.emulator.machine import cores, cpu_model
+from wanlat.emulator.prober import Prober
+from wanlat.topologies.errors import WanlatError
+from wanlat.topologies.load import load
+from wanlat.topologies.override import override
+from wanlat.topologies.resolve import resolve
+from wanlat.topologies.units import Duration
 
 _HERE = Path(__file__).parent
 _PROMISED_P99_MS = 3.0

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.probe.servers import OBJECT_BYTES
-from emulator.binaries import binary
-from probes.oneshot import run_requests
-from probes.plan import Header, Request
-from probes.process import spawn_here
+from wanlat.emulator.binaries import binary
+from wanlat.probes.oneshot import run_requests
+from wanlat.probes.plan import Header, Request
+from wanlat.probes.process import spawn_here
 
 PAUSE_US = 200
 WARMUP = 20

@@ -15,7 +15,7 @@ from benchmarks.probe.contenders import (
     python_client,
 )
 from benchmarks.probe.servers import OBJECT_BYTES, NullServer
-from probes.plan import GrpcHeader, Request
+from wanlat.probes.plan import GrpcHeader, Request
 
 _BARE, _PACED = "bare tonic", "bare tonic, pausing"
 _ONESHOT, _GRPCIO = "oneshot grpc, plan from a file", "python grpcio"
@@ -51,7 +51,7 @@ def _requests(count: int) -> list[Request]:
 def _grpcio(server: NullServer) -> Callable[[], bytes]:
     import grpc
 
-    from probes.independent.bob_messages import BobMessages
+    from wanlat.probes.independent.bob_messages import BobMessages
 
     messages = BobMessages([str(_PROTO)], [])
     stub = messages.stub(grpc.insecure_channel(server.address))

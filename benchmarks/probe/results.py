@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.command import markdown
 from benchmarks.probe.contenders import Contender, Target
 from benchmarks.probe.servers import OBJECT_BYTES
-from emulator.machine import cores, cpu_model
+from wanlat.emulator.machine import cores, cpu_model
 
 
 @dataclass(frozen=True)

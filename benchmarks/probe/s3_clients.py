@@ -14,7 +14,7 @@ from benchmarks.probe.contenders import (
     python_client,
 )
 from benchmarks.probe.servers import OBJECT_BYTES, NullServer
-from probes.plan import PlanHeader, Request
+from wanlat.probes.plan import PlanHeader, Request
 
 _BARE, _PACED = "bare loop", "bare loop, pausing"
 _ONESHOT = "oneshot, plan from a file"

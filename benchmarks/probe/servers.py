@@ -7,7 +7,7 @@ import subprocess
 from types import TracebackType
 from typing import Literal, Self
 
-from emulator.binaries import binary
+from wanlat.emulator.binaries import binary
 
 OBJECT_BYTES = 1024
 

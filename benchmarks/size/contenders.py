@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from emulator.lab import Lab
-from emulator.owner import Owner
-from topologies.errors import RunFailed
-from topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.owner import Owner
+from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
 
 SANDBOX, NETWORK, DIRECTORIES = "sandbox", "network and emulation", "the rest"
 PHASES = (SANDBOX, NETWORK, DIRECTORIES)

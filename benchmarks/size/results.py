@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.size.contenders import OURS, PEER, PHASES, Timing, sites_of
-from emulator.machine import cores, cpu_model
+from wanlat.emulator.machine import cores, cpu_model
 
 TIMES_FASTER = 7.0
 COMPARED_NODES = 100

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from itertools import compress
 from pathlib import Path
 
 from benchmarks import command
 from benchmarks.verify import results
-from benchmarks.verify.clients import COMPARED, Fetched, clients, others
-from topologies.units import Size
+from benchmarks.verify.clients import Fetched, clients, others
+from wanlat.topologies.units import Size
 
 _HERE = Path(__file__).parent
 _SIZES = ("1KiB", "50KiB", "1MiB", "4MiB", "100MiB")
@@ -29,9 +28,6 @@ def main() -> int:
         default=",".join(_SIZES),
         help="default: %(default)s",
     )
-    parser.add_argument(
-        "--compared-only", action="store_true", help="without what it is compared with"
-    )
     return command.run("benchmarks.verify", _measure, parser.parse_args())
 
 
@@ -39,8 +35,7 @@ def _measure(options: argparse.Namespace) -> int:
     rows: list[results.Row] = []
     for size in options.sizes:
         rows += _at(size, options)
-    beside = {} if options.compared_only else others(max(options.sizes))
-    report = results.document(rows, beside, options.rounds)
+    report = results.document(rows, others(max(options.sizes)), options.rounds)
     if options.save:
         command.save(_HERE, report, _HERE / "README.md", results.section(report))
     return command.show(options, report, results.text(report), results.verdict(report))
@@ -49,9 +44,7 @@ def _measure(options: argparse.Namespace) -> int:
 def _at(object_bytes: int, options: argparse.Namespace) -> list[results.Row]:
     count = min(max(_BYTES // object_bytes // options.rounds, _LEAST), _MOST)
     order = random.Random(options.seed)
-    with clients(object_bytes) as all_of_them:
-        wanted = [each.name == COMPARED or not options.compared_only for each in all_of_them]
-        entered = list(compress(all_of_them, wanted))
+    with clients(object_bytes) as entered:
         fetched: list[list[list[Fetched]]] = [[] for _ in entered]
         for _ in range(options.rounds):
             # Interleaved, in another order each round: what else the machine does hits all alike.

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from emulator.binaries import binary
-from probes.body import body
-from probes.oneshot import run_requests
-from probes.plan import GrpcHeader, Header, PlanHeader, Request
-from probes.process import spawn_here
-from probes.records import Sample
+from wanlat.emulator.binaries import binary
+from wanlat.probes.body import body
+from wanlat.probes.oneshot import run_requests
+from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
+from wanlat.probes.process import spawn_here
+from wanlat.probes.records import Sample
 
 WARMUP = 2
 _SEED = 0

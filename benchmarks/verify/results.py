@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.command import markdown
 from benchmarks.verify.clients import COMPARED, Fetched
-from emulator.machine import cores, cpu_model
+from wanlat.emulator.machine import cores, cpu_model
 
 AT_MOST = 0.10
 """Of the transfer, at the largest size."""
@@ -90,8 +90,6 @@ def text(report: Mapping[str, Any]) -> str:
     other = [
         (name, f"{ms:.1f} ms", f"{ms / fastest_ms:.0%}") for name, ms in report["others_ms"].items()
     ]
-    if not other:
-        return markdown((head, *body))
     title = (f"{_size(largest)} in memory", "takes", "of the fastest transfer")
     return f"{markdown((head, *body))}\n\n{markdown((title, *other))}"
 

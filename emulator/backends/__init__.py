@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from emulator.capture import CaptureStatus, Request
-from emulator.links import Direction
-from emulator.network import Network
-from topologies.resolve import Impairment
+from wanlat.emulator.capture import CaptureStatus, Request
+from wanlat.emulator.links import Direction
+from wanlat.emulator.network import Network
+from wanlat.topologies.resolve import Impairment
 
 
 @dataclass(frozen=True)

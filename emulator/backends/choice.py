@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from emulator.backends import netem, wire
-from emulator.links import Direction
-from topologies.errors import MachineError
-from topologies.resolve import Impairment
+from wanlat.emulator.backends import netem, wire
+from wanlat.emulator.links import Direction
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Impairment
 
 _UNSUPPORTED: dict[str, Callable[[Impairment], str | None]] = {
     "netem": netem.unsupported,

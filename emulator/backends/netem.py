@@ -16,20 +16,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from emulator import addressing, rtnetlink
-from emulator.backends import Counters, netem_parameters, traffic_control
-from emulator.backends.netem_ledger import Ledger, may_lose
-from emulator.backends.netem_options import NetemOptions
-from emulator.backends.traffic_control import Refused, Statistics, TrafficControl
-from emulator.capture import CaptureStatus
-from emulator.capture import Request as CaptureRequest
-from emulator.capture.watcher import Watcher
-from emulator.links import Direction, Link
-from emulator.namespaces import CORE
-from emulator.network import End, Network
-from emulator.rtnetlink import Request
-from topologies.errors import MachineError
-from topologies.resolve import Impairment
+from wanlat.emulator import addressing, rtnetlink
+from wanlat.emulator.backends import Counters, netem_parameters, traffic_control
+from wanlat.emulator.backends.netem_ledger import Ledger, may_lose
+from wanlat.emulator.backends.netem_options import NetemOptions
+from wanlat.emulator.backends.traffic_control import Refused, Statistics, TrafficControl
+from wanlat.emulator.capture import CaptureStatus
+from wanlat.emulator.capture import Request as CaptureRequest
+from wanlat.emulator.capture.watcher import Watcher
+from wanlat.emulator.links import Direction, Link
+from wanlat.emulator.namespaces import CORE
+from wanlat.emulator.network import End, Network
+from wanlat.emulator.rtnetlink import Request
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Impairment
 
 _LOOPBACK = (1, "lo")
 _SETTLE_SLACK_S = 0.05

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from emulator.backends import Counters
-from emulator.backends.traffic_control import Statistics
-from topologies.resolve import GilbertElliott, Impairment
+from wanlat.emulator.backends import Counters
+from wanlat.emulator.backends.traffic_control import Statistics
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 # Six standard deviations, and a few packets: one in 10⁹ such figures is above by chance.
 _DEVIATIONS = 6

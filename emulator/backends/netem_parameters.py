@@ -10,9 +10,9 @@ import struct
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from emulator.backends.netem_options import Bursts, NetemOptions
-from topologies import shapes
-from topologies.resolve import GilbertElliott, Impairment
+from wanlat.emulator.backends.netem_options import Bursts, NetemOptions
+from wanlat.topologies import shapes
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 _MTU_BYTES = 1514
 _UNLIMITED_BPS = 10_000_000_000  # the rate for which an unlimited link's queue is sized

@@ -21,7 +21,7 @@ import threading
 import time
 from pathlib import Path
 
-from emulator.syscalls import wait_readable
+from wanlat.emulator.syscalls import wait_readable
 
 _LOOK_EVERY_S = 0.1
 _MODEST = 0.25  # of a CPU

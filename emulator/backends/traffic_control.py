@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from emulator.backends.netem_options import attributes
-from emulator.rtnetlink import DEL_QDISC, Request, queueing_discipline
+from wanlat.emulator.backends.netem_options import attributes
+from wanlat.emulator.rtnetlink import DEL_QDISC, Request, queueing_discipline
 
 # linux/netlink.h, linux/rtnetlink.h, linux/pkt_sched.h
 _NLMSG_ERROR, _RTM_GETQDISC = 2, 38

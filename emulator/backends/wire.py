@@ -12,14 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from emulator import addressing, syscalls
-from emulator.backends import Counters
-from emulator.capture import CaptureStatus, Request, status_of, wan_directions
-from emulator.links import Direction, Link
-from emulator.network import Network
-from topologies import shapes
-from topologies.errors import MachineError
-from topologies.resolve import Impairment
+from wanlat.emulator import addressing, syscalls
+from wanlat.emulator.backends import Counters
+from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
+from wanlat.emulator.links import Direction, Link
+from wanlat.emulator.network import Network
+from wanlat.topologies import shapes
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Impairment
 
 
 def unsupported(impairment: Impairment) -> str | None:

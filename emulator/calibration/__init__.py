@@ -11,11 +11,13 @@ Passes over every ordered pair of nodes (``document.calibrate`` runs them):
 5. *rate* (``rate``): trains of packets, and how far apart they arrive.
 
 The third is for paths with jitter, the fourth for those and for paths that are to lose or change
-packets, the last for those with a rate.
+packets, the last for those with a rate. A pair that looks off goes through all of them again with
+more packets, and is judged by everything that was measured of it (``rounds``).
 """
 
-from emulator.calibration.document import calibrate
-from emulator.calibration.pairs import Pair, pairs_of
-from emulator.calibration.tolerance import Tolerance
+from wanlat.emulator.calibration.document import calibrate
+from wanlat.emulator.calibration.pairs import Pair, pairs_of
+from wanlat.emulator.calibration.rounds import Limits, blame
+from wanlat.emulator.calibration.tolerance import Tolerance
 
-__all__ = ["Pair", "Tolerance", "calibrate", "pairs_of"]
+__all__ = ["Limits", "Pair", "Tolerance", "blame", "calibrate", "pairs_of"]

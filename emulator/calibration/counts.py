@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from scipy import stats
-
-from topologies.resolve import GilbertElliott, Impairment
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 UNNOTICED_CORRUPTION = 0.2
 """The part of flipped bits that may hit bytes which every router writes anew: link addresses."""
@@ -33,6 +31,8 @@ def p_value(count: int, total: int, part: float, inflation: float = 1.0) -> floa
 
     Binomial. With ``inflation`` (the variance by that of independent events), normal.
     """
+    from scipy import stats
+
     if total == 0:
         return 1.0
     if part <= 0 or part >= 1:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emulator.calibration.counts import (
+from wanlat.emulator.calibration.counts import (
     UNNOTICED_CORRUPTION,
     corrupted_part,
     duplicated_part,
@@ -17,12 +17,13 @@ from emulator.calibration.counts import (
     p_value,
     p_value_between,
 )
-from emulator.calibration.law import path_law
-from emulator.calibration.pairs import Pair, batches, slices
-from emulator.calibration.tolerance import Tolerance
-from emulator.lab import Lab
-from emulator.stream import Delivery, Stream
-from topologies.resolve import Impairment, Plan
+from wanlat.emulator.calibration.law import path_law
+from wanlat.emulator.calibration.pairs import Pair, batches, slices
+from wanlat.emulator.calibration.rounds import Finding, Round, is_certain
+from wanlat.emulator.calibration.tolerance import Tolerance
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.stream import Delivery, Stream
+from wanlat.topologies.resolve import Impairment, Plan
 
 Tell = Callable[[float], None]
 
@@ -30,25 +31,34 @@ _STEP_S = 0.0002  # between two datagrams of the whole lab
 _FEW = 100  # show whether order is kept
 _TOGETHER = 10  # so that a flow's packets follow each other more closely than their jitter
 _BURSTS_OFF = 0.1  # of the mean length, allowed beyond what chance allows
+_BURST_DEVIATIONS = 4  # what chance allows
+_CERTAIN_DEVIATIONS = 2  # beyond that no chance, and no probe more, explains it
 _LATE_S = 0.15
 
 
 def delivery_pass(
-    lab: Lab, stream: Stream, requested: Plan, pairs: Sequence[Pair], samples: int, tell: Tell
+    lab: Lab,
+    stream: Stream,
+    requested: Plan,
+    pairs: Sequence[Pair],
+    samples: int,
+    tell: Tell,
+    *,
+    size: int = 1,
 ) -> dict[Pair, Delivery]:
     """Send one flow of packets a pair, close together, with every impairment in force.
 
     ``samples`` of them where loss, duplication, corruption or overtaking are asked for, few where
-    only the order is looked at.
+    only the order matters; ``size`` times that.
     """
     many = [pair for pair in pairs if is_counted(requested.path(*pair))]
     few = [pair for pair in pairs if pair not in set(many)]
     # Bursts are runs of a link's packets, so each link has to be a pair's own.
-    rounds = [(batch, samples) for batch in batches(requested, many, at_most=_TOGETHER)]
-    rounds += [(batch, _FEW) for batch in slices(few, _TOGETHER)]
+    turns = [(batch, samples * size) for batch in batches(requested, many, at_most=_TOGETHER)]
+    turns += [(batch, _FEW * size) for batch in slices(few, _TOGETHER)]
     found: dict[Pair, Delivery] = {}
-    for number, (batch, count) in enumerate(rounds):
-        tell(number / len(rounds))
+    for number, (batch, count) in enumerate(turns):
+        tell(number / len(turns))
         longest_ns = max(sum(step.range_ns[1] for step in lab.plan.path(*pair)) for pair in batch)
         patience_s = 1.2 * longest_ns / 1e9 + _LATE_S
         found |= stream.send(batch, count, _STEP_S * len(batch), patience_s)
@@ -88,22 +98,32 @@ def delivery_figures(
 
 
 def delivery_faults(
-    steps: Sequence[Impairment], found: dict[str, Any], bursts: int, tolerance: Tolerance
-) -> list[str]:
-    """Return what is wrong, in words. ``bursts``: how many runs of lost packets were seen."""
-    asked, sent, alpha = found["requested"], found["sent"], tolerance.alpha
+    steps: Sequence[Impairment],
+    found: dict[str, Any],
+    bursts: int,
+    tolerance: Tolerance,
+    this: Round,
+) -> list[Finding]:
+    """Return what is wrong. ``bursts``: how many runs of lost packets were seen."""
+    asked, sent = found["requested"], found["sent"]
     faults = []
     raised = inflation(steps)
-    for kind, part, word in (
-        ("lost", asked["loss"], "lost"),
-        ("duplicated", asked["duplicate"] * (1 - asked["loss"]), "duplicated"),
+
+    def improbable(p_value: float, words: str) -> None:
+        if p_value < this.alpha(tolerance.alpha):
+            faults.append(Finding(words, is_final=is_certain(p_value, tolerance.alpha)))
+
+    for kind, part in (
+        ("lost", asked["loss"]),
+        ("duplicated", asked["duplicate"] * (1 - asked["loss"])),
     ):
         count = found[kind]
         if kind == "lost" and asked["corrupt"]:
             continue  # a bit flipped in a header is a packet lost: judged together below
-        expected = p_value(count, sent, part, raised if kind == "lost" else 1.0)
-        if expected < alpha:
-            faults.append(f"{count} of {sent} packets {word}, asked for {_percent(part)}")
+        improbable(
+            p_value(count, sent, part, raised if kind == "lost" else 1.0),
+            f"{count} of {sent} packets {kind}, asked for {_percent(part)}",
+        )
     if asked["corrupt"]:
         spoilt = found["lost"] + found["damaged"]
         whole = 1 - asked["loss"]
@@ -111,46 +131,52 @@ def delivery_faults(
             1 - whole * (1 - asked["corrupt"] * noticed)
             for noticed in (1 - UNNOTICED_CORRUPTION, 1)
         )
-        if p_value_between(spoilt, sent, least, most) < alpha or not found["damaged"]:
-            faults.append(
-                f"{found['damaged']} of {sent} packets damaged and {found['lost']} lost, "
-                f"asked for {_percent(asked['corrupt'])} corrupted, {_percent(asked['loss'])} lost"
-            )
+        improbable(
+            p_value_between(spoilt, sent, least, most) if found["damaged"] else 0.0,
+            f"{found['damaged']} of {sent} packets damaged and {found['lost']} lost, "
+            f"asked for {_percent(asked['corrupt'])} corrupted, {_percent(asked['loss'])} lost",
+        )
     elif found["damaged"]:
-        faults.append(f"{found['damaged']} of {sent} packets damaged, none asked for")
-    if asked["overtake"] and p_value(found["undelayed"], sent, asked["overtake"]) < alpha:
-        faults.append(
+        faults.append(Finding(f"{found['damaged']} of {sent} packets damaged, none asked for"))
+    if asked["overtake"]:
+        improbable(
+            p_value(found["undelayed"], sent, asked["overtake"]),
             f"{found['undelayed']} of {sent} packets sent ahead without delay, "
-            f"asked for {_percent(asked['overtake'])}"
+            f"asked for {_percent(asked['overtake'])}",
         )
     faults += _burst_faults(found, bursts)
     return faults + _order_faults(steps, found)
 
 
-def _burst_faults(found: dict[str, Any], bursts: int) -> list[str]:
+def _burst_faults(found: dict[str, Any], bursts: int) -> list[Finding]:
     requested, mean = found["requested"]["mean_burst"], found["mean_burst"]
     if requested is None or bursts < 10:
         return []  # too few to tell
     # Lengths of bursts are about geometric, and the deviation of a mean falls with their number.
     deviation = np.sqrt(max(requested * (requested - 1), 0.1) / bursts)
-    allowed = _BURSTS_OFF * requested + 4 * deviation
-    if abs(mean - requested) <= allowed:
+    allowed = _BURSTS_OFF * requested + _BURST_DEVIATIONS * deviation
+    off = abs(mean - requested)
+    if off <= allowed:
         return []
     return [
-        f"losses come in bursts of {mean:.2f} packets on average, asked for {requested:.2f} "
-        f"(allowed: off by {allowed:.2f})"
+        Finding(
+            f"losses come in bursts of {mean:.2f} packets on average, asked for {requested:.2f} "
+            f"(allowed: off by {allowed:.2f})",
+            is_final=bool(off > allowed + _CERTAIN_DEVIATIONS * deviation),
+        )
     ]
 
 
-def _order_faults(steps: Sequence[Impairment], found: dict[str, Any]) -> list[str]:
+def _order_faults(steps: Sequence[Impairment], found: dict[str, Any]) -> list[Finding]:
     by_jitter = any(step.reorder and step.jitter_ns for step in steps)
     may = by_jitter or any(step.overtake for step in steps)
     if found["overtaken"] and not may:
-        return [f"{found['overtaken']} packets of one flow overtaken, no reordering asked for"]
+        words = f"{found['overtaken']} packets of one flow overtaken, no reordering asked for"
+        return [Finding(words)]
     if by_jitter and not found["overtaken"]:
         low, high = path_law(steps).quantiles([0.25, 0.75])
         if high - low > 2000 * _STEP_S * _TOGETHER:  # neighbours would change places all the time
-            return [f"none of {found['sent']} packets overtaken, reordering asked for"]
+            return [Finding(f"none of {found['sent']} packets overtaken, reordering asked for")]
     return []
 
 

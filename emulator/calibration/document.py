@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
-from emulator.calibration.delivery import delivery_pass, is_counted
-from emulator.calibration.echoes import bare_pass, delay_pass, jitter_pass
-from emulator.calibration.fit import PROBABILITIES
-from emulator.calibration.judgement import Measured, judge
-from emulator.calibration.pairs import Pair, pairs_of
-from emulator.calibration.rate import rate_pass
-from emulator.calibration.tolerance import Tolerance
-from emulator.lab import Lab
-from emulator.prober import Prober
-from emulator.stream import Stream
-from topologies.errors import UserError
-from topologies.resolve import Plan
+from wanlat.emulator.calibration.delivery import delivery_pass, is_counted
+from wanlat.emulator.calibration.echoes import bare_pass, delay_pass, jitter_pass
+from wanlat.emulator.calibration.fit import PROBABILITIES
+from wanlat.emulator.calibration.judgement import Measured, judge
+from wanlat.emulator.calibration.pairs import Pair, pairs_of
+from wanlat.emulator.calibration.rate import rate_pass
+from wanlat.emulator.calibration.rounds import Judged, Limits, Round, measure_in_rounds
+from wanlat.emulator.calibration.tolerance import Tolerance
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.prober import Prober
+from wanlat.emulator.stream import Stream
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import Plan
+
+LIMITS = Limits(pause_s=0.5)
+"""Unless something else is asked for: what holds the machine up may be over after a pause."""
 
 _BARE_SAMPLES = 40
 
@@ -33,16 +38,16 @@ def calibrate(
     jitter_samples: int = 200,
     delivery_samples: int = 2000,
     tolerance: Tolerance | None = None,
-    attempts: int = 3,
+    limits: Limits = LIMITS,
     on_progress: Progress = lambda _stage, _part: None,
 ) -> dict[str, Any]:
     """Measure the lab's pairs and judge them; return the document of ``calibration.json``.
 
     What is requested may come from another plan than the lab's (``against``): that is how the
-    check is checked. A pair that fails is measured again, up to ``attempts`` times in all: a busy
-    machine delays packets now and then, a wrong link always. How often is in the document. The
-    lab's impairments are the same after as before. Raises MachineError when the lab ends,
-    UserError for a lab of one node.
+    check is checked. A pair that looks off is sent more probes, within ``limits``, and judged by
+    all of them (`calibration.rounds`); the document says how many those were. The lab's
+    impairments are the same after as before. Raises MachineError when the lab ends, UserError for
+    a lab of one node.
     """
     requested = against or lab.plan
     tolerance = tolerance or Tolerance()
@@ -52,40 +57,38 @@ def calibrate(
             f"Topology {lab.plan.name} has one node, so there is no path to measure. "
             "Choose one with two nodes or more."
         )
-    verdicts: dict[Pair, dict[str, Any]] = {}
     nodes = sorted({name for pair in wanted for name in pair})
     with ExitStack() as opened:
         prober = opened.enter_context(Prober(lab, nodes))
         stream = opened.enter_context(Stream(lab, nodes))
         bare = bare_pass(lab, prober, wanted, _BARE_SAMPLES, _stage(on_progress, "bare path"))
-        todo = wanted
-        for attempt in range(1, attempts + 1):
-            delay = delay_pass(lab, prober, requested, todo, samples, _stage(on_progress, "delay"))
+
+        def send(todo: list[Pair], size: int) -> dict[Pair, Measured]:
+            stage = partial(_stage, on_progress)
+            delay = delay_pass(lab, prober, requested, todo, samples * size, stage("delay"))
             jitter = jitter_pass(
-                lab, prober, requested, todo, jitter_samples, _stage(on_progress, "jitter")
+                lab, prober, requested, todo, jitter_samples, stage("jitter"), size=size
             )
+            counted = [p for p in todo if p in jitter or is_counted(requested.path(*p))]
             delivery = delivery_pass(
-                lab,
-                stream,
-                requested,
-                [pair for pair in todo if pair in jitter or is_counted(requested.path(*pair))],
-                delivery_samples,
-                _stage(on_progress, "delivery"),
+                lab, stream, requested, counted, delivery_samples, stage("delivery"), size=size
             )
-            trains_bps = rate_pass(lab, requested, todo, _stage(on_progress, "rate"))
-            for pair in todo:
-                measured = Measured(
+            trains_bps = rate_pass(lab, requested, todo, stage("rate"), size=size)
+            return {
+                pair: Measured(
                     bare=bare[pair],
                     delay=delay[pair],
                     jitter=jitter.get(pair),
                     delivery=delivery.get(pair),
                     trains_bps=trains_bps.get(pair, ()),
                 )
-                verdicts[pair] = judge(requested, pair, measured, tolerance)
-                verdicts[pair]["attempts"] = attempt
-            todo = [pair for pair in todo if verdicts[pair]["verdict"] == "fail"]
-            if not todo:
-                break
+                for pair in todo
+            }
+
+        def judge_pair(pair: Pair, measured: Measured, this: Round) -> Judged:
+            return judge(requested, pair, measured, tolerance, this)
+
+        verdicts = measure_in_rounds(wanted, send, judge_pair, limits, lab.check)
     overflows = sum(counters.overflows for counters in lab.counters().values())
     passed = all(verdict["verdict"] == "pass" for verdict in verdicts.values())
     return {

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from emulator.calibration.fit import apart, requested_correlation
-from emulator.calibration.law import path_law
-from emulator.calibration.pairs import Pair, batches
-from emulator.calibration.switched import DRAWN, nothing, without
-from emulator.lab import Lab
-from emulator.prober import Echoes, Prober
-from topologies.resolve import Impairment, Plan
+from wanlat.emulator.calibration.fit import apart, requested_correlation
+from wanlat.emulator.calibration.law import path_law
+from wanlat.emulator.calibration.pairs import Pair, batches
+from wanlat.emulator.calibration.switched import DRAWN, nothing, without
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.prober import Echoes, Prober
+from wanlat.topologies.resolve import Impairment, Plan
 
 Tell = Callable[[float], None]
 
@@ -43,9 +43,18 @@ def delay_pass(
 
 
 def jitter_pass(
-    lab: Lab, prober: Prober, requested: Plan, pairs: Sequence[Pair], samples: int, tell: Tell
+    lab: Lab,
+    prober: Prober,
+    requested: Plan,
+    pairs: Sequence[Pair],
+    samples: int,
+    tell: Tell,
+    *,
+    size: int = 1,
 ) -> dict[Pair, Echoes]:
     """Measure the pairs that have jitter, so that draws do not depend on each other.
+
+    ``size`` times as many probes as ``samples`` and the requested correlation need.
 
     wire keeps the order of a flow: each probe is a flow. netem keeps that of a link: a probe is
     sent when the one before it has arrived, and pairs that share a link take turns. They do so too
@@ -56,22 +65,22 @@ def jitter_pass(
         return {}
     there = {pair: requested.path(*pair) for pair in jittered}
     related = any(step.correlation for steps in there.values() for step in steps)
-    count = max(_needed(steps, samples) for steps in there.values())
+    count = size * max(_needed(steps, samples) for steps in there.values())
     keeps_link_order = lab.backend != "wire" and not all(
         step.reorder for steps in there.values() for step in steps if step.jitter_ns
     )
-    rounds = [jittered]
+    turns = [jittered]
     if related or keeps_link_order:
-        rounds = batches(requested, jittered, both_ways=True)
+        turns = batches(requested, jittered, both_ways=True)
     found: dict[Pair, Echoes] = {}
     with without(lab, requested, ("overtake", "duplicate")):
-        for number, batch in enumerate(rounds):
+        for number, batch in enumerate(turns):
             interval_s = len(batch) * _STEP_S
             if keeps_link_order:
                 interval_s = max(interval_s, widest_s(requested, batch))
 
             def tell_all(part: float, number: int = number) -> None:
-                tell((number + part) / len(rounds))
+                tell((number + part) / len(turns))
 
             found |= prober.measure(
                 batch,

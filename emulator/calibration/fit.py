@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
-from emulator.calibration.law import Law, Values, path_law
-from topologies.resolve import Impairment
+from wanlat.emulator.calibration.law import Law, Values, path_law
+from wanlat.topologies.resolve import Impairment
 
 PROBABILITIES = (0.005, 0.01, 0.025, *(step / 20 for step in range(1, 20)), 0.975, 0.99, 0.995)
 """At which quantiles of delays are told."""
 
 _PLACES = 4096  # of a law, to compute its moments
 _FEW, _HEAVY = 30, 6.0  # samples; excess kurtosis (an exponential distribution has 6)
+_EARLY_MS = 0.1  # clocks, and wire sends a few microseconds ahead
 _UNRELATED = 0.05  # draws that far apart that their correlation is below this count as independent
 
 
@@ -26,12 +26,15 @@ class Fit:
 
     ``spread`` is the mean distance of delays from their requested median, by the requested one.
     ``p_value`` is that of both tests: Kolmogorov-Smirnov, and whether the spread is one.
+    ``early_p_value`` is that of the one-sided test for delays that are shorter than their draws may
+    be. A machine makes packets late and never early, so a small one is the link's.
     """
 
     n: int
     distance: float
     spread: float
     p_value: float
+    early_p_value: float
 
 
 def fit(delays_ms: Values, steps: Sequence[Impairment], errors_ms: Values) -> Fit:
@@ -39,13 +42,23 @@ def fit(delays_ms: Values, steps: Sequence[Impairment], errors_ms: Values) -> Fi
 
     ``errors_ms`` are those of the same path with jitter off.
     """
+    from scipy import stats
+
     independent = delays_ms[:: apart(steps)]
     law = lawful(steps, errors_ms)
     # typed for single values; scipy calls it with all of them
     found = stats.kstest(independent, law.cdf)  # type: ignore[arg-type]
     spread, spread_p_value = _spread(independent, law)
     p_value = min(1.0, 2 * min(float(found.pvalue), spread_p_value))  # Bonferroni
-    return Fit(int(independent.size), float(found.statistic), spread, p_value)
+    draws = path_law(steps)
+    early = stats.kstest(independent + _EARLY_MS, draws.cdf, alternative="greater")  # type: ignore[arg-type]
+    return Fit(
+        int(independent.size),
+        float(found.statistic),
+        spread,
+        p_value,
+        float(early.pvalue),
+    )
 
 
 def _spread(delays_ms: Values, law: Law) -> tuple[float, float]:
@@ -54,6 +67,8 @@ def _spread(delays_ms: Values, law: Law) -> tuple[float, float]:
     Kolmogorov-Smirnov hardly sees a jitter that is some ten percent off. Where the tail is so heavy
     that a mean is not normal, nothing is concluded: p is one.
     """
+    from scipy import stats
+
     places = (np.arange(_PLACES) + 0.5) / _PLACES
     expected = law.quantiles(places.tolist())
     middle = float(np.median(expected))
@@ -100,6 +115,8 @@ def correlation(delays_ms: Values) -> float:
     Of normal scores (the delays' ranks, as quantiles of the normal distribution), which is what
     ``correlation`` means in a topology, whatever the distribution.
     """
+    from scipy import stats
+
     known = ~np.isnan(delays_ms)
     scores = np.full(delays_ms.size, np.nan)
     ranks = stats.rankdata(delays_ms[known])
@@ -116,5 +133,7 @@ def correlation_p_value(measured: float, requested: float, n: int) -> float:
 
     By the large-sample deviation of an autocorrelation (Bartlett 1946): sqrt((1 - rho^2) / n).
     """
+    from scipy import stats
+
     deviation = math.sqrt(max(1e-6, 1 - requested**2) / max(1, n))
     return float(2 * stats.norm.sf(abs(measured - requested) / deviation))

@@ -14,10 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.signal import fftconvolve
 
-from topologies import shapes
-from topologies.resolve import Impairment
+from wanlat.topologies import shapes
+from wanlat.topologies.resolve import Impairment
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -75,6 +74,8 @@ _Draw = tuple[int, str, tuple[float, ...]]
 @lru_cache(maxsize=256)
 def _sum_of(draws: tuple[_Draw, ...]) -> Law:
     """Return the distribution of the sum of draws, each about zero."""
+    from scipy.signal import fftconvolve
+
     laws = [_law_of(draw) for draw in draws]
     if len(laws) == 1:
         return laws[0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from emulator.links import Direction, lan_down, lan_up, wan
-from topologies.resolve import Plan
+from wanlat.emulator.links import Direction, lan_down, lan_up, wan
+from wanlat.topologies.resolve import Plan
 
 Pair = tuple[str, str]
 

@@ -21,14 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from emulator.arrivals import Arrivals, Frames, instants_ns
-from emulator.calibration.pairs import Pair, batches
-from emulator.calibration.switched import DRAWN, UNDELIVERED, without
-from emulator.calibration.tolerance import Tolerance
-from emulator.lab import Lab
-from topologies.resolve import Impairment, Plan
+from wanlat.emulator.arrivals import Arrivals, Frames, instants_ns
+from wanlat.emulator.calibration.pairs import Pair, batches
+from wanlat.emulator.calibration.rounds import Finding
+from wanlat.emulator.calibration.switched import DRAWN, UNDELIVERED, without
+from wanlat.emulator.calibration.tolerance import Tolerance
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.patience import STALL_S, wait
+from wanlat.topologies.resolve import Impairment, Plan
 
 Tell = Callable[[float], None]
 Instants = np.ndarray[Any, np.dtype[np.int64]]
@@ -47,6 +48,7 @@ _SHORT_S, _TRAINS, _SHORT_TRAINS = 0.02, 5, 15  # a short train can fall into on
 _ARRIVED = 0.9  # of a train, at least
 _STRAIGHT = 0.03  # of a train's length: how far off their line its packets are, at the median
 _ENOUGH = 3  # trains
+_AGREED = 4  # times further from the requested rate than from each other
 _HELD_UP_S = 0.002  # this process may be, without the queue running empty
 _BURST_BYTES = 128 * 1024  # at once and not more: what a backend's receive buffer has room for
 _LINE_POINTS = 250
@@ -134,28 +136,29 @@ class Train:
 
 
 def rate_pass(
-    lab: Lab, requested: Plan, pairs: Sequence[Pair], tell: Tell
+    lab: Lab, requested: Plan, pairs: Sequence[Pair], tell: Tell, *, size: int = 1
 ) -> dict[Pair, list[float | None]]:
-    """Return the rate of each pair that has one, bit/s, by each of several trains.
+    """Return the rate of each pair that has one, bit/s, by each of several trains; ``size`` times.
 
     None: too little of a train arrived, or this process was held up and the queue ran empty.
     """
     rated = {pair: rate for pair in pairs if (rate := Rated.of(requested.path(*pair)))}
     if not rated:
         return {}
-    rounds = list(_rounds(requested, rated))
-    found: dict[Pair, list[float | None]] = {}
+    turns = [batch for batch in _batches(requested, rated) for _ in range(size)]
+    found: dict[Pair, list[float | None]] = {pair: [] for pair in rated}
     with without(lab, requested, (*DRAWN, *UNDELIVERED)):
-        for number, batch in enumerate(rounds):
-            tell(number / len(rounds))
+        for number, batch in enumerate(turns):
+            tell(number / len(turns))
             with _Senders(lab, batch) as senders:
-                found |= senders.measure(rated)
+                for pair, trains_bps in senders.measure(rated).items():
+                    found[pair] += trains_bps
     tell(1.0)
     return found
 
 
-def _rounds(plan: Plan, rated: dict[Pair, Rated]) -> Iterator[list[Pair]]:
-    """Split pairs so that those of a round share no link, and are not too much for one process."""
+def _batches(plan: Plan, rated: dict[Pair, Rated]) -> Iterator[list[Pair]]:
+    """Split pairs so that those of a batch share no link, and are not too much for one process."""
     for batch in batches(plan, list(rated)):
         taken: list[Pair] = []
         load_bps = 0.0
@@ -214,7 +217,7 @@ class _Senders:
             }
             sent_s = self._send(trains)
             self._lab.check()
-            time.sleep(self._patience_s(trains, rated))
+            wait(self._patience_s(trains, rated))
             return {
                 pair: [
                     None
@@ -239,6 +242,8 @@ class _Senders:
             while (early_s := begin + offset_s - now()) > 0:
                 if early_s > 0.0005:
                     time.sleep(early_s - 0.0003)
+            if early_s < -STALL_S:
+                begin -= early_s
             pair = pairs[place]
             self._sockets[pair].send(
                 data[place][first * _DATA_BYTES : (first + count) * _DATA_BYTES]
@@ -296,6 +301,8 @@ def slope_bps(arrived_ns: Instants, length: int) -> float | None:
     packets late, and all of those at once, which a mean would take for another rate. None when
     too few arrived, or when the machine was held up for so long that there is no line.
     """
+    from scipy import stats
+
     if arrived_ns.size < max(3, _ARRIVED * length):
         return None
     chosen = np.unique(np.linspace(0, arrived_ns.size - 1, _LINE_POINTS).astype(np.int64))
@@ -308,15 +315,16 @@ def slope_bps(arrived_ns: Instants, length: int) -> float | None:
     return 1 / float(line.slope)
 
 
-def densest(values: Sequence[float]) -> float:
-    """Return the median of the closest half of the values (the shorth's: Andrews et al. 1972).
+def densest(values: Sequence[float]) -> tuple[float, float]:
+    """Return median and width of the closest half of the values (shorth: Andrews et al. 1972).
 
     What holds the machine up makes trains differ from each other; a wrong rate makes them agree.
     """
     ordered = np.sort(values)
     half = ordered.size // 2 + 1
     begin = int(np.argmin(ordered[half - 1 :] - ordered[: ordered.size - half + 1]))
-    return float(np.median(ordered[begin : begin + half]))
+    closest = ordered[begin : begin + half]
+    return float(np.median(closest)), float(closest[-1] - closest[0])
 
 
 def rate_figures(
@@ -327,7 +335,7 @@ def rate_figures(
     if rated is None:
         return None
     known = [rate_bps for rate_bps in trains_bps if rate_bps is not None]
-    measured = densest(known) if len(known) >= _ENOUGH else None
+    measured, width = densest(known) if len(known) >= _ENOUGH else (None, None)
     length_s = Train.for_rate(rated).length * rated.packet_s
     return {
         "requested_bps": rated.rate_bps,
@@ -335,23 +343,26 @@ def rate_figures(
         "error": None if measured is None else measured / rated.rate_bps - 1,
         "allowed_error": max(tolerance.rate, _STAMP_S / length_s),
         "trains": len(known),
+        "spread": None if width is None else width / rated.rate_bps,
     }
 
 
-def rate_faults(found: dict[str, Any]) -> list[str]:
-    """Return what is wrong, in words."""
+def rate_faults(found: dict[str, Any]) -> list[Finding]:
+    """Return what is wrong. It is final where trains agree with each other on another rate."""
     asked = bits_a_second(found["requested_bps"])
     if found["measured_bps"] is None:
-        return [
+        words = (
             f"the rate of {asked} could not be measured: this machine does not send, or does not "
             "pass on, so many packets. Ask for a lower rate, or for none"
-        ]
+        )
+        return [Finding(words, is_final=False)]
     if abs(found["error"]) <= found["allowed_error"]:
         return []
-    return [
+    words = (
         f"rate {bits_a_second(found['measured_bps'])}, asked for {asked}: "
         f"{found['error']:+.1%}, allowed ±{found['allowed_error']:.1%}"
-    ]
+    )
+    return [Finding(words, is_final=abs(found["error"]) > _AGREED * found["spread"])]
 
 
 def bits_a_second(rate_bps: float) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from emulator.lab import Lab
-from emulator.links import Direction
-from emulator.links import requested as requested_of
-from topologies.resolve import Impairment, Plan
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import Direction
+from wanlat.emulator.links import requested as requested_of
+from wanlat.topologies.resolve import Impairment, Plan
 
 DRAWN = ("jitter_ns", "overtake")
 """What makes packets' delays differ."""

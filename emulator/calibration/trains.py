@@ -15,8 +15,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
-from emulator.calibration.pairs import Pair
-from emulator.lab import Lab
+from wanlat.emulator.calibration.pairs import Pair
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.patience import wait
 
 FRAME_BYTES = 1514
 _DATA_BYTES = FRAME_BYTES - 14 - 20 - 8
@@ -94,7 +95,7 @@ class Trains:
                 self._send(way, length)
             self._lab.check()
             time.sleep(1.3 * lasts_s + 0.005)
-        time.sleep(patience_s + _LATE_S)
+        wait(patience_s + _LATE_S)
         return {way: _spreads(self._arrived(way, first), lengths[way]) for way in lengths}
 
     def _send(self, way: Pair, length: int) -> None:

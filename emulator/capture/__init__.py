@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulator.links import Direction, Link
-from topologies.errors import UserError
+from wanlat.emulator.links import Direction, Link
+from wanlat.topologies.errors import UserError
 
 DEFAULT_LIMIT_BYTES = 256 << 20
 DEFAULT_SNAP_BYTES = 256

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 
-from emulator.binaries import binary
-from emulator.capture import Capture, CaptureStatus
-from emulator.sandboxed import Sandboxed
-from topologies.errors import MachineError, UserError
-from topologies.resolve import Plan
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.capture import Capture, CaptureStatus
+from wanlat.emulator.sandboxed import Sandboxed
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.resolve import Plan
 
 
 class Captures(Sandboxed):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulator.capture import DEFAULT_LIMIT_BYTES, DEFAULT_SNAP_BYTES, Capture, CaptureStatus
-from topologies.errors import UserError, WanlatError
+from wanlat.emulator.capture import DEFAULT_LIMIT_BYTES, DEFAULT_SNAP_BYTES, Capture, CaptureStatus
+from wanlat.topologies.errors import UserError, WanlatError
 
 _LEAST_LIMIT_BYTES = 64 << 10
 
@@ -77,7 +77,7 @@ class CaptureStore:
             system: file for system, (file, _) in self._records.items() if file.stat().st_size > 0
         }
         # Imported here: it takes longer than a lab takes to come up.
-        from emulator.capture.table import write_table
+        from wanlat.emulator.capture.table import write_table
 
         try:
             rows = write_table(files, self.table).packets

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from emulator.binaries import binary
-from topologies.errors import MachineError, UserError
+from wanlat.emulator.binaries import binary
+from wanlat.topologies.errors import MachineError, UserError
 
 SCHEMA = pa.schema(
     [

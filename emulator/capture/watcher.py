@@ -13,12 +13,12 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from emulator import addressing
-from emulator.capture import CaptureStatus, Request, status_of, wan_directions
-from emulator.links import Direction
-from emulator.network import Network
-from topologies.errors import MachineError
-from topologies.resolve import Impairment
+from wanlat.emulator import addressing
+from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
+from wanlat.emulator.links import Direction
+from wanlat.emulator.network import Network
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Impairment
 
 _QUEUE_BYTES = 1514 * 1000  # what netem's queue holds beyond rate x delay where nobody said
 _SLACK_NS = 2_000_000_000
@@ -60,7 +60,7 @@ class Watcher:
                         "links": self._uplinks(network, site.name),
                     }
                 )
-            # No session of its own, as for wire: see emulator.backends.wire.
+            # No session of its own, as for wire: see wanlat.emulator.backends.wire.
             self._process = subprocess.Popen(
                 [str(request.program), "watch"],
                 stdin=subprocess.PIPE,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from emulator.control import address
-from emulator.control.lines import Lines
-from topologies.errors import MachineError, RunFailed, UserError, WanlatError
-from topologies.wording import did_you_mean, listing, show
+from wanlat.emulator.control import address
+from wanlat.emulator.control.lines import Lines
+from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 _PATIENCE_S = 10.0  # a lab that builds 1,000 nodes' worth of counters answers within this
 _GREETING_S = 2.0
@@ -58,6 +58,7 @@ class LabClient:
         try:
             self._lines.send(request, fds)
         except ConnectionError as error:
+            self._take()  # it may have refused before it closed, and that says more
             raise self._gone(error) from error
         self._lines.socket.settimeout(None)
 
@@ -71,6 +72,7 @@ class LabClient:
         try:
             self._lines.send({"signal": int(number)})
         except ConnectionError as error:
+            self._take()
             raise self._gone(error) from error
 
     def _exchange(self, request: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:

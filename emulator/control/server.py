@@ -17,14 +17,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from emulator.control import address
-from emulator.control.lines import Lines
-from emulator.impairment_words import figures, words
-from emulator.impairments import Hold
-from emulator.journal import Entry
-from emulator.lab import Lab
-from emulator.links import Direction
-from topologies.errors import MachineError, UserError, WanlatError
+from wanlat.emulator.control import address
+from wanlat.emulator.control.lines import Lines
+from wanlat.emulator.impairment_words import figures, words
+from wanlat.emulator.impairments import Hold
+from wanlat.emulator.journal import Entry
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import Direction
+from wanlat.topologies.errors import MachineError, UserError, WanlatError
 
 _ORIGIN = "command"
 _LONGEST_HOLD_S = 366 * 24 * 3600.0

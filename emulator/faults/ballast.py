@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from emulator.faults.fault import FaultFailed
-from emulator.lab import Lab
+from wanlat.emulator.faults.fault import FaultFailed
+from wanlat.emulator.lab import Lab
 
 _CHUNKS_BYTES = (1 << 20, 4096)  # the last: a block, so that none is left
 _LONGEST_S = 20.0

@@ -19,9 +19,9 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 
-from topologies.errors import UserError
-from topologies.resolve import Plan
-from topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 CastSpec = str | int | Sequence[str]
 """What a drill's file says of one name."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from emulator.faults.fault import Cast, Fault
-from topologies.errors import UserError
-from topologies.resolve import Plan
-from topologies.wording import did_you_mean, listing, show
+from wanlat.emulator.faults.fault import Cast, Fault
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 # A module is imported when a drill asks for its kind: most use one or two.
 _CLASSES = {
@@ -33,7 +33,7 @@ class _Kinds(Mapping[str, type[Fault]]):
     """The classes, looked up as they are asked for; to add one: its module, and its line above."""
 
     def __getitem__(self, kind: str) -> type[Fault]:
-        module = f"emulator.faults.{kind.replace('-', '_')}"
+        module = f"wanlat.emulator.faults.{kind.replace('-', '_')}"
         found: type[Fault] = getattr(import_module(module), _CLASSES[kind])
         return found
 

@@ -10,20 +10,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from emulator import family
-from emulator.cgroup import CpuGroup, Usage
-from emulator.faults import limits, naming
-from emulator.faults import settings as written
-from emulator.faults.fault import Cast, Fault, FaultFailed, Scene
-from emulator.process_ids import outside
-from topologies.errors import MachineError
-from topologies.resolve import Plan
-from topologies.units import Fraction, QuantityError
-from topologies.wording import listing, show
+from wanlat.emulator import family
+from wanlat.emulator.cgroup import CpuGroup, Usage
+from wanlat.emulator.faults import limits, naming
+from wanlat.emulator.faults import settings as written
+from wanlat.emulator.faults.fault import Cast, Fault, FaultFailed, Scene
+from wanlat.emulator.process_ids import outside
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import Fraction, QuantityError
+from wanlat.topologies.wording import listing, show
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from emulator.process import Process
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
 
 _LEAST = Fraction(0.01)  # the kernel's: 1 ms of a period
 _TRIAL_S = 0.6

@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from emulator.faults import naming, settings
-from emulator.faults.fault import Cast, FaultFailed, Scene
-from emulator.faults.on_nodes import OnNodes
-from emulator.faults.repeating import Repeating
-from topologies.resolve import Plan
-from topologies.units import Duration, Fraction
+from wanlat.emulator.faults import naming, settings
+from wanlat.emulator.faults.fault import Cast, FaultFailed, Scene
+from wanlat.emulator.faults.on_nodes import OnNodes
+from wanlat.emulator.faults.repeating import Repeating
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import Duration, Fraction
 
 _PERIOD = Duration(5 * 10**9)
 _AT_ONCE = Fraction(0)

@@ -6,17 +6,17 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from emulator.faults import ballast, naming
-from emulator.faults import settings as written
-from emulator.faults.fault import Cast, Fault, FaultFailed, Scene
-from emulator.machine import available_memory_bytes
-from topologies.errors import MachineError, UserError
-from topologies.resolve import Plan
-from topologies.units import QuantityError, Size
-from topologies.wording import listing, show
+from wanlat.emulator.faults import ballast, naming
+from wanlat.emulator.faults import settings as written
+from wanlat.emulator.faults.fault import Cast, Fault, FaultFailed, Scene
+from wanlat.emulator.machine import available_memory_bytes
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import QuantityError, Size
+from wanlat.topologies.wording import listing, show
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
+    from wanlat.emulator.lab import Lab
 
 _DEFAULT = Size(256 << 20)
 _SMALLEST = Size(8 << 20)

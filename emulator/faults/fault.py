@@ -9,15 +9,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from topologies.errors import RunFailed, UserError
-from topologies.wording import listing
+from wanlat.topologies.errors import RunFailed, UserError
+from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from emulator.faults.held import Held
-    from emulator.lab import Lab
-    from emulator.links import Direction
-    from emulator.process import Process
-    from topologies.resolve import Plan
+    from wanlat.emulator.faults.held import Held
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.links import Direction
+    from wanlat.emulator.process import Process
+    from wanlat.topologies.resolve import Plan
 
 Cast = Mapping[str, Sequence[str]]
 """What the names of a drill's cast stand for: nodes, as `emulator.faults.cast.draw` picked them."""
@@ -61,7 +61,7 @@ class Scene:
 
     def __post_init__(self) -> None:
         """Note of every service which faults hold it; nobody does so far."""
-        from emulator.faults.held import Held
+        from wanlat.emulator.faults.held import Held
 
         for node, service in self.services.items():
             self._held[node] = Held(self.lab, service)

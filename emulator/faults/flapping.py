@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from emulator.faults import settings as written
-from emulator.faults.fault import Cast, Scene
-from emulator.faults.link_fault import LinkFault, Settings
-from emulator.faults.naming import Links, links
-from emulator.faults.repeating import Repeating
-from topologies.errors import UserError, WanlatError
-from topologies.resolve import Plan
-from topologies.units import Duration, Fraction, QuantityError
-from topologies.wording import show
+from wanlat.emulator.faults import settings as written
+from wanlat.emulator.faults.fault import Cast, Scene
+from wanlat.emulator.faults.link_fault import LinkFault, Settings
+from wanlat.emulator.faults.naming import Links, links
+from wanlat.emulator.faults.repeating import Repeating
+from wanlat.topologies.errors import UserError, WanlatError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import Duration, Fraction, QuantityError
+from wanlat.topologies.wording import show
 
 if TYPE_CHECKING:
-    from emulator.impairments import Hold
-    from emulator.lab import Lab
+    from wanlat.emulator.impairments import Hold
+    from wanlat.emulator.lab import Lab
 
 _SHORTEST_NS = 20_000_000  # of a period: below, a change may be late by more than it lasts
 _HALF = Fraction(0.5)

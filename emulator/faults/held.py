@@ -18,13 +18,13 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from emulator import family
-from emulator.faults.fault import FaultFailed
+from wanlat.emulator import family
+from wanlat.emulator.faults.fault import FaultFailed
 
 if TYPE_CHECKING:
-    from emulator.faults.fault import Service
-    from emulator.lab import Lab
-    from emulator.process import Process
+    from wanlat.emulator.faults.fault import Service
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
 
 _END_WITHIN_S = 30.0
 """After SIGKILL. What the kernel still writes to a disk for a process it writes to the end."""

@@ -9,10 +9,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from emulator.faults import naming, settings
-from emulator.faults.fault import Cast, FaultFailed, Scene
-from emulator.faults.on_nodes import OnNodes
-from topologies.resolve import Plan
+from wanlat.emulator.faults import naming, settings
+from wanlat.emulator.faults.fault import Cast, FaultFailed, Scene
+from wanlat.emulator.faults.on_nodes import OnNodes
+from wanlat.topologies.resolve import Plan
 
 
 class Kill(OnNodes):

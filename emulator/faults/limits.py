@@ -10,8 +10,8 @@ import threading
 from collections.abc import Hashable
 from weakref import WeakKeyDictionary
 
-from emulator.cgroup import CpuGroup
-from emulator.lab import Lab
+from wanlat.emulator.cgroup import CpuGroup
+from wanlat.emulator.lab import Lab
 
 
 class _Limit:

@@ -1,6 +1,6 @@
 """What the faults of links have in common: a change of directions that is held from begin to end.
 
-Holds lie on each other (`emulator.stack`): when one ends, what it did is gone and what other
+Holds lie on each other (`wanlat.emulator.stack`): when one ends, what it did is gone and what other
 faults do stays.
 """
 
@@ -11,17 +11,17 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from emulator.changes import Change, mistakes
-from emulator.faults.fault import Fault, FaultFailed, Scene
-from emulator.faults.naming import Links
-from emulator.links import Direction, requested
-from topologies.errors import UserError, WanlatError
-from topologies.resolve import Plan
-from topologies.wording import listing, show
+from wanlat.emulator.changes import Change, mistakes
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
+from wanlat.emulator.faults.naming import Links
+from wanlat.emulator.links import Direction, requested
+from wanlat.topologies.errors import UserError, WanlatError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import listing, show
 
 if TYPE_CHECKING:
-    from emulator.impairments import Hold
-    from emulator.lab import Lab
+    from wanlat.emulator.impairments import Hold
+    from wanlat.emulator.lab import Lab
 
 Settings = Mapping[str, Any]
 

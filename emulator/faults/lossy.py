@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from emulator.faults import settings as written
-from emulator.faults.fault import Cast
-from emulator.faults.link_fault import LinkFault, Settings, each_direction
-from emulator.faults.naming import Links, links
-from emulator.links import Direction
-from topologies.errors import UserError
-from topologies.resolve import Plan
-from topologies.units import Fraction, QuantityError
-from topologies.wording import listing, show
+from wanlat.emulator.faults import settings as written
+from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.link_fault import LinkFault, Settings, each_direction
+from wanlat.emulator.faults.naming import Links, links
+from wanlat.emulator.links import Direction
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import Fraction, QuantityError
+from wanlat.topologies.wording import listing, show
 
 if TYPE_CHECKING:
-    from emulator.impairments import Hold
-    from emulator.lab import Lab
+    from wanlat.emulator.impairments import Hold
+    from wanlat.emulator.lab import Lab
 
 _CHAIN = ("p", "r", "h", "k")  # of Gilbert and Elliott; see docs/topologies.md
 

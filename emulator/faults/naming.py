@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from emulator.faults.cast import is_pick
-from emulator.faults.fault import Cast
-from emulator.links import Direction
-from emulator.targets import Targets
-from topologies.errors import UserError
-from topologies.resolve import Plan
-from topologies.wording import did_you_mean, listing, show
+from wanlat.emulator.faults.cast import is_pick
+from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.links import Direction
+from wanlat.emulator.targets import Targets
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 _ALL = ("wan", "lan", "all")
 _ENDS = re.compile(r"\s*(->|→|:|/)\s*")
@@ -142,7 +142,7 @@ def _end(kind: str, side: str, plan: Plan, cast: Cast) -> list[str]:
 
 
 def _alone(kind: str, word: str, plan: Plan, cast: Cast) -> list[str]:
-    """Return a word that stands for itself, in words that `emulator.targets` knows."""
+    """Return a word that stands for itself, in words that `wanlat.emulator.targets` knows."""
     prefix, name = _prefix(word, cast)
     bare, dot, suffix = name.rpartition(".")
     if dot and bare in cast and suffix in ("lan", "wan"):

@@ -6,13 +6,13 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from emulator.faults.fault import Fault, FaultFailed, Scene
-from emulator.faults.held import how_ended
-from topologies.wording import listing
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
+from wanlat.emulator.faults.held import how_ended
+from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from emulator.faults.held import Held
-    from emulator.process import Process
+    from wanlat.emulator.faults.held import Held
+    from wanlat.emulator.process import Process
 
 
 class OnNodes(Fault, ABC):

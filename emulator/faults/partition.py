@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING, Self
 
-from emulator.faults import settings as written
-from emulator.faults.fault import Cast
-from emulator.faults.link_fault import LinkFault, Settings
-from emulator.faults.naming import Links, groups
-from emulator.links import wan
-from topologies.resolve import Plan
+from wanlat.emulator.faults import settings as written
+from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.link_fault import LinkFault, Settings
+from wanlat.emulator.faults.naming import Links, groups
+from wanlat.emulator.links import wan
+from wanlat.topologies.resolve import Plan
 
 if TYPE_CHECKING:
-    from emulator.impairments import Hold
-    from emulator.lab import Lab
+    from wanlat.emulator.impairments import Hold
+    from wanlat.emulator.lab import Lab
 
 
 class Partition(LinkFault):

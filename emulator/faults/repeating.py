@@ -6,7 +6,7 @@ import threading
 import time
 from abc import abstractmethod
 
-from emulator.faults.fault import Fault, Scene
+from wanlat.emulator.faults.fault import Fault, Scene
 
 _LONGEST_BLOW_S = 60.0
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from emulator.faults import naming, settings
-from emulator.faults.fault import Cast, FaultFailed, Scene
-from emulator.faults.on_nodes import OnNodes
-from topologies.resolve import Plan
-from topologies.units import Duration
+from wanlat.emulator.faults import naming, settings
+from wanlat.emulator.faults.fault import Cast, FaultFailed, Scene
+from wanlat.emulator.faults.on_nodes import OnNodes
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import Duration
 
 _GRACE = Duration(10 * 10**9)
 _LOOK_EVERY_S = 0.1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from topologies.errors import UserError
-from topologies.units import QuantityError
-from topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import QuantityError
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 Reader = Callable[[Any], Any]
 """Turns what is written into a value. Raises UserError (such as QuantityError) in words."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from emulator.faults import settings as written
-from emulator.faults.fault import Cast
-from emulator.faults.link_fault import LinkFault, Settings, each_direction
-from emulator.faults.naming import Links, links
-from emulator.links import Direction
-from topologies.resolve import Plan
-from topologies.units import Rate, Size
+from wanlat.emulator.faults import settings as written
+from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.link_fault import LinkFault, Settings, each_direction
+from wanlat.emulator.faults.naming import Links, links
+from wanlat.emulator.links import Direction
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.units import Rate, Size
 
 if TYPE_CHECKING:
-    from emulator.impairments import Hold
-    from emulator.lab import Lab
+    from wanlat.emulator.impairments import Hold
+    from wanlat.emulator.lab import Lab
 
 
 class Throttled(LinkFault):

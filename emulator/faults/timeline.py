@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from emulator.faults.fault import Fault, FaultFailed, Scene
-from topologies.errors import MachineError
-from topologies.wording import listing
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.wording import listing
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from experiments.crosscheck.waits import Extra, Waited, WaitKind
+from wanlat.experiments.crosscheck.waits import Extra, Waited, WaitKind
 
 if TYPE_CHECKING:
     import numpy as np

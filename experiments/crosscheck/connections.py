@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from experiments.crosscheck.events import Event, Kind
-from experiments.crosscheck.http1 import Http1
-from experiments.crosscheck.http2 import PREFACE, Http2
-from experiments.crosscheck.packets import FIN, RST, SYN, Packet
-from experiments.crosscheck.reading import Step, Unreadable
+from wanlat.experiments.crosscheck.events import Event, Kind
+from wanlat.experiments.crosscheck.http1 import Http1
+from wanlat.experiments.crosscheck.http2 import PREFACE, Http2
+from wanlat.experiments.crosscheck.packets import FIN, RST, SYN, Packet
+from wanlat.experiments.crosscheck.reading import Step, Unreadable
 
 _BETWEEN_NODES = ("/minio/",)
 """Paths that MinIO's own nodes ask each other for, on the port that S3 is on."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.crosscheck.compare import FEWEST, SLACK_MS, Comparison, Verdict, compare
-from experiments.crosscheck.lanes import ONESHOT
-from experiments.crosscheck.results import Results
-from experiments.crosscheck.wording import explain, round_trips, sentence
-from systems.base import Cluster
+from wanlat.experiments.crosscheck.compare import FEWEST, SLACK_MS, Comparison, Verdict, compare
+from wanlat.experiments.crosscheck.lanes import ONESHOT
+from wanlat.experiments.crosscheck.results import Results
+from wanlat.experiments.crosscheck.wording import explain, round_trips, sentence
+from wanlat.systems.base import Cluster
 
 
 def document(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from experiments.crosscheck.events import Kind
-from experiments.crosscheck.reading import Step, Unreadable, take, until
+from wanlat.experiments.crosscheck.events import Kind
+from wanlat.experiments.crosscheck.reading import Step, Unreadable, take, until
 
 Emit = Callable[..., None]
 _BODILESS = (204, 304)

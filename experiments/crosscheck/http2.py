@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.crosscheck.http1 import Emit
-from experiments.crosscheck.reading import Step, Unreadable, take
+from wanlat.experiments.crosscheck.http1 import Emit
+from wanlat.experiments.crosscheck.reading import Step, Unreadable, take
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
-from emulator.binaries import CHECKOUT
-from emulator.lab import Lab
-from probes.independent.catalogue import Program
-from probes.independent.driver import Client
-from probes.oneshot import Oneshot
-from probes.plan import GrpcHeader, Header, PlanHeader, Request
-from probes.process import Process, Spawn
-from systems.base import Cluster
+from wanlat.emulator.lab import Lab
+from wanlat.probes.independent.catalogue import Program
+from wanlat.probes.independent.driver import Client
+from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
+from wanlat.probes.process import Process, Spawn
+from wanlat.systems.base import Cluster
+from wanlat.systems.bob_api import PROTO
 
 ONESHOT = "oneshot"
 Position = Literal["distance", "loopback"]
@@ -105,8 +105,8 @@ def _at(cluster: Cluster, node: str) -> dict[str, object]:
     if cluster.api == "s3":
         return cast(dict[str, object], asdict(cluster.s3(node)))
     grpc = cluster.grpc(node)
-    protos = grpc.protos or (CHECKOUT / "proto" / "bob.proto",)
-    includes = grpc.includes or (CHECKOUT / "proto",)
+    protos = grpc.protos or (PROTO,)
+    includes = grpc.includes or (PROTO.parent,)
     return {
         "host": grpc.host,
         "port": grpc.port,

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
-from topologies.errors import RunFailed
+from wanlat.topologies.errors import RunFailed
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
+    from wanlat.emulator.lab import Lab
 
 SYN, FIN, RST = 0x02, 0x01, 0x04
 

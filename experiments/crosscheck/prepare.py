@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.binaries import binary
-from emulator.lab import BackendName
-from experiments.crosscheck.lanes import ONESHOT
-from experiments.endpoints import BOB, S3, has
-from probes.independent.catalogue import PROGRAMS, Program, named, speaking
-from systems import registry
-from systems.base import Api, Binary, System
-from systems.options import Options
-from topologies.errors import MachineError, UserError
-from topologies.model import Topology
-from topologies.resolve import Plan, resolve
-from topologies.wording import did_you_mean, listing
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.lab import BackendName
+from wanlat.experiments.crosscheck.lanes import ONESHOT
+from wanlat.experiments.endpoints import BOB, S3, has
+from wanlat.probes.independent.catalogue import PROGRAMS, Program, named, speaking
+from wanlat.systems import registry
+from wanlat.systems.base import Api, Binary, System
+from wanlat.systems.options import Options
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.wording import did_you_mean, listing
 
 _NEAREST_MS = 10.0
 """Below this RTT a round trip is too like the time a client takes to be told from it."""

@@ -7,10 +7,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from probes.bob_plan import BobEndpoint, bob_plan
-from probes.plan import Placement, Plan, Request
-from probes.s3_plan import S3Endpoint, s3_plan
-from systems.base import Api, Cluster
+from wanlat.probes.bob_plan import BobEndpoint, bob_plan
+from wanlat.probes.plan import Placement, Plan, Request
+from wanlat.probes.s3_plan import S3Endpoint, s3_plan
+from wanlat.systems.base import Api, Cluster
 
 BUCKET = "wanlat"
 

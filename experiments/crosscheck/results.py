@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from experiments.crosscheck.compare import Seen
-from experiments.crosscheck.lanes import Lane, Times
-from experiments.crosscheck.waits import Waited
-from probes.plan import Request
+from wanlat.experiments.crosscheck.compare import Seen
+from wanlat.experiments.crosscheck.lanes import Lane, Times
+from wanlat.experiments.crosscheck.waits import Waited
+from wanlat.probes.plan import Request
 
 Place = tuple[str, str]
 """A client's name and an endpoint."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emulator.calibration import Tolerance, calibrate
-from emulator.lab import Lab
-from experiments.crosscheck.connections import Connections
-from experiments.crosscheck.document import document
-from experiments.crosscheck.lanes import (
+from wanlat.emulator.calibration import Tolerance, blame, calibrate
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.crosscheck.connections import Connections
+from wanlat.experiments.crosscheck.document import document
+from wanlat.experiments.crosscheck.lanes import (
     Lane,
     Position,
     Times,
@@ -24,15 +24,15 @@ from experiments.crosscheck.lanes import (
     in_lab,
     oneshot_lane,
 )
-from experiments.crosscheck.packets import Recorder
-from experiments.crosscheck.prepare import Prepared
-from experiments.crosscheck.requests import BUCKET, plan, rounds
-from experiments.crosscheck.results import Results
-from experiments.crosscheck.waits import Waited, split, waits_of
-from probes.oneshot import prepare as prepare_objects
-from probes.plan import Request
-from systems.base import Cluster, SystemFailed
-from topologies.errors import RunFailed
+from wanlat.experiments.crosscheck.packets import Recorder
+from wanlat.experiments.crosscheck.prepare import Prepared
+from wanlat.experiments.crosscheck.requests import BUCKET, plan, rounds
+from wanlat.experiments.crosscheck.results import Results
+from wanlat.experiments.crosscheck.waits import Waited, split, waits_of
+from wanlat.probes.oneshot import prepare as prepare_objects
+from wanlat.probes.plan import Request
+from wanlat.systems.base import Cluster, SystemFailed
+from wanlat.topologies.errors import RunFailed
 
 WARMUP = 2
 OBJECT_BYTES = 1024
@@ -106,7 +106,7 @@ def _calibrate(lab: Lab, prepared: Prepared, report: Report) -> float:
         raise RunFailed(
             f"The emulated network is not what {prepared.plan.name} asks for, so nothing was "
             f"measured on it: {prepared.distant} → {prepared.asked}: {'; '.join(pair['reasons'])}. "
-            "A busy machine does that: end what else runs on it and try again."
+            f"{blame([pair])}"
         )
     return float(pair["rtt_ms"]["p50"])
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from experiments.crosscheck.events import Event
-from experiments.crosscheck.operations import operation
+from wanlat.experiments.crosscheck.events import Event
+from wanlat.experiments.crosscheck.operations import operation
 
 WaitKind = Literal[
     "connect",  # for the server to accept a connection

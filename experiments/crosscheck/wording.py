@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.crosscheck.compare import Explanation
-from experiments.crosscheck.waits import Extra
+from wanlat.experiments.crosscheck.compare import Explanation
+from wanlat.experiments.crosscheck.waits import Extra
 
 _WAITS = {
     "connect": "opens a new connection",

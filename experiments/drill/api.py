@@ -6,14 +6,14 @@ import random
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from experiments.drill.objects import Object
-from experiments.prefill.model import BUCKET
-from probes.oneshot import prepare
-from probes.plan import KEY_BYTES, GrpcHeader, Header, Phase, Placement, PlanHeader, Request
-from probes.process import Spawn
-from probes.records import Sample
-from systems.base import Api, Cluster
-from topologies.errors import UserError
+from wanlat.experiments.drill.objects import Object
+from wanlat.experiments.prefill.model import BUCKET
+from wanlat.probes.oneshot import prepare
+from wanlat.probes.plan import KEY_BYTES, GrpcHeader, Header, Phase, Placement, PlanHeader, Request
+from wanlat.probes.process import Spawn
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Api, Cluster
+from wanlat.topologies.errors import UserError
 
 _MESSAGE_AROUND_OBJECT = 1024
 """What a message that carries an object has beside it, at most: the key, the time."""

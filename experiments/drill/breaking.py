@@ -7,12 +7,13 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.calibration.again import recalibrate
-from emulator.faults.fault import Scene, Service
-from emulator.faults.timeline import Mark, Step, Timeline
-from emulator.lab import Lab
-from experiments.drill.progress import Live
-from experiments.drill.record import Record
+from wanlat.emulator.calibration import blame
+from wanlat.emulator.calibration.again import recalibrate
+from wanlat.emulator.faults.fault import Scene, Service
+from wanlat.emulator.faults.timeline import Mark, Step, Timeline
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.progress import Live
+from wanlat.experiments.drill.record import Record
 
 _UNDOING_S = 3.0
 
@@ -101,8 +102,8 @@ class Breaking:
             why = "; ".join(measured.get("reasons", ())) or "it is off"
             self._record.outcome.failures.append(
                 f"The link {subject} is not again what the topology asks for after its fault was "
-                f"healed: {why}. A busy machine does that; on an idle one, what "
-                "was measured after the heal is of a network that is not as it was."
+                f"healed: {why}. {blame([measured])} What was measured after the heal is of "
+                "a network that is not as it was."
             )
 
 

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field, StrictStr
 
-from experiments.drill.phases import PhaseName
-from topologies.findings import Finding
-from topologies.units import Duration, Fraction
-from topologies.yaml_model import YamlModel
+from wanlat.experiments.drill.phases import PhaseName
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, Fraction
+from wanlat.topologies.yaml_model import YamlModel
 
 
 class Availability(YamlModel):

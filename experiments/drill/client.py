@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.lab import Lab
-from experiments.drill.api import StoreApi, api_of
-from experiments.drill.ledger import Ledger
-from experiments.drill.objects import Object
-from experiments.drill.prober import Prober, Unanswered
-from experiments.drill.rows import OnRow, Vantage, Way, never_answered, never_sent, sampled
-from experiments.drill.schedule import Schedule, Span
-from probes.plan import Request
-from probes.records import Outcome
-from systems.base import Cluster
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.api import StoreApi, api_of
+from wanlat.experiments.drill.ledger import Ledger
+from wanlat.experiments.drill.objects import Object
+from wanlat.experiments.drill.prober import Prober, Unanswered
+from wanlat.experiments.drill.rows import OnRow, Vantage, Way, never_answered, never_sent, sampled
+from wanlat.experiments.drill.schedule import Schedule, Span
+from wanlat.probes.plan import Request
+from wanlat.probes.records import Outcome
+from wanlat.systems.base import Cluster
 
 NOT_SENT = "not sent: an earlier request was still waiting"
 

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from experiments.drill.client import Client
-from experiments.drill.schedule import Span
+from wanlat.experiments.drill.client import Client
+from wanlat.experiments.drill.schedule import Span
 
 
 class Clients:

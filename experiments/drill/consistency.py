@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.drill.phases import PHASES
-from systems import registry
-from topologies.findings import Finding
-from topologies.units import Duration, Quantity, QuantityError
-from topologies.wording import did_you_mean, listing, show
+from wanlat.experiments.drill.phases import PHASES
+from wanlat.systems import registry
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, Quantity, QuantityError
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 LEAST_REQUESTS = 10
 """Due of each client in a phase: of fewer nothing can be said."""

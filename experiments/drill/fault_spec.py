@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from emulator.faults.catalogue import KINDS
-from experiments.drill.phases import Positive
-from topologies.findings import Finding
-from topologies.units import Duration
-from topologies.wording import did_you_mean, listing, show
-from topologies.yaml_model import YamlModel
+from wanlat.emulator.faults.catalogue import KINDS
+from wanlat.experiments.drill.phases import Positive
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_model import YamlModel
 
 
 class FaultSpec(YamlModel):
@@ -34,7 +34,7 @@ class FaultSpec(YamlModel):
 
     @property
     def kind(self) -> str:
-        """The kind of fault, as `emulator.faults.catalogue` names it."""
+        """The kind of fault, as `wanlat.emulator.faults.catalogue` names it."""
         return next(key for key in self._extra if key in KINDS)
 
     @property

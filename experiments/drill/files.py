@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from experiments.drill.model import Drill
-from experiments.shipped import Shipped
-from topologies.yaml_lines import YamlError, load_yaml_model
+from wanlat.experiments.shipped import Shipped
+from wanlat.topologies.yaml_errors import YamlError
+
+if TYPE_CHECKING:
+    from wanlat.experiments.drill.model import Drill
 
 
 class DrillError(YamlError):
@@ -26,10 +28,12 @@ def load(name_or_path: str, *, topology: str | None = None) -> Drill:
     topology, so that all mistakes are told at once. Raises DrillError, and what a topology that
     cannot be loaded raises.
     """
-    # Imported here: the model alone is enough for who wants to read a drill.
-    from experiments.drill.on_topology import findings
-
     path = find(name_or_path)
+
+    # Imported here, so that a mistyped name is answered at once.
+    from wanlat.experiments.drill.model import Drill
+    from wanlat.experiments.drill.on_topology import findings
+    from wanlat.topologies.yaml_lines import load_yaml_model
 
     def on_its_topology(raw: Any) -> Any:
         return findings(raw, topology or beside(path, raw))

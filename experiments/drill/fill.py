@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from experiments.drill.client import Load
-from experiments.drill.objects import Object
-from experiments.drill.parallel import run_all
-from experiments.drill.prober import Prober, Unanswered, spawn_on
-from experiments.drill.rows import Vantage, never_answered, sampled
-from probes.errors import ProbeFailed
+from wanlat.experiments.drill.client import Load
+from wanlat.experiments.drill.objects import Object
+from wanlat.experiments.drill.parallel import run_all
+from wanlat.experiments.drill.prober import Prober, Unanswered, spawn_on
+from wanlat.experiments.drill.rows import Vantage, never_answered, sampled
+from wanlat.probes.errors import ProbeFailed
 
 PROCESSES = 8
 _ATTEMPTS = 5

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.drill.lines import Lines
-from experiments.drill.objects import Object, Objects, Operation
-from probes.body import body
-from probes.plan import body_seed
-from probes.process import Closing
-from probes.records import Outcome
-from topologies.errors import UserError
+from wanlat.experiments.drill.lines import Lines
+from wanlat.experiments.drill.objects import Object, Objects, Operation
+from wanlat.probes.body import body
+from wanlat.probes.plan import body_seed
+from wanlat.probes.process import Closing
+from wanlat.probes.records import Outcome
+from wanlat.topologies.errors import UserError
 
 
 class Ledger(Closing):

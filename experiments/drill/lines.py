@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from probes.process import Closing
-from topologies.errors import DiskFull, MachineError
+from wanlat.probes.process import Closing
+from wanlat.topologies.errors import DiskFull, MachineError
 
 
 class Lines(Closing):

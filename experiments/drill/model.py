@@ -7,14 +7,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
-from experiments.drill.claim import Claim
-from experiments.drill.consistency import claims_fit, names_fit, systems_fit, times_fit
-from experiments.drill.fault_spec import FaultSpec
-from experiments.drill.phases import Phases, Positive
-from topologies.findings import Finding
-from topologies.units import Duration, Fraction, Size
-from topologies.wording import show
-from topologies.yaml_model import YamlModel
+from wanlat.experiments.drill.claim import Claim
+from wanlat.experiments.drill.consistency import claims_fit, names_fit, systems_fit, times_fit
+from wanlat.experiments.drill.fault_spec import FaultSpec
+from wanlat.experiments.drill.phases import Phases, Positive
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, Fraction, Size
+from wanlat.topologies.wording import show
+from wanlat.topologies.yaml_model import YamlModel
 
 SHORTEST_EVERY = Duration(20 * 10**6)
 """Requests more often than this measure the machine that sends them."""

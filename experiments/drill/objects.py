@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from probes.records import Outcome
+from wanlat.probes.records import Outcome
 
 Operation = Literal["put", "remove"]
 T = TypeVar("T")
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """What is put at a key: ``probes.body.body(body_seed, object_bytes)``."""
+    """What is put at a key: ``wanlat.probes.body.body(body_seed, object_bytes)``."""
 
     key: str
     object_bytes: int

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emulator.faults import catalogue
-from emulator.faults.cast import draw
-from emulator.faults.fault import Fault
-from experiments.drill.fault_spec import FaultSpec
-from experiments.drill.model import Drill
-from systems import registry
-from topologies.errors import UserError
-from topologies.findings import Finding
-from topologies.load import load as load_topology
-from topologies.resolve import Plan, resolve
-from topologies.wording import did_you_mean, listing, show
+from wanlat.emulator.faults import catalogue
+from wanlat.emulator.faults.cast import draw
+from wanlat.emulator.faults.fault import Fault
+from wanlat.experiments.drill.fault_spec import FaultSpec
+from wanlat.experiments.drill.model import Drill
+from wanlat.systems import registry
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 Cast = Mapping[str, tuple[str, ...]]
 Roles = Mapping[str, Sequence[str]]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from topologies.units import Duration
-from topologies.yaml_model import YamlModel
+from wanlat.topologies.units import Duration
+from wanlat.topologies.yaml_model import YamlModel
 
 PhaseName = Literal["before", "during", "after"]
 PHASES: tuple[PhaseName, ...] = ("before", "during", "after")

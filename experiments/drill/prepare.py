@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emulator.binaries import binary
-from emulator.capture import Capture
-from emulator.faults.cast import draw
-from emulator.faults.timeline import Step
-from emulator.lab import BackendName, Lab
-from experiments.bundle import default_directory
-from experiments.drill.files import load
-from experiments.drill.model import Drill
-from experiments.drill.on_topology import Cast, Place, fault_of, place
-from experiments.drill.scale import scaled
-from experiments.drill.timing import Stated, stated
-from experiments.runner import CaptureWanted
-from systems import registry
-from systems.base import Api, Binary, System
-from systems.options import Options
-from topologies.errors import UserError
-from topologies.load import load as load_topology
-from topologies.model import Topology
-from topologies.resolve import Plan, resolve
-from topologies.wording import did_you_mean, listing, show
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.capture import Capture
+from wanlat.emulator.faults.cast import draw
+from wanlat.emulator.faults.timeline import Step
+from wanlat.emulator.lab import BackendName, Lab
+from wanlat.experiments.bundle import default_directory
+from wanlat.experiments.drill.files import load
+from wanlat.experiments.drill.model import Drill
+from wanlat.experiments.drill.on_topology import Cast, Place, fault_of, place
+from wanlat.experiments.drill.scale import scaled
+from wanlat.experiments.drill.timing import Stated, stated
+from wanlat.experiments.runner import CaptureWanted
+from wanlat.systems import registry
+from wanlat.systems.base import Api, Binary, System
+from wanlat.systems.options import Options
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 
 @dataclass(frozen=True)

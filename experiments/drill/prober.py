@@ -6,12 +6,12 @@ import select
 import threading
 import time
 
-from emulator.lab import Lab
-from probes.errors import ProbeFailed
-from probes.oneshot import Oneshot
-from probes.plan import Header, Request
-from probes.process import Closing, Process, Spawn
-from probes.records import Sample
+from wanlat.emulator.lab import Lab
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.plan import Header, Request
+from wanlat.probes.process import Closing, Process, Spawn
+from wanlat.probes.records import Sample
 
 _LOOK_UP_MS = 50
 """How soon a stop is heeded while a request is on its way."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from experiments.bundle import BundleWriter
-from experiments.drill.prepare import PreparedDrill
-from experiments.drill.progress import Report
+from wanlat.experiments.bundle import BundleWriter
+from wanlat.experiments.drill.prepare import PreparedDrill
+from wanlat.experiments.drill.progress import Report
 
 Reached = Literal[
     "lab",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from probes.plan import Placement
-from probes.records import Outcome, Sample
+from wanlat.probes.plan import Placement
+from wanlat.probes.records import Outcome, Sample
 
 Way = Literal["read", "write"]
 Row = dict[str, Any]

@@ -9,21 +9,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emulator.capture.store import CaptureStore
-from emulator.journal import Entry
-from emulator.lab import Lab
-from experiments import machine_facts
-from experiments.bundle import BundleWriter, now_iso
-from experiments.drill.ledger import Ledger
-from experiments.drill.prepare import PreparedDrill, lab_of, prepare
-from experiments.drill.progress import Report, Silent
-from experiments.drill.record import Outcome, Record
-from experiments.drill.stage import Stage
-from experiments.drill.timing import within
-from experiments.proof import FOR_DRILLS, prove, what_is_held_up, what_is_off
-from experiments.resources.sampler import Sampler
-from systems.base import Cluster
-from topologies.errors import RunFailed, WanlatError
+from wanlat.emulator.capture.store import CaptureStore
+from wanlat.emulator.journal import Entry
+from wanlat.emulator.lab import Lab
+from wanlat.experiments import machine_facts
+from wanlat.experiments.bundle import BundleWriter, now_iso
+from wanlat.experiments.drill.ledger import Ledger
+from wanlat.experiments.drill.prepare import PreparedDrill, lab_of, prepare
+from wanlat.experiments.drill.progress import Report, Silent
+from wanlat.experiments.drill.record import Outcome, Record
+from wanlat.experiments.drill.stage import Stage
+from wanlat.experiments.drill.timing import CALIBRATION_S, within
+from wanlat.experiments.proof import FOR_DRILLS, prove, what_is_held_up, what_is_off
+from wanlat.experiments.resources.sampler import Sampler
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import RunFailed, WanlatError
 
 __all__ = ["Outcome", "PreparedDrill", "prepare", "run"]
 
@@ -171,7 +171,7 @@ class _Run:
         self._record.reach("lab")
         for step in self._prepared.steps:
             step.fault.check(lab)
-        document = prove(lab, self._record.tell, FOR_DRILLS)
+        document = prove(lab, self._record.tell, FOR_DRILLS, longest_s=CALIBRATION_S)
         if document is not None:
             for pair in document["pairs"]:
                 pair["system"] = self._record.system

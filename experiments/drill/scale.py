@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.drill.model import SHORTEST_EVERY, Drill
-from experiments.drill.phases import PHASES
-from topologies.errors import UserError
-from topologies.units import Duration, QuantityError
-from topologies.wording import show
+from wanlat.experiments.drill.model import SHORTEST_EVERY, Drill
+from wanlat.experiments.drill.phases import PHASES
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration, QuantityError
+from wanlat.topologies.wording import show
 
 SCALED_SETTINGS = ("period",)
 """Of faults. Others, such as a delay, are how bad it is, and not how long."""

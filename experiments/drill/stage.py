@@ -8,27 +8,27 @@ import signal
 import time
 from collections.abc import Sequence
 
-from emulator.lab import Lab
-from experiments.drill.breaking import Breaking
-from experiments.drill.client import Client, Load
-from experiments.drill.clients import Clients
-from experiments.drill.fill import fill
-from experiments.drill.ledger import Ledger
-from experiments.drill.on_topology import Place
-from experiments.drill.phases import PHASES
-from experiments.drill.progress import Live
-from experiments.drill.record import Record
-from experiments.drill.rows import Row, Vantage, Way
-from experiments.drill.schedule import Schedule, Span
-from experiments.drill.timing import RECALIBRATION_S, WARMUP_S
-from experiments.drill.verify import Round, verify
-from experiments.drill.watched import Watched
-from experiments.runner import requested_rtt_ms
-from systems.base import Cluster
-from systems.errors import SystemFailed
-from systems.wait import Wait
-from topologies.errors import WanlatError
-from topologies.wording import listing
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.breaking import Breaking
+from wanlat.experiments.drill.client import Client, Load
+from wanlat.experiments.drill.clients import Clients
+from wanlat.experiments.drill.fill import fill
+from wanlat.experiments.drill.ledger import Ledger
+from wanlat.experiments.drill.on_topology import Place
+from wanlat.experiments.drill.phases import PHASES
+from wanlat.experiments.drill.progress import Live
+from wanlat.experiments.drill.record import Record
+from wanlat.experiments.drill.rows import Row, Vantage, Way
+from wanlat.experiments.drill.schedule import Schedule, Span
+from wanlat.experiments.drill.timing import RECALIBRATION_S, WARMUP_S
+from wanlat.experiments.drill.verify import Round, verify
+from wanlat.experiments.drill.watched import Watched
+from wanlat.experiments.runner import requested_rtt_ms
+from wanlat.systems.base import Cluster
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import WanlatError
+from wanlat.topologies.wording import listing
 
 _WAYS: tuple[Way, Way] = ("read", "write")
 _LOOK_EVERY_S = 0.1

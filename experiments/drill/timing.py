@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from emulator.lab import Lab
-from experiments.drill.model import Drill
-from systems.progress import elapsed
-from topologies.errors import RunFailed, WanlatError
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.model import Drill
+from wanlat.systems.progress import elapsed
+from wanlat.topologies.errors import RunFailed, WanlatError
 
 WARMUP_S = 2.0
 """Requests before the first phase, which are not counted: connections and caches."""
+
+CALIBRATION_S = 45.0
+"""Of the network, before anything is measured on it."""
 
 RECALIBRATION_S = 30.0
 """Until links that were broken are measured again; most of it passes in phase `after`."""
@@ -59,7 +62,7 @@ def stated(drill: Drill) -> Stated:
     phases = drill.phases
     budgets = drill.verification
     return Stated(
-        lab=60.0,
+        lab=_BUILDING_S + CALIBRATION_S,
         ready=drill.ready_timeout.s + _GRACE_S,
         fill=fill_budget_s(drill),
         phases=WARMUP_S
@@ -81,6 +84,7 @@ def fill_budget_s(drill: Drill) -> float:
     return 30.0 + drill.objects / 20
 
 
+_BUILDING_S = 15.0  # of the lab
 _GRACE_S = 5.0  # until what is told to end has ended
 
 

@@ -16,15 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from emulator.lab import Lab
-from experiments.drill.api import StoreApi, api_of
-from experiments.drill.ledger import Ledger
-from experiments.drill.objects import Object
-from experiments.drill.parallel import run_all
-from experiments.drill.prober import Prober, Unanswered
-from probes.plan import Header
-from probes.records import Sample
-from systems.base import Cluster
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.api import StoreApi, api_of
+from wanlat.experiments.drill.ledger import Ledger
+from wanlat.experiments.drill.objects import Object
+from wanlat.experiments.drill.parallel import run_all
+from wanlat.experiments.drill.prober import Prober, Unanswered
+from wanlat.probes.plan import Header
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Cluster
 
 Round = Literal["healed", "restarted"]
 Found = Literal["yes", "no", "wrong", "unread"]

@@ -7,13 +7,13 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
-from emulator.process import how_it_ended
-from experiments.bundle import BundleWriter
+from wanlat.emulator.process import how_it_ended
+from wanlat.experiments.bundle import BundleWriter
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from emulator.process import Process
-    from systems.nodes import NodeProcess
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
+    from wanlat.systems.nodes import NodeProcess
 
 
 class Watched:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.load.client import bottleneck, client_of, warnings_of
-from probes.load import End, LoadJob
+from wanlat.experiments.load.client import bottleneck, client_of, warnings_of
+from wanlat.probes.load import End, LoadJob
 
 
 def account_of(job: LoadJob, end: End | None) -> tuple[dict[str, Any], list[str]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.load.model import reads
-from topologies.findings import Finding
-from topologies.units import Size
+from wanlat.experiments.load.model import reads
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Size
 
 _DEFAULT_SIZE = "1KiB"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from probes.load import End
+from wanlat.probes.load import End
 
 _BUSY_CORES = 0.8
 """Of the cores that the generator may use: beyond it, it would not have sent much more."""

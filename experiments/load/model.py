@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from topologies.findings import Finding
-from topologies.units import Duration
-from topologies.wording import did_you_mean, listing, show
-from topologies.yaml_model import YamlModel
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_model import YamlModel
 
 Api = Literal["s3", "bob"]
 

@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from experiments.asked import Asked
-from probes.one_key import Overwrites
-from probes.oneshot import Oneshot
-from probes.plan import Plan, Request
-from probes.process import Closing, Spawn
-from probes.records import Sample
-from systems.base import Cluster
-from topologies.units import Duration
+from wanlat.experiments.asked import Asked
+from wanlat.probes.one_key import Overwrites
+from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.plan import Plan, Request
+from wanlat.probes.process import Closing, Spawn
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Cluster
+from wanlat.topologies.units import Duration
 
 OnSample = Callable[[Request, Sample, int], object]
 """Gets a request, what came of it, and when it was due (ns, CLOCK_MONOTONIC)."""

@@ -10,22 +10,22 @@ import json
 import time
 from contextlib import suppress
 
-from emulator.lab import Lab
-from experiments.load.account import account_of
-from experiments.load.model import Api, LoadSpec
-from experiments.load.quiet import OnSample, QuietUser, plan_of
-from experiments.load.table import add_rows, raw_path
-from experiments.missing import Missing
-from experiments.prefill.model import BUCKET
-from experiments.system_run import STAGES, SystemRun, requested_rtt_ms
-from probes.load import End, Generator, LoadJob, Progress
-from probes.oneshot import OnSample as OnPlanned
-from probes.oneshot import prepare
-from probes.plan import Plan, Request
-from probes.process import Spawn
-from probes.records import Sample
-from systems.base import Cluster
-from topologies.errors import DiskFull, RunFailed, WanlatError
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.load.account import account_of
+from wanlat.experiments.load.model import Api, LoadSpec
+from wanlat.experiments.load.quiet import OnSample, QuietUser, plan_of
+from wanlat.experiments.load.table import add_rows, raw_path
+from wanlat.experiments.missing import Missing
+from wanlat.experiments.prefill.model import BUCKET
+from wanlat.experiments.system_run import STAGES, SystemRun, requested_rtt_ms
+from wanlat.probes.load import End, Generator, LoadJob, Progress
+from wanlat.probes.oneshot import OnSample as OnPlanned
+from wanlat.probes.oneshot import prepare
+from wanlat.probes.plan import Plan, Request
+from wanlat.probes.process import Spawn
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import DiskFull, RunFailed, WanlatError
 
 IDLE, LOADED = "idle", "loaded"
 """Phases of the quiet user's samples."""

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from experiments.drill.lines import is_full
-from probes.load_records import LOAD_SCHEMA, RecordsFile, records_table
+from wanlat.experiments.drill.lines import is_full
+from wanlat.probes.load_records import LOAD_SCHEMA, RecordsFile, records_table
 
 TABLE = "load.parquet"
 SCHEMA = pa.schema([("system", pa.string()), ("version", pa.string()), *LOAD_SCHEMA])

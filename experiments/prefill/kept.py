@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from experiments.prepared import Prepared, Subject
+from wanlat.experiments.prepared import Prepared, Subject
 
 DIRECTORY = "kept"
 _STATE = "kept.json"

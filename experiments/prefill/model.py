@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from topologies.units import Duration, Size
-from topologies.yaml_model import YamlModel
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.yaml_model import YamlModel
 
 BUCKET = "wanlat"
 """The first bucket: the one that the probe asks for as well."""

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from emulator.lab import Lab
-from experiments.resources.processes import ProcessTable, families
-from systems.base import Cluster
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.resources.processes import ProcessTable, families
+from wanlat.systems.base import Cluster
 
 LOOK_EVERY_S = 1.0
 WINDOW_S = 2.0

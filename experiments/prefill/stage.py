@@ -10,21 +10,21 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.prefill.kept import Kept, kept_bytes
-from experiments.prefill.model import PrefillSpec
-from experiments.prefill.settle import Rest, Settled
-from experiments.prefill.verify import verify
-from probes.load import LoadJob, Progress, done_turns, read_records, run_job, union
-from probes.oneshot import prepare
-from probes.plan import Header, Request
-from probes.process import Spawn
-from systems.base import Cluster
-from topologies.errors import RunFailed
-from topologies.units import Size
+from wanlat.experiments.prefill.kept import Kept, kept_bytes
+from wanlat.experiments.prefill.model import PrefillSpec
+from wanlat.experiments.prefill.settle import Rest, Settled
+from wanlat.experiments.prefill.verify import verify
+from wanlat.probes.load import LoadJob, Progress, done_turns, read_records, run_job, union
+from wanlat.probes.oneshot import prepare
+from wanlat.probes.plan import Header, Request
+from wanlat.probes.process import Spawn
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.units import Size
 
 if TYPE_CHECKING:
-    from emulator.lab import Lab
-    from experiments.system_run import SystemRun
+    from wanlat.emulator.lab import Lab
+    from wanlat.experiments.system_run import SystemRun
 
 STAGE = "prefilling"
 FILE = "prefill.json"

@@ -7,16 +7,16 @@ import re
 from html import unescape
 from typing import Protocol
 
-from experiments.asked import Asked
-from experiments.prefill.model import PrefillSpec
-from probes.errors import ProbeFailed
-from probes.load import body_seed_of, key_of
-from probes.oneshot import prepare
-from probes.plan import Header, Request
-from probes.process import Spawn
-from systems.ask import NoAnswer
-from systems.base import Cluster
-from topologies.errors import RunFailed
+from wanlat.experiments.asked import Asked
+from wanlat.experiments.prefill.model import PrefillSpec
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.load import body_seed_of, key_of
+from wanlat.probes.oneshot import prepare
+from wanlat.probes.plan import Header, Request
+from wanlat.probes.process import Spawn
+from wanlat.systems.ask import NoAnswer
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import RunFailed
 
 READ_BACK = 100
 """Objects. Where one in a hundred were missing, the sample would show it in 63 of 100 prefills;

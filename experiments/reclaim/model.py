@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from topologies.units import Duration
-from topologies.yaml_model import YamlModel
+from wanlat.topologies.units import Duration
+from wanlat.topologies.yaml_model import YamlModel
 
 LONGEST_WATCH = Duration(24 * 3600 * 10**9)
 

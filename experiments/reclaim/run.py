@@ -14,19 +14,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from emulator.lab import Lab
-from experiments.missing import Missing
-from experiments.prefill.model import BUCKET, PrefillSpec
-from experiments.prefill.stage import Filling
-from experiments.reclaim.model import ReclaimSpec, ranges
-from experiments.reclaim.verify import Found, verify
-from experiments.system_run import SystemRun
-from probes.load import LoadJob, Progress, run_job
-from probes.plan import Header
-from probes.process import Spawn
-from systems.base import Cluster
-from topologies.errors import RunFailed
-from topologies.units import Duration
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.missing import Missing
+from wanlat.experiments.prefill.model import BUCKET, PrefillSpec
+from wanlat.experiments.prefill.stage import Filling
+from wanlat.experiments.reclaim.model import ReclaimSpec, ranges
+from wanlat.experiments.reclaim.verify import Found, verify
+from wanlat.experiments.system_run import SystemRun
+from wanlat.probes.load import LoadJob, Progress, run_job
+from wanlat.probes.plan import Header
+from wanlat.probes.process import Spawn
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.units import Duration
 
 FILE = "reclaim.json"
 _LOOK_EVERY_S = 0.5

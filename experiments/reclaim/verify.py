@@ -6,14 +6,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from experiments.asked import Asked
-from experiments.missing import is_missing
-from experiments.prefill.model import BUCKET
-from probes.load import body_seed_of, key_of
-from probes.oneshot import run_requests
-from probes.plan import Header, Request
-from probes.process import Spawn
-from probes.records import Sample
+from wanlat.experiments.asked import Asked
+from wanlat.experiments.missing import is_missing
+from wanlat.experiments.prefill.model import BUCKET
+from wanlat.probes.load import body_seed_of, key_of
+from wanlat.probes.oneshot import run_requests
+from wanlat.probes.plan import Header, Request
+from wanlat.probes.process import Spawn
+from wanlat.probes.records import Sample
 
 SAMPLE = 50
 """Objects of each kind that are looked for."""

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from experiments.resources.processes import ProcessStat, ProcessTable
+    from wanlat.experiments.resources.processes import ProcessStat, ProcessTable
 
 _CPUCLOCK_SCHED = 2
 """Of a whole process, as the scheduler counts it."""

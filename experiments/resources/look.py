@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from emulator.interface_counters import InterfaceCounters, Traffic
-from emulator.lab import Lab
-from experiments.resources.cpu_clocks import CpuClocks
-from experiments.resources.processes import (
+from wanlat.emulator.interface_counters import InterfaceCounters, Traffic
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.resources.cpu_clocks import CpuClocks
+from wanlat.experiments.resources.processes import (
     Meter,
     OneProcess,
     ProcessStat,
     ProcessTable,
     families,
 )
-from experiments.resources.rows import Kind, Usage
-from experiments.resources.space import Space, SpaceWatch
-from systems.base import Cluster
+from wanlat.experiments.resources.rows import Kind, Usage
+from wanlat.experiments.resources.space import Space, SpaceWatch
+from wanlat.systems.base import Cluster
 
 _SUPERVISOR = 1
 _OURS = ("oneshot", "wire")

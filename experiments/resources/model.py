@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from topologies.units import Duration
-from topologies.yaml_model import YamlModel
+from wanlat.topologies.units import Duration
+from wanlat.topologies.yaml_model import YamlModel
 
 SHORTEST = Duration(50 * 10**6)
 LONGEST = Duration(60 * 10**9)

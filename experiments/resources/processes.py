@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from experiments.resources.cpu_clocks import CpuClocks, own_number
-from experiments.resources.rows import Usage
+from wanlat.experiments.resources.cpu_clocks import CpuClocks, own_number
+from wanlat.experiments.resources.rows import Usage
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from emulator.lab import Lab
-from experiments.resources.cost import Cost
-from experiments.resources.look import Looker
-from experiments.resources.rows import NAME, SCHEMA
-from systems.base import Cluster
-from topologies.errors import WanlatError
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.resources.cost import Cost
+from wanlat.experiments.resources.look import Looker
+from wanlat.experiments.resources.rows import NAME, SCHEMA
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import WanlatError
 
 _END_WITHIN_S = 5.0
 _WEIGH_WITHIN_S = 30.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from probes.plan import Request
-from probes.records import Sample
+from wanlat.probes.plan import Request
+from wanlat.probes.records import Sample
 
 _PUTS = ("PutObject", "Put")
 _REMOVES = ("RemoveObject", "Delete")

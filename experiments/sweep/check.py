@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.sweep.expand import (
+from wanlat.experiments.sweep.expand import (
     MAX_POINTS,
     NOT_SWEPT,
     NoSuchPlace,
@@ -15,11 +15,11 @@ from experiments.sweep.expand import (
     is_of,
     with_values,
 )
-from topologies.findings import Finding, Path
-from topologies.wording import show
-from topologies.yaml_lines import findings_in
-from topologies.yaml_model import YamlModel
-from topologies.yaml_tree import Document
+from wanlat.topologies.findings import Finding, Path
+from wanlat.topologies.wording import show
+from wanlat.topologies.yaml_lines import findings_in
+from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.yaml_tree import Document
 
 _KEY = "sweep"
 

@@ -13,11 +13,11 @@ from itertools import product
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from topologies.errors import UserError
-from topologies.wording import listing
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from experiments.study import Study
+    from wanlat.experiments.study import Study
 
 MAX_POINTS = 10_000
 """Of so many, each of some seconds at least, nobody sees the end."""
@@ -90,7 +90,7 @@ def points_of(study: Study) -> list[Point]:
     What is an option of another system is no parameter of a point, and two combinations that
     differ in nothing else are one point. Raises UserError for a combination that is no study.
     """
-    from experiments.study import Study  # which imports this room's model
+    from wanlat.experiments.study import Study  # which imports this room's model
 
     whole = study.to_dict()
     found: dict[str, tuple[str, dict[str, Any], Study]] = {}

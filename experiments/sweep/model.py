@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from topologies.wording import show
+from wanlat.topologies.wording import show
 
 
 def _union(raw: Any) -> Any:

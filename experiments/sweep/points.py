@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from experiments.bundle import now_iso, write_json
-from experiments.sweep.expand import Point
-from topologies.errors import UserError
+from wanlat.experiments.bundle import now_iso, write_json
+from wanlat.experiments.sweep.expand import Point
+from wanlat.topologies.errors import UserError
 
 FILE = "points.json"
 DIRECTORY = "points"

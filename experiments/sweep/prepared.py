@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from emulator.lab import BackendName
-from experiments.bundle import default_directory
-from experiments.prepared import CaptureWanted, Prepared, Subject, prepare
-from experiments.study import Study
-from experiments.sweep.expand import Point, in_order, points_of, seed_of
-from experiments.sweep.points import DIRECTORY
-from systems.base import Binary
-from topologies.errors import MachineError, UserError
-from topologies.load import load as load_topology
-from topologies.model import Topology
+from wanlat.emulator.lab import BackendName
+from wanlat.experiments.bundle import default_directory
+from wanlat.experiments.prepared import CaptureWanted, Prepared, Subject, prepare
+from wanlat.experiments.study import Study
+from wanlat.experiments.sweep.expand import Point, in_order, points_of, seed_of
+from wanlat.experiments.sweep.points import DIRECTORY
+from wanlat.systems.base import Binary
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.model import Topology
 
 
 @dataclass(frozen=True)

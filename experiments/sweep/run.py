@@ -19,18 +19,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments import machine_facts, runner
-from experiments.bundle import FORMAT, now_iso, write_json
-from experiments.holding import Lock, Reserve, is_nearly_full
-from experiments.prefill.kept import DIRECTORY as KEPT
-from experiments.resumed import Unfinished, read_unfinished
-from experiments.same import check_same_stores, machine_remarks
-from experiments.sweep.expand import points_of
-from experiments.sweep.points import Entry, Points, Status, parameters_of
-from experiments.sweep.prepared import PreparedSweep, program
-from experiments.system_run import Report
-from topologies.errors import DiskFull, MachineError, UserError, WanlatError
-from topologies.wording import listing
+from wanlat.experiments import machine_facts, runner
+from wanlat.experiments.bundle import FORMAT, now_iso, write_json
+from wanlat.experiments.holding import Lock, Reserve, is_nearly_full
+from wanlat.experiments.prefill.kept import DIRECTORY as KEPT
+from wanlat.experiments.resumed import Unfinished, read_unfinished
+from wanlat.experiments.same import check_same_stores, machine_remarks
+from wanlat.experiments.sweep.expand import points_of
+from wanlat.experiments.sweep.points import Entry, Points, Status, parameters_of
+from wanlat.experiments.sweep.prepared import PreparedSweep, program
+from wanlat.experiments.system_run import Report
+from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
+from wanlat.topologies.wording import listing
 
 _RESERVED_BYTES = 2 << 20
 """Room for `points.json` of thousands of points, twice, and for the manifest."""

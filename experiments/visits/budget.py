@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from emulator.calibration.between_sites import longest_s
-from experiments.visits.model import RoundTripsSpec
+from wanlat.emulator.calibration.between_sites import longest_s
+from wanlat.experiments.visits.model import RoundTripsSpec
 
 
 def stated_settling_s(spec: RoundTripsSpec) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from emulator.changes import Change, mistakes
-from experiments.visits.model import RoundTripsSpec
-from topologies.errors import UserError
-from topologies.resolve import Plan
-from topologies.wording import listing
+from wanlat.emulator.changes import Change, mistakes
+from wanlat.experiments.visits.model import RoundTripsSpec
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import Plan
+from wanlat.topologies.wording import listing
 
 
 def check_visits(study: str, spec: RoundTripsSpec, plan: Plan) -> None:

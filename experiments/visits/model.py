@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from topologies.findings import Finding
-from topologies.units import Duration, QuantityError
-from topologies.wording import show
-from topologies.yaml_model import YamlModel
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, QuantityError
+from wanlat.topologies.wording import show
+from wanlat.topologies.yaml_model import YamlModel
 
 IDLE = Duration(10**9)
 """At least so much of the settling only watches what crosses the links without any request."""

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.bundle import BundleWriter
-from experiments.visits.budget import Budget, pooled
-from topologies.units import Duration
+from wanlat.experiments.bundle import BundleWriter
+from wanlat.experiments.visits.budget import Budget, pooled
+from wanlat.topologies.units import Duration
 
 
 @dataclass

@@ -10,25 +10,25 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from emulator.calibration import Tolerance
-from emulator.calibration.between_sites import BetweenSites, pairs_between_sites
-from emulator.lab import Lab
-from experiments.missing import Missing
-from experiments.prepared import Prepared, Subject
-from experiments.proof import FOR_ROUND_TRIPS
-from experiments.system_run import STAGES, Record, Report, SystemRun
-from experiments.visits.budget import Budget, stated_settling_s
-from experiments.visits.model import IDLE, RoundTripsSpec
-from experiments.visits.record import VisitEntry, VisitsRecord
-from experiments.visits.schedule import schedule
-from probes.oneshot import Oneshot, OnSample
-from probes.oneshot import prepare as prepare_objects
-from probes.plan import Header, Request, Visit
-from probes.process import Spawn
-from probes.records import Sample
-from systems.base import Cluster
-from topologies.errors import RunFailed
-from topologies.units import Duration
+from wanlat.emulator.calibration import Tolerance, blame
+from wanlat.emulator.calibration.between_sites import BetweenSites, pairs_between_sites
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.missing import Missing
+from wanlat.experiments.prepared import Prepared, Subject
+from wanlat.experiments.proof import FOR_ROUND_TRIPS
+from wanlat.experiments.system_run import STAGES, Record, Report, SystemRun
+from wanlat.experiments.visits.budget import Budget, stated_settling_s
+from wanlat.experiments.visits.model import IDLE, RoundTripsSpec
+from wanlat.experiments.visits.record import VisitEntry, VisitsRecord
+from wanlat.experiments.visits.schedule import schedule
+from wanlat.probes.oneshot import Oneshot, OnSample
+from wanlat.probes.oneshot import prepare as prepare_objects
+from wanlat.probes.plan import Header, Request, Visit
+from wanlat.probes.process import Spawn
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.units import Duration
 
 _ORIGIN = "visit"
 _LOOK_EVERY_S = 0.2
@@ -122,7 +122,8 @@ class VisitsRun(SystemRun):
         idle_ns = time.monotonic_ns()
         self._visits.event(entry, "idle", idle_ns)
         self.look()
-        _rest(lab, began + settle_s)
+        # All of it, also where changing the links took long.
+        _rest(lab, max(began + settle_s, idle_ns / 1e9 + idle_s))
         cluster.check()
         self.look()
         calibrating_ns = time.monotonic_ns()
@@ -163,8 +164,7 @@ class VisitsRun(SystemRun):
             raise RunFailed(
                 f"The network of {len(failed)} visits was not what was asked for, of "
                 f"{self._spec.total_visits} in all: at an RTT of {failed[-1].rtt}, "
-                f"{last['from']} → {last['to']}: {'; '.join(last['reasons'])}. A busy machine does "
-                "that: end what else runs on it and try again."
+                f"{last['from']} → {last['to']}: {'; '.join(last['reasons'])}. {blame([last])}"
             )
 
 

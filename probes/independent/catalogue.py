@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from emulator.binaries import CHECKOUT
-from topologies.errors import MachineError, UserError
-from topologies.wording import did_you_mean, listing
+from wanlat.emulator.binaries import SEARCH_PATH
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.wording import did_you_mean, listing
 
 Speaks = Literal["s3", "bob"]
 
@@ -32,7 +32,8 @@ class Program:
         if missing:
             raise MachineError(
                 f"The client {self.name} needs the Python package {listing(missing)}, which is not "
-                f"installed. `make setup` in {CHECKOUT} installs it."
+                "installed. `pip install 'wanlat[clients]'` installs it; in a checkout, "
+                "`make setup`."
             )
         if self.name == "grpcurl" and _grpcurl() is None:
             raise MachineError(
@@ -43,7 +44,7 @@ class Program:
     def environment(self) -> dict[str, str]:
         """Return the variables that it needs on a node, where HOME is another directory."""
         # Whoever runs wanlat may find the packages that way: a lab inherits no environment.
-        paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = [str(SEARCH_PATH), *filter(None, [os.environ.get("PYTHONPATH")])]
         variables = {"PYTHONPATH": os.pathsep.join(paths)}
         if self.name == "grpcurl" and (found := _grpcurl()):
             variables["WANLAT_GRPCURL_BINARY"] = str(found)
@@ -60,13 +61,13 @@ class Program:
 
 
 def _grpcurl() -> Path | None:
-    from systems.grpcurl import find_grpcurl
+    from wanlat.systems.grpcurl import find_grpcurl
 
     return find_grpcurl()
 
 
 def _ours(module: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", f"probes.independent.{module}")
+    return (sys.executable, "-m", f"wanlat.probes.independent.{module}")
 
 
 PROGRAMS = (

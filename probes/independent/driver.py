@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from probes.dialogue import Dialogue
-from probes.errors import ProbeFailed
-from probes.plan import Request
-from probes.process import Closing, Spawn
+from wanlat.probes.dialogue import Dialogue
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.plan import Request
+from wanlat.probes.process import Closing, Spawn
 
 _START_S = 60.0
 _PATIENCE_S = 60.0

@@ -6,8 +6,8 @@ from typing import Any
 
 import grpc
 
-from probes.independent.bob_messages import BobMessages
-from probes.independent.serve import Call, Check, IndependentClient, serve
+from wanlat.probes.independent.bob_messages import BobMessages
+from wanlat.probes.independent.serve import Call, Check, IndependentClient, serve
 
 
 class Grpcio(IndependentClient):

@@ -11,7 +11,7 @@ import subprocess
 import time
 from typing import Any
 
-from probes.independent.serve import (
+from wanlat.probes.independent.serve import (
     Call,
     Check,
     IndependentClient,
@@ -20,7 +20,7 @@ from probes.independent.serve import (
     same_as,
     serve,
 )
-from systems.grpcurl import find_grpcurl, read_version
+from wanlat.systems.grpcurl import find_grpcurl, read_version
 
 _SERVICE = "bob_storage.BobApi"
 

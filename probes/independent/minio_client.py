@@ -9,7 +9,7 @@ from typing import Any
 import minio
 import urllib3
 
-from probes.independent.serve import (
+from wanlat.probes.independent.serve import (
     Call,
     Check,
     IndependentClient,

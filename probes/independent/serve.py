@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from probes.body import body
+from wanlat.probes.body import body
 
 Call = Callable[[], Any]
 Check = Callable[[Any], str | None]

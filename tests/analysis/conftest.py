@@ -26,7 +26,7 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
 @pytest.fixture(scope="module")
 def few_resamples() -> Iterator[None]:
     """Intervals from 499 resamples: as true, a little coarser, and made in a tenth of the time."""
-    from analysis import ratios, statistics
+    from wanlat.analysis import ratios, statistics
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ratios, "RESAMPLES", 499)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from synthetic_bundles import BOB, MINIO, write_bundle
 
-from analysis.sweep import bytes_of
+from wanlat.analysis.sweep import bytes_of
 
 MINIO_NGINX = ("minio-nginx", "v0.0.0-20260212201848-7aac2a2c5b7c")
 SIZES = ("1KiB", "50KiB", "1MiB", "4095KiB", "4MiB", "4097KiB", "100MiB")

@@ -286,7 +286,7 @@ def _calibration(
                     "reordered": 0,
                     "verdict": "pass",
                     "reasons": [],
-                    "attempts": 1,
+                    "rounds": 1,
                 }
             )
     return {

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from synthetic_bundles import GARAGE, MINIO, MakeBundle
 
-from analysis.bundle import Series, read_bundle
-from analysis.errors import BundleError, NoSamplesError
+from wanlat.analysis.bundle import Series, read_bundle
+from wanlat.analysis.errors import BundleError, NoSamplesError
 
 
 def test_parquet_and_lines_give_the_same_samples(make_bundle: MakeBundle) -> None:

@@ -22,11 +22,11 @@ from chart_checks import (
 from matplotlib.figure import Figure
 from synthetic_bundles import ENDPOINTS, GARAGE, MINIO, MINIO_RELEASE, QUORUM, MakeBundle
 
-from analysis.bundle import Series, read_bundle
-from analysis.charts import endpoint_latency
-from analysis.charts.marks import strip_offsets
-from analysis.charts.style import styles
-from analysis.summary import Summary, summarize
+from wanlat.analysis.bundle import Series, read_bundle
+from wanlat.analysis.charts import endpoint_latency
+from wanlat.analysis.charts.marks import strip_offsets
+from wanlat.analysis.charts.style import styles
+from wanlat.analysis.summary import Summary, summarize
 
 SIX = (*ENDPOINTS[:3], "HeadObject", *ENDPOINTS[3:])
 LONG_NAME = (
@@ -45,6 +45,7 @@ def chart_of(path: Path) -> tuple[Figure, Summary]:
     return endpoint_latency.draw(bundle, summary), summary
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize("endpoints", [1, 2, 5, 6])
 @pytest.mark.parametrize("systems", [[QUORUM], [GARAGE, MINIO], [GARAGE, MINIO_RELEASE, QUORUM]])
 def test_no_word_is_clipped_or_overlaps_another(
@@ -54,6 +55,7 @@ def test_no_word_is_clipped_or_overlaps_another(
     assert_readable(figure)
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize(
     "settings",
     [

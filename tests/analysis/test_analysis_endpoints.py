@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from synthetic_bundles import BOB_ENDPOINTS, ENDPOINTS
 
-from analysis.endpoints import endpoint_order, row_names, row_of
+from wanlat.analysis.endpoints import endpoint_order, row_names, row_of
 
 
 @pytest.mark.parametrize(

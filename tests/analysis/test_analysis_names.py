@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.bundle import Series
-from analysis.names import format_ms, series_labels, short_version, shortened
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.names import format_ms, series_labels, short_version, shortened
 
 
 @pytest.mark.parametrize(

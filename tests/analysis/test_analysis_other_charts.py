@@ -10,9 +10,9 @@ from chart_checks import assert_readable, bars_of, marks_of, texts_of
 from matplotlib.figure import Figure
 from synthetic_bundles import GARAGE, MINIO, MINIO_RELEASE, QUORUM, MakeBundle
 
-from analysis.bundle import read_bundle
-from analysis.charts import calibration, published
-from analysis.summary import summarize
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.charts import calibration, published
+from wanlat.analysis.summary import summarize
 
 
 def published_chart(path: Path) -> Figure:

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from synthetic_bundles import BOB, BOB_ENDPOINTS, BOTH, FOUR_SYSTEMS, GARAGE, QUORUM, MakeBundle
 
-from analysis.bundle import read_bundle
-from analysis.errors import BundleError
-from analysis.summary import EndpointSummary, Group, Summary, summarize
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.summary import EndpointSummary, Group, Summary, summarize
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "endpoint-latency"
 ONLY_BOB: dict[str, Any] = {"systems": [BOB], "endpoints": ["Get", "Ping"], "placed": {"bob": BOTH}}
@@ -97,6 +97,7 @@ def test_bundles_without_the_column_read_as_unknown(make_bundle: MakeBundle) -> 
 def test_results_from_before_keep_every_figure(name: str) -> None:
     committed = json.loads((RESULTS / name / "summary.json").read_text(encoding="utf-8"))
     made = summary_of(RESULTS / name).to_json()
+    made.pop("in_rtts")  # these were published before there was one
     for entry in [*committed["endpoints"], *made["endpoints"]]:
         assert entry.pop("placement", "unknown") == "unknown"
     assert made == committed

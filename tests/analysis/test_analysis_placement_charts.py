@@ -23,10 +23,10 @@ from synthetic_bundles import (
     MakeBundle,
 )
 
-from analysis.bundle import Series, read_bundle
-from analysis.charts import endpoint_latency, published
-from analysis.charts.style import styles
-from analysis.summary import Summary, summarize
+from wanlat.analysis.bundle import Series, read_bundle
+from wanlat.analysis.charts import endpoint_latency, published
+from wanlat.analysis.charts.style import styles
+from wanlat.analysis.summary import Summary, summarize
 
 ONLY_BOB: dict[str, Any] = {"systems": [BOB], "endpoints": BOB_ENDPOINTS, "placed": {"bob": BOTH}}
 OTHER_BOB = ("bob", "2.1.0-alpha.99-and-a-branch-of-somebody")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_bundles import QUORUM, MakeBundle, write_bundle
+from resources_bundles import write_resources
+from rich.console import Console
+from synthetic_bundles import GARAGE, QUORUM, MakeBundle, write_bundle
 
-from analysis.errors import BundleError
-from analysis.report import report
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.report import report
 
 ROOT = Path(__file__).parents[2]
 NO_HOME = {
@@ -24,7 +27,7 @@ NO_HOME = {
 }
 REPORT = """
 import json, os, sys
-from analysis.report import report
+from wanlat.analysis.report import report
 report(sys.argv[1])
 print(json.dumps({"modules": sorted(sys.modules), "home": os.environ.get("MPLCONFIGDIR")}))
 """
@@ -67,6 +70,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return facts | {"first": first, "second": contents(bundle), "said": done.stderr}
 
 
+@pytest.mark.minutes
 def test_a_second_report_has_the_same_bytes_even_in_another_process(
     twice: dict[str, Any],
 ) -> None:
@@ -81,8 +85,8 @@ def test_no_writable_home_is_needed_and_no_word_said_about_it(twice: dict[str, A
 
 
 def test_no_other_room_is_imported(twice: dict[str, Any]) -> None:
-    rooms = {"topologies", "emulator", "systems", "probes", "experiments", "wanlat", "proto"}
-    assert rooms.isdisjoint(twice["modules"])
+    rooms = ("topologies", "emulator", "systems", "probes", "experiments", "proto", "commands")
+    assert {f"wanlat.{room}" for room in rooms}.isdisjoint(twice["modules"])
 
 
 def test_no_window_system_is_touched(twice: dict[str, Any]) -> None:
@@ -95,13 +99,15 @@ def test_no_window_system_is_touched(twice: dict[str, Any]) -> None:
     }
 
 
-def test_a_report_is_a_summary_and_charts_in_two_formats(make_bundle: MakeBundle) -> None:
+def test_a_report_is_a_summary_tables_and_charts_in_two_formats(make_bundle: MakeBundle) -> None:
     path = make_bundle()
     before = contents(path)
     made = report(path)
     after = contents(path)
     stems = ("endpoint-latency", "published", "calibration")
-    written = {"summary.json"} | {f"charts/{s}.{x}" for s in stems for x in ("png", "svg")}
+    written = {"summary.json", "tables.md"} | {
+        f"charts/{s}.{x}" for s in stems for x in ("png", "svg")
+    }
     assert {str(p.relative_to(path)) for p in made.paths} == written
     assert after.keys() - before.keys() == written
     assert {name: after[name] for name in before} == before
@@ -148,7 +154,7 @@ def test_a_bundle_that_cannot_be_written_is_told(make_bundle: MakeBundle, in_the
 
 
 def test_a_writable_home_is_left_to_matplotlib(tmp_path: Path) -> None:
-    code = "import os, analysis.charts; print(os.environ.get('MPLCONFIGDIR'))"
+    code = "import os, wanlat.analysis.charts; print(os.environ.get('MPLCONFIGDIR'))"
     done = python(code, **{**NO_HOME, "HOME": str(tmp_path)})
     assert done.stdout.strip() == "None"
 
@@ -156,7 +162,7 @@ def test_a_writable_home_is_left_to_matplotlib(tmp_path: Path) -> None:
 def test_importing_costs_no_heavy_library() -> None:
     code = """
 import sys
-import analysis.report, analysis.table, analysis.errors
+import wanlat.analysis.report, wanlat.analysis.table, wanlat.analysis.errors
 print([name for name in ("pandas", "numpy", "scipy", "matplotlib") if name in sys.modules])
 """
     assert python(code).stdout.strip() == "[]"
@@ -180,3 +186,22 @@ def test_somebodys_settings_change_nothing(make_bundle: MakeBundle) -> None:
     with mpl.rc_context(theirs):
         report(path)
     assert contents(path) == first
+
+
+def test_a_terminal_gets_resource_usage_where_it_is_asked_for(
+    make_bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wanlat import results
+
+    path = make_bundle(systems=[GARAGE], endpoints=["PutObject", "GetObject", "HeadObject"])
+    write_resources(path)
+    texts = {}
+    for verbose in (False, True):
+        out = io.StringIO()
+        monkeypatch.setattr(results, "people", Console(file=out, width=160))
+        results.show_report(path, as_json=False, verbose=verbose)
+        texts[verbose] = out.getvalue()
+    assert "What a node pays" not in texts[False]
+    assert "What a node pays" in texts[True]
+    tables = (path / "tables.md").read_text()
+    assert tables.index("| Garage 2.5.0 | PutObject |") < tables.index("What a node pays")

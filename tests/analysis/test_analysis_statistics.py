@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import scipy.stats
 
-from analysis import statistics
+from wanlat.analysis import statistics
 
 if TYPE_CHECKING:
-    from analysis.statistics import Values
+    from wanlat.analysis.statistics import Values
 
 # NIST/SEMATECH e-Handbook of Statistical Methods, 7.1.6, "What are outliers in the data?"
 NIST_OUTLIERS = np.fromstring(
@@ -27,6 +26,8 @@ NIST_OUTLIERS = np.fromstring(
 
 
 def test_plain_figures_are_those_of_numpy_and_scipy() -> None:
+    import scipy.stats
+
     values = np.random.default_rng(1).lognormal(4, 0.5, 137)
     got = statistics.describe(values, seed=1)
     assert got is not None
@@ -79,6 +80,8 @@ def test_five_samples_have_no_interval_of_the_median() -> None:
 
 
 def test_interval_of_the_mean_is_scipys_bca() -> None:
+    import scipy.stats
+
     values = np.random.default_rng(2).lognormal(4, 0.5, 80)
     expected = scipy.stats.bootstrap(
         (values,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng([7, 8])
@@ -87,6 +90,8 @@ def test_interval_of_the_mean_is_scipys_bca() -> None:
 
 
 def test_interval_of_the_mean_agrees_with_student_on_normal_data() -> None:
+    import scipy.stats
+
     values = np.random.default_rng(3).normal(100, 10, 200)
     low, high = scipy.stats.t.interval(0.95, 199, loc=values.mean(), scale=scipy.stats.sem(values))
     got = statistics.mean_interval(values, 1)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from synthetic_bundles import ENDPOINTS, GARAGE, MINIO, MINIO_RELEASE, QUORUM, MakeBundle
 
-from analysis.bundle import read_bundle
-from analysis.summary import EndpointSummary, Summary, summarize
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.summary import EndpointSummary, Summary, summarize
 
 DESIGN_KEYS = {
     *("system", "version", "topology", "endpoint", "n", "ok", "fail", "unknown"),

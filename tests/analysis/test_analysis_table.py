@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from synthetic_bundles import BOB, BOTH, FOUR_SYSTEMS, GARAGE, MINIO, QUORUM, MakeBundle
 
-from analysis.bundle import read_bundle
-from analysis.summary import Summary, summarize
-from analysis.table import markdown_table, print_table
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.summary import Summary, summarize
+from wanlat.analysis.table import markdown_table, print_table
 
 
 def printed(summary: Summary, width: int) -> str:

@@ -11,8 +11,8 @@ import pytest
 from chart_checks import shown_texts, texts_of
 from matplotlib.figure import Figure
 
-from analysis.charts import calibration_picture, style
-from analysis.errors import BundleError
+from wanlat.analysis.charts import calibration_picture, style
+from wanlat.analysis.errors import BundleError
 
 PROBABILITIES = [0.01, 0.25, 0.5, 0.75, 0.99]
 
@@ -42,7 +42,7 @@ def pair(source: str, target: str, rtt_ms: float, jitter_ms: float = 0.0) -> dic
         "jitter": {"there": way, "back": way} if jitter_ms else None,
         "delivery": None,
         "rate": None,
-        "attempts": 1,
+        "rounds": 1,
         "verdict": "pass",
         "reasons": [],
     }  # fmt: skip

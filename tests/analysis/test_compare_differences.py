@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import fisher_exact
 
-from analysis.compare import difference
-from analysis.compare.difference import (
+from wanlat.analysis.compare import difference
+from wanlat.analysis.compare.difference import (
     holm,
     of_draws,
     of_intervals,
@@ -15,7 +14,7 @@ from analysis.compare.difference import (
     of_statistic,
     wilson,
 )
-from analysis.compare.distribution import Distribution, gained, gained_at, visit_effect
+from wanlat.analysis.compare.distribution import Distribution, gained, gained_at, visit_effect
 
 
 def ways(*parts: tuple[float, int], visits: int = 15) -> Distribution:
@@ -37,6 +36,8 @@ def test_the_interval_of_two_shares_is_the_published_one() -> None:
 
 
 def test_the_probability_of_two_shares_is_fishers() -> None:
+    from scipy.stats import fisher_exact
+
     for old, new in (((0, 100), (8, 100)), ((3, 60), (9, 45)), ((9, 45), (3, 60))):
         table = [[new[0], new[1] - new[0]], [old[0], old[1] - old[0]]]
         side = "greater" if new[0] / new[1] > old[0] / old[1] else "less"

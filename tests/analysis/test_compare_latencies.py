@@ -10,11 +10,19 @@ import numpy as np
 import pytest
 from synthetic_bundles import ENDPOINTS, GARAGE, MINIO, QUORUM, MakeBundle
 
-from analysis.bundle import read_bundle
-from analysis.compare import Comparison, Kind, Limit, Thresholds, Verdict, compare, difference
-from analysis.compare.document import document
-from analysis.compare.model import FAILURES, MEDIAN
-from analysis.errors import BundleError
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.compare import (
+    Comparison,
+    Kind,
+    Limit,
+    Thresholds,
+    Verdict,
+    compare,
+    difference,
+)
+from wanlat.analysis.compare.document import document
+from wanlat.analysis.compare.model import FAILURES, MEDIAN
+from wanlat.analysis.errors import BundleError
 
 ONE = ("garage", "GetObject")
 

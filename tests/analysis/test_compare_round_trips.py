@@ -14,12 +14,12 @@ import pytest
 from round_trips_bundles import Does, Key, write_round_trips_bundle
 from synthetic_bundles import MakeBundle
 
-from analysis import round_trips_block
-from analysis.bundle import Bundle, read_bundle
-from analysis.compare import Comparison, Kind, Thresholds, Verdict, compare
-from analysis.compare.document import document
-from analysis.compare.judge import Rules, judge, overall
-from analysis.compare.model import (
+from wanlat.analysis import round_trips_block
+from wanlat.analysis.bundle import Bundle, read_bundle
+from wanlat.analysis.compare import Comparison, Kind, Thresholds, Verdict, compare
+from wanlat.analysis.compare.document import document
+from wanlat.analysis.compare.judge import Rules, judge, overall
+from wanlat.analysis.compare.model import (
     CHAIN,
     CHAINS,
     INTERCEPT,
@@ -29,9 +29,9 @@ from analysis.compare.model import (
     WAN_BYTES,
     Change,
 )
-from analysis.compare.of_round_trips import findings
-from analysis.errors import BundleError
-from analysis.round_trips_block import RoundTrips, round_trips_of
+from wanlat.analysis.compare.of_round_trips import findings
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.round_trips_block import RoundTrips, round_trips_of
 
 GET: Key = ("quorum", "GetObject", "local")
 PUT: Key = ("quorum", "PutObject", "unknown")

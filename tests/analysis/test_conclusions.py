@@ -11,13 +11,19 @@ import pytest
 from sweep_bundles import MINIO_NGINX, write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
-from analysis.conclusions import conclusions_of, published_conclusions
-from analysis.conclusions.model import BEHIND_NGINX, DIRECT, PUBLISHED, Conclusion, Conclusions
-from analysis.criterion import stored_estimates
-from analysis.grid import markdown
-from analysis.published_mistakes import mistakes_grid, mistakes_of_rows
-from analysis.ratios import Verdict
-from analysis.sweep import read_sweep
+from wanlat.analysis.conclusions import conclusions_of, published_conclusions
+from wanlat.analysis.conclusions.model import (
+    BEHIND_NGINX,
+    DIRECT,
+    PUBLISHED,
+    Conclusion,
+    Conclusions,
+)
+from wanlat.analysis.criterion import stored_estimates
+from wanlat.analysis.grid import markdown
+from wanlat.analysis.published_mistakes import mistakes_grid, mistakes_of_rows
+from wanlat.analysis.ratios import Verdict
+from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED

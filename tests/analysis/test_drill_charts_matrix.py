@@ -14,13 +14,21 @@ from drill_chart_checks import assert_nothing_overlaps, text_of
 from synthetic_bundles import MakeBundle
 from typer.testing import CliRunner
 
-from analysis.bundle import Series, read_bundle
-from analysis.charts import drill_matrix
-from analysis.drill.matrix import DrillKey, Operation, Run, Share, matrix_of, read_matrix, read_run
-from analysis.drill.matrix_report import matrix_report
-from analysis.drill.matrix_wording import claims_markdown, drills_markdown
-from analysis.errors import BundleError
-from analysis.summary import summarize
+from wanlat.analysis.bundle import Series, read_bundle
+from wanlat.analysis.charts import drill_matrix
+from wanlat.analysis.drill.matrix import (
+    DrillKey,
+    Operation,
+    Run,
+    Share,
+    matrix_of,
+    read_matrix,
+    read_run,
+)
+from wanlat.analysis.drill.matrix_report import matrix_report
+from wanlat.analysis.drill.matrix_wording import claims_markdown, drills_markdown
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.summary import summarize
 from wanlat.cli import app
 
 GARAGE, MINIO, BOB = (
@@ -83,6 +91,7 @@ def many_runs() -> list[Run]:
     return runs
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize(
     "runs",
     [

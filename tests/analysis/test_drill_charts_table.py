@@ -11,9 +11,9 @@ import drill_bundles as played
 import pytest
 from rich.console import Console
 
-from analysis.drill.read import read_drill
-from analysis.drill.table import print_drill
-from analysis.drill.wording import latency, percent
+from wanlat.analysis.drill.read import read_drill
+from wanlat.analysis.drill.table import print_drill
+from wanlat.analysis.drill.wording import latency, percent
 from wanlat.results import show_report
 
 CLAIMS = [

@@ -19,15 +19,15 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from analysis.charts import drill_timeline, style
-from analysis.charts.availability import colour_of
-from analysis.charts.drill_lanes import NAME, Span, place
-from analysis.charts.drill_layout import bin_width_s
-from analysis.charts.drill_looks import READ_COLOUR, UNKNOWN_COLOUR, WRITE_COLOUR
-from analysis.charts.drill_panel import AS_SHAPES, shares_by_bin
-from analysis.charts.lettering import text_width
-from analysis.drill.model import Drill
-from analysis.drill.read import read_drill
+from wanlat.analysis.charts import drill_timeline, style
+from wanlat.analysis.charts.availability import colour_of
+from wanlat.analysis.charts.drill_lanes import NAME, Span, place
+from wanlat.analysis.charts.drill_layout import bin_width_s
+from wanlat.analysis.charts.drill_looks import READ_COLOUR, UNKNOWN_COLOUR, WRITE_COLOUR
+from wanlat.analysis.charts.drill_panel import AS_SHAPES, shares_by_bin
+from wanlat.analysis.charts.lettering import text_width
+from wanlat.analysis.drill.model import Drill
+from wanlat.analysis.drill.read import read_drill
 
 SHORT = (5.0, 10.0, 10.0)
 LONG_NAME = "a-drill-whose-name-is-longer-than-any-page-is-wide-and-goes-on-" * 2
@@ -105,6 +105,7 @@ def chart_of(drill_of: MakeDrill) -> Callable[[str], Figure]:
     return draw
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize("case", CASES)
 def test_no_word_is_clipped_or_overlaps_another(
     chart_of: Callable[[str], Figure], case: str

@@ -9,11 +9,10 @@ import pytest
 from drill_bundles import Trouble, write_drill
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
-from analysis.drill.claims import wilson
-from analysis.drill.model import Claim
-from analysis.drill.read import read_drill
+from wanlat.analysis.drill.claims import wilson
+from wanlat.analysis.drill.model import Claim
+from wanlat.analysis.drill.read import read_drill
 
 SOURCE = {"claim": "it goes on", "source": "somewhere, section 3"}
 
@@ -27,6 +26,8 @@ def claim(directory: Path, spec: dict[str, Any], *troubles: Trouble, **settings:
 
 @given(st.integers(1, 3000), st.data())
 def test_the_interval_is_wilsons(n: int, data: Any) -> None:
+    from scipy.stats import binomtest
+
     ok = data.draw(st.integers(0, n))
     expected = binomtest(ok, n).proportion_ci(method="wilson")
     assert wilson(ok, n) == pytest.approx((expected.low, expected.high), abs=1e-9)

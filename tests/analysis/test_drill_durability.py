@@ -13,11 +13,11 @@ from drill_bundles import write_drill
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.drill.durability import EXAMPLES, VERDICTS, durability_of, verdict_of
-from analysis.drill.ledger import Expected, Key, Ledger, read_ledger
-from analysis.drill.read import read_drill
-from analysis.drill.verification import Round, read_verification
-from analysis.errors import BundleError
+from wanlat.analysis.drill.durability import EXAMPLES, VERDICTS, durability_of, verdict_of
+from wanlat.analysis.drill.ledger import Expected, Key, Ledger, read_ledger
+from wanlat.analysis.drill.read import read_drill
+from wanlat.analysis.drill.verification import Round, read_verification
+from wanlat.analysis.errors import BundleError
 
 NODES = ("n1", "n2", "n3")
 ANSWERS = ("yes", "no", "wrong", "unread")

@@ -13,12 +13,12 @@ from drill_bundles import ORIGIN_NS, Fault, Play, Trouble, play_client, stalled,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.drill.clients import Course, clients_of
-from analysis.drill.disturbances import Injection, Request, Says, outages_of
-from analysis.drill.events import fault_windows
-from analysis.drill.model import ClientFigures, FaultWindow
-from analysis.drill.read import read_drill
-from analysis.drill.requests import requests_of
+from wanlat.analysis.drill.clients import Course, clients_of
+from wanlat.analysis.drill.disturbances import Injection, Request, Says, outages_of
+from wanlat.analysis.drill.events import fault_windows
+from wanlat.analysis.drill.model import ClientFigures, FaultWindow
+from wanlat.analysis.drill.read import read_drill
+from wanlat.analysis.drill.requests import requests_of
 
 FAULT_S = 4.0
 HEAL_S = 24.0

@@ -14,13 +14,13 @@ import pandas as pd
 import pytest
 from drill_bundles import ORIGIN_NS, Fault, Trouble, stalled, write_drill
 
-from analysis.bundle import read_bundle
-from analysis.drill.block import drill_block
-from analysis.drill.model import STAGES
-from analysis.drill.read import read_drill
-from analysis.errors import BundleError
-from analysis.report import report
-from analysis.summary import summarize
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.drill.block import drill_block
+from wanlat.analysis.drill.model import STAGES
+from wanlat.analysis.drill.read import read_drill
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.report import report
+from wanlat.analysis.summary import summarize
 
 ROOT = Path(__file__).parents[2]
 SHORT = (4.0, 6.0, 5.0)
@@ -298,9 +298,9 @@ def test_no_other_room_is_imported_and_nothing_heavy_before_it_is_needed(tmp_pat
     path = write_drill(tmp_path / "b", phases_s=SHORT)
     code = """
 import json, sys
-import analysis.drill.block, analysis.drill.read, analysis.report
+import wanlat.analysis.drill.block, wanlat.analysis.drill.read, wanlat.analysis.report
 heavy = {"pandas", "numpy", "scipy", "matplotlib", "pyarrow"} & set(sys.modules)
-from analysis.report import report
+from wanlat.analysis.report import report
 report(sys.argv[1])
 print(json.dumps({"heavy": sorted(heavy), "modules": sorted(sys.modules)}))
 """
@@ -313,6 +313,6 @@ print(json.dumps({"heavy": sorted(heavy), "modules": sorted(sys.modules)}))
         timeout=120,
     )
     told = json.loads(done.stdout)
-    rooms = {"topologies", "emulator", "systems", "probes", "experiments", "wanlat", "proto"}
+    rooms = ("topologies", "emulator", "systems", "probes", "experiments", "proto", "commands")
     assert told["heavy"] == []
-    assert rooms.isdisjoint(told["modules"])
+    assert {f"wanlat.{room}" for room in rooms}.isdisjoint(told["modules"])

@@ -16,17 +16,17 @@ from rich.console import Console
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, MINIO, write_bundle
 
-from analysis.blocks import blocks_of
-from analysis.bundle import read_bundle
-from analysis.criterion import PrintedRow, printed_rows
-from analysis.grid import Grid, markdown, print_grid
-from analysis.printed import check_text, load_all_tables, looks_like_rates, tables_of
-from analysis.summary import summarize
-from analysis.sweep import is_sweep, read_sweep
-from analysis.sweep_summary import summarize_sweep
-from analysis.sweep_table import grids_of, print_sweep
-from analysis.table import markdown_table, print_table
-from analysis.units import REGISTERED, UnitsError, check_products
+from wanlat.analysis.blocks import blocks_of
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.criterion import PrintedRow, printed_rows
+from wanlat.analysis.grid import Grid, markdown, print_grid
+from wanlat.analysis.printed import check_text, load_all_tables, looks_like_rates, tables_of
+from wanlat.analysis.summary import summarize
+from wanlat.analysis.sweep import is_sweep, read_sweep
+from wanlat.analysis.sweep_summary import summarize_sweep
+from wanlat.analysis.sweep_table import grids_of, print_sweep
+from wanlat.analysis.table import markdown_table, print_table
+from wanlat.analysis.units import REGISTERED, UnitsError, check_products
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from analysis.grid import Grid, markdown, print_grid, read_grids
+from wanlat.analysis.grid import Grid, markdown, print_grid, read_grids
 
 WORDS = frozenset(("what", "of whom"))
 GRID = Grid(

@@ -15,12 +15,12 @@ from chart_checks import assert_readable, texts_of
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
-from analysis.growth import growth_of
-from analysis.growth.block import GrowthBlock
-from analysis.growth.fit import judge, noise_of
-from analysis.growth.model import AXES, NODES, OBJECTS, Axis, Growth, Level, Noise
-from analysis.growth.modes import gap_of, splits_of
-from analysis.sweep import read_sweep
+from wanlat.analysis.growth import growth_of
+from wanlat.analysis.growth.block import GrowthBlock
+from wanlat.analysis.growth.fit import judge, noise_of
+from wanlat.analysis.growth.model import AXES, NODES, OBJECTS, Axis, Growth, Level, Noise
+from wanlat.analysis.growth.modes import gap_of, splits_of
+from wanlat.analysis.sweep import read_sweep
 
 SHAPES = ("constant", "logarithmic", "linear")
 OBJECT_COUNTS = (100.0, 1000.0, 10_000.0, 100_000.0)
@@ -62,6 +62,7 @@ def verdicts(
     return found
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("truth", [("constant", 0.0), ("logarithmic", 0.7), ("linear", 0.7)])
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from chart_checks import assert_readable, texts_of
 from matplotlib.figure import Figure
 from synthetic_bundles import GARAGE
 
-from analysis.bundle import Series
-from analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
-from analysis.charts.panels import Panel
-from analysis.charts.rows import Words
-from analysis.charts.style import styles
+from wanlat.analysis.bundle import Series
+from wanlat.analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
+from wanlat.analysis.charts.panels import Panel
+from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.style import styles
 
 SERIES = Series(*GARAGE)
 GOES_ON = "A bar that leaves its panel goes on."

@@ -15,19 +15,19 @@ from chart_checks import assert_readable, texts_of
 from load_bundles import OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
 from rich.console import Console
 
-from analysis.bundle import read_bundle
-from analysis.errors import BundleError
-from analysis.grid import markdown, print_grid, read_grids
-from analysis.load import load_of, load_of_sweep
-from analysis.load.block import LoadBlock
-from analysis.load.model import Load
-from analysis.load.published import published_loads
-from analysis.load.raw import read_raw
-from analysis.load.sweep_block import LoadSweepBlock
-from analysis.load.sweep_table import PUBLISHED
-from analysis.load.table import OPERATIONS
-from analysis.sweep import read_sweep
-from analysis.units import UnitsError, check_rows
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.grid import markdown, print_grid, read_grids
+from wanlat.analysis.load import load_of, load_of_sweep
+from wanlat.analysis.load.block import LoadBlock
+from wanlat.analysis.load.model import Load
+from wanlat.analysis.load.published import published_loads
+from wanlat.analysis.load.raw import read_raw
+from wanlat.analysis.load.sweep_block import LoadSweepBlock
+from wanlat.analysis.load.sweep_table import PUBLISHED
+from wanlat.analysis.load.table import OPERATIONS
+from wanlat.analysis.sweep import read_sweep
+from wanlat.analysis.units import UnitsError, check_rows
 
 READ_MS, WRITE_MS = 11.4, 43.1
 

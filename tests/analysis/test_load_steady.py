@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from analysis.load.resampling import block_length, percentile, ratio
-from analysis.load.steady import judge, oscillation, transient
+from wanlat.analysis.load.resampling import block_length, percentile, ratio
+from wanlat.analysis.load.steady import judge, oscillation, transient
 
 RUNS = 40
 BINS = 300

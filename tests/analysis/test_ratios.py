@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.outliers import outliers_of
-from analysis.ratios import (
+from wanlat.analysis.outliers import outliers_of
+from wanlat.analysis.ratios import (
     MIN_N_FOR_RATIO,
     Ratio,
     Verdict,

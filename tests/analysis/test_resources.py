@@ -23,13 +23,14 @@ from resources_bundles import (
 from rich.console import Console
 from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle
 
-from analysis.bundle import read_bundle
-from analysis.grid import print_grid
-from analysis.reclaim import reclaim_of
-from analysis.resources import resources_of
-from analysis.resources.model import ASKED, Sampling
-from analysis.resources.remarks import remarks_of_bundle
-from analysis.resources.table import sampling_notes
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.grid import print_grid
+from wanlat.analysis.reclaim import reclaim_of
+from wanlat.analysis.resources import resources_of
+from wanlat.analysis.resources.model import ASKED, Sampling
+from wanlat.analysis.resources.remarks import remarks_of_bundle
+from wanlat.analysis.resources.stored import rows_of_nodes
+from wanlat.analysis.resources.table import sampling_notes
 
 ALL = sum(WAN_BYTES.values()) / len(WAN_BYTES)
 PREFILLED = stored("garage", 480, 30 * MIB, 45 * MIB)
@@ -40,6 +41,13 @@ def printed(grids) -> str:
     for grid in grids:
         print_grid(grid, console)
     return console.file.getvalue()
+
+
+@pytest.mark.parametrize("nodes", [1, ["n1"], [{"name": "n1"}]])
+def test_nodes_may_be_a_count_a_name_or_more(make_bundle: MakeBundle, nodes: object) -> None:
+    sites = [{"name": "dc1", "nodes": nodes}, {"name": "dc2", "nodes": 2}]
+    topology = {"name": "five-sites", "sites": sites}
+    assert rows_of_nodes(read_bundle(make_bundle(manifest={"topology": topology}, n=5))) == 3
 
 
 def test_a_request_costs_what_it_cost_whichever_others_were_sent_between(

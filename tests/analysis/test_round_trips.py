@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from round_trips_noise import NOISE, QUIET, Requests, requests
-from scipy.stats import theilslopes
 
-from analysis.round_trips import Estimate, estimate
+from wanlat.analysis.round_trips import Estimate, estimate
 
 Values = NDArray[np.float64]
 
@@ -201,6 +200,8 @@ def test_the_intervals_are_those_of_the_draws() -> None:
 
 
 def test_it_agrees_with_theil_and_sen_and_with_least_squares_by_visit() -> None:
+    from scipy.stats import theilslopes
+
     for seed in range(5):
         asked = made(seed, rtts_ms=(25.0, 50.0, 100.0, 200.0), visits=4)
         found = of(asked)

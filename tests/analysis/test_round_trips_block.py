@@ -15,15 +15,15 @@ import pytest
 from round_trips_bundles import TWO_LINES, Does, straight, write_round_trips_bundle
 from synthetic_bundles import MakeBundle
 
-from analysis.agreement import compare
-from analysis.bundle import Bundle, read_bundle
-from analysis.errors import BundleError
-from analysis.packets import evidence
-from analysis.packets.cost import Cost
-from analysis.packets.model import GroupEvidence, PacketEvidence, Share
-from analysis.round_trips import Mode
-from analysis.round_trips_block import RoundTrips, round_trips_of
-from analysis.summary import Summary, grouped, summarize
+from wanlat.analysis.agreement import compare
+from wanlat.analysis.bundle import Bundle, read_bundle
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.packets import evidence
+from wanlat.analysis.packets.cost import Cost
+from wanlat.analysis.packets.model import GroupEvidence, PacketEvidence, Share
+from wanlat.analysis.round_trips import Mode
+from wanlat.analysis.round_trips_block import RoundTrips, round_trips_of
+from wanlat.analysis.summary import Summary, grouped, summarize
 
 PUT = ("quorum", "PutObject", "unknown")
 LOCAL = ("quorum", "GetObject", "local")

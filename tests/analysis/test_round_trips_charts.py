@@ -16,15 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from round_trips_bundles import TWO_LINES, Does, straight, write_round_trips_bundle
 
-from analysis import report as report_module
-from analysis.bundle import Bundle, read_bundle
-from analysis.charts import latency_against_rtt, round_trips
-from analysis.charts.style import ALARM
-from analysis.errors import BundleError
-from analysis.packets.model import Share
-from analysis.report import report
-from analysis.round_trips_block import RoundTrips
-from analysis.summary import Group, Summary, summarize
+from wanlat.analysis import report as report_module
+from wanlat.analysis.bundle import Bundle, read_bundle
+from wanlat.analysis.charts import latency_against_rtt, round_trips
+from wanlat.analysis.charts.style import ALARM
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.packets.model import Share
+from wanlat.analysis.report import report
+from wanlat.analysis.round_trips_block import RoundTrips
+from wanlat.analysis.summary import Group, Summary, summarize
 
 PUT = ("quorum", "PutObject", "unknown")
 SMALL: dict[str, Any] = {"visits": 2, "samples": 8}
@@ -93,6 +93,7 @@ def bent(rtt_ms: float, does: Does, rng: np.random.Generator) -> float:
     return straight(rtt_ms, does, rng) + rtt_ms**2 / 150
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize(
     "settings",
     [
@@ -244,5 +245,5 @@ def test_traces_that_cannot_be_drawn_take_no_other_away(
             raise BundleError("the record ended before")
         return tuple(group.endpoint for group in groups)
 
-    monkeypatch.setattr("analysis.trace.traces_of", traces_of)
+    monkeypatch.setattr("wanlat.analysis.trace.traces_of", traces_of)
     assert report_module._traces(bundle, [put, ping]) == ("PutObject",)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from round_trips_noise import requests
 
-from analysis.round_trips import estimate
-from analysis.slopes.bootstrap import line_through
-from analysis.slopes.levels import levels_of
-from analysis.slopes.visits import points_of
+from wanlat.analysis.round_trips import estimate
+from wanlat.analysis.slopes.bootstrap import line_through
+from wanlat.analysis.slopes.levels import levels_of
+from wanlat.analysis.slopes.visits import points_of
+
+pytestmark = pytest.mark.minutes
 
 
 def test_the_interval_contains_the_truth_93_to_97_times_in_100() -> None:

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from round_trips_bundles import PLAIN, Does, write_round_trips_bundle
 
-from analysis.bundle import read_bundle
-from analysis.packets.model import Share
-from analysis.round_trips_table import BYTES, CHAIN, MODES, PACKETS, ROUND_TRIPS, N, cells_of
-from analysis.summary import Summary, summarize
-from analysis.table import markdown_table, print_table
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.packets.model import Share
+from wanlat.analysis.round_trips_table import BYTES, CHAIN, MODES, PACKETS, ROUND_TRIPS, N, cells_of
+from wanlat.analysis.summary import Summary, summarize
+from wanlat.analysis.table import markdown_table, print_table
 
 PUT = ("quorum", "PutObject", "unknown")
 

@@ -15,10 +15,10 @@ from chart_checks import assert_readable, texts_of
 from sweep_bundles import MINIO_NGINX, plausible, write_sweep
 from synthetic_bundles import BOB, MINIO
 
-from analysis.charts.sizes import charts_of
-from analysis.sizes import At, Sizes, sizes_of
-from analysis.sizes_table import format_size, percent_more
-from analysis.sweep import read_sweep
+from wanlat.analysis.charts.sizes import charts_of
+from wanlat.analysis.sizes import At, Sizes, sizes_of
+from wanlat.analysis.sizes_table import format_size, percent_more
+from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 SIZES = ("1KiB", "1MiB", "100MiB")

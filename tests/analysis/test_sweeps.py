@@ -13,12 +13,12 @@ from rich.console import Console
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
-from analysis.charts.sweep import draw
-from analysis.errors import BundleError
-from analysis.sweep import bytes_of, is_sweep, number_of, read_sweep
-from analysis.sweep_report import report_sweep
-from analysis.sweep_summary import SweepSummary, summarize_sweep
-from analysis.sweep_table import latencies, print_sweep
+from wanlat.analysis.charts.sweep import draw
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.sweep import bytes_of, is_sweep, number_of, read_sweep
+from wanlat.analysis.sweep_report import report_sweep
+from wanlat.analysis.sweep_summary import SweepSummary, summarize_sweep
+from wanlat.analysis.sweep_table import latencies, print_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -108,8 +108,8 @@ def test_the_table_has_a_row_for_every_endpoint_of_every_point(tmp_path: Path) -
 
 
 def test_figures_of_a_point_are_those_of_its_own_report(tmp_path: Path) -> None:
-    from analysis.bundle import read_bundle
-    from analysis.summary import summarize
+    from wanlat.analysis.bundle import read_bundle
+    from wanlat.analysis.summary import summarize
 
     summary = summary_of(tmp_path / "s", {"nodes": [1, 2]})
     entry = summary.to_json()["endpoints"][0]

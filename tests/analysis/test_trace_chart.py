@@ -11,10 +11,10 @@ from chart_checks import assert_readable, texts_of
 from matplotlib.patches import FancyArrowPatch
 from trace_bundles import MS, Traffic, rounds, traced
 
-from analysis.charts import sequence, style
-from analysis.charts.sequence_layout import Box, labels_of, scale_of
-from analysis.charts.sequence_words import bytes_text, shortened
-from analysis.trace_model import Trace
+from wanlat.analysis.charts import sequence, style
+from wanlat.analysis.charts.sequence_layout import Box, labels_of, scale_of
+from wanlat.analysis.charts.sequence_words import bytes_text, shortened
+from wanlat.analysis.trace_model import Trace
 
 
 @pytest.fixture(scope="module")

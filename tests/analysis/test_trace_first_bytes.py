@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.first_bytes.grid import Calls
-from analysis.first_bytes.http1 import http1
-from analysis.first_bytes.http2 import http2
-from analysis.first_bytes.huffman import decode
-from analysis.first_bytes.labels import labels_within
-from analysis.first_bytes.pcapng import read_within
-from analysis.first_bytes.reference import reference
+from wanlat.analysis.first_bytes.grid import Calls
+from wanlat.analysis.first_bytes.http1 import http1
+from wanlat.analysis.first_bytes.http2 import http2
+from wanlat.analysis.first_bytes.huffman import decode
+from wanlat.analysis.first_bytes.labels import labels_within
+from wanlat.analysis.first_bytes.pcapng import read_within
+from wanlat.analysis.first_bytes.reference import reference
 
 CONNECTION = frozenset({"one"})
 # RFC 7541, C.4.1 and C.6.1: the same strings, as the RFC codes them.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.criterion import printed_rows
-from analysis.grid import Grid
-from analysis.units import (
+from wanlat.analysis.criterion import printed_rows
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.units import (
     Rate,
     RateTable,
     UnitsError,

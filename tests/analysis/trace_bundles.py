@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent / "packets"))
 
 from packet_traffic import MS, Traffic, samples, topology
 
-from analysis.bundle import Bundle, Series, read_bundle
-from analysis.summary import Group
-from analysis.trace import trace_of
-from analysis.trace_model import Trace
+from wanlat.analysis.bundle import Bundle, Series, read_bundle
+from wanlat.analysis.summary import Group
+from wanlat.analysis.trace import trace_of
+from wanlat.analysis.trace_model import Trace
 
 SERIES = Series("made-up", "1")
 ONE_WAY_NS = 50 * MS

@@ -1,8 +1,8 @@
 """The suite that every backend passes: WANLAT_TEST_BACKEND says which one, wire by default.
 
 Inside User-Mode Linux (`make test-kernel`) it is netem. Each test sets what it needs on the links
-of a lab that the others use too. What the machine is late by is not tested here, so delays are
-held against what the same path measures without jitter, in the same run.
+of a lab that the others use too. What the machine is late by is not tested here: nothing may be
+early, counts are exact, and a stated share of the packets may be late.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.calibration import Tolerance
-from emulator.lab import BackendName, Lab
 from tests.calibration.bench import SITES, Bench
 from tests.emulator.plans import mesh, ms
-from topologies.errors import MachineError
+from wanlat.emulator.calibration import Tolerance
+from wanlat.emulator.lab import BackendName, Lab
+from wanlat.topologies.errors import MachineError
 
 
 @pytest.fixture(scope="session")

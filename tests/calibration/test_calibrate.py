@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from emulator.calibration import Tolerance, calibrate
 from tests.calibration.bench import PAIR, SITES, Bench, told
-from tests.calibration.test_delays import TABLE
-from tests.calibration.test_rate import within_reach
+from tests.calibration.test_rate import ROOM, within_reach
 from tests.emulator.plans import mesh, ms
-from topologies.resolve import GilbertElliott, Impairment
+from wanlat.emulator.calibration import Tolerance, calibrate
+from wanlat.emulator.calibration.rounds import ONE_ROUND
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 EVERYTHING = ms(
     30,
@@ -21,6 +21,7 @@ EVERYTHING = ms(
     duplicate=0.02,
     corrupt=0.02,
     rate_bps=20_000_000,
+    queue_bytes=ROOM,
 )
 PLAIN = ms(30, jitter=4, distribution="normal")
 
@@ -34,28 +35,20 @@ def test_a_network_that_does_everything_asked_passes(bench: Bench, tolerance: To
     assert pair["verdict"] == "pass", told(document)
     assert pair["bare_rtt_ms"]["p50"] < 2
     assert pair["jitter"]["there"]["distribution"] == "normal"
-    assert pair["rate"]["measured_bps"] == pytest.approx(20e6, rel=0.02)
+    assert pair["rate"]["measured_bps"] == pytest.approx(20e6, rel=0.05)
     assert pair["delivery"]["lost"] > 0
     assert pair["delivery"]["duplicated"] > 0
     assert pair["delivery"]["damaged"] > 0
     assert set(bench.lab.impairments.values()) >= {EVERYTHING}  # they are back in force
 
 
+# One for each figure that a pass takes. What its judgement makes of others: the unit tests of
+# `tests/emulator/test_calibration_*.py`, with samples that are drawn.
 WRONG: dict[str, tuple[Impairment, Impairment, str]] = {
     "delay": (replace(PLAIN, delay_ns=32_000_000), PLAIN, "median error"),
     "distribution": (ms(30, jitter=4), PLAIN, "is not normal"),
-    "a heavy tail": (ms(30, jitter=4, distribution="pareto"), PLAIN, "is not normal"),
-    "table": (
-        ms(30, jitter=4, distribution="table", table=TABLE),
-        ms(30, jitter=4, distribution="table", table=tuple(-q for q in reversed(TABLE))),
-        "is not table",
-    ),
-    "size of jitter": (replace(PLAIN, jitter_ns=8_000_000), PLAIN, "is not normal"),
-    "no jitter": (ms(30), PLAIN, "is not normal"),
     "no correlation": (PLAIN, replace(PLAIN, correlation=0.4), "correlation"),
     "loss": (ms(5, loss=0.06), ms(5, loss=0.02), "lost"),
-    "no loss": (ms(5), ms(5, loss=0.02), "lost"),
-    "loss unasked": (ms(5, loss=0.1), ms(5), "none asked"),
     "single losses for bursts": (
         ms(5, loss=0.04),
         ms(5, bursts=GilbertElliott(p=0.0125, r=0.3)),
@@ -65,12 +58,13 @@ WRONG: dict[str, tuple[Impairment, Impairment, str]] = {
     "no duplicates": (ms(5), ms(5, duplicate=0.02), "duplicated"),
     # (Of damaged packets most are lost: a bit of their headers is wrong.)
     "corruption unasked": (ms(5, corrupt=0.5), ms(5), "damaged"),
-    "no corruption": (ms(5), ms(5, corrupt=0.02), "damaged"),
     "no overtaking": (ms(20), ms(20, overtake=0.02), "ahead"),
-    "no reordering": (PLAIN, replace(PLAIN, reorder=True), "none of"),
     "reordering unasked": (replace(PLAIN, reorder=True), PLAIN, "overtaken"),
-    "rate, by 5 %": (ms(5, rate_bps=21_000_000), ms(5, rate_bps=20_000_000), "rate 21"),
-    "no rate": (ms(5), ms(5, rate_bps=20_000_000), "rate"),
+    "rate, by 5 %": (
+        ms(5, rate_bps=21_000_000, queue_bytes=ROOM),
+        ms(5, rate_bps=20_000_000, queue_bytes=ROOM),
+        "rate 21",
+    ),
 }
 
 
@@ -90,9 +84,10 @@ def test_each_single_wrong_thing_is_found(bench: Bench, tolerance: Tolerance, na
         against=mesh(SITES, wan=asked),
         pairs=[PAIR],
         samples=40,
-        jitter_samples=400,
+        # On a busy machine late packets blur the shape: it takes more of them to be refused.
+        jitter_samples=800 if name == "distribution" else 200,
         tolerance=tolerance,
-        attempts=1,
+        limits=ONE_ROUND,
     )
     assert document["verdict"] == "fail"
     assert words in told(document)

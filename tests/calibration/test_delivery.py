@@ -1,18 +1,23 @@
-"""Packets are lost, doubled, damaged and overtaken as often as asked, and else never."""
+"""Packets are lost, doubled, damaged and overtaken as often as asked, and else never.
+
+These are counts, which no stall of the machine changes: a right network fails one of them once in
+a million runs (`ALPHA`), and each says which wrong one it finds.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from emulator.calibration import counts
-from tests.calibration.bench import Bench, holds
+from tests.calibration.bench import Bench
 from tests.emulator.plans import ms
-from topologies.resolve import GilbertElliott
+from wanlat.emulator.calibration import counts
+from wanlat.topologies.resolve import GilbertElliott
 
-PACKETS = 20_000
-PER_S = 10_000
-ALPHA = 0.01
+PACKETS = 10_000
+PER_S = 20_000
+ALPHA = 1e-6
+DEVIATIONS = 4.9  # the same for a mean
 
 
 def test_nothing_is_lost_doubled_or_damaged_if_nobody_asks(bench: Bench) -> None:
@@ -20,16 +25,13 @@ def test_nothing_is_lost_doubled_or_damaged_if_nobody_asks(bench: Bench) -> None
     assert (delivery.lost, delivery.duplicated, delivery.damaged, delivery.overtaken) == (0,) * 4
 
 
-def test_none_of_100_000_packets_is_overtaken(bench: Bench) -> None:
-    delivery = bench.send(ms(20, jitter=10), 100_000, 20_000)
-    assert delivery.overtaken == 0
-    assert delivery.lost == 0
-
-
-def test_of_other_distributions_neither(bench: Bench) -> None:
-    for shape in ("normal", "pareto"):
-        delivery = bench.send(ms(60, jitter=8, distribution=shape), 3000, PER_S)
-        assert (delivery.overtaken, delivery.lost) == (0, 0)
+@pytest.mark.parametrize(
+    ("distribution", "packets"), [("uniform", 20_000), ("normal", 3000), ("pareto", 3000)]
+)
+def test_no_packet_of_a_flow_is_overtaken(bench: Bench, distribution: str, packets: int) -> None:
+    asked = ms(40, jitter=8, distribution=distribution)
+    delivery = bench.send(asked, packets, PER_S)
+    assert (delivery.overtaken, delivery.lost) == (0, 0)
 
 
 def test_packets_overtake_where_that_is_asked_for(bench: Bench) -> None:
@@ -37,22 +39,20 @@ def test_packets_overtake_where_that_is_asked_for(bench: Bench) -> None:
     assert delivery.overtaken > 500
 
 
-@pytest.mark.parametrize("part", [0.001, 0.05])
-def test_loss_is_within_its_binomial_interval(bench: Bench, part: float) -> None:
-    def is_right() -> bool:
-        delivery = bench.send(ms(5, loss=part), PACKETS, PER_S)
-        return counts.p_value(delivery.lost, delivery.sent, part) > ALPHA
-
-    assert holds(is_right)
+def test_a_rare_loss_is_within_its_binomial_interval(bench: Bench) -> None:
+    """Finds 0.1 % that is none, or more than the double."""
+    delivery = bench.send(ms(5, loss=0.001), 2 * PACKETS, PER_S)
+    assert counts.p_value(delivery.lost, delivery.sent, 0.001) > ALPHA, delivery.lost
 
 
-def test_losses_are_independent(bench: Bench) -> None:
-    def is_right() -> bool:
-        bursts = bench.send(ms(5, loss=0.1), PACKETS, PER_S).bursts
-        # Runs of independent losses are geometric: mean 1 / 0.9, deviation sqrt(0.1) / 0.9.
-        return bool(abs(bursts.mean() - 1 / 0.9) < 2.6 * np.sqrt(0.1) / 0.9 / np.sqrt(bursts.size))
-
-    assert holds(is_right)
+def test_losses_are_as_many_as_asked_and_independent(bench: Bench) -> None:
+    """Finds 10 % that is below 8.5 % or above 11.5 %, and runs that are a tenth longer."""
+    delivery = bench.send(ms(5, loss=0.1), PACKETS, PER_S)
+    assert counts.p_value(delivery.lost, delivery.sent, 0.1) > ALPHA, delivery.lost
+    bursts = delivery.bursts
+    # Runs of independent losses are geometric: mean 1 / 0.9, deviation sqrt(0.1) / 0.9.
+    error = np.sqrt(0.1) / 0.9 / np.sqrt(bursts.size)
+    assert bursts.mean() == pytest.approx(1 / 0.9, abs=DEVIATIONS * error)
 
 
 CHAINS = {
@@ -63,51 +63,41 @@ CHAINS = {
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_bursts_are_as_many_and_as_long_as_asked(bench: Bench, name: str) -> None:
+    """Finds bursts of four packets that are of one, two or seven."""
     chain = CHAINS[name]
     asked = ms(5, bursts=chain)
-    found: list[tuple[int, float]] = []
-
-    def is_right() -> bool:
-        delivery = bench.send(asked, PACKETS, PER_S)
-        lengths = delivery.bursts
-        found.append((delivery.lost, float(lengths.mean())))
-        many = counts.p_value(delivery.lost, delivery.sent, chain.loss, counts.inflation([asked]))
-        error = lengths.std(ddof=1) / np.sqrt(lengths.size)
-        return many > ALPHA and abs(lengths.mean() - counts.mean_burst(chain)) < 2.6 * error
-
-    assert holds(is_right), (found, chain.loss * PACKETS, counts.mean_burst(chain))
+    delivery = bench.send(asked, 2 * PACKETS, PER_S)
+    inflation = counts.inflation([asked])
+    assert counts.p_value(delivery.lost, delivery.sent, chain.loss, inflation) > ALPHA
+    lengths = delivery.bursts
+    error = lengths.std(ddof=1) / np.sqrt(lengths.size)
+    assert lengths.mean() == pytest.approx(counts.mean_burst(chain), abs=DEVIATIONS * error)
 
 
 def test_duplication_is_within_its_binomial_interval(bench: Bench) -> None:
-    def is_right() -> bool:
-        delivery = bench.send(ms(5, duplicate=0.02), PACKETS, PER_S)
-        assert (delivery.lost, delivery.damaged) == (0, 0)
-        return counts.p_value(delivery.duplicated, delivery.sent, 0.02) > ALPHA
-
-    assert holds(is_right)
+    """Finds 2 % that is below 1.4 % or above 2.7 %."""
+    delivery = bench.send(ms(5, duplicate=0.02), PACKETS, PER_S)
+    assert (delivery.lost, delivery.damaged) == (0, 0)
+    assert counts.p_value(delivery.duplicated, delivery.sent, 0.02) > ALPHA, delivery.duplicated
 
 
 def test_corruption_is_noticed_by_the_receiver(bench: Bench) -> None:
     """A flipped bit makes a wrong checksum, or in a header a packet that nobody is given."""
     asked = 0.05
-
-    def is_right() -> bool:
-        delivery = bench.send(ms(5, corrupt=asked), PACKETS, PER_S)
-        assert delivery.damaged > 0
-        spoilt = delivery.damaged + delivery.lost
-        # A bit of a link-layer address may be flipped, which the next router writes anew.
-        least = asked * (1 - counts.UNNOTICED_CORRUPTION)
-        return counts.p_value_between(spoilt, delivery.sent, least, asked) > ALPHA
-
-    assert holds(is_right)
+    delivery = bench.send(ms(5, corrupt=asked), PACKETS, PER_S)
+    assert delivery.damaged > 0
+    spoilt = delivery.damaged + delivery.lost
+    # A bit of a link-layer address may be flipped, which the next router writes anew.
+    least = asked * (1 - counts.UNNOTICED_CORRUPTION)
+    assert counts.p_value_between(spoilt, delivery.sent, least, asked) > ALPHA, spoilt
 
 
 def test_overtaking_sends_that_part_at_once(bench: Bench) -> None:
-    def is_right() -> bool:
-        delivery = bench.send(ms(150, overtake=0.02), 10_000, 5000)
-        assert delivery.lost == 0
-        at_once = int((delivery.delays_ns < 75e6).sum())
-        # The first packets have nobody to overtake.
-        return counts.p_value(at_once, delivery.sent, 0.02) > ALPHA
-
-    assert holds(is_right)
+    """Finds 2 % that is below 1.2 % or above 3 %: at most a tenth of it may be held up."""
+    asked = 0.02
+    delivery = bench.send(ms(150, overtake=asked), 5000, 5000)
+    assert delivery.lost == 0
+    at_once = int((delivery.delays_ns < 75e6).sum())
+    # The first packets have nobody to overtake.
+    p = counts.p_value_between(at_once, delivery.sent, 0.9 * asked, asked)
+    assert p > ALPHA, at_once

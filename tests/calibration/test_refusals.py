@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.lab import Lab
-from emulator.links import wan
 from tests.calibration.bench import Bench
 from tests.calibration.test_delays import TABLE
 from tests.emulator.plans import mesh, ms
-from topologies.errors import MachineError
-from topologies.resolve import GilbertElliott
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import wan
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import GilbertElliott
 
 MODEL = {
     "uniform": ms(20, jitter=5),

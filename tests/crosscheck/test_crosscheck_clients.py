@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.crosscheck.requests import rounds
-from probes.errors import ProbeFailed
-from probes.independent.driver import Client
-from probes.plan import Request
-from probes.process import spawn_here
+from wanlat.experiments.crosscheck.requests import rounds
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.independent.driver import Client
+from wanlat.probes.plan import Request
+from wanlat.probes.process import spawn_here
 
 READY = 'say({"name": "it", "version": "1", "configured": "as it is"})'
 PUT = Request(7, "measure", "PutObject", "b", "k", object_bytes=4, body_seed=1)
@@ -35,7 +35,7 @@ def client(tmp_path: Path, program: str) -> Client:
 
 
 SERVED = """
-from probes.independent.serve import IndependentClient, body_of, same_as, serve
+from wanlat.probes.independent.serve import IndependentClient, body_of, same_as, serve
 
 class It(IndependentClient):
     name, version, configured = "it", "1", "as it is"

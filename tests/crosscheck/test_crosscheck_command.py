@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from probes.independent import catalogue
+from tests.late_network import command
 from tests.wanlat.test_cli import wanlat
-from topologies.errors import MachineError
+from wanlat.probes.independent import catalogue
+from wanlat.topologies.errors import MachineError
+
+pytestmark = pytest.mark.minutes
 
 SAMPLES = 8
 THREE_SITES = (
@@ -29,7 +33,13 @@ def three(tmp_path: Path) -> str:
 
 
 def crosscheck(three: str, *arguments: str, code: int = 0) -> dict[str, Any]:
-    done = wanlat("crosscheck", three, "--samples", str(SAMPLES), "--json", *arguments)
+    done = subprocess.run(
+        command("crosscheck", three, "--samples", str(SAMPLES), "--json", *arguments),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == code, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     for entry in document["comparisons"]:
@@ -52,7 +62,6 @@ def kinds(entry: dict[str, Any]) -> set[tuple[str, str]]:
     return {(one["kind"], one["what"]) for one in entry["explained_by"]}
 
 
-@pytest.mark.slow
 def test_the_sdks_agree_but_for_a_round_trip_that_is_named(three: str) -> None:
     pytest.importorskip("boto3")
     pytest.importorskip("minio")
@@ -64,17 +73,16 @@ def test_the_sdks_agree_but_for_a_round_trip_that_is_named(three: str) -> None:
     ):
         entry = entry_of(document, endpoint, client)
         assert entry["verdict"] == "agree", entry
-        assert abs(entry["extra_round_trips"]) < 0.2
+        assert abs(entry["extra_round_trips"]) < 0.5
     put = entry_of(document, "PutObject", "boto3")
     assert put["verdict"] == "explained"
-    assert put["extra_round_trips"] == pytest.approx(1, abs=0.2)
+    assert put["extra_round_trips"] == pytest.approx(1, abs=0.5)
     assert kinds(put) == {("continue", "")}
     assert "Expect: 100-continue" in put["explained_by"][0]["text"]
     assert put["explained_by"][0]["requests"] == SAMPLES
     assert document["verdict"] == "explained"
 
 
-@pytest.mark.slow
 def test_grpc_clients_agree_but_for_their_connections(three: str) -> None:
     pytest.importorskip("grpc")
     pytest.importorskip("hpack")
@@ -88,7 +96,7 @@ def test_grpc_clients_agree_but_for_their_connections(three: str) -> None:
         if "grpcurl" in names:
             entry = entry_of(document, endpoint, "grpcurl")
             assert entry["verdict"] == "explained", entry
-            assert entry["extra_round_trips"] == pytest.approx(2, abs=0.4)
+            assert entry["extra_round_trips"] == pytest.approx(2, abs=0.5)
             assert kinds(entry) >= {("connect", ""), ("settings", "")}
     (first,) = (each["first_request"] for each in document["clients"] if each["name"] == "grpcio")
     assert any("opens a new connection" in text for text in first)
@@ -98,7 +106,7 @@ PLANTED = '''
 """A client that a user would not want: a new one for each request, with nothing remembered."""
 
 import io, minio, urllib3
-from probes.independent.serve import IndependentClient, body_of, nothing_to_check, serve
+from wanlat.probes.independent.serve import IndependentClient, body_of, nothing_to_check, serve
 
 class Forgetful(IndependentClient):
     name, version, configured = "forgetful", "1", "made anew for each request, without a region"
@@ -125,7 +133,7 @@ IDLE = '''
 """A client that idles for 70 ms where the store is far away: no packet says why."""
 
 import io, socket, time, minio, urllib3
-from probes.independent.serve import IndependentClient, body_of, nothing_to_check, serve
+from wanlat.probes.independent.serve import IndependentClient, body_of, nothing_to_check, serve
 
 class Idle(IndependentClient):
     name, version, configured = "idle", "1", "idles"
@@ -151,7 +159,6 @@ serve(Idle)
 '''
 
 
-@pytest.mark.slow
 def test_a_planted_disagreement_is_named_and_one_without_a_reason_is_not_explained(
     three: str, tmp_path: Path
 ) -> None:

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from experiments.crosscheck.connections import Connections
-from experiments.crosscheck.events import Event
-from experiments.crosscheck.operations import operation
-from experiments.crosscheck.packets import SYN, Packet, parse
 from tests.crosscheck.wire import HOST, MS, PORT, Wire, events_of, frame, http2_frame, kinds
+from wanlat.experiments.crosscheck.connections import Connections
+from wanlat.experiments.crosscheck.events import Event
+from wanlat.experiments.crosscheck.operations import operation
+from wanlat.experiments.crosscheck.packets import SYN, Packet, parse
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

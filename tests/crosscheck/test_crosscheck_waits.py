@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from experiments.crosscheck.compare import Seen, compare
-from experiments.crosscheck.waits import Extra, Wait, Waited, split, waits_of
-from experiments.crosscheck.wording import explain
 from tests.crosscheck.test_crosscheck_packets import GET, OK, PUT, call
 from tests.crosscheck.wire import MS, RTT, Wire, http2_frame
+from wanlat.experiments.crosscheck.compare import Seen, compare
+from wanlat.experiments.crosscheck.waits import Extra, Wait, Waited, split, waits_of
+from wanlat.experiments.crosscheck.wording import explain
 
 SHORTEST = RTT // 2 * MS
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + http2_frame(4, 0, 0)

@@ -6,9 +6,9 @@ import socket
 import struct
 from collections.abc import Iterable
 
-from experiments.crosscheck.connections import Connections
-from experiments.crosscheck.events import Event
-from experiments.crosscheck.packets import FIN, SYN, Packet
+from wanlat.experiments.crosscheck.connections import Connections
+from wanlat.experiments.crosscheck.events import Event
+from wanlat.experiments.crosscheck.packets import FIN, SYN, Packet
 
 HOST, PORT = "10.1.0.1", 9000
 CLIENT = "10.2.0.1"

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.drill import runner
-from experiments.drill.files import load
-from experiments.drill.model import Drill as Script
+from wanlat.experiments.drill import runner
+from wanlat.experiments.drill.files import load
+from wanlat.experiments.drill.model import Drill as Script
 
 if TYPE_CHECKING:
-    from analysis.drill.model import Drill
+    from wanlat.analysis.drill.model import Drill
 
 BESIDE_EACH_OTHER = 5
 SCALE = 0.06
@@ -59,7 +59,9 @@ class Came:
 
 def play(runs: Iterable[Short], below: Path) -> Iterator[Came]:
     """Run drills, each in a bundle below a directory; yield what came of them as they end."""
-    from analysis.drill.read import read_drill  # not in those that run them: it takes a second
+    from wanlat.analysis.drill.read import (
+        read_drill,  # not in those that run them: it takes a second
+    )
 
     # A fresh interpreter each: threads of the parent are not to be forked.
     context = multiprocessing.get_context("spawn")
@@ -74,7 +76,7 @@ def play(runs: Iterable[Short], below: Path) -> Iterator[Came]:
 
 
 def _skip_calibration() -> None:
-    runner.prove = lambda *_: None
+    runner.prove = lambda *_, **__: None
 
 
 def _run(run: Short, bundle: Path) -> tuple[str, str | None, Path]:

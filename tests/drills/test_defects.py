@@ -8,7 +8,7 @@ import pytest
 
 from tests.drills.short import Came, Short, play
 
-pytestmark = pytest.mark.drills
+pytestmark = pytest.mark.minutes
 
 FEW = {"objects": 100, "every": "500ms"}
 CAUGHT = {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.faults.cast import draw
-from experiments.drill.claim import Claim
-from experiments.drill.files import load, shipped
-from experiments.drill.model import Drill
-from experiments.drill.on_topology import fault_of, place
-from experiments.drill.timing import stated
-from systems import registry
-from topologies.load import load as load_topology
-from topologies.resolve import resolve
+from wanlat.emulator.faults.cast import draw
+from wanlat.experiments.drill.claim import Claim
+from wanlat.experiments.drill.files import load, shipped
+from wanlat.experiments.drill.model import Drill
+from wanlat.experiments.drill.on_topology import fault_of, place
+from wanlat.experiments.drill.timing import stated
+from wanlat.systems import registry
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.resolve import resolve
 
 FOUR_NODES = {
     *("one-node-killed", "one-node-stopped", "two-nodes-killed", "rolling-loss"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import tempfile
 import threading
@@ -12,8 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from emulator.capture.table import write_table
-from emulator.lab import Lab
+from wanlat.emulator.capture.table import write_table
+from wanlat.emulator.lab import Lab
 
 _PORT = 7_000
 
@@ -30,6 +31,20 @@ def record_of(pcapng: Path, scratch: Path | None = None) -> list[dict[str, Any]]
 def interface_counts(pcapng: Path) -> dict[str, int]:
     """Return how many packets each interface has."""
     return dict(Counter(f"{row['source']}->{row['target']}" for row in record_of(pcapng)))
+
+
+def comes(receiver: socket.socket) -> bool:
+    """Wait for a datagram; return whether there is one after a third of a second.
+
+    In steps, so that a stall of the machine, and of what is on its way, uses up but one of them.
+    """
+    return any(select.select([receiver], [], [], 0.01)[0] for _ in range(33))
+
+
+def a_moment(seconds: float = 0.1) -> None:
+    """Let packets that were sent get through, in steps as well."""
+    for _ in range(round(seconds / 0.01)):
+        time.sleep(0.01)
 
 
 def send_udp(
@@ -50,16 +65,15 @@ def send_udp(
     sender = lab.socket(source, socket.AF_INET, socket.SOCK_DGRAM)
     with receiver, sender:
         receiver.bind((lab.node(target).address, _PORT))
-        receiver.settimeout(0.15)
+        reflected = 0
 
         def reflect() -> None:
-            for _ in range(count):
-                try:
-                    data, where = receiver.recvfrom(65_536)
-                except TimeoutError:
-                    return
+            nonlocal reflected
+            while reflected < count and comes(receiver):
+                data, where = receiver.recvfrom(65_536)
                 if echo:
                     receiver.sendto(data, where)
+                reflected += 1
 
         reflector = threading.Thread(target=reflect)
         reflector.start()
@@ -70,8 +84,11 @@ def send_udp(
             if gap_s:
                 time.sleep(gap_s)
         reflector.join()
-        if echo:
-            time.sleep(0.1)  # answers arrive at an open socket: no ICMP error crosses back
+        # Answers arrive at an open socket: no ICMP error crosses back.
+        answered = 0
+        while echo and answered < reflected and comes(sender):
+            sender.recv(65_536)
+            answered += 1
 
 
 def ask_and_answer(lab: Lab, source: str, target: str, count: int) -> None:
@@ -81,12 +98,12 @@ def ask_and_answer(lab: Lab, source: str, target: str, count: int) -> None:
     with server, client:
         server.bind((lab.node(target).address, _PORT))
         for each in (server, client):
-            each.settimeout(10)
+            each.settimeout(60)
         for number in range(count):
             client.sendto(bytes([number]), (lab.node(target).address, _PORT))
             server.sendto(*server.recvfrom(64))
             client.recv(64)
-        time.sleep(0.05)
+        a_moment()
 
 
 def transfer_tcp(lab: Lab, source: str, target: str, length: int) -> int:

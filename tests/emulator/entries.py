@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emulator.addressing import router_lan_interface, router_namespace, splice_interfaces
-from emulator.arrivals import Arrivals, instants_ns
-from emulator.lab import Lab
-from emulator.namespaces import CORE
-from emulator.stream import FRAME_BYTES
+from wanlat.emulator.addressing import router_lan_interface, router_namespace, splice_interfaces
+from wanlat.emulator.arrivals import Arrivals, instants_ns
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.namespaces import CORE
+from wanlat.emulator.stream import FRAME_BYTES
 
 _ETH_P_IP = 0x0800
 # From the start of the packet, in 16-bit words: turn, number (emulator.stream).

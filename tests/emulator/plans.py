@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
+from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
 
 NOTHING = Impairment()
 

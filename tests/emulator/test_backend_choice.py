@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.backends import choice
-from emulator.links import wan
 from tests.emulator.plans import ms
-from topologies.errors import MachineError
-from topologies.resolve import Impairment
+from wanlat.emulator.backends import choice
+from wanlat.emulator.links import wan
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Impairment
 
 LINK = wan("dc1", "dc2")
 CORRELATED = ms(20, 5, correlation=0.5)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from emulator.calibration import Tolerance, calibrate, pairs_of
-from emulator.lab import Lab
-from emulator.links import requested, wan
-from emulator.prober import Echoes, Prober
 from tests.emulator.plans import mesh, ms
-from topologies.errors import UserError
+from wanlat.emulator.calibration import Tolerance, calibrate, pairs_of
+from wanlat.emulator.calibration.rounds import SIZES
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import requested, wan
+from wanlat.emulator.prober import Echoes, Prober
+from wanlat.topologies.errors import UserError
 
-# A test machine is rarely idle: medians are held to the real tolerance, single stragglers not.
-BUSY = Tolerance(p99_ms=100, edge_ms=100)
+# A test machine is rarely idle: what a scheduler does to medians and to one packet in a hundred is
+# tolerated, what a wrong link does (2 ms and more here) is not.
+BUSY = Tolerance(median_ms=1.0, near_median_ms=0.4, p99_ms=5000, edge_ms=5000)
 
 
 def test_a_right_network_passes_and_the_document_has_the_published_keys():
     plan = mesh(3, wan=ms(10))
     with Lab(plan) as lab:
-        document = calibrate(lab, samples=60, tolerance=BUSY)
-    assert document["verdict"] == "pass"
+        # A second and a half: a machine that stands still for half of it moves no median.
+        document = calibrate(lab, samples=250, tolerance=BUSY)
+    assert document["verdict"] == "pass", [pair["reasons"] for pair in document["pairs"]]
     assert (document["topology"], document["backend"]) == ("mesh", lab.backend)
     assert len(document["pairs"]) == 6
     pair = document["pairs"][0]
@@ -33,21 +37,25 @@ def test_a_right_network_passes_and_the_document_has_the_published_keys():
     assert list(pair["error_ms"]) == ["p50", "p99"]
     assert (pair["duplicated"], pair["corrupted"]) == (0, 0)
     assert pair["rtt_ms"]["min"] > 19.98  # nothing is early, but for the clocks' own error
-    assert pair["rtt_ms"]["p50"] < 20.5
+    assert pair["rtt_ms"]["p50"] < 21
+    assert pair["sent"] == pair["rtt_ms"]["n"] == 250 * sum(SIZES[: pair["rounds"]])
 
 
 def test_a_wrong_delay_fails():
     with Lab(mesh(2, wan=ms(11))) as lab:
-        document = calibrate(lab, against=mesh(2, wan=ms(10)), samples=40, attempts=1)
+        document = calibrate(lab, against=mesh(2, wan=ms(10)), samples=40, tolerance=BUSY)
     assert document["verdict"] == "fail"
-    assert all("median error 2." in pair["reasons"][0] for pair in document["pairs"])
+    for pair in document["pairs"]:
+        assert pair["error_ms"]["p50"] > 1.98
+        assert "median error" in pair["reasons"][0]
+        assert pair["rounds"] == 1  # no further probe would change it
 
 
 def test_one_wrong_direction_of_one_link_fails_its_pairs_and_no_other():
     plan = mesh(3, wan=ms(10))
     with Lab(plan) as lab:
         lab.change({wan("dc2", "dc3"): ms(12)})
-        document = calibrate(lab, against=plan, samples=40, tolerance=BUSY, attempts=1)
+        document = calibrate(lab, against=plan, samples=40, tolerance=BUSY)
     failed = {(pair["from"], pair["to"]) for pair in document["pairs"] if pair["reasons"]}
     assert failed == {("n2", "n3"), ("n3", "n2")}
 
@@ -58,7 +66,8 @@ def test_half_a_millisecond_inside_a_site_is_right_to_a_fraction_of_it():
         document = calibrate(lab, samples=200, tolerance=BUSY)
     pair = document["pairs"][0]
     assert pair["requested_rtt_ms"] == 0.5
-    assert pair["error_ms"]["p50"] < 0.15
+    assert document["verdict"] == "pass", pair["reasons"]
+    assert pair["error_ms"]["p50"] < 0.4  # neither none of it nor twice as much
 
 
 def test_jitter_fills_its_range_evenly_and_is_back_in_force_afterwards():
@@ -71,14 +80,15 @@ def test_jitter_fills_its_range_evenly_and_is_back_in_force_afterwards():
     rtt = document["pairs"][0]["rtt_ms"]
     assert rtt["min"] < 35.5
     assert rtt["max"] > 44.5
-    # The sum of two uniform draws of ± 4 has a deviation of 4 × sqrt(2 / 3) = 3.27.
-    assert rtt["stdev"] == pytest.approx(3.27, abs=0.6)
+    there = document["pairs"][0]["jitter"]["there"]
+    quartiles = np.interp([0.25, 0.75], document["quantiles"], there["measured_quantiles_ms"])
+    assert quartiles == pytest.approx([18, 22], abs=1)  # of 16 to 24 ms
 
 
 def test_jitter_that_was_asked_for_but_is_not_there_fails():
     with Lab(mesh(2, wan=ms(20))) as lab:
         document = calibrate(
-            lab, against=mesh(2, wan=ms(20, jitter=4)), samples=40, jitter_samples=60, attempts=1
+            lab, against=mesh(2, wan=ms(20, jitter=4)), samples=40, jitter_samples=60
         )
     assert document["verdict"] == "fail"
     assert any("is not uniform" in reason for reason in document["pairs"][0]["reasons"])
@@ -86,15 +96,15 @@ def test_jitter_that_was_asked_for_but_is_not_there_fails():
 
 def test_jitter_that_nobody_asked_for_fails():
     with Lab(mesh(2, wan=ms(20, jitter=10))) as lab:
-        document = calibrate(lab, against=mesh(2, wan=ms(20)), samples=60, attempts=1)
+        document = calibrate(lab, against=mesh(2, wan=ms(20)), samples=60)
     assert document["verdict"] == "fail"
 
 
 def test_loss_is_held_against_what_was_asked_for():
     lossy = mesh(2, wan=ms(2, loss=0.2))
     with Lab(lossy) as lab:
-        right = calibrate(lab, samples=300, tolerance=BUSY, attempts=1)
-        wrong = calibrate(lab, against=mesh(2, wan=ms(2)), samples=100, attempts=1)
+        right = calibrate(lab, samples=300, tolerance=BUSY)
+        wrong = calibrate(lab, against=mesh(2, wan=ms(2)), samples=100)
     assert right["verdict"] == "pass", right["pairs"]
     assert "none asked for" in " ".join(wrong["pairs"][0]["reasons"])
 
@@ -102,7 +112,7 @@ def test_loss_is_held_against_what_was_asked_for():
 def test_a_cut_link_is_told_as_such():
     with Lab(mesh(2, wan=ms(1))) as lab:
         lab.change({wan("dc1", "dc2"): ms(1, loss=1.0)})
-        document = calibrate(lab, against=mesh(2, wan=ms(1)), samples=20, attempts=1)
+        document = calibrate(lab, against=mesh(2, wan=ms(1)), samples=20)
     assert document["pairs"][0]["reasons"] == ["no probe came back"]
 
 
@@ -110,8 +120,8 @@ def test_both_directions_may_differ():
     plan = mesh(2, wan=ms(20), back=ms(5))
     with Lab(plan) as lab, Prober(lab, ["n1", "n2"]) as prober:
         echoes = prober.measure([("n1", "n2")], 40, 0.005, 0.5)["n1", "n2"]
-    assert sorted(echoes.forward_ns)[20] / 1e6 == pytest.approx(20, abs=0.5)
-    assert sorted(echoes.backward_ns)[20] / 1e6 == pytest.approx(5, abs=0.5)
+    assert sorted(echoes.forward_ns)[20] / 1e6 == pytest.approx(20, abs=1.5)
+    assert sorted(echoes.backward_ns)[20] / 1e6 == pytest.approx(5, abs=1.5)
 
 
 def test_one_node_has_nothing_to_calibrate():

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import textwrap
-import time
 from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from emulator.capture import Capture
-from emulator.capture.store import CaptureStore
-from emulator.capture.table import SCHEMA, write_table
-from emulator.lab import Lab
-from emulator.links import wan
 from tests.emulator.capturing import (
+    a_moment,
     ask_and_answer,
     interface_counts,
     record_of,
     send_udp,
     transfer_tcp,
 )
+from tests.emulator.entries import Clocks
 from tests.emulator.plans import mesh, ms
-from topologies.errors import MachineError, UserError
+from tests.needs import needs
+from wanlat.emulator.capture import Capture
+from wanlat.emulator.capture.store import CaptureStore
+from wanlat.emulator.capture.table import SCHEMA, write_table
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import wan
+from wanlat.topologies.errors import MachineError, UserError
 
 BACKEND = "wire"
 
@@ -45,16 +46,15 @@ def pcapng(tmp_path: Path) -> Path:
 
 def test_departure_minus_entry_is_the_delay_that_was_asked_for(pcapng):
     with Lab(mesh(2, wan=ms(20), back=ms(5)), backend=BACKEND, capture=Capture(pcapng)) as lab:
-        for _ in range(5):  # rounds: others on this machine may spoil some of them
-            send_udp(lab, "n1", "n2", 20, echo=True, gap_s=0.002)
+        send_udp(lab, "n1", "n2", 100, echo=True, gap_s=0.002)
     rows = record_of(pcapng)
     for source, delay_ms in (("dc1", 20), ("dc2", 5)):
-        held = sorted(
+        held = [
             (row["departure_ns"] - row["entry_ns"]) / 1e6 for row in rows if row["source"] == source
-        )
+        ]
         assert len(held) == 100
-        assert held[0] == pytest.approx(delay_ms, abs=0.05)
-        assert held[0] >= delay_ms - 0.006  # handed over up to 5 us early, see wire's README
+        # Handed over up to 5 us early, see wire's README. How late the others are: benchmarks.
+        assert delay_ms - 0.006 <= min(held) < delay_ms + 3
 
 
 def test_a_packet_departs_before_its_answer_enters(pcapng):
@@ -71,7 +71,7 @@ def test_every_packet_that_the_counters_count_is_in_the_record(pcapng):
     with Lab(plan, backend=BACKEND, capture=Capture(pcapng)) as lab:
         for target in ("n2", "n3"):
             send_udp(lab, "n1", target, 500, echo=True, size=400)
-        time.sleep(0.2)
+        a_moment(0.2)
         counters = lab.counters()
         status = lab.capture
     assert status is not None
@@ -96,7 +96,7 @@ def test_copies_and_damage_that_the_link_makes_are_marked(pcapng):
     plan = mesh(2, wan=ms(1, duplicate=0.2, corrupt=0.2), back=ms(1))
     with Lab(plan, backend=BACKEND, capture=Capture(pcapng)) as lab:
         send_udp(lab, "n1", "n2", 500, size=100, gap_s=0.0002)
-        time.sleep(0.1)
+        a_moment()
         counters = lab.counters()[wan("dc1", "dc2")]
     rows = [row for row in record_of(pcapng) if row["source"] == "dc1"]
     assert len(rows) == counters.packets == 500 + sum(row["duplicate"] for row in rows)
@@ -109,7 +109,7 @@ def test_copies_and_damage_that_the_link_makes_are_marked(pcapng):
 def test_what_is_on_its_way_at_the_end_is_held(pcapng):
     with Lab(mesh(2, wan=ms(5_000)), backend=BACKEND, capture=Capture(pcapng)) as lab:
         send_udp(lab, "n1", "n2", 7)
-        time.sleep(0.1)
+        a_moment()
     assert Counter(row["fate"] for row in record_of(pcapng)) == {"held": 7}
 
 
@@ -117,7 +117,7 @@ def test_a_tcp_stream_can_be_put_together_from_its_rows(pcapng):
     length = 3_000_000
     with Lab(mesh(2, wan=ms(1)), backend=BACKEND, capture=Capture(pcapng)) as lab:
         port = transfer_tcp(lab, "n1", "n2", length)
-        time.sleep(0.05)
+        a_moment()
     rows = [row for row in record_of(pcapng) if row["protocol"] == socket.IPPROTO_TCP]
     data = [row for row in rows if row["target_port"] == port and row["payload_bytes"]]
     syn = next(row for row in rows if row["target_port"] == port and row["tcp_flags"] & 2)
@@ -138,13 +138,13 @@ def test_a_tcp_stream_can_be_put_together_from_its_rows(pcapng):
         assert row["captured_bytes"] == min(row["frame_bytes"], 256)
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@pytest.mark.programs
 def test_wireshark_opens_the_file_and_shows_links_and_instants(pcapng):
+    needs("tshark")
     with Lab(mesh(2, wan=ms(3)), backend=BACKEND, capture=Capture(pcapng)) as lab:
         transfer_tcp(lab, "n1", "n2", 200_000)
-        before_ns = time.monotonic_ns()
-        offset_ns = time.time_ns() - before_ns
-        time.sleep(0.05)
+        offset_ns = Clocks.read().ahead_ns
+        a_moment()
     rows = record_of(pcapng)
     fields = ("frame.interface_name", "frame.time_epoch", "frame.comment", "tcp.len")
     shown = subprocess.run(
@@ -177,10 +177,9 @@ def test_a_limit_ends_the_record_and_not_the_lab(pcapng):
     plan = mesh(2, wan=ms(1))
     with Lab(plan, backend=BACKEND, capture=Capture(pcapng, limit_bytes=limit)) as lab:
         send_udp(lab, "n1", "n2", 1_000, size=300)
-        time.sleep(0.3)
+        a_moment(0.3)
         packets = lab.counters()[wan("dc1", "dc2")].packets
-        assert lab.run("n1", ["ping", "-c", "1", lab.node("n2").address]).returncode == 0
-        time.sleep(0.05)
+        ask_and_answer(lab, "n1", "n2", 1)
     status = lab.capture
     assert status is not None and status.ended is not None and "limit" in status.ended
     assert limit * 0.95 < pcapng.stat().st_size <= limit
@@ -195,18 +194,18 @@ def test_a_full_disk_ends_the_record_cleanly_and_the_lab_goes_on(tmp_path):
         """
         import json, sys, time
         from pathlib import Path
-        from emulator.capture import Capture
-        from emulator.lab import Lab
-        from tests.emulator.capturing import record_of, send_udp
+        from wanlat.emulator.capture import Capture
+        from wanlat.emulator.lab import Lab
+        from tests.emulator.capturing import a_moment, ask_and_answer, record_of, send_udp
         from tests.emulator.plans import mesh, ms
         file = Path(sys.argv[1], "packets.pcapng")
         with Lab(mesh(2, wan=ms(1)), backend="wire", capture=Capture(file)) as lab:
             send_udp(lab, "n1", "n2", 3000, size=300)
-            time.sleep(0.5)
+            a_moment(0.5)
             packets = sum(each.packets for each in lab.counters().values())
-            alive = lab.run("n1", ["ping", "-c", "1", lab.node("n2").address]).returncode
+            ask_and_answer(lab, "n1", "n2", 1)
         status = lab.capture
-        print(json.dumps({"alive": alive, "crossed": packets + 2, "packets": status.packets,
+        print(json.dumps({"crossed": packets + 2, "packets": status.packets,
             "missed": status.missed, "ended": status.ended, "size": file.stat().st_size,
             "rows": len(record_of(file, Path(sys.argv[2])))}))
         """
@@ -227,7 +226,6 @@ def test_a_full_disk_ends_the_record_cleanly_and_the_lab_goes_on(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert told["alive"] == 0
     assert "No space left" in told["ended"]
     assert told["rows"] == told["packets"] > 300
     assert told["packets"] + told["missed"] == told["crossed"] > 1_000
@@ -242,7 +240,7 @@ def test_a_limit_on_file_sizes_ends_the_record_like_a_full_disk(pcapng):
     try:
         with Lab(mesh(2, wan=ms(1)), backend=BACKEND, capture=Capture(pcapng)) as lab:
             send_udp(lab, "n1", "n2", 2_000, size=300)
-            time.sleep(0.4)
+            a_moment(0.4)
             packets = lab.counters()[wan("dc1", "dc2")].packets
         status = lab.capture
     finally:
@@ -257,8 +255,8 @@ def test_a_killed_command_leaves_a_file_that_can_be_read(pcapng):
         """
         import sys, time
         from pathlib import Path
-        from emulator.capture import Capture
-        from emulator.lab import Lab
+        from wanlat.emulator.capture import Capture
+        from wanlat.emulator.lab import Lab
         from tests.emulator.capturing import send_udp
         from tests.emulator.plans import mesh, ms
         with Lab(mesh(2, wan=ms(1)), backend="wire", capture=Capture(Path(sys.argv[1]))) as lab:
@@ -276,9 +274,9 @@ def test_a_killed_command_leaves_a_file_that_can_be_read(pcapng):
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"sent\n"
-        time.sleep(1.2)
+        a_moment(1.5)
         child.send_signal(signal.SIGKILL)
-    time.sleep(0.5)  # the guard ends the lab
+    a_moment(0.5)  # the guard ends the lab
     rows = record_of(pcapng)
     assert len(rows) >= 100  # a second old and more: written
     assert {row["fate"] for row in rows} == {"sent"}
@@ -289,7 +287,7 @@ def test_malformed_frames_are_recorded_as_far_as_they_make_sense(pcapng):
         sender = lab.spawn("n1", [sys.executable, "-c", _JUNK])
         assert sender.wait(20) == 0
         send_udp(lab, "n1", "n2", 1)
-        time.sleep(0.1)
+        a_moment()
         crossed = sum(counted.packets for counted in lab.counters().values())
     assert len(record_of(pcapng)) == crossed > 300
 
@@ -329,7 +327,7 @@ def test_labs_of_a_run_share_the_limit_and_one_table(tmp_path):
     for system, packets in (("garage", 100), ("minio", 50)):
         with Lab(mesh(2, wan=ms(1)), backend=BACKEND, capture=store.prepare(system)) as lab:
             send_udp(lab, "n1", "n2", packets)
-            time.sleep(0.1)
+            a_moment()
         store.note(system, lab.capture)
     document = store.finish()
     table = pq.read_table(tmp_path / "packets.parquet")
@@ -344,7 +342,7 @@ def test_labs_of_a_run_share_the_limit_and_one_table(tmp_path):
 def test_a_table_that_cannot_be_written_leaves_none_and_is_told(tmp_path, pcapng):
     with Lab(mesh(2, wan=ms(1)), backend=BACKEND, capture=Capture(pcapng)) as lab:
         send_udp(lab, "n1", "n2", 1)
-        time.sleep(0.05)
+        a_moment()
     assert lab.capture is not None
     with pytest.raises(MachineError, match="cannot be written"):
         write_table({None: pcapng}, tmp_path / "no" / "packets.parquet")

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.changes import Change, fitting, mistakes
-from emulator.impairment_words import figures, words
-from emulator.stack import Stack
 from tests.emulator.plans import ms
-from topologies.errors import UserError
-from topologies.model import Topology
-from topologies.resolve import GilbertElliott, Impairment, resolve
+from wanlat.emulator.changes import Change, fitting, mistakes
+from wanlat.emulator.impairment_words import figures, words
+from wanlat.emulator.stack import Stack
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import GilbertElliott, Impairment, resolve
 
 
 def resolved(**settings: object) -> Impairment:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.disk import hold
-from emulator.lab import Lab
 from tests.emulator.plans import mesh
-from topologies.errors import UserError
+from wanlat.emulator.disk import hold
+from wanlat.emulator.lab import Lab
+from wanlat.topologies.errors import UserError
 
 
 def test_the_next_lab_goes_on_with_what_a_lab_left_at_the_same_place(tmp_path: Path) -> None:
@@ -51,7 +51,8 @@ def test_what_lies_in_memory_cannot_be_kept(tmp_path: Path) -> None:
 def test_after_a_kill_the_data_are_there_and_nobody_writes_to_them(tmp_path: Path) -> None:
     data = tmp_path / "data"
     program = (
-        "import sys, time; from emulator.lab import Lab; from tests.emulator.plans import mesh\n"
+        "import sys, time; from wanlat.emulator.lab import Lab\n"
+        "from tests.emulator.plans import mesh\n"
         "with Lab(mesh(1, 1), storage='disk', keep=__import__('pathlib').Path(sys.argv[1])) as l:\n"
         "    l.spawn('n1', ['sh', '-c', 'while sleep 0.01; do echo >>file; done'])\n"
         "    time.sleep(60)"

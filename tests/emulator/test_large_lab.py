@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import time
 
-from emulator.lab import Lab
 from tests.emulator.plans import mesh
-from topologies.load import load
-from topologies.resolve import resolve
-from topologies.scale import with_nodes
+from wanlat.emulator.lab import Lab
+from wanlat.topologies.load import load
+from wanlat.topologies.resolve import resolve
+from wanlat.topologies.scale import with_nodes
 
 
 def listening(lab: Lab, node: str) -> socket.socket:

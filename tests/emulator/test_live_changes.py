@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator.backends.choice import _UNSUPPORTED
-from emulator.journal import Journal
-from emulator.lab import Lab
-from emulator.links import Direction, lan_down, lan_up, wan
-from emulator.stream import Stream
 from tests.emulator.entries import Clocks, Entries, monotonic
 from tests.emulator.plans import mesh, ms
-from topologies.errors import MachineError, UserError
-from topologies.resolve import Impairment
+from wanlat.emulator.backends.choice import _UNSUPPORTED
+from wanlat.emulator.journal import Journal
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import Direction, lan_down, lan_up, wan
+from wanlat.emulator.stream import Stream
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.resolve import Impairment
 
 BACKEND: Any = os.environ.get("WANLAT_TEST_BACKEND", "wire")
 CHANGES = {"wire": 10_000, "netem": 1_000}[BACKEND]  # netem's own 10,000 are in tests/kernel
@@ -164,7 +164,7 @@ class Changer(threading.Thread):
             self.error = error
 
 
-@pytest.mark.slow
+@pytest.mark.minutes
 def test_thousands_of_changes_under_traffic_lose_nothing_and_let_nothing_out_early(capsys):
     kinds = usable()
     assert len(kinds) >= 4
@@ -260,14 +260,16 @@ def test_a_cut_loses_what_enters_during_it_and_nothing_else():
             time.sleep(0.3)
             with lab.cutting("dc1:dc2") as hold:
                 held.append(hold)
-                time.sleep(0.2)
+                deadline = time.monotonic() + 60
+                while lab.counters()[BOTH[0]].lost < count / 8 and time.monotonic() < deadline:
+                    time.sleep(0.02)
 
+        count = 1000 if BACKEND == "wire" else 300
         thread = threading.Thread(target=cut_and_heal)
         thread.start()
-        count = 1000 if BACKEND == "wire" else 300
         with Entries(lab, 0, 3 * count) as ring:
             first = Clocks.read()
-            sent = stream.send([("n1", "n2")], count, 0.8 / count, 0.3)["n1", "n2"]
+            sent = stream.send([("n1", "n2")], count, 3 / count, 0.3)["n1", "n2"]
             last = Clocks.read()
             entered = monotonic(ring.by_number(stream._turn, count), first, last)
         thread.join()
@@ -277,7 +279,7 @@ def test_a_cut_loses_what_enters_during_it_and_nothing_else():
     missing = sent.missing
     during = (entered > cut.t_ns + APART_NS) & (entered < healed.not_before_ns - APART_NS)
     outside = (entered < cut.not_before_ns - APART_NS) | (entered > healed.t_ns + APART_NS)
-    assert during.sum() > count / 10
+    assert during.sum() > count / 20
     assert missing[during].all()
     assert not missing[outside].any()
     assert counters.lost == missing.sum()
@@ -288,20 +290,19 @@ def test_a_node_is_slowed_and_restored_while_it_talks():
     with Lab(plan, backend=BACKEND, splice="all") as lab, Stream(lab, ["n1", "n2", "n3"]) as stream:
         pairs = [("n1", "n3"), ("n2", "n3"), ("n3", "n1")]
 
-        def medians_ms() -> list[float]:
+        def quickest_ms() -> list[float]:
             sent = stream.send(pairs, 100, 0.005, 0.2)
             assert [each.lost for each in sent.values()] == [0, 0, 0]
-            return [float(np.median(sent[pair].delays_ns)) / 1e6 for pair in pairs]
+            return [float(np.min(sent[pair].delays_ns)) / 1e6 for pair in pairs]
 
-        slack = LATE_NS / 1e6
-        before = medians_ms()
+        before = quickest_ms()
         with lab.changed("n1", delay="+20ms"):
-            during = medians_ms()
-        after = medians_ms()
-    assert during[0] == pytest.approx(before[0] + 20, abs=slack)
-    assert during[1] == pytest.approx(before[1], abs=slack)
-    assert during[2] == pytest.approx(before[2] + 20, abs=slack)
-    assert after == pytest.approx(before, abs=slack)
+            during = quickest_ms()
+        after = quickest_ms()
+    early = APART_NS / 1e6 + 0.1
+    for found, least in ((before, (1, 1, 1)), (during, (21, 1, 21)), (after, (1, 1, 1))):
+        for quickest, least_ms in zip(found, least, strict=True):
+            assert least_ms - early <= quickest < least_ms + 15
 
 
 def test_a_plain_cable_says_how_it_could_be_changed():

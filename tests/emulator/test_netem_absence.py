@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.netem_absence import Facts, explain, gather
+from wanlat.emulator.netem_absence import Facts, explain, gather
 
 CASES = {
     "minimal kernel": (

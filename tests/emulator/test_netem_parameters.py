@@ -7,20 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from emulator.backends.netem_ledger import Ledger
-from emulator.backends.netem_options import NetemOptions, attribute, attributes
-from emulator.backends.netem_parameters import (
+from tests.emulator.plans import ms
+from wanlat.emulator.backends.netem_ledger import Ledger
+from wanlat.emulator.backends.netem_options import NetemOptions, attribute, attributes
+from wanlat.emulator.backends.netem_parameters import (
     ORDERING_RATE_BYTES,
     options,
     queue_limit,
     unsupported,
 )
-from emulator.backends.traffic_control import Statistics
-from tests.emulator.plans import ms
-from topologies import shapes
-from topologies.resolve import GilbertElliott, Impairment
+from wanlat.emulator.backends.traffic_control import Statistics
+from wanlat.topologies import shapes
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 ONE = 2**32 - 1
 
@@ -55,6 +54,8 @@ def test_a_table_gives_the_shape_tail_included(
 
 @pytest.mark.parametrize("jitter_ns", [1, 999, 10_000_000, 2_000_000_000, 8_000_000_000])
 def test_even_jitter_is_even_at_any_size(jitter_ns: int) -> None:
+    from scipy import stats
+
     found = delays_ns(Impairment(10**10, jitter_ns)) - 10**10
     assert np.abs(found).max() <= jitter_ns
     if jitter_ns > 8192:
@@ -95,6 +96,8 @@ def test_everything_else_is_not(asked: Impairment) -> None:
 
 def test_duplication_and_loss_come_out_as_asked_for() -> None:
     """Against netem_enqueue() done in numbers: duplicate first, then lose, and each copy again."""
+    from scipy import stats
+
     draw = np.random.default_rng(5)
     for loss, duplicate in [(0.1, 0.1), (0.01, 0.4), (0.05, 0.3), (0.15, 0.15)]:
         sent = options(ms(1, loss=loss, duplicate=duplicate))

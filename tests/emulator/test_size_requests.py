@@ -12,10 +12,10 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from emulator import rtnetlink
-from emulator.lab import Lab
-from emulator.rtnetlink import Request, VethEnd
 from tests.emulator.plans import mesh
+from wanlat.emulator import rtnetlink
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.rtnetlink import Request, VethEnd
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -91,7 +91,7 @@ def test_segments_and_bridges() -> None:
 
 _SEND = """
 import socket
-from emulator import rtnetlink
+from wanlat.emulator import rtnetlink
 calls = []
 class Counting(socket.socket):
     def send(self, data):

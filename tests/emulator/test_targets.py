@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.links import Direction, lan_down, lan_up, links_of, wan
-from emulator.targets import Targets
 from tests.emulator.plans import mesh, ms
-from topologies.errors import UserError
-from topologies.resolve import LanLink, Node, Plan, Site, WanLink
+from wanlat.emulator.links import Direction, lan_down, lan_up, links_of, wan
+from wanlat.emulator.targets import Targets
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.resolve import LanLink, Node, Plan, Site, WanLink
 
 PLAN = mesh(3, 2, wan=ms(1))  # dc1: n1 n2, dc2: n3 n4, dc3: n5 n6
 SINGLE = mesh(4, 1, wan=ms(1))  # dc1: n1, …

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from emulator.backends import choice
-from emulator.backends.wire import Tables, unsupported
-from emulator.lab import Lab
-from emulator.links import wan
 from tests.emulator.plans import mesh, ms
-from topologies import shapes
-from topologies.resolve import GilbertElliott, Impairment
+from wanlat.emulator.backends import choice
+from wanlat.emulator.backends.wire import Tables, unsupported
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import wan
+from wanlat.topologies import shapes
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 LINK = wan("dc1", "dc2")
 CUSTOM = shapes.empirical((1.0, 1.0, 2.0, 9.0, 30.0))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.asked import Asked, ask
-from experiments.study import Study
-from systems.base import Api
-from topologies.errors import UserError
+from wanlat.experiments.asked import Asked, ask
+from wanlat.experiments.study import Study
+from wanlat.systems.base import Api
+from wanlat.topologies.errors import UserError
 
 EVERY = [
     *("ListBuckets", "GetObject", "Put", "Get", "Ping"),

@@ -12,23 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from emulator.binaries import binary
-from systems import registry
-from systems.errors import SystemMissing
-from systems.receipt import sha256_of
 from tests.experiments.commands import (
     manifest_of,
     measuring,
     node_of,
+    round_trips,
     run,
     samples_of,
     study,
     topology,
 )
+from wanlat.emulator.binaries import binary
+from wanlat.systems import registry
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.receipt import sha256_of
 
-SAMPLES = 20
-RTT_MS = 100.0
-SLACK_MS = 3.0
+SAMPLES = 12
+RTT_MS = 50.0
 PROTO = Path(__file__).parents[2] / "proto" / "bob.proto"
 
 KEYED = ("Put", "Get", "Exist", "Delete")
@@ -38,7 +38,7 @@ KEYED = ("Put", "Get", "Exist", "Delete")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     directory = tmp_path_factory.mktemp("bob")
     return run(
-        *("endpoint-latency", "--topology", topology(directory, "100ms", sites=4)),
+        *("endpoint-latency", "--topology", topology(directory, f"{RTT_MS:g}ms", sites=4)),
         *("--option", "quorum.api=bob", "--samples", str(SAMPLES), "--seed", "42"),
         "--json",
         out=directory / "bundle",
@@ -56,16 +56,9 @@ def bundle(finished: subprocess.CompletedProcess[str]) -> Path:
 def test_a_request_costs_the_round_trips_of_its_placement(bundle: Path) -> None:
     samples = samples_of(bundle)
     assert set(samples.outcome) == {"ok"}
-    measured = samples[samples.phase == "measure"]
-    medians = (measured.groupby(["endpoint", "placement"]).total_ns.median() / 1e6).to_dict()
-    assert medians.keys() == {
-        ("Ping", "unknown"),
-        *((endpoint, placement) for endpoint in KEYED for placement in ("local", "remote")),
-    }
-    for (endpoint, placement), median_ms in medians.items():
-        here = endpoint == "Ping" or (endpoint in ("Get", "Exist") and placement == "local")
-        floor_ms = 0.0 if here else RTT_MS
-        assert floor_ms <= median_ms <= floor_ms + SLACK_MS, (endpoint, placement)
+    expected = {(endpoint, placement): 1 for endpoint in KEYED for placement in ("local", "remote")}
+    expected |= {("Ping", "unknown"): 0, ("Get", "local"): 0, ("Exist", "local"): 0}
+    assert round_trips(bundle, RTT_MS, by=("endpoint", "placement")) == expected
 
 
 def test_every_placement_is_sampled_as_often_as_asked(bundle: Path) -> None:
@@ -80,7 +73,7 @@ def test_every_placement_is_sampled_as_often_as_asked(bundle: Path) -> None:
 
 
 def test_the_order_is_shuffled_and_the_seed_gives_it_again(bundle: Path) -> None:
-    from probes.bob_plan import bob_plan
+    from wanlat.probes.bob_plan import bob_plan
 
     (system,) = manifest_of(bundle)["systems"]
     vdisks = system["options"]["placement"]
@@ -117,10 +110,10 @@ def test_the_summary_keeps_the_placements_apart(
     printed = json.loads(finished.stdout)
     rows = {(row["endpoint"], row["placement"]): row for row in printed["endpoints"]}
     assert len(rows) == len(printed["endpoints"]) == 9
-    assert rows["Get", "local"]["median_ms"] < SLACK_MS
-    assert rows["Get", "remote"]["median_ms"] >= RTT_MS
+    assert rows["Get", "local"]["min_ms"] < RTT_MS <= rows["Get", "remote"]["min_ms"]
 
 
+@pytest.mark.minutes
 def test_fifty_mebibytes_in_a_study(tmp_path: Path) -> None:
     file = study(
         tmp_path,
@@ -134,6 +127,7 @@ def test_fifty_mebibytes_in_a_study(tmp_path: Path) -> None:
     assert set(samples.object_bytes) == {50 << 20}
 
 
+@pytest.mark.minutes
 def test_what_a_server_does_not_take_fails_the_run_with_its_words(tmp_path: Path) -> None:
     file = study(
         tmp_path,
@@ -201,12 +195,14 @@ options:
         "quorum": ["Get"],
         "service": ["bob_storage.BobApi/Ping", "bob_storage.BobApi/Get"],
     }
-    medians = (measured[measured.system == "service"].groupby("endpoint").total_ns.median()) / 1e6
     # n1 holds nothing of it: a Get crosses the network of 20 ms, a Ping does not.
-    assert medians["bob_storage.BobApi/Ping"] < SLACK_MS
-    assert 20 <= medians["bob_storage.BobApi/Get"] <= 20 + SLACK_MS
+    assert round_trips(tmp_path / "b", rtt_ms=20, system="service") == {
+        "bob_storage.BobApi/Ping": 0,
+        "bob_storage.BobApi/Get": 1,
+    }
 
 
+@pytest.mark.minutes
 def test_a_server_that_dies_fails_the_run_and_keeps_the_samples(tmp_path: Path) -> None:
     file = study(
         tmp_path,
@@ -215,7 +211,7 @@ def test_a_server_that_dies_fails_the_run_and_keeps_the_samples(tmp_path: Path) 
     out = tmp_path / "b"
     running = measuring(file, out)
     os.kill(node_of(running.pid, "n1"), signal.SIGKILL)
-    _, stderr = running.communicate(timeout=30)
+    _, stderr = running.communicate(timeout=120)
     assert running.returncode == 1, stderr
     assert re.search(r"The run failed: .*\bn1\b.* ended", stderr), stderr
     assert manifest_of(out)["status"] == "failed"
@@ -231,7 +227,7 @@ def test_a_real_bob_is_measured_alike(tmp_path: Path) -> None:
     try:
         bobd = registry.get("bob").find().path
     except SystemMissing as missing:
-        if "bob" in os.environ.get("WANLAT_REQUIRE_STORES", "").split():
+        if "bob" in os.environ.get("WANLAT_REQUIRE", "").split():
             pytest.fail(str(missing))
         pytest.skip(str(missing))
     done = run(
@@ -245,9 +241,7 @@ def test_a_real_bob_is_measured_alike(tmp_path: Path) -> None:
     assert system["sha256"] == sha256_of(bobd)
     samples = samples_of(tmp_path / "b")
     assert set(samples.outcome) == {"ok"}
-    measured = samples[samples.phase == "measure"]
-    medians = (measured.groupby(["endpoint", "placement"]).total_ns.median() / 1e6).to_dict()
-    assert len(medians) == 9
-    for (endpoint, placement), median_ms in medians.items():
-        here = endpoint == "Ping" or (endpoint in ("Get", "Exist") and placement == "local")
-        assert median_ms < SLACK_MS if here else median_ms >= 20, (endpoint, placement)
+    found = round_trips(tmp_path / "b", rtt_ms=20, by=("endpoint", "placement"))
+    assert len(found) == 9
+    here = {("Ping", "unknown"), ("Get", "local"), ("Exist", "local")}
+    assert {which for which, count in found.items() if count == 0} == here

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from experiments import runner
-from experiments.asked import Asked, ask
-from experiments.budget import BudgetSpec, Planned, plan_samples
-from experiments.study import Study, load
-from probes.fewer import Turn, fewer
-from probes.one_key import Overwrites
-from probes.plan import Request
-from probes.records import Sample
 from tests.experiments.commands import manifest_of, samples_of
+from wanlat.experiments import runner
+from wanlat.experiments.asked import Asked, ask
+from wanlat.experiments.budget import BudgetSpec, Planned, plan_samples
+from wanlat.experiments.study import Study, load
+from wanlat.probes.fewer import Turn, fewer
+from wanlat.probes.one_key import Overwrites
+from wanlat.probes.plan import Request
+from wanlat.probes.records import Sample
 
 MIB = 1 << 20
 GET: Turn = ("GetObject", "unknown")

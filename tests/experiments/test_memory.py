@@ -14,6 +14,8 @@ import pytest
 
 from tests.experiments.commands import command, samples_of, study
 
+pytestmark = pytest.mark.minutes
+
 AT_MOST_BYTES = 300 * 2**20
 SIZE = 100 * 2**20
 STORES = {"quorum"}
@@ -72,7 +74,7 @@ def test_objects_of_a_hundred_mebibytes_take_at_most_300_mebibytes_of_our_own(
     file = study(
         tmp_path,
         f"endpoints: [GetObject, PutObject, Get, Put]\noptions: {{quorum: {{api: {api}}}}}\n"
-        "samples: 2\nwarmup: 0\nkeys: one\nobject_size: 100MiB\ndeadline: 60s\ntolerate: 1s\n",
+        "samples: 2\nwarmup: 0\nkeys: one\nobject_size: 100MiB\ndeadline: 200s\n",
         rtt="1ms",
         sites=2,
     )
@@ -80,11 +82,11 @@ def test_objects_of_a_hundred_mebibytes_take_at_most_300_mebibytes_of_our_own(
         command("run", file, "--out", str(tmp_path / "b")), stderr=subprocess.PIPE, text=True
     )
     peaks = Peaks(started.pid)
-    deadline = time.monotonic() + 170
+    deadline = time.monotonic() + 400
     while started.poll() is None and time.monotonic() < deadline:
         peaks.look()
         time.sleep(0.05)
-    _, said = started.communicate(timeout=10)
+    _, said = started.communicate(timeout=60)
     assert started.returncode == 0, said
     samples = samples_of(tmp_path / "b")
     assert set(samples.outcome) == {"ok"}

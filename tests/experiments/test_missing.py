@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.missing import Missing, is_missing
-from probes.bob_plan import bob_plan
-from probes.oneshot import run_plan, run_requests
-from probes.plan import Request
-from probes.process import spawn_here
-from probes.records import Sample
 from tests.probes.bob_node import BobNode
+from wanlat.experiments.missing import Missing, is_missing
+from wanlat.probes.bob_plan import bob_plan
+from wanlat.probes.oneshot import run_plan, run_requests
+from wanlat.probes.plan import Request
+from wanlat.probes.process import spawn_here
+from wanlat.probes.records import Sample
 
 FOUND = Sample(
     seq=0,

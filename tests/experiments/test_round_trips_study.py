@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from experiments.prepared import CaptureWanted, check_study_options, prepare
-from experiments.study import Study, StudyError, load
-from experiments.visits.check import check_visits
-from experiments.visits.model import RoundTripsSpec
-from experiments.visits.schedule import schedule
-from probes.bob_plan import bob_visits
-from probes.method_plan import Call, Measured, method_visits
-from probes.plan import VisitsPlan
-from probes.s3_plan import S3Endpoint, s3_visits
-from topologies.errors import UserError
-from topologies.load import load as load_topology
-from topologies.resolve import resolve
-from topologies.units import Duration
 from wanlat.commands.run import _capture
+from wanlat.experiments.prepared import CaptureWanted, check_study_options, prepare
+from wanlat.experiments.study import Study, StudyError, load
+from wanlat.experiments.visits.check import check_visits
+from wanlat.experiments.visits.model import RoundTripsSpec
+from wanlat.experiments.visits.schedule import schedule
+from wanlat.probes.bob_plan import bob_visits
+from wanlat.probes.method_plan import Call, Measured, method_visits
+from wanlat.probes.plan import VisitsPlan
+from wanlat.probes.s3_plan import S3Endpoint, s3_visits
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.resolve import resolve
+from wanlat.topologies.units import Duration
 
 TOP = "name: mine\ntopology: five-sites\nendpoints: [GetObject, PutObject]\n"
 S3: tuple[S3Endpoint, ...] = ("ListObjects", "GetObject", "PutObject", "RemoveObject")

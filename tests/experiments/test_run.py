@@ -6,13 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import TOLERANT, command, medians, study, topology
+from tests.experiments.commands import command, measuring, round_trips, study, topology
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +19,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("run")
     done = subprocess.run(
         command(
-            *("run", "endpoint-latency", "--topology", topology(directory), *TOLERANT),
+            *("run", "endpoint-latency", "--topology", topology(directory)),
             *("--samples", "20"),
             *("--seed", "42", "--out", str(directory / "bundle"), "--json"),
         ),
@@ -75,12 +74,12 @@ def test_every_sample_is_there_with_its_phase(bundle: Path) -> None:
 
 
 def test_one_round_trip_costs_one_round_trip(bundle: Path) -> None:
-    for endpoint, median_ms in medians(bundle).items():
-        assert 20 <= median_ms < 26, endpoint
+    endpoints = ("ListBuckets", "ListObjects", "GetObject", "PutObject", "RemoveObject")
+    assert round_trips(bundle, rtt_ms=20) == dict.fromkeys(endpoints, 1)
 
 
 def test_the_order_is_shuffled_and_the_seed_gives_it_again(bundle: Path) -> None:
-    from probes.s3_plan import s3_plan
+    from wanlat.probes.s3_plan import s3_plan
 
     samples = pd.read_parquet(bundle / "samples.parquet")
     order = list(samples[samples.phase == "measure"].endpoint)
@@ -127,52 +126,47 @@ def test_every_change_of_a_link_is_an_event_with_its_instant(bundle: Path) -> No
     assert begin < changes.t_ns.min() <= changes.t_ns.max() < end
 
 
+@pytest.mark.minutes
 def test_k_rounds_cost_k_round_trips(tmp_path: Path) -> None:
     file = study(
         tmp_path,
         "endpoints: [GetObject, PutObject]\nsamples: 15\nwarmup: 2\n"
         "options: {quorum: {protocol: 'rounds:3'}}\n",
     )
-    subprocess.run(
-        command("run", file, *TOLERANT, "--out", str(tmp_path / "b")), check=True, timeout=120
-    )
-    for median_ms in medians(tmp_path / "b").values():
-        assert 60 <= median_ms < 68
+    subprocess.run(command("run", file, "--out", str(tmp_path / "b")), check=True, timeout=180)
+    assert round_trips(tmp_path / "b", rtt_ms=20) == {"GetObject": 3, "PutObject": 3}
 
 
+@pytest.mark.minutes
 def test_a_client_elsewhere_asks_the_store_where_it_stands(tmp_path: Path) -> None:
     file = study(
         tmp_path,
         "endpoints: [GetObject, PutObject]\nsamples: 10\nwarmup: 2\n"
         "options: {quorum: {protocol: leader, leader: n1}}\n",
     )
-    for client, put_ms in (("dc1", 20), ("dc2", 40)):
+    for client, expected in (
+        ("dc1", {"GetObject": 0, "PutObject": 1}),
+        ("dc2", {"GetObject": 1, "PutObject": 2}),
+    ):
         out = tmp_path / client
         subprocess.run(
-            command("run", file, *TOLERANT, "--client", client, "--out", str(out)),
+            command("run", file, "--client", client, "--out", str(out)),
             check=True,
-            timeout=120,
+            timeout=180,
         )
         manifest = json.loads((out / "manifest.json").read_text())
         assert manifest["target"]["site"] == client
-        assert put_ms <= medians(out)["PutObject"] < put_ms + 8
+        assert round_trips(out, rtt_ms=20) == expected
 
 
-def test_ctrl_c_ends_at_once_and_keeps_the_samples(tmp_path: Path) -> None:
+@pytest.mark.minutes
+def test_ctrl_c_ends_the_run_and_keeps_the_samples(tmp_path: Path) -> None:
     file = study(tmp_path, "endpoints: [GetObject]\nsamples: 5000\nwarmup: 1\n")
     out = tmp_path / "bundle"
-    run = subprocess.Popen(
-        command("run", file, *TOLERANT, "--out", str(out)), stderr=subprocess.PIPE, text=True
-    )
-    raw = out / "samples.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if raw.exists() and len(raw.read_bytes().splitlines()) > 20:
-            break
-        time.sleep(0.05)
+    run = measuring(file, out)
     run.send_signal(signal.SIGINT)
-    _, stderr = run.communicate(timeout=10)
-    assert run.returncode == 130
+    _, stderr = run.communicate(timeout=180)
+    assert run.returncode == 130, stderr
     assert "Interrupted" in stderr
     assert str(out) in stderr
     manifest = json.loads((out / "manifest.json").read_text())
@@ -180,7 +174,7 @@ def test_ctrl_c_ends_at_once_and_keeps_the_samples(tmp_path: Path) -> None:
     samples = pd.read_parquet(out / "samples.parquet")
     assert 20 <= len(samples) < 5000
     reported = subprocess.run(
-        command("report", str(out)), capture_output=True, text=True, timeout=60, check=False
+        command("report", str(out)), capture_output=True, text=True, timeout=180, check=False
     )
     assert reported.returncode == 0, reported.stderr
     assert "interrupted" in reported.stderr
@@ -189,28 +183,21 @@ def test_ctrl_c_ends_at_once_and_keeps_the_samples(tmp_path: Path) -> None:
 def test_a_run_that_is_killed_leaves_a_bundle_that_can_be_reported(tmp_path: Path) -> None:
     file = study(tmp_path, "endpoints: [GetObject]\nsamples: 5000\nwarmup: 1\n")
     out = tmp_path / "bundle"
-    run = subprocess.Popen(
-        command("run", file, *TOLERANT, "--out", str(out)), stderr=subprocess.DEVNULL
-    )
-    raw = out / "samples.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if raw.exists() and len(raw.read_bytes().splitlines()) > 20:
-            break
-        time.sleep(0.05)
+    run = measuring(file, out)
     run.kill()
-    run.wait()
+    run.communicate()
     reported = subprocess.run(
         command("report", str(out), "--json"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert reported.returncode == 0, reported.stderr
     assert json.loads(reported.stdout)["endpoints"][0]["ok"] >= 15
 
 
+@pytest.mark.minutes
 def test_a_store_that_never_gets_ready_fails_the_run_with_its_last_words(tmp_path: Path) -> None:
     broken = tmp_path / "quorum"
     broken.write_text(
@@ -220,10 +207,10 @@ def test_a_store_that_never_gets_ready_fails_the_run_with_its_last_words(tmp_pat
     file = study(tmp_path, "endpoints: [GetObject]\nsamples: 5\n")
     out = tmp_path / "bundle"
     done = subprocess.run(
-        command("run", file, *TOLERANT, "--out", str(out), "--json"),
+        command("run", file, "--out", str(out), "--json"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         env=os.environ | {"WANLAT_QUORUM_BINARY": str(broken)},
         check=False,
     )

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.endpoints import MethodEndpoint, asked_of, name_of
-from experiments.study import StudyError, load
+from wanlat.experiments.endpoints import MethodEndpoint, asked_of, name_of
+from wanlat.experiments.study import StudyError, load
 
 TOP = "name: mine\ntopology: five-sites\n"
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from experiments.changed import changed
-from experiments.study import Study, StudyError, load, shipped
-from experiments.sweep.expand import Point, in_order, points_of, seed_of
-from experiments.sweep.points import Points
-from topologies.errors import UserError
+from wanlat.experiments.changed import changed
+from wanlat.experiments.study import Study, StudyError, load
+from wanlat.experiments.study_files import shipped
+from wanlat.experiments.sweep.expand import Point, in_order, points_of, seed_of
+from wanlat.experiments.sweep.points import Points
+from wanlat.topologies.errors import UserError
 
 TOP = "name: mine\ntopology: one-site\nendpoints: [GetObject, Put]\n"
 

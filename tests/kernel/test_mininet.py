@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import statistics
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from topologies.load import load
-from topologies.resolve import Plan, resolve
+from wanlat.topologies.load import load
+from wanlat.topologies.resolve import Plan, resolve
 
 ROOT = Path(__file__).parents[2]
 CUSTOM = ROOT / "topologies" / "export" / "mininet.py"
@@ -43,11 +42,17 @@ links:
     - {from: d, to: b, delay: 60ms, rate: 8mbit}
 """
 
-# User-Mode Linux shares the machine's processors: what it has to do may be late by this much. An
-# ARP exchange would make the first packet of a pair later than that: by 20 ms over the LAN, by 30
-# and more over a WAN link.
-LATE_MS = 15.0
-LEAST_LATE_MS = 2.0  # the quickest of ten packets
+# User-Mode Linux shares the machine's processors: the quickest of ten packets of a pair may be late
+# by this much, and those of one pair more, if the machine stalls just then. One is hidden by that,
+# but the defect of a link shows in both of its directions.
+LEAST_LATE_MS = 5.0
+STALLED_PAIRS = 1
+
+# The first packet of a pair may be late by this much. An ARP exchange would make it later than
+# that, by 20 ms over the LAN, by 30 and more over a WAN link: in the ten pairs of a host that asks
+# for its neighbours. Others on the machine may do so in a few.
+FIRST_LATE_MS = 15.0
+LATE_FIRSTS = 5
 
 
 @dataclass(frozen=True)
@@ -90,51 +95,28 @@ def every_pair(plan: Plan) -> set[tuple[str, str]]:
     return {(a.name, b.name) for a in plan.nodes for b in plan.nodes if a != b}
 
 
-def out_of_place(plan: Plan, lines: dict[tuple[str, str], Line]) -> list[str]:
-    """The pairs whose pings are early, late or lost."""
-    bare_ms = lines["n5", "n6"].min_ms
-    wrong = []
-    for (a, b), line in lines.items():
-        low, high = plan.range_ms(a, b)
-        in_place = (
-            line.lost == 0
-            and line.requested_ms == pytest.approx(plan.rtt_ms(a, b), abs=0.001)
-            and line.min_ms > low - 0.1  # no packet is early: 64 ns a tick, and ping's rounding
-            and line.min_ms < high + bare_ms + LEAST_LATE_MS
-            and line.first_ms < high + bare_ms + LATE_MS
-        )
-        if not in_place:
-            wrong.append(f"{a}-{b}: {low}..{high} and {bare_ms} bare, {line}")
-    return wrong
-
-
-def better(one: Line, other: Line | None) -> Line:
-    """Of two networks' figures for a pair, those that the machine spoiled less."""
-    if other is None:
-        return one
-    return replace(
-        one,
-        first_ms=min(one.first_ms, other.first_ms),
-        # The earliest of all: it shows a packet that came early.
-        min_ms=min(one.min_ms, other.min_ms),
-        lost=min(one.lost, other.lost),
-    )
-
-
 @needs_mininet
 def test_every_pair_has_its_round_trip_from_the_first_packet_on(tmp_path: Path) -> None:
     file = tmp_path / "distinct.yaml"
     file.write_text(DISTINCT)
     plan = resolve(load(file))
-    best: dict[tuple[str, str], Line] = {}
-    for _attempt in (1, 2, 3):  # a busy machine spoils a measurement, a defect spoils all of them
-        lines, said = measured(str(file), count=10)
-        assert set(lines) == every_pair(plan)
-        best = {pair: better(line, best.get(pair)) for pair, line in lines.items()}
-        wrong = out_of_place(plan, best)
-        if not wrong:
-            break
-    assert not wrong, "\n".join(wrong)
+    lines, said = measured(str(file), count=10)
+    assert set(lines) == every_pair(plan)
+    bare_ms = lines["n5", "n6"].min_ms
+    late, first_late = [], []
+    for (a, b), line in lines.items():
+        low, high = plan.range_ms(a, b)
+        assert line.requested_ms == pytest.approx(plan.rtt_ms(a, b), abs=0.001)
+        # No packet is early: 64 ns a tick, and ping's rounding.
+        assert line.min_ms > low - 0.1, (a, b, low, line)
+        if line.min_ms > high + bare_ms + LEAST_LATE_MS:
+            late.append((a, b, high, line))
+        if line.first_ms > high + bare_ms + FIRST_LATE_MS:
+            first_late.append((a, b, high, line))
+    # ping waits for the last ones no longer than two round trips: a stall makes it lose those.
+    assert sum(line.lost for line in lines.values()) <= 10 * STALLED_PAIRS
+    assert len(late) <= STALLED_PAIRS, late
+    assert len(first_late) <= LATE_FIRSTS, first_late
     jittered = lines["a-host-with-a-name-of-many-chars", "n6"]
     assert jittered.max_ms - jittered.min_ms > 5  # ten draws of a standard deviation of 10 ms
     assert "single" in said  # what a user has to know is told
@@ -142,22 +124,14 @@ def test_every_pair_has_its_round_trip_from_the_first_packet_on(tmp_path: Path) 
 
 @needs_mininet
 def test_a_shipped_topology_by_name_has_its_delays_and_jitter() -> None:
-    plan = resolve(load("three-datacenters"))
-    for _attempt in (1, 2, 3):
-        lines, _ = measured("three-datacenters", count=5)
-        assert set(lines) == every_pair(plan)
-        low = min(line.min_ms - plan.range_ms(*pair)[0] for pair, line in lines.items())
-        far = [line.mean_ms - plan.rtt_ms(*pair) for pair, line in lines.items() if is_far(line)]
-        if statistics.median(far) < 5:
-            break
-    assert low > -0.1  # no packet is early
-    assert len(far) == 24
-    # Each mean of five is ± 3.7 ms (a round trip is triangular on ± 20), their median ± 0.9.
-    assert statistics.median(far) == pytest.approx(1.5, abs=1.5 + 3.5)
-
-
-def is_far(line: Line) -> bool:
-    return line.requested_ms > 50
+    plan = resolve(load("four-sites"))
+    lines, _ = measured("four-sites", count=5)
+    assert set(lines) == every_pair(plan)
+    for pair, line in lines.items():
+        assert line.requested_ms == pytest.approx(plan.rtt_ms(*pair), abs=0.001)
+        assert line.min_ms > plan.range_ms(*pair)[0] - 0.1, pair
+    # Of 60 round trips that are triangular on ± 2 ms, some are short. Without jitter none would be.
+    assert min(line.min_ms - line.requested_ms for line in lines.values()) < -0.3
 
 
 @needs_mininet

@@ -7,18 +7,17 @@ import random
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from emulator.backends import netem_parameters, traffic_control
-from emulator.backends.netem_options import NetemOptions
-from emulator.backends.traffic_control import Refused, TrafficControl
-from emulator.lab import Lab
-from emulator.links import wan
-from emulator.rtnetlink import queueing_discipline
 from tests.emulator.plans import mesh, ms
 from tests.kernel import packets
-from topologies.resolve import GilbertElliott, Impairment
+from wanlat.emulator.backends import netem_parameters, traffic_control
+from wanlat.emulator.backends.netem_options import NetemOptions
+from wanlat.emulator.backends.traffic_control import Refused, TrafficControl
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.links import wan
+from wanlat.emulator.rtnetlink import queueing_discipline
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 
 def shown(lab: Lab, namespace: str = "site.dc1") -> dict[str, Any]:
@@ -111,7 +110,7 @@ def test_random_parameters_come_back_from_the_kernel_as_they_were_sent() -> None
     control = TrafficControl()
     control.send([traffic_control.put(1, "lo", NetemOptions().encode())])
     try:
-        for _ in range(2000):
+        for _ in range(500):
             sent = NetemOptions(
                 latency_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(50)]),
                 jitter_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(31)]),
@@ -151,11 +150,6 @@ def test_a_refusal_names_the_interface_and_the_kernels_reason() -> None:
     assert caught.value.what == "put nonsense on the interface lo"
 
 
-def lag_one(values: Any) -> float:
-    """Return the correlation of each value with the one before."""
-    return float(np.corrcoef(values[:-1], values[1:])[0, 1])
-
-
 def test_netems_own_delay_correlation_has_no_effect(lab: Lab) -> None:
     """Why correlation is refused: asked for 90 % in tc's way, netem delivers none."""
     # With reordering, no packet waits for the one before, which alone would correlate them.
@@ -164,5 +158,4 @@ def test_netems_own_delay_correlation_has_no_effect(lab: Lab) -> None:
     assert shown(lab)["delay"]["correlation"] == pytest.approx(0.9, abs=1e-4)
     passage = packets.send(lab, "n1", "n2", 3000, interval_s=0.0002)
     assert passage.lost == 0
-    # A busy machine delivers late, and what is late together is alike; far from 0.9.
-    assert abs(lag_one(passage.delays_in_order())) < 0.3
+    assert abs(passage.correlation()) < 0.5

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from emulator.binaries import binary
-from probes.plan import GrpcHeader
 from tests.loopback import own_address
+from wanlat.emulator.binaries import binary
+from wanlat.probes.plan import GrpcHeader
 
 
 class BobNode:
@@ -45,7 +45,7 @@ class BobNode:
         """Return when bytes that it has not read lie in its kernel: the request has arrived."""
         here = int.from_bytes(socket.inet_aton(self.header.host), sys.byteorder)
         local = f"{here:08X}:{self.header.port:04X}"
-        for _ in range(1000):
+        for _ in range(12_000):
             lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
             if any(line[1] == local and int(line[4][9:], 16) for line in lines):
                 return

@@ -12,8 +12,8 @@ from typing import Any, Self
 
 import pytest
 
-from emulator.binaries import binary
-from probes.plan import PlanHeader
+from wanlat.emulator.binaries import binary
+from wanlat.probes.plan import PlanHeader
 
 
 class NullServer:

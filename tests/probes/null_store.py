@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from emulator.binaries import binary
-from probes.load import body_seed_of
-from probes.plan import GrpcHeader, PlanHeader
+from wanlat.emulator.binaries import binary
+from wanlat.probes.load import body_seed_of
+from wanlat.probes.plan import GrpcHeader, PlanHeader
 
 
 @dataclass

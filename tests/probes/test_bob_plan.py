@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.bob_plan import BobEndpoint, Keys, bob_plan, turns
-from probes.plan import READ_BYTES, Plan, Request
+from wanlat.probes.bob_plan import BobEndpoint, Keys, bob_plan, turns
+from wanlat.probes.plan import READ_BYTES, Plan, Request
 
 BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
 KEYED = [name for name in BOB if name != "Ping"]

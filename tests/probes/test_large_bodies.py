@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from probes.oneshot import PREPARING_PROCESSES, at_once, prepare, run_requests
-from probes.plan import Request, Window
-from probes.process import spawn_here
-from probes.records import Sample
 from tests.probes.bob_node import BobNode
+from wanlat.probes.oneshot import PREPARING_PROCESSES, at_once, prepare, run_requests
+from wanlat.probes.plan import Request, Window
+from wanlat.probes.process import spawn_here
+from wanlat.probes.records import Sample
 
 MIB = 2**20
 KEY = "0011223344556677"

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.load.raw import read_raw
-from probes.body import body, word
-from probes.errors import ProbeFailed
-from probes.load import LoadJob, body_seed_of, key_of
-from probes.load_records import (
+from wanlat.analysis.load.raw import read_raw
+from wanlat.probes.body import body, word
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.load import LoadJob, body_seed_of, key_of
+from wanlat.probes.load_records import (
     ENDPOINTS,
     LOAD_SCHEMA,
     MAGIC,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from probes.method_plan import Call, Measured, method_plan
-from probes.plan import GrpcHeader, Plan
+from wanlat.probes.method_plan import Call, Measured, method_plan
+from wanlat.probes.plan import GrpcHeader, Plan
 
 ADD = Call("shop.Catalogue/Add", {"id": "{key}", "picture": "{body}"})
 FIND = Measured("shop.Catalogue/Find", {"id": "{key}"}, "item.picture", prepare=ADD)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from emulator.binaries import binary
-from probes.body import body
+from wanlat.emulator.binaries import binary
+from wanlat.probes.body import body
 
 
 def test_words_are_those_of_the_published_splitmix64() -> None:

@@ -8,19 +8,20 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from probes import oneshot
-from probes.errors import ProbeFailed
-from probes.oneshot import Oneshot, prepare, run_plan, run_requests
-from probes.plan import PlanHeader, Request
-from probes.process import Process, spawn_here
-from probes.records import Sample
-from probes.s3_plan import S3Endpoint, s3_plan
-from topologies.errors import MachineError, RunFailed
+from wanlat.probes import oneshot
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.oneshot import Oneshot, prepare, run_plan, run_requests
+from wanlat.probes.plan import PlanHeader, Request
+from wanlat.probes.process import Process, spawn_here
+from wanlat.probes.records import Sample
+from wanlat.probes.s3_plan import S3Endpoint, s3_plan
+from wanlat.topologies.errors import MachineError, RunFailed
 
 S3: list[S3Endpoint] = [
     "ListBuckets",
@@ -159,11 +160,12 @@ def test_an_interrupt_ends_the_process_at_once(null_server: StartServer, spawn: 
     def interrupt(request: Request, sample: Sample) -> None:
         raise KeyboardInterrupt
 
+    header = replace(server.header, deadline_ms=120_000)
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        run_requests(spawn, server.header, lists(10), interrupt)
+        run_requests(spawn, header, lists(10), interrupt)
     assert spawn.all_gone()
-    assert time.monotonic() - started < 5, "it waited for the request in flight"
+    assert time.monotonic() - started < 60, "it waited for the request in flight"
 
 
 def test_a_killed_process_fails_the_run_and_says_by_what(
@@ -199,12 +201,12 @@ def test_a_silent_process_is_not_waited_for_forever(
     spawn: Spawned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oneshot, "_GRACE_S", 0.2)
-    hung = script(tmp_path, "exec sleep 60")
+    hung = script(tmp_path, "exec sleep 600")
     header = PlanHeader("127.0.0.1", 1, "r", "a", "s", deadline_ms=100)
     started = time.monotonic()
     with pytest.raises(ProbeFailed, match="was silent"):
         run_requests(spawn, header, lists(1), ignore, executable=hung)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 300
 
 
 def test_a_process_that_answers_out_of_turn_is_not_believed(

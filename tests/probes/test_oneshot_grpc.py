@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from probes.bob_plan import bob_plan
-from probes.errors import ProbeFailed
-from probes.method_plan import Call, Measured, method_plan
-from probes.oneshot import Oneshot, OnSample, run_plan, run_requests
-from probes.plan import GrpcHeader, Request
-from probes.process import spawn_here
-from probes.records import Sample
 from tests.probes.bob_node import BobNode
+from wanlat.probes.bob_plan import bob_plan
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.method_plan import Call, Measured, method_plan
+from wanlat.probes.oneshot import Oneshot, OnSample, run_plan, run_requests
+from wanlat.probes.plan import GrpcHeader, Request
+from wanlat.probes.process import spawn_here
+from wanlat.probes.records import Sample
 
 PROTO = Path(__file__).parents[2] / "proto" / "bob.proto"
 CLOCK = {"timestamp": "{now}"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from probes.errors import ProbeFailed
-from probes.records import Sample
+from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.records import Sample
 
 RECORD: dict[str, Any] = {
     "seq": 3,

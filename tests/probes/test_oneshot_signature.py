@@ -13,9 +13,9 @@ import pytest
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from probes.oneshot import run_requests
-from probes.plan import Request
-from probes.process import spawn_here
+from wanlat.probes.oneshot import run_requests
+from wanlat.probes.plan import Request
+from wanlat.probes.process import spawn_here
 
 REQUESTS = [
     Request(0, "measure", "ListBuckets"),

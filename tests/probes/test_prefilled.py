@@ -6,11 +6,11 @@ from collections import Counter
 from itertools import islice
 from typing import Any, Literal
 
-from probes.bob_plan import bob_visits
-from probes.load import body_seed_of, key_of
-from probes.plan import Request, VisitsPlan
-from probes.prefilled import Prefilled, aside
-from probes.s3_plan import PAGE, S3Endpoint, s3_visits
+from wanlat.probes.bob_plan import bob_visits
+from wanlat.probes.load import body_seed_of, key_of
+from wanlat.probes.plan import Request, VisitsPlan
+from wanlat.probes.prefilled import Prefilled, aside
+from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_visits
 
 S3: list[S3Endpoint] = [
     *("ListObjects", "ListObjectsPage", "GetObject", "HeadObject", "PutObject", "RemoveObject"),

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.plan import READ_BYTES, Plan, PlanHeader, Request
-from probes.s3_plan import S3Endpoint, s3_plan
+from wanlat.probes.plan import READ_BYTES, Plan, PlanHeader, Request
+from wanlat.probes.s3_plan import S3Endpoint, s3_plan
 
 S3: list[S3Endpoint] = [
     "ListBuckets",

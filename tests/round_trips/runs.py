@@ -69,7 +69,10 @@ KNOWN: dict[str, Run] = {
 }
 
 WITHIN = 0.03
-"""Round trips by which a slope may differ from the truth."""
+"""Round trips by which the median of all slopes may differ from the truth."""
+WIDENED_BY = 0.1
+"""Round trips by which an interval is widened before the truth is sought in it: what the RTT of a
+visit was measured wrong by, and what of a store's work changed between visits, is not in it."""
 
 DISTURBED: dict[str, Run] = {
     # Of three responses one waits 40 ms for the client's kernel, at any RTT.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.round_trips.labs import Came, Labs
-from tests.round_trips.runs import DISTURBED, RUNS, WITHIN
+from tests.round_trips.runs import DISTURBED, RUNS, WIDENED_BY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.minutes
 
 
 @pytest.mark.parametrize("run", DISTURBED)
 def test_the_estimate_is_still_the_truth(came: Came, run: str) -> None:
-    assert not came.off(DISTURBED[run].truth), came
+    assert not came.wrong(DISTURBED[run].truth), came
 
 
 @pytest.mark.parametrize("run", DISTURBED)
@@ -21,10 +21,10 @@ def test_the_estimate_is_not_moved_beyond_its_interval(labs: Labs, came: Came, r
     assert twin
     undisturbed = labs.came(twin)
     for asked, found in came.round_trips.items():
-        (low, high), (least, most) = (
-            each.ci95 or (0.0, 0.0) for each in (found, undisturbed.round_trips[asked])
-        )
-        assert low <= most and least <= high, (asked, (low, high), (least, most), came, undisturbed)
+        if found.ci95 is None or undisturbed.round_trips[asked].ci95 is None:
+            continue  # who says nothing moves nothing; how many may: test_known_round_trips
+        (low, high), (least, most) = found.ci95, undisturbed.round_trips[asked].ci95
+        assert low - WIDENED_BY <= most and least <= high + WIDENED_BY, (asked, came, undisturbed)
 
 
 @pytest.mark.parametrize("run", DISTURBED)
@@ -53,22 +53,23 @@ def test_a_mixture_is_taken_apart(came: Came, run: str) -> None:
     """30 % cost one round trip, 70 % three."""
     for asked in RUNS[run].truth:
         found = came.round_trips[asked]
+        chains = {chain.round_trips: chain.share for chain in found.chains}
+        assert chains[1] == pytest.approx(0.3, abs=0.05), chains
+        assert chains[3] == pytest.approx(0.7, abs=0.05), chains
+        assert came.said(asked, 3) != "wrong", came
+        if found.why is not None:
+            continue  # it says that latencies are on no line, and why
         # Of those that lie on a line: what a busy machine held up lies on none, and is told so.
         explained = sum(mode.share for mode in found.modes)
         cheap = [mode for mode in found.modes if round(mode.round_trips) == 1]
         assert {round(mode.round_trips) for mode in found.modes} == {1, 3}, (found.modes, came)
         assert sum(mode.share for mode in cheap) / explained == pytest.approx(0.3, abs=0.05), came
-        assert cheap[0].round_trips == pytest.approx(1, abs=2 * WITHIN)  # of a third as many
-        assert found.modes[0].round_trips == pytest.approx(3, abs=WITHIN)
-        chains = {chain.round_trips: chain.share for chain in found.chains}
-        assert chains[1] == pytest.approx(0.3, abs=0.05), chains
-        assert chains[3] == pytest.approx(0.7, abs=0.05), chains
 
 
 @pytest.mark.parametrize("run", ["Nagle between nodes"])
 def test_a_round_trip_that_tcp_waits_for_is_counted_by_both_answers(came: Came, run: str) -> None:
     """Nagle's algorithm between sites is no disturbance: it costs a round trip like any other."""
-    assert not came.off(RUNS[run].truth), came
+    assert not came.wrong(RUNS[run].truth), came
     for asked, truth in RUNS[run].truth.items():
         found = came.round_trips[asked]
         assert found.chain_round_trips == truth, (found.chains, came)

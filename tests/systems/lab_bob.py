@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from emulator.lab import Lab
-from systems.base import Cluster
-from systems.bob_api import PROTO
+from wanlat.emulator.lab import Lab
+from wanlat.systems.base import Cluster
+from wanlat.systems.bob_api import PROTO
 
 Call = tuple[str, str, dict[str, Any]]
 """The node that is asked, the method, and the request as protobuf's JSON."""

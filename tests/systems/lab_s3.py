@@ -11,8 +11,8 @@ import boto3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
 
-from emulator.lab import Lab
-from systems.base import S3Target
+from wanlat.emulator.lab import Lab
+from wanlat.systems.base import S3Target
 
 
 class _Raw(io.BytesIO):

@@ -22,16 +22,16 @@ from typing import IO, Any
 
 from rich.console import Console
 
-from systems.ask import ask
-from systems.base import Binary, Cluster, NodeProcess, S3Target, System
-from systems.cache import Cache
-from systems.install import install
-from systems.options import Options
-from systems.progress import PlainReporter
-from systems.recipe import Place, Recipe, Step
-from systems.tools import Tool
-from systems.wait import Wait
-from topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
+from wanlat.systems.ask import ask
+from wanlat.systems.base import Binary, Cluster, NodeProcess, S3Target, System
+from wanlat.systems.cache import Cache
+from wanlat.systems.install import install
+from wanlat.systems.options import Options
+from wanlat.systems.progress import PlainReporter
+from wanlat.systems.recipe import Place, Recipe, Step
+from wanlat.systems.tools import Tool
+from wanlat.systems.wait import Wait
+from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
 
 # -- a lab without namespaces ---------------------------------------------------------------
 

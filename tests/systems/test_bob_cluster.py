@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from lab_bob import body_of, calls, key, put, rounds
-from needs import lab_of, needs
 
-from emulator.lab import Lab
-from systems import registry
-from systems.base import Cluster
-from systems.bob import BobCluster, BobOptions
-from systems.errors import SystemFailed
-from systems.placement import Layout, vdisk_of
-from systems.wait import Wait
+from tests.needs import lab_of, needs
+from wanlat.emulator.lab import Lab
+from wanlat.systems import registry
+from wanlat.systems.base import Cluster
+from wanlat.systems.bob import BobCluster, BobOptions
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.placement import Layout, vdisk_of
+from wanlat.systems.wait import Wait
 
 pytest.importorskip("grpc_tools")
 
@@ -228,11 +228,11 @@ def test_bob_runs_on_five_sites_and_logs_no_request(tmp_path: Path) -> None:
 @pytest.mark.stores
 def test_puts_that_other_nodes_keep_are_remarked_on(tmp_path: Path) -> None:
     with lab_of("one-site") as lab:
-        cluster = started(lab, "bob", tmp_path, operation_timeout="500ms")
+        cluster = started(lab, "bob", tmp_path, operation_timeout="5s")
         assert calls(cluster, "n1", [("n1", "Put", put(bytes(8), b"on time"))]) == [{}]
         assert cluster.remarks() == []
         for name in ("n2", "n3"):
             cluster.nodes[name].stop()
         assert calls(cluster, "n1", [("n1", "Put", put(a_key(1), b"kept"))]) == [{}]
         (remark,) = cluster.remarks()
-        assert "operation_timeout (500ms), so n1 kept them instead" in remark
+        assert "operation_timeout (5s), so n1 kept them instead" in remark

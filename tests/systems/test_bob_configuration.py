@@ -9,14 +9,14 @@ import pytest
 import yaml
 from systems_doubles import StandInLab, plan_of
 
-from systems import registry
-from systems.base import Binary, Cluster
-from systems.binary import from_path
-from systems.bob import read_version
-from systems.cache import Cache
-from systems.errors import SystemMissing
-from systems.receipt import sha256_of
-from topologies.errors import UserError
+from wanlat.systems import registry
+from wanlat.systems.base import Binary, Cluster
+from wanlat.systems.binary import from_path
+from wanlat.systems.bob import read_version
+from wanlat.systems.cache import Cache
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.receipt import sha256_of
+from wanlat.topologies.errors import UserError
 
 BINARY = Binary(Path("/opt/bobd"), "2.1", "f" * 64)
 

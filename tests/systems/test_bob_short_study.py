@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from needs import lab_of, needs
 
-from emulator.binaries import binary
-from systems.bob_api import PROTO
+from tests import late_network
+from tests.needs import lab_of, needs
+from wanlat.emulator.binaries import binary
+from wanlat.systems.bob_api import PROTO
+
+pytestmark = pytest.mark.minutes
 
 RTT_MS = 20
 TOPOLOGY = f"""
@@ -22,7 +24,7 @@ links: {{default: {{rtt: {RTT_MS}ms}}}}
 """
 
 # Sequential round trips of each endpoint and placement, with two replicas on three nodes. What
-# is measured lies above, by less than half a round trip at the median.
+# is measured lies above; the quickest of all samples by less than one round trip.
 ROUND_TRIPS: dict[str, dict[tuple[str, str], int]] = {
     "bob": {
         ("Put", "local"): 1,
@@ -50,25 +52,17 @@ def lab_is_possible() -> None:
 
 
 def study(directory: Path, text: str) -> dict[str, Any]:
-    """Run it; return the summary, and the bundle's manifest below "manifest".
-
-    wanlat refuses to measure while the machine is too busy to emulate a network; then again.
-    """
+    """Run it; return the summary, and the bundle's manifest below "manifest"."""
     (directory / "near.yaml").write_text(TOPOLOGY)
     (directory / "study.yaml").write_text(text)
-    for attempt in range(5):
-        bundle = directory / f"bundle-{attempt}"
-        program = [sys.executable, "-m", "wanlat.cli", "run", str(directory / "study.yaml")]
-        program += ["--tolerate", "50ms"]
-        done = subprocess.run(
-            [*program, "--json", "--out", str(bundle)],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        if "A busy machine does that" not in done.stderr:
-            break
+    bundle = directory / "bundle"
+    done = subprocess.run(
+        late_network.command("run", str(directory / "study.yaml"), "--json", "--out", str(bundle)),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     summary["manifest"] = json.loads((bundle / "manifest.json").read_text())
@@ -89,8 +83,7 @@ def test_every_endpoint_takes_its_round_trips_near_and_far(system: str, tmp_path
     for which, row in rows.items():
         floor_ms = RTT_MS * ROUND_TRIPS[system][which]
         assert row["ok"] == 15, (which, row)
-        assert floor_ms <= row["min_ms"] + 0.1, (which, row)
-        assert row["median_ms"] < floor_ms + RTT_MS / 2, (which, row)
+        assert floor_ms <= row["min_ms"] + 0.1 < floor_ms + RTT_MS, (which, row)
     (recorded,) = summary["manifest"]["systems"]
     assert recorded["api"] == "bob"
     assert len(recorded["sha256"]) == 64
@@ -133,8 +126,8 @@ def test_a_service_s_own_methods_are_measured(tmp_path: Path) -> None:
     assert rows.keys() == {"bob_storage.BobApi/Ping", "bob_storage.BobApi/Put"}
     assert all(row["ok"] == 10 for row in rows.values()), rows
     assert {row["placement"] for row in rows.values()} == {"unknown"}
-    assert rows["bob_storage.BobApi/Ping"]["median_ms"] < RTT_MS / 2
-    assert RTT_MS <= rows["bob_storage.BobApi/Put"]["median_ms"] < 1.5 * RTT_MS
+    assert rows["bob_storage.BobApi/Ping"]["min_ms"] < RTT_MS
+    assert RTT_MS <= rows["bob_storage.BobApi/Put"]["min_ms"] + 0.1 < 2 * RTT_MS
     (recorded,) = summary["manifest"]["systems"]
     assert (recorded["api"], recorded["version"]) == ("grpc", "its own")
     assert recorded["options"]["command"] == command

@@ -9,11 +9,11 @@ from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
-from needs import lab_of
 
-from systems import registry
-from systems.errors import SystemFailed
-from systems.space import what_is_full
+from tests.needs import lab_of
+from wanlat.systems import registry
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.space import what_is_full
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_node_whose_disk_is_full_is_named_and_its_death_says_so_too(tmp_path
         node = cluster.nodes["n2"]
         assert node.process is not None
         node.process.kill()
-        message = told.get(timeout=20)
+        message = told.get(timeout=120)
         assert told.empty()
         with pytest.raises(SystemFailed) as caught:
             cluster.check()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from lab_bob import body_of, calls, key, put
 from lab_s3 import client
-from needs import lab_of, needs
 from systems_doubles import StandInLab, Toy
 
-from systems import registry
-from systems.base import Cluster
-from systems.begun import MARK
-from topologies.errors import UserError
+from tests.needs import lab_of, needs
+from wanlat.systems import registry
+from wanlat.systems.base import Cluster
+from wanlat.systems.begun import MARK
+from wanlat.topologies.errors import UserError
 
 READY_S = 90.0
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needs import lab_of, needs
 
-from systems import grpcurl, registry
-from systems.base import Cluster
-from systems.bob_api import PROTO
-from systems.cache import Cache
-from systems.errors import SystemMissing
-from systems.receipt import Receipt, sha256_of
+from tests.needs import lab_of, needs
+from wanlat.systems import grpcurl, registry
+from wanlat.systems.base import Cluster
+from wanlat.systems.bob_api import PROTO
+from wanlat.systems.cache import Cache
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.receipt import Receipt, sha256_of
 
 
 def script(path: Path, prints: str) -> Path:
@@ -62,7 +62,10 @@ def test_something_else_by_that_name_is_refused(tmp_path: Path) -> None:
 
 # -- calling ------------------------------------------------------------------------------------
 
-SYSTEMS = ["quorum", pytest.param("bob", marks=pytest.mark.stores)]
+SYSTEMS = [
+    pytest.param("quorum", marks=pytest.mark.programs),
+    pytest.param("bob", marks=pytest.mark.stores),
+]
 KEY = base64.b64encode(bytes(range(8))).decode()
 BODY = base64.b64encode(b"a blob").decode()
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from systems_doubles import plan_of
 
-from systems import registry
-from systems.base import Least
-from systems.garage import GarageOptions, _may_be_near
-from systems.least import Answers
-from topologies.load import load
-from topologies.resolve import Plan, resolve
+from wanlat.systems import registry
+from wanlat.systems.base import Least
+from wanlat.systems.garage import GarageOptions, _may_be_near
+from wanlat.systems.least import Answers
+from wanlat.topologies.load import load
+from wanlat.topologies.resolve import Plan, resolve
 
 S3 = ("ListBuckets", "ListObjects", "GetObject", "HeadObject", "PutObject", "RemoveObject")
 SHIPPED = ("one-site", "four-sites", "five-sites", "three-datacenters")

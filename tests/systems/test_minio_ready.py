@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from needs import lab_of, needs
 
-from systems import registry
-from systems.minio import MinioCluster
+from tests.needs import lab_of, needs
+from wanlat.systems import registry
+from wanlat.systems.minio import MinioCluster
 
 
 @pytest.mark.stores

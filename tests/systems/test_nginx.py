@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 from lab_s3 import client
-from needs import lab_of, needs
 from systems_doubles import StandInLab, plan_of
 
-from emulator.lab import Lab
-from systems import nginx, registry
-from systems.ask import NoAnswer
-from systems.base import Binary, Cluster, NodeProcess, S3Target
-from systems.binary import Companion
-from systems.errors import SystemFailed, SystemMissing
-from systems.minio_nginx import MinioNginx, MinioNginxOptions
-from systems.wait import Wait
-from topologies.errors import UserError
+from tests.needs import lab_of, needs
+from wanlat.emulator.lab import Lab
+from wanlat.systems import nginx, registry
+from wanlat.systems.ask import NoAnswer
+from wanlat.systems.base import Binary, Cluster, NodeProcess, S3Target
+from wanlat.systems.binary import Companion
+from wanlat.systems.errors import SystemFailed, SystemMissing
+from wanlat.systems.minio_nginx import MinioNginx, MinioNginxOptions
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import UserError
 
 READY_S = 90.0
 NGINX = Companion("nginx", Path("/opt/nginx"), "1.22.1", "e" * 64)
@@ -180,6 +180,7 @@ def before_the_reference_store(cluster: Cluster, log: Path) -> NodeProcess:
     return NodeProcess("nginx", "n2", front.argv(program.path), {}, log)
 
 
+@pytest.mark.programs
 def test_large_bodies_pass_both_ways_through_nginx_and_never_over_a_disk(tmp_path: Path) -> None:
     needs("nginx")
     quorum = registry.get("quorum")

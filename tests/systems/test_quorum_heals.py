@@ -6,23 +6,24 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from needs import lab_of
 
-from emulator.faults.fault import Scene
-from emulator.faults.partition import Partition
-from emulator.lab import Lab
-from systems import registry
-from systems.ask import NoAnswer
-from systems.base import Cluster
-from systems.wait import Wait
-from topologies.load import load
-from topologies.resolve import resolve
+from tests.needs import lab_of
+from wanlat.emulator.faults.fault import Scene
+from wanlat.emulator.faults.partition import Partition
+from wanlat.emulator.lab import Lab
+from wanlat.systems import registry
+from wanlat.systems.ask import NoAnswer
+from wanlat.systems.base import Cluster
+from wanlat.systems.wait import Wait
+from wanlat.topologies.load import load
+from wanlat.topologies.resolve import resolve
 
 READY_S = 60.0
-SOON_S = 5.0
-"""About three are promised, and machines are busy."""
+SOON_S = 9.0
+"""About three are promised. TCP by itself, whose pauses double, would go on eleven seconds after
+a partition of fourteen."""
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.minutes
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def serves(cluster: Cluster, node: str, timeout_s: float) -> bool:
 
 
 # Shorter and longer than the silence after which a connection is given up.
-@pytest.mark.parametrize("for_s", [3.0, 10.0])
+@pytest.mark.parametrize("for_s", [3.0, 14.0])
 def test_after_two_were_cut_from_two_every_node_writes_again_within_seconds(
     cluster: Cluster, for_s: float
 ) -> None:

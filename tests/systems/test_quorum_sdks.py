@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from emulator.binaries import binary
 from tests.loopback import own_address
+from wanlat.emulator.binaries import binary
 
 boto3 = pytest.importorskip("boto3")
 minio = pytest.importorskip("minio")

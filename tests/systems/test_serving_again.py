@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from lab_bob import body_of, calls, key, put
 from lab_s3 import client
-from needs import lab_of, needs
 from systems_doubles import StandInLab, Toy, plan_of
 
-from systems import registry
-from systems.base import Cluster
-from systems.errors import SystemFailed
-from systems.wait import Wait
+from tests.needs import lab_of, needs
+from wanlat.systems import registry
+from wanlat.systems.base import Cluster
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.wait import Wait
+
+pytestmark = pytest.mark.minutes
 
 READY_S = 90.0
 TOPOLOGY = """
@@ -137,11 +139,11 @@ def test_a_service_is_waited_for_until_it_has_printed_its_line_again(tmp_path: P
     command = ["/usr/bin/env", "python3", "-c", program, "{address}", "{port}"]
     options = system.parse_options({"command": command, "port": 50999, "ready_line": "up"})
     try:
-        cluster = system.start(lab, options, tmp_path, 20, print)  # type: ignore[arg-type]
+        cluster = system.start(lab, options, tmp_path, 60, print)  # type: ignore[arg-type]
         cluster.nodes["n1"].stop()
         cluster.nodes["n1"].start(cluster.lab)
         begun = time.monotonic()
-        cluster.await_serving(Wait(cluster.nodes, 20, print), ["n1"])
+        cluster.await_serving(Wait(cluster.nodes, 60, print), ["n1"])
         assert time.monotonic() - begun > 0.4, "the line of its first life is in the same log"
     finally:
         lab.close()
@@ -153,14 +155,14 @@ def test_a_node_is_not_started_twice_and_not_before_its_former_process_has_ended
     toy = Toy()
     lab = StandInLab(plan_of(2), tmp_path / "nodes")
     try:
-        cluster = toy.start(lab, toy.parse_options(), tmp_path, 20, print)  # type: ignore[arg-type]
+        cluster = toy.start(lab, toy.parse_options(), tmp_path, 60, print)  # type: ignore[arg-type]
         node = cluster.nodes["n2"]
         with pytest.raises(SystemFailed, match="it was to be started, and runs already"):
             node.start(cluster.lab)
         node.stop()
         node.start(cluster.lab)
         assert lab.spawned[1].poll() is not None
-        cluster.await_serving(Wait(cluster.nodes, 20, print), ["n2"])
+        cluster.await_serving(Wait(cluster.nodes, 60, print), ["n2"])
     finally:
         lab.close()
 

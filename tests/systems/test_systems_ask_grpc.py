@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 from systems_doubles import StandInLab
 
-from systems.ask import NoAnswer
-from systems.ask_grpc import serves
-from systems.bob_api import PING
+from wanlat.systems.ask import NoAnswer
+from wanlat.systems.ask_grpc import serves
+from wanlat.systems.bob_api import PING
 
 grpc = pytest.importorskip("grpc")
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from systems import registry
-from systems.binary import Binary
-from systems.cache import Cache
-from systems.errors import SystemMissing
-from systems.garage import read_version as garage_version
-from systems.gobuildinfo import main_module_version
-from systems.minio import label
-from systems.minio import read_version as minio_version
-from systems.quorum import read_version as quorum_version
-from systems.receipt import sha256_of
-from topologies.errors import MachineError
+from wanlat.systems import registry
+from wanlat.systems.binary import Binary
+from wanlat.systems.cache import Cache
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.garage import read_version as garage_version
+from wanlat.systems.gobuildinfo import main_module_version
+from wanlat.systems.minio import label
+from wanlat.systems.minio import read_version as minio_version
+from wanlat.systems.quorum import read_version as quorum_version
+from wanlat.systems.receipt import sha256_of
+from wanlat.topologies.errors import MachineError
 
 
 def script(path: Path, prints: str) -> Path:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from systems_doubles import plain_reporter
 
-from systems.cache import Cache
-from systems.catalogue import install_systems, list_systems, list_tools
-from systems.receipt import Receipt, sha256_of
-from topologies.errors import MachineError, UserError
+from wanlat.systems.cache import Cache
+from wanlat.systems.catalogue import install_systems, list_systems, list_tools
+from wanlat.systems.receipt import Receipt, sha256_of
+from wanlat.topologies.errors import MachineError, UserError
 
 PINNED_MINIO = "v0.0.0-20260212201848-7aac2a2c5b7c"
 

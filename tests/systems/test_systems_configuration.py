@@ -10,10 +10,10 @@ from typing import Any, get_args
 import pytest
 from systems_doubles import StandInLab, plan_of
 
-from systems import registry
-from systems.base import Api, Binary, Cluster
-from systems.quorum import Defect
-from topologies.errors import UserError
+from wanlat.systems import registry
+from wanlat.systems.base import Api, Binary, Cluster
+from wanlat.systems.quorum import Defect
+from wanlat.topologies.errors import UserError
 
 BINARY = Binary(Path("/opt/store"), "9.9", "f" * 64)
 

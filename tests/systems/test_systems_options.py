@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from systems import registry
-from topologies.errors import UserError
+from wanlat.systems import registry
+from wanlat.topologies.errors import UserError
 
 
 def test_without_options_each_system_has_its_defaults() -> None:

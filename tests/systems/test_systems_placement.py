@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from systems_doubles import plan_of
 
-from systems.placement import vdisk_of, vdisks
-from topologies.load import load
-from topologies.resolve import Plan, resolve
+from wanlat.systems.placement import vdisk_of, vdisks
+from wanlat.topologies.load import load
+from wanlat.topologies.resolve import Plan, resolve
 
 
 def shipped(name: str) -> Plan:

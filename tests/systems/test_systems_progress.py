@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from systems.garage import Garage
-from systems.minio import Minio
-from systems.progress import LiveReporter, PlainReporter, elapsed, reporter
-from systems.recipe import Step
+from wanlat.systems.garage import Garage
+from wanlat.systems.minio import Minio
+from wanlat.systems.progress import LiveReporter, PlainReporter, elapsed, reporter
+from wanlat.systems.recipe import Step
 
 NOTHING = Step(None, None, "starting")
 

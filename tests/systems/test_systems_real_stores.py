@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 from lab_s3 import client
-from needs import lab_of, needs
 
-from systems import registry
-from systems.ask import ask
-from systems.base import Cluster
-from systems.errors import SystemFailed
-from systems.garage import GarageOptions
-from systems.garage_cluster import GarageCluster
-from systems.minio import MinioOptions
-from systems.quorum import HEALTH_PORT
-from systems.wait import Wait
+from tests.needs import lab_of, needs
+from wanlat.systems import registry
+from wanlat.systems.ask import ask
+from wanlat.systems.base import Cluster
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.garage import GarageOptions
+from wanlat.systems.garage_cluster import GarageCluster
+from wanlat.systems.minio import MinioOptions
+from wanlat.systems.quorum import HEALTH_PORT
+from wanlat.systems.wait import Wait
 
 READY_S = 90.0
 

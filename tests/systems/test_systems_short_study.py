@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from needs import needs
+
+from tests.late_network import command
+from tests.needs import needs
 
 pytestmark = pytest.mark.stores
 
@@ -33,10 +34,8 @@ def test_a_short_study_measures_every_endpoint(system: str, tmp_path: Path) -> N
     bundle = tmp_path / "bundle"
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "wanlat.cli", "run", "endpoint-latency", "--json"),
-            *("--tolerate", "50ms"),
-            *("--systems", system, "--topology", str(tmp_path / "near.yaml")),
-            *("--samples", "10", "--out", str(bundle)),
+            *command("run", "endpoint-latency", "--json", "--systems", system),
+            *("--topology", str(tmp_path / "near.yaml"), "--samples", "10", "--out", str(bundle)),
         ],
         capture_output=True,
         text=True,

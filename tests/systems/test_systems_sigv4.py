@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from systems.sigv4 import EMPTY_SHA256, sign
+from wanlat.systems.sigv4 import EMPTY_SHA256, sign
 
 botocore_auth = pytest.importorskip("botocore.auth")
 awsrequest = pytest.importorskip("botocore.awsrequest")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from systems_doubles import StandInLab, Toy, ToyOptions, plan_of
 
-from systems.base import Cluster
-from systems.errors import SystemFailed
-from systems.wait import Wait
-from topologies.errors import UserError
+from wanlat.systems.base import Cluster
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.wait import Wait
+from wanlat.topologies.errors import UserError
 
 
 def start(
-    lab: StandInLab, log_dir: Path, timeout_s: float = 20.0, **options: str
+    lab: StandInLab, log_dir: Path, timeout_s: float = 60.0, **options: str
 ) -> tuple[Cluster, list[str]]:
     said: list[str] = []
     toy = Toy()
@@ -42,16 +44,23 @@ def test_progress_is_told_at_most_once_a_second_after_a_step_s_beginning(
 ) -> None:
     cluster, _ = start(lab, tmp_path)
     said: list[str] = []
+    at_s: list[float] = []
     begun = time.monotonic()
     late = {"n1": 0.0, "n2": 1.2, "n3": 1.3}
-    wait = Wait(cluster.nodes, 60, said.append)
+
+    def hear(text: str) -> None:
+        said.append(text)
+        at_s.append(time.monotonic())
+
+    wait = Wait(cluster.nodes, 60, hear)
     wait.each("count", lambda name: None if time.monotonic() - begun > late[name] else "soon")
     wait.each("one for all", lambda _: None, ["n1"])
-    assert [text.partition(" (")[0] for text in said] == [
-        "count: 0 of 3 nodes",
-        "count: 2 of 3 nodes",
-        "one for all",
-    ]
+    first, *later, last = said
+    assert first.startswith("count: 0 of 3 nodes")
+    assert later, "it took more than a second"
+    assert all(text.startswith("count: ") for text in later)
+    assert last.startswith("one for all")
+    assert all(after - before > 0.99 for before, after in pairwise(at_s[:-1]))
 
 
 def test_a_process_that_dies_fails_the_start_long_before_the_time_is_over(
@@ -59,8 +68,8 @@ def test_a_process_that_dies_fails_the_start_long_before_the_time_is_over(
 ) -> None:
     begun = time.monotonic()
     with pytest.raises(SystemFailed) as caught:
-        start(lab, tmp_path, timeout_s=60, bad_node="n2")
-    assert time.monotonic() - begun < 15
+        start(lab, tmp_path, timeout_s=600, bad_node="n2")
+    assert time.monotonic() - begun < 300
     message = str(caught.value)
     assert "Toy: node n2: its process ended with exit code 7" in message
     assert "drive on fire" in message
@@ -76,11 +85,14 @@ def test_a_death_is_told_also_while_another_node_lets_us_wait(
     cluster = toy.configure(lab, options, toy.find(), tmp_path)
     for node in cluster.nodes.values():
         node.start(lab)  # type: ignore[arg-type]
-    begun = time.monotonic()
-    wait = Wait(cluster.nodes, 60, lambda _: None)
-    with pytest.raises(SystemFailed, match="node n3: its process ended with exit code 7"):
-        wait.each("an answer that takes its time", lambda _: time.sleep(30))
-    assert time.monotonic() - begun < 15
+    answered = threading.Event()
+    wait = Wait(cluster.nodes, 600, lambda _: None)
+    try:
+        with pytest.raises(SystemFailed, match="node n3: its process ended with exit code 7"):
+            wait.each("slow", lambda _: None if answered.wait(300) else "no answer")
+        assert not answered.is_set()
+    finally:
+        answered.set()
 
 
 def test_an_error_that_is_no_silence_is_not_waited_out(lab: StandInLab, tmp_path: Path) -> None:
@@ -91,17 +103,17 @@ def test_an_error_that_is_no_silence_is_not_waited_out(lab: StandInLab, tmp_path
 
     begun = time.monotonic()
     with pytest.raises(SystemFailed, match="CreateBucket was refused"):
-        Wait(cluster.nodes, 60, lambda _: None).each("bucket", broken)
-    assert time.monotonic() - begun < 15
+        Wait(cluster.nodes, 600, lambda _: None).each("bucket", broken)
+    assert time.monotonic() - begun < 300
 
 
 def test_a_node_that_never_gets_ready_fails_at_the_deadline_with_the_reason(
     lab: StandInLab, tmp_path: Path
 ) -> None:
     with pytest.raises(SystemFailed) as caught:
-        start(lab, tmp_path, timeout_s=3, bad_node="n3", bad_behaviour="refuses")
+        start(lab, tmp_path, timeout_s=5, bad_node="n3", bad_behaviour="refuses")
     message = str(caught.value)
-    assert "node n3: not ready after 3 s, waiting for: serves: HTTP 503" in message
+    assert "node n3: not ready after 5 s, waiting for: serves: HTTP 503" in message
     assert "toy store starting on 127.0.1.3" in message
 
 
@@ -109,7 +121,7 @@ def test_a_failed_start_leaves_no_process_running(lab: StandInLab, tmp_path: Pat
     with pytest.raises(SystemFailed):
         start(lab, tmp_path, bad_node="n2")
     assert len(lab.spawned) == 3
-    assert all(process.child.wait(5) != 0 for process in lab.spawned)
+    assert all(process.child.wait(60) != 0 for process in lab.spawned)
 
 
 @pytest.mark.parametrize("nodes", [1, 5])
@@ -126,7 +138,7 @@ def test_too_few_or_many_nodes_are_refused_before_anything_starts(
 def test_a_death_later_on_is_noticed_by_check(lab: StandInLab, tmp_path: Path) -> None:
     cluster, _ = start(lab, tmp_path)
     lab.spawned[0].child.kill()
-    lab.spawned[0].child.wait(5)
+    lab.spawned[0].child.wait(60)
     with pytest.raises(SystemFailed, match=r"node n1: its process was ended by SIGKILL"):
         cluster.check()
 
@@ -137,11 +149,11 @@ def test_a_node_that_is_stopped_on_purpose_can_be_started_again(
     cluster, _ = start(lab, tmp_path)
     node = cluster.nodes["n2"]
     node.stop()
-    lab.spawned[1].child.wait(5)
+    lab.spawned[1].child.wait(60)
     cluster.check()
     node.start(lab)  # type: ignore[arg-type]
     assert cluster.processes["n2"].pid == lab.spawned[3].pid
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while node.log.read_text().count("toy store starting") < 2:
         assert time.monotonic() < deadline, "the second life appends to the same log"
         time.sleep(0.02)

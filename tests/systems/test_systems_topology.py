@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from systems_doubles import plan_of
 
-from systems import registry
-from systems.minio_sets import Sets, default_parity, set_size
-from topologies.errors import MachineError, UserError
+from wanlat.systems import registry
+from wanlat.systems.minio_sets import Sets, default_parity, set_size
+from wanlat.topologies.errors import MachineError, UserError
 
 
 def check(system: str, nodes: int, **options: object) -> None:

@@ -30,11 +30,11 @@ from typing import Any
 
 import yaml
 
-from topologies.load import TopologyError, load
-from topologies.model import Topology
-from topologies.resolve import Impairment, Plan, resolve
-from topologies.shapes import QUANTILES
-from topologies.units import Duration, Rate
+from wanlat.topologies.load import TopologyError, load
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Impairment, Plan, resolve
+from wanlat.topologies.shapes import QUANTILES
+from wanlat.topologies.units import Duration, Rate
 
 SLOWEST_S = 2.0  # of processor time, for one file
 _MEMORY_BYTES = 4 * 2**30

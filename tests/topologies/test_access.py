@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from topologies.load import TopologyError, load
-from topologies.resolve import Impairment, resolve
+from wanlat.topologies.load import TopologyError, load
+from wanlat.topologies.resolve import Impairment, resolve
 
 HEAD = "name: homes\nlinks: {default: {rtt: 20ms}}\nsites:\n  - {name: far, nodes: [f]}\n"
 

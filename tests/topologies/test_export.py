@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from tests.topologies.published_schemas import NETEM_SET, Clab, NetworkChaos, milliseconds
-from topologies.errors import UserError
-from topologies.export.exported import export
-from topologies.export.tc import netem, queue_limit
-from topologies.load import load, shipped
-from topologies.model import Topology
-from topologies.resolve import GilbertElliott, Impairment, resolve
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.export.exported import export
+from wanlat.topologies.export.tc import netem, queue_limit
+from wanlat.topologies.load import load, shipped
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import GilbertElliott, Impairment, resolve
 
 # Everything that a link can have, so that every target has something to leave out.
 EVERYTHING = """
@@ -215,7 +215,7 @@ def test_the_module_that_mininet_calls_prints_what_the_command_prints(tmp_path: 
     import subprocess
     import sys
 
-    module = [sys.executable, "-P", "-m", "topologies.export"]
+    module = [sys.executable, "-P", "-m", "wanlat.topologies.export"]
     done = subprocess.run(
         [*module, "five-sites"], capture_output=True, text=True, check=True, cwd=tmp_path
     )

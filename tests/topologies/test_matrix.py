@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topologies.load import load
-from topologies.matrix import MatrixError, detours, read
-from topologies.matrix_import import Imported, import_matrix
-from topologies.resolve import Plan, resolve
-from topologies.units import Duration, Fraction
+from wanlat.topologies.load import load
+from wanlat.topologies.matrix import MatrixError, detours, read
+from wanlat.topologies.matrix_import import Imported, import_matrix
+from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.units import Duration, Fraction
 
 SQUARE = """# Where from: a measurement of ours
 from,Paris,Tokyo,Lima

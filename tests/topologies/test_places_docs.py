@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from topologies.export.exported import export
-from topologies.load import load, shipped
-from topologies.matrix import MatrixError
-from topologies.matrix_import import import_matrix
-from topologies.resolve import resolve
+from wanlat.topologies.export.exported import export
+from wanlat.topologies.load import load, shipped
+from wanlat.topologies.matrix import MatrixError
+from wanlat.topologies.matrix_import import import_matrix
+from wanlat.topologies.resolve import resolve
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from topologies.load import TopologyError, load
-from topologies.model import Link
-from topologies.resolve import GilbertElliott, resolve
-from topologies.shapes import extent
-from topologies.tables import Table
-from topologies.units import Duration
+from wanlat.topologies.load import TopologyError, load
+from wanlat.topologies.model import Link
+from wanlat.topologies.resolve import GilbertElliott, resolve
+from wanlat.topologies.shapes import extent
+from wanlat.topologies.tables import Table
+from wanlat.topologies.units import Duration
 
 PAGE = Path(__file__).parents[2] / "docs" / "topologies.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from topologies.load import TopologyError, load, shipped
-from topologies.model import Topology
-from topologies.wording import listing
-from topologies.yaml_lines import MAX_TOLD
+from wanlat.topologies.load import TopologyError, load, shipped
+from wanlat.topologies.model import Topology
+from wanlat.topologies.wording import listing
+from wanlat.topologies.yaml_lines import MAX_TOLD
 
 
 def error_of(content: bytes | str, tmp_path: Path) -> str:
@@ -193,6 +193,7 @@ BIG = {
 }
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize("content", BIG.values(), ids=BIG)
 def test_large_files_are_told_within_seconds_and_a_few_pages(content: str, tmp_path: Path) -> None:
     file = tmp_path / "t.yaml"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from topologies.load import TopologyError, load
+from wanlat.topologies.load import TopologyError, load
 
 HEAD = "name: t\nsites:\n  - {name: a, nodes: [n1]}\n  - {name: b, nodes: [n2]}\n"
 

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from topologies.load import TopologyError, load
-from topologies.model import Topology
-from topologies.override import override
-from topologies.resolve import resolve
-from topologies.units import Duration
+from wanlat.topologies.load import TopologyError, load
+from wanlat.topologies.model import Topology
+from wanlat.topologies.override import override
+from wanlat.topologies.resolve import resolve
+from wanlat.topologies.units import Duration
 
 MIXED = Topology.model_validate(
     {

@@ -12,13 +12,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from topologies.load import TopologyError, load
-from topologies.model import Topology
-from topologies.resolve import resolve
-from topologies.schema import schema
-from topologies.shapes import extent
-from topologies.tables import Table
-from topologies.units import Duration, Fraction, Rate, Size
+from wanlat.topologies.load import TopologyError, load
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import resolve
+from wanlat.topologies.schema import schema
+from wanlat.topologies.shapes import extent
+from wanlat.topologies.tables import Table
+from wanlat.topologies.units import Duration, Fraction, Rate, Size
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 
@@ -203,7 +203,7 @@ def topology_or_error(content: bytes, tmp_path: Path) -> Topology | None:
 
 
 relaxed = settings(
-    max_examples=400,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

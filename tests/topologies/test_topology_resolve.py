@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from topologies.errors import UserError
-from topologies.load import load
-from topologies.model import Topology
-from topologies.resolve import GilbertElliott, Impairment, Plan, WanLink, resolve
-from topologies.shapes import empirical, extent
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import GilbertElliott, Impairment, Plan, WanLink, resolve
+from wanlat.topologies.shapes import empirical, extent
 
 MS = 10**6
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from topologies.errors import UserError
-from topologies.load import load, shipped
-from topologies.model import Topology
-from topologies.resolve import resolve
-from topologies.scale import with_nodes
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load, shipped
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import resolve
+from wanlat.topologies.scale import with_nodes
 
 
 def sites(topology: Topology) -> dict[str, list[str]]:

@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 import yaml
 
-from topologies import load as load_module
-from topologies.load import TopologyError, load, shipped
-from topologies.model import Topology
-from topologies.schema import SCHEMA_FILE, schema, schema_text
+from wanlat.topologies import load as load_module
+from wanlat.topologies.load import TopologyError, load, shipped
+from wanlat.topologies.model import Topology
+from wanlat.topologies.schema import SCHEMA_FILE, schema, schema_text
 
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 
@@ -55,7 +55,7 @@ GOOD: dict[str, Any] = {
 
 def test_the_published_file_is_current() -> None:
     assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), (
-        "run `python -m topologies.schema`"
+        "run `python -m wanlat.topologies.schema`"
     )
 
 

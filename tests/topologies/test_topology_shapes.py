@@ -4,9 +4,8 @@ import random
 
 import numpy as np
 import pytest
-import scipy.stats
 
-from topologies import shapes
+from wanlat.topologies import shapes
 
 
 @pytest.mark.parametrize("name", ["normal", "pareto"])
@@ -19,6 +18,8 @@ def test_quantiles_are_ascending_of_mean_0_and_standard_deviation_1(name: str) -
 
 
 def test_the_quantiles_are_those_of_scipy() -> None:
+    import scipy.stats
+
     middles = (np.arange(shapes.QUANTILES) + 0.5) / shapes.QUANTILES
     for name, reference in [("normal", scipy.stats.norm), ("pareto", scipy.stats.pareto(3))]:
         expected = reference.ppf(middles)
@@ -44,6 +45,8 @@ def test_a_draw_is_never_beyond_the_extent() -> None:
 
 
 def test_many_samples_keep_their_distribution() -> None:
+    import scipy.stats
+
     rng = random.Random(5)
     samples = [rng.lognormvariate(0, 0.5) for _ in range(50_000)]
     table = shapes.empirical(tuple(samples))

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from topologies.load import TopologyError, load
-from topologies.model import Topology
-from topologies.resolve import Impairment, resolve
-from topologies.shapes import QUANTILES
-from topologies.tables import Table, TableError, read
+from wanlat.topologies.load import TopologyError, load
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Impairment, resolve
+from wanlat.topologies.shapes import QUANTILES
+from wanlat.topologies.tables import Table, TableError, read
 
 
 def topology_text(table: Any, name: str = "t") -> str:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topologies.errors import UserError
-from topologies.units import Duration, Fraction, Quantity, QuantityError, Rate, Size
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration, Fraction, Quantity, QuantityError, Rate, Size
 
 COUNTS = st.integers(min_value=0, max_value=2**63 - 1)
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, StrictInt, StrictStr, field_validator
 
-from topologies.errors import UserError
-from topologies.findings import Finding
-from topologies.units import Duration, Size
-from topologies.yaml_lines import YamlError, load_yaml_model
-from topologies.yaml_model import YamlModel
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.yaml_lines import YamlError, load_yaml_model
+from wanlat.topologies.yaml_model import YamlModel
 
 
 class Step(YamlModel):

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from emulator.control import client
 from wanlat import cli
+from wanlat.emulator.control import client
 
 TOPOLOGY = """
 name: small
@@ -88,7 +88,7 @@ class Up:
         """Return what some Python prints on a node."""
         with tempfile.TemporaryFile("w+") as out, client.find(self.name) as lab:
             lab.spawn(node, [sys.executable, "-c", code, *arguments], (0, out.fileno(), 2))
-            lab.wait(30)
+            lab.wait(120)
             out.seek(0)
             return out.read()
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from analysis import round_trips_block
-from analysis.bundle import Bundle
-from analysis.round_trips_block import RoundTrips, round_trips_of
 from tests.wanlat.running import Done, in_process
+from wanlat.analysis import round_trips_block
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.round_trips_block import RoundTrips, round_trips_of
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "no-more-round-trips.sh"
@@ -212,7 +212,7 @@ def test_the_script_says_what_is_no_program(script: Any) -> None:
 
 
 def test_the_study_of_the_example_is_one(tmp_path: Path) -> None:
-    from experiments.study import load
+    from wanlat.experiments.study import load
 
     study = load(str(SCRIPT.with_name("round-trips-in-ci.yaml")))
     assert study.round_trips is not None

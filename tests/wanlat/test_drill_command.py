@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.drill.files import shipped
-from experiments.drill.progress import Live
 from tests.experiments.commands import command
 from tests.experiments.drill.drills import SHORT, UNPROVED, drill
 from tests.wanlat.running import Done, in_process
+from wanlat.experiments.drill.files import shipped
+from wanlat.experiments.drill.progress import Live
 
 
 def told(*arguments: str) -> Done:

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from emulator.control import address, client
 from tests.wanlat.running import TOPOLOGY, Up, lab_up
 from tests.wanlat.test_cli import wanlat
-from topologies.errors import MachineError, UserError
+from wanlat.emulator.control import address, client
+from wanlat.topologies.errors import MachineError, UserError
 
 LOOK = """
 import glob
@@ -93,23 +93,23 @@ def test_a_nodes_plain_link_can_be_changed_too(up):
 
 
 def test_a_change_for_a_while_ends_by_itself(up):
-    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "2500ms")
+    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "5s")
     assert done["until"] > done["clock"]
     up.json("change", "dc1:dc2", "delay=15ms")
     assert in_force(up)["dc1->dc2"]["loss"] == 0.5
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while "loss" in in_force(up)["dc1->dc2"] and time.monotonic() < deadline:
         time.sleep(0.05)
     # What came in the meantime stays.
     assert in_force(up)["dc1->dc2"] == {"delay_ns": 15_000_000, "jitter_ns": 1_000_000}
     with client.find(up.name) as lab:
         last = lab.ask("journal")["entries"][-1]
-    assert last["t_ns"] - done["t_ns"] == pytest.approx(2.5e9, abs=1e9)
+    assert last["t_ns"] - done["t_ns"] >= 5e9
 
 
 def test_a_cut_lets_nothing_through_until_it_is_healed(up):
-    def connects() -> bool:
-        code = "import socket; s = socket.socket(); s.settimeout(0.5); "
+    def connects(within_s: float = 30) -> bool:
+        code = f"import socket; s = socket.socket(); s.settimeout({within_s}); "
         return up.run("n1", f"{code} print(s.connect_ex(('10.2.0.1', 9)))").strip() == str(
             errno.ECONNREFUSED
         )
@@ -117,9 +117,9 @@ def test_a_cut_lets_nothing_through_until_it_is_healed(up):
     assert connects()
     up.json("cut", "dc2")
     assert in_force(up)["dc1->dc2"]["loss"] == 1
-    assert not connects()
+    assert not connects(0.5)
     up.json("change", "dc1/dc2", "loss=0%")
-    assert not connects(), "only healing ends a cut"
+    assert not connects(0.5), "only healing ends a cut"
     up.json("heal")
     assert connects()
 
@@ -157,7 +157,7 @@ def test_exec_passes_streams_directory_and_exit_code_through(up):
         input="hello\n",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, done.stdout) == (7, f"hello\n{Path.cwd()}\n")
@@ -177,7 +177,7 @@ def test_what_exec_started_ends_with_it(up):
     running.kill()
     running.wait()
     running.stdout.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if up.run("n1", LOOK) == "0\n":
             return
@@ -253,7 +253,7 @@ def test_another_user_is_not_answered(up):
         's.sendall(b\'{"op": "hello"}\\n\'); print(s.recv(1000))'
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
     )
     closed = ("ConnectionResetError", "BrokenPipeError")
     assert done.stdout.strip() == "b''" or any(each in done.stderr for each in closed), done
@@ -269,7 +269,7 @@ def test_ctrl_c_ends_it_and_kill_leaves_nothing_to_clean_up(tmp_path):
     with lab_up(tmp_path) as ended:
         assert ended.process.pid in address.listening()
         ended.process.send_signal(signal.SIGINT)
-        assert ended.process.wait(10) == 0
+        assert ended.process.wait(60) == 0
         assert ended.process.pid not in address.listening()
         assert ended.said.read_text().rstrip().endswith("ended")
     with lab_up(tmp_path) as killed:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.control import client
 from tests.wanlat.running import in_process, lab_up
+from wanlat.emulator.control import client
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "docs" / "live-changes.md"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from topologies.errors import UserError
 from wanlat.cli import app
 from wanlat.commands.settings import axes, settings
+from wanlat.topologies.errors import UserError
 
 
 def test_values_are_yaml() -> None:

@@ -1,13 +1,106 @@
-"""Ctrl-C while the command line is still being imported."""
+"""The start: what it imports, that its list of commands is true, and Ctrl-C in the midst of it."""
 
 from __future__ import annotations
 
 import builtins
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import typer
 
-from wanlat import start
+from wanlat import cli, start
+
+HEAVY = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "yaml")
+ROOMS = tuple(f"wanlat.{room}" for room in ("analysis", "emulator", "probes", "systems"))
+MODELS = ("wanlat.experiments.study", "wanlat.topologies.model", "wanlat.topologies.yaml_model")
+
+
+def imported(code: str, arguments: Sequence[str] = ()) -> tuple[int, set[str], str]:
+    """Run code in a Python of its own; return its exit code, all modules, and standard error."""
+    program = (
+        "import json, sys\n"
+        f"try:\n    {code}\n"
+        "finally:\n    print(); print(json.dumps(list(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, set(json.loads(done.stdout.splitlines()[-1])), done.stderr
+
+
+def within(modules: set[str], packages: Sequence[str]) -> set[str]:
+    """Return those of the modules that are, or lie in, these packages."""
+    return {each for each in modules if any(f"{each}.".startswith(f"{name}.") for name in packages)}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], ["-V"], []])
+def test_the_list_of_commands_needs_none_of_them(arguments: list[str]) -> None:
+    _, modules, _ = imported("from wanlat.start import main; main()", arguments)
+    assert "wanlat.cli" in modules
+    assert not within(modules, [*HEAVY, "pydantic", *ROOMS])
+    assert not within(modules, ["wanlat.commands", "wanlat.experiments"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "endpoint-latensy"], "did you mean `endpoint-latency`"),
+        (["drill", "one-node-kiled"], "did you mean `one-node-killed`"),
+        (["calibrate", "fife-sites"], "did you mean `five-sites`"),
+        (["topology", "show", "fife-sites"], "did you mean `five-sites`"),
+    ],
+)
+def test_a_mistyped_name_is_answered_before_anything_heavy_is_imported(
+    arguments: list[str], says: str
+) -> None:
+    code, modules, said = imported("from wanlat.start import main; main()", arguments)
+    assert code == 2
+    assert says in said
+    # Not pydantic itself, with which Typer converts arguments; what takes time is our models.
+    assert not within(modules, [*HEAVY, *ROOMS, *MODELS, "rich"])
+
+
+@pytest.mark.parametrize("name", ["wanlat", "wanlat.pytest_plugin", "wanlat.__main__"])
+def test_to_import_the_package_or_the_plugin_imports_next_to_nothing(name: str) -> None:
+    _, modules, _ = imported(f"import {name}")
+    assert name in modules
+    allowed = {"wanlat", "wanlat.pytest_plugin", "wanlat.__main__", "wanlat.start"}
+    assert within(modules, ["wanlat"]) <= allowed
+    assert not within(modules, [*HEAVY, "pydantic", "rich", "typer"])
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_summary_of_a_command_is_the_first_paragraph_of_its_help(name: str) -> None:
+    command = cli.COMMANDS[name].load(name)
+    assert command.name == name
+    assert not command.hidden
+    assert " ".join(command.help.split("\n\n")[0].split()) == cli.COMMANDS[name].summary
+
+
+def test_every_command_has_its_own_options_and_commands() -> None:
+    group: Any = typer.main.get_command(cli.app)
+    context = group.make_context("wanlat", ["run"])
+    name, command, rest = group.resolve_command(context, ["run", "a-study", "--samples", "3"])
+    assert (name, rest) == ("run", ["a-study", "--samples", "3"])
+    assert "samples" in {parameter.name for parameter in command.params}
+    _, lab, _ = group.resolve_command(context, ["lab"])
+    assert {"up", "exec", "list", "show"} <= set(lab.commands)
+
+
+@pytest.mark.parametrize("module", ["wanlat", "wanlat.cli"])
+def test_it_runs_as_a_module(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, "-V"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("wanlat ")
 
 
 def test_an_interrupt_during_the_imports_is_one_word(
@@ -24,5 +117,30 @@ def test_an_interrupt_during_the_imports_is_one_word(
     with pytest.raises(SystemExit) as ended:
         start.main()
     monkeypatch.undo()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["run", "endpoint-latensy"], "wanlat.cli.import_module"),
+        (["run", "endpoint-latensy"], "wanlat.experiments.study_files.find"),
+        (["--help"], "typer.core.TyperGroup.format_help"),
+    ],
+)
+def test_an_interrupt_after_them_is_too(
+    arguments: list[str],
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["wanlat", *arguments])
+    monkeypatch.setattr(where, interrupted)
+    with pytest.raises(SystemExit) as ended:
+        start.main()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "interrupted\n"

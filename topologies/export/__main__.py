@@ -1,13 +1,13 @@
-"""`python -m topologies.export NAME`: the plan that `mininet.py` builds, on stdout.
+"""`python -m wanlat.topologies.export NAME`: the plan that `mininet.py` builds, on stdout.
 
 The same as `wanlat topology export NAME --to mininet`, without loading the rest of wanlat.
 """
 
 import sys
 
-from topologies.errors import WanlatError
-from topologies.export.mininet_plan import mininet_plan
-from topologies.load import load
+from wanlat.topologies.errors import WanlatError
+from wanlat.topologies.export.mininet_plan import mininet_plan
+from wanlat.topologies.load import load
 
 if __name__ == "__main__":
     try:

@@ -14,13 +14,13 @@ from typing import Any
 
 import yaml
 
-from topologies.errors import UserError
-from topologies.export.exported import Exported, commented
-from topologies.export.mininet_plan import impairments
-from topologies.export.tc import rate, uniform_jitter_ns
-from topologies.model import Topology
-from topologies.resolve import Impairment, Plan, Site, resolve
-from topologies.wording import show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.export.exported import Exported, commented
+from wanlat.topologies.export.mininet_plan import impairments
+from wanlat.topologies.export.tc import rate, uniform_jitter_ns
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Impairment, Plan, Site, resolve
+from wanlat.topologies.wording import show
 
 SITE_LABEL = "wanlat/site"
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import yaml
 
-from topologies.export.exported import Exported, commented
-from topologies.export.mininet_plan import impairments
-from topologies.export.tc import rate, uniform_jitter_ns
-from topologies.model import Topology
-from topologies.resolve import Impairment, Plan, resolve
-from topologies.units import Duration
+from wanlat.topologies.export.exported import Exported, commented
+from wanlat.topologies.export.mininet_plan import impairments
+from wanlat.topologies.export.tc import rate, uniform_jitter_ns
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Impairment, Plan, resolve
+from wanlat.topologies.units import Duration
 
 # iproute2 is what the nodes' `exec` needs; put the image of your store in its place.
 IMAGE = "ghcr.io/srl-labs/network-multitool"

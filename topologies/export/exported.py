@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from topologies.errors import UserError
-from topologies.model import Topology
-from topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.model import Topology
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Exported:
 
 def targets() -> dict[str, Callable[[Topology], Exported]]:
     """Return every target's function, by the name that `--to` takes."""
-    from topologies.export.chaos_mesh import chaos_mesh
-    from topologies.export.containerlab import containerlab
-    from topologies.export.mininet_plan import mininet_plan
+    from wanlat.topologies.export.chaos_mesh import chaos_mesh
+    from wanlat.topologies.export.containerlab import containerlab
+    from wanlat.topologies.export.mininet_plan import mininet_plan
 
     return {"mininet": mininet_plan, "containerlab": containerlab, "chaos-mesh": chaos_mesh}
 

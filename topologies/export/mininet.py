@@ -66,7 +66,7 @@ def _document(name: str) -> dict[str, _Any]:
             _stop(f"{name} cannot be read: {problem}", 2)
     else:
         # -P: a directory `topologies` where the user stands is not ours.
-        command = [_python(), "-P", "-m", "topologies.export", name]
+        command = [_python(), "-P", "-m", "wanlat.topologies.export", name]
         try:
             done = _subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as problem:

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from topologies.export.exported import Exported
-from topologies.export.tc import CORRELATION, counts_packets, netem
-from topologies.model import Topology
-from topologies.resolve import Impairment, Plan, resolve
+from wanlat.topologies.export.exported import Exported
+from wanlat.topologies.export.tc import CORRELATION, counts_packets, netem
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Impairment, Plan, resolve
 
 FORMAT = "wanlat-mininet-1"  # mininet.py refuses any other
 

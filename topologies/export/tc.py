@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from topologies import shapes
-from topologies.resolve import GilbertElliott, Impairment
-from topologies.units import Duration
+from wanlat.topologies import shapes
+from wanlat.topologies.resolve import GilbertElliott, Impairment
+from wanlat.topologies.units import Duration
 
 # netem keeps a distribution as 16-bit numbers, of which 8192 is one standard deviation.
 _TABLE_UNIT = 8192

@@ -6,17 +6,16 @@ import os
 import re
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
 
-from emulator.lab import Lab
-from topologies.errors import UserError
-from topologies.resolve import resolve
 from wanlat.options import Backend, Jitter, Json, Rtt, Seed, TopologyName, backend_name, topology_of
-from wanlat.output import emit, people, reporter, say
+from wanlat.output import emit, reporter, say
+from wanlat.topologies.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _FORMATS = (".png", ".svg", ".pdf")
 _FEWEST_JITTER_SAMPLES = 300  # show a distribution where a few probes would show a delay
@@ -24,6 +23,9 @@ _FEWEST_JITTER_SAMPLES = 300  # show a distribution where a few probes would sho
 
 def table_of(document: dict[str, Any]) -> Table:
     """Return the pairs of a calibration as a table for people."""
+    from rich import box
+    from rich.table import Table
+
     title = f"{document['topology']} on {document['backend']}: round trips, ms"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     pairs = document["pairs"]
@@ -103,7 +105,7 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Build a topology and measure every pair of nodes against what it asks for."""
-    from emulator.calibration import calibrate as measure
+    from wanlat.topologies.resolve import resolve
 
     requested = resolve(topology_of(topology, rtt, jitter))
     if chart is not None:
@@ -112,6 +114,12 @@ def calibrate(
     chosen = backend_name(backend)
     for node in built.nodes:
         requested.node(node.name)  # both must have the same nodes
+
+    from wanlat.emulator.calibration import blame
+    from wanlat.emulator.calibration import calibrate as measure
+    from wanlat.emulator.lab import Lab
+    from wanlat.output import people
+
     with (
         reporter() as report,
         Lab(built, backend=chosen, seed=seed or secrets.randbits(32)) as lab,
@@ -127,6 +135,8 @@ def calibrate(
     for pair in document["pairs"]:
         for reason in pair["reasons"]:
             say(f"{pair['from']} → {pair['to']}: {reason}")
+    if failed := [pair for pair in document["pairs"] if pair["verdict"] != "pass"]:
+        say(blame(failed))
     if document["overflows"]:
         say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
     _draw(document, chart)
@@ -150,9 +160,9 @@ def _check(chart: Path) -> None:
 
 def _draw(document: dict[str, Any], chart: Path | None) -> None:
     """Draw the picture. Where nobody asked for it, it is left out if it cannot be written."""
-    from analysis.charts import style
-    from analysis.charts.calibration_picture import draw
-    from analysis.errors import BundleError
+    from wanlat.analysis.charts import style
+    from wanlat.analysis.charts.calibration_picture import draw
+    from wanlat.analysis.errors import BundleError
 
     name = re.sub(r"[^\w.-]+", "-", document["topology"])
     path = chart or Path("results", f"calibration-{name}.png")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from emulator.capture.store import CaptureStore
-from topologies.errors import UserError
 from wanlat.options import size_of
 from wanlat.output import say
+from wanlat.topologies.errors import UserError
+
+if TYPE_CHECKING:
+    from wanlat.emulator.capture.store import CaptureStore
 
 app = typer.Typer(no_args_is_help=True, help="Records of the packets that crossed WAN links.")
 
@@ -38,7 +40,7 @@ def table(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The table.")] = Path("packets.parquet"),
 ) -> None:
     """Make the table of packets again, from records that a run left, also of a killed one."""
-    from emulator.capture.table import write_table
+    from wanlat.emulator.capture.table import write_table
 
     for file in files:
         if not file.is_file():
@@ -55,6 +57,8 @@ def store_of(directory: Path | None, limit: str, snap: str) -> CaptureStore | No
     """Return where a lab of the command line records. Raises UserError."""
     if directory is None:
         return None
+    from wanlat.emulator.capture.store import CaptureStore
+
     return CaptureStore(
         directory,
         directory / "packets.parquet",

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topologies.errors import UserError
-from topologies.units import Duration, Size
-from topologies.wording import did_you_mean, listing
 from wanlat.options import Json
 from wanlat.output import emit, people
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import did_you_mean, listing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from analysis.compare import Kind, Limit
+    from wanlat.analysis.compare import Kind, Limit
 
 ALL = "all"
 
@@ -95,12 +95,12 @@ def compare(
 
     Exit code 1: something that the gate looks at became worse, or an endpoint is gone.
     """
-    from analysis.bundle import read_bundle
-    from analysis.compare import Thresholds
-    from analysis.compare import compare as compared
-    from analysis.compare.document import document
-    from analysis.compare.table import print_comparison
-    from analysis.errors import BundleError
+    from wanlat.analysis.bundle import read_bundle
+    from wanlat.analysis.compare import Thresholds
+    from wanlat.analysis.compare import compare as compared
+    from wanlat.analysis.compare.document import document
+    from wanlat.analysis.compare.table import print_comparison
+    from wanlat.analysis.errors import BundleError
 
     thresholds = Thresholds(
         round_trips=round_trips,
@@ -135,7 +135,7 @@ def compare(
 
 def _kinds(text: str | None) -> Collection[Kind] | None:
     """The kinds that --gate names; None: the default."""
-    from analysis.compare import Kind
+    from wanlat.analysis.compare import Kind
 
     if text is None:
         return None
@@ -167,7 +167,7 @@ def _mapping(given: list[str]) -> dict[str, str]:
 
 def _limit(option: str, text: str, amount: Callable[[str, str], float]) -> Limit:
     """The limit that "10%", "5ms" or "10%,5ms" stand for. Raises UserError."""
-    from analysis.compare import Limit
+    from wanlat.analysis.compare import Limit
 
     relative = absolute = None
     for part in (part.strip() for part in text.split(",")):

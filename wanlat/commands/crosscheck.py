@@ -10,11 +10,11 @@ import typer
 from rich import box
 from rich.table import Table
 
-from topologies.errors import UserError
-from topologies.wording import listing
 from wanlat.commands.settings import use_bobd, with_options
 from wanlat.options import Backend, Json, Rtt, Seed, backend_name, topology_of
 from wanlat.output import emit, people, reporter, say
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing
 
 _STYLE = {"agree": "green", "explained": "yellow", "unexplained": "bold red"}
 
@@ -93,8 +93,8 @@ def crosscheck(
     as_json: Json = False,
 ) -> None:
     """Measure endpoints with oneshot and with clients of other makers; explain differences."""
-    from experiments.crosscheck.prepare import prepare
-    from experiments.crosscheck.run import run
+    from wanlat.experiments.crosscheck.prepare import prepare
+    from wanlat.experiments.crosscheck.run import run
 
     if bobd is not None:
         use_bobd(bobd, [system])

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from emulator.doctor import Check, examine
-from wanlat.output import emit, people
+from wanlat.output import emit
+
+if TYPE_CHECKING:
+    from wanlat.emulator.doctor import Check
 
 
 def _show(check: Check) -> None:
+    from rich.markup import escape
+
+    from wanlat.output import people
+
     bad = "[red]FAIL[/]" if check.required else "[yellow]note[/]"
     mark = "[green]ok  [/]" if check.ok else bad
     people.print(f"{mark} {escape(check.name)}: {escape(check.detail)}", soft_wrap=True)
@@ -24,6 +29,8 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
 ) -> None:
     """Check this machine: what works, what does not, and how to mend it."""
+    from wanlat.emulator.doctor import examine
+
     checks = []
     for check in examine():
         checks.append(check)

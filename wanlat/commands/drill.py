@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from topologies.errors import UserError
-from topologies.wording import did_you_mean, listing, show
 from wanlat.commands.settings import use_bobd, with_options
 from wanlat.interruption import INTERRUPTED, heed_interruptions
 from wanlat.options import (
@@ -29,12 +26,14 @@ from wanlat.options import (
     check_storage,
     size_of,
 )
-from wanlat.output import emit, people, reporter, say
+from wanlat.output import emit, reporter, say
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
-    from experiments.drill.model import Drill
-    from experiments.drill.prepare import PreparedDrill
-    from experiments.drill.record import Outcome
+    from wanlat.experiments.drill.model import Drill
+    from wanlat.experiments.drill.prepare import PreparedDrill
+    from wanlat.experiments.drill.record import Outcome
 
 _LIVE_EVERY_S = 0.5
 
@@ -77,15 +76,17 @@ def drill(
 
     Exit code 1: an object was lost, a claim does not hold, or a fault could not be undone.
     """
-    from experiments.drill.files import load
-    from experiments.drill.prepare import prepare
-    from experiments.runner import CaptureWanted
+    from wanlat.experiments.drill.files import load
 
     if drill is None:
         _list(as_json)
         return
     check_storage(storage)
     read = load(drill, topology=topology)
+
+    from wanlat.experiments.drill.prepare import prepare
+    from wanlat.experiments.runner import CaptureWanted
+
     names = _systems(read, system)
     if bobd is not None:
         use_bobd(bobd, names)
@@ -154,16 +155,16 @@ def _run_all(prepared: Sequence[PreparedDrill], as_json: bool) -> None:
 
 
 def _run(prepared: PreparedDrill) -> Outcome:
-    from experiments.drill import runner
+    from wanlat.experiments.drill import runner
 
     _introduce(prepared)
-    with reporter() as report:
+    with reporter(log=True) as report:
         every_s = _LIVE_EVERY_S if report.is_live else runner.TELL_EVERY_S
         return runner.run(prepared, report, tell_every_s=every_s)
 
 
 def _introduce(prepared: PreparedDrill) -> None:
-    from systems.progress import elapsed
+    from wanlat.systems.progress import elapsed
 
     drill, phases = prepared.drill, prepared.drill.phases
     measured_s = phases.before.s + phases.during.s + phases.after.s
@@ -201,7 +202,7 @@ def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
 
 def _report(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
     """Show the table and the charts of a drill that ran to its end, and why it did not pass."""
-    from analysis.drill.read import read_drill
+    from wanlat.analysis.drill.read import read_drill
     from wanlat.results import show_report
 
     made = show_report(outcome.directory, as_json=False)
@@ -216,8 +217,11 @@ def _report(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
 
 def _list(as_json: bool) -> None:
     """Show which drills are shipped, and how long each takes at most."""
-    from experiments.drill.files import load, shipped
-    from experiments.drill.timing import stated
+    from rich.table import Table
+
+    from wanlat.experiments.drill.files import load, shipped
+    from wanlat.experiments.drill.timing import stated
+    from wanlat.output import people
 
     drills = [load(name) for name in shipped()]
     if as_json:

@@ -8,16 +8,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from emulator.capture import Capture
-from emulator.capture.store import CaptureStore
-from emulator.control.server import ControlServer
-from emulator.lab import Lab
-from topologies.errors import MachineError, UserError
-from topologies.resolve import resolve
 from wanlat.commands import lab_running
 from wanlat.commands.capture import LabCapture, show_capture, store_of
 from wanlat.interruption import heed_interruptions
@@ -32,7 +26,13 @@ from wanlat.options import (
     backend_name,
     topology_of,
 )
-from wanlat.output import emit, people, say
+from wanlat.output import emit, say
+from wanlat.topologies.errors import MachineError, UserError
+
+if TYPE_CHECKING:
+    from wanlat.emulator.capture import Capture
+    from wanlat.emulator.capture.store import CaptureStore
+    from wanlat.emulator.lab import Lab
 
 app = typer.Typer(no_args_is_help=True, help="A topology to try things on by hand.")
 _FEW_NODES = 12
@@ -65,7 +65,12 @@ def exec_(
         code = lab_running.run_inside(lab, node, argv)
     else:
         topology, node, argv = _command(words, ("TOPOLOGY", "NODE"))
-        plan = resolve(topology_of(topology, rtt, jitter))
+        read = topology_of(topology, rtt, jitter)
+
+        from wanlat.emulator.lab import Lab
+        from wanlat.topologies.resolve import resolve
+
+        plan = resolve(read)
         plan.node(node)
         store = store_of(capture, capture_limit, capture_snap)
         made = Lab(plan, backend=backend_name(backend), capture=_prepared(store))
@@ -100,7 +105,14 @@ def up(
 ) -> None:
     """Keep a lab up until interrupted; other terminals look at it, change it, enter its nodes."""
     heed_interruptions()
-    plan = resolve(topology_of(topology, rtt, jitter))
+    read = topology_of(topology, rtt, jitter)
+
+    from wanlat.emulator.control.server import ControlServer
+    from wanlat.emulator.lab import Lab
+    from wanlat.output import people
+    from wanlat.topologies.resolve import resolve
+
+    plan = resolve(read)
     store = store_of(capture, capture_limit, capture_snap)
     lab = Lab(
         plan,

@@ -8,18 +8,19 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from emulator.control import client
-from topologies.errors import UserError
-from topologies.units import Duration
-from topologies.wording import show as shown
-from topologies.yaml_tree import NotYamlError, parse
+from wanlat.emulator.control import client
 from wanlat.options import Json
-from wanlat.output import emit, people, say
+from wanlat.output import emit, say
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration
+from wanlat.topologies.wording import show as shown
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _FEW_ROWS = 40
 _FEW_LINES = 10
@@ -66,6 +67,8 @@ def show(targets: Targets = None, lab: LabName = None, as_json: Json = False) ->
     if as_json:
         emit(answer)
         return
+    from wanlat.output import people
+
     rows = answer["directions"]
     told = answer["lab"]
     say(f"{told['name']} on {told['backend']}, process {told['pid']}")
@@ -186,10 +189,12 @@ def run_inside(lab: str, node: str, argv: Sequence[str]) -> int:
 
 
 def _setting(word: str) -> tuple[str, Any]:
+    from wanlat.topologies import yaml_tree
+
     key, _, text = word.partition("=")
     try:
-        document = parse(text)
-    except NotYamlError as error:
+        document = yaml_tree.parse(text)
+    except yaml_tree.NotYamlError as error:
         raise UserError(f"{shown(word)}: the value cannot be read: {error.text}") from None
     if document.findings:
         raise UserError(f"{shown(word)}: {document.findings[0].text}")
@@ -258,6 +263,8 @@ def _of_interest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for title in ("direction", "in force", "topology says"):
         table.add_column(title)

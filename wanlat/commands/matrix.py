@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from topologies.errors import UserError
 from wanlat.options import Json
 from wanlat.output import emit, say
+from wanlat.topologies.errors import UserError
 
 
 def matrix(
@@ -24,17 +24,18 @@ def matrix(
     ],
     as_json: Json = False,
 ) -> None:
-    """Put drills × systems into one picture and two tables: matrix.png and .svg, matrix.json,
-    drills.md (a row a drill and system) and claims.md (claims × systems). Of several runs of one
-    drill on one version of a system the newest complete one is shown, how many there are is said,
-    and the worst of their durability verdicts stands, so that no newer run hides a loss;
-    matrix.json lists them all. Drills on another topology or at another --scale are rows of their
-    own. No verdict changes the exit code: `wanlat drill` gave it.
+    """Put drills × systems into one picture and two tables.
+
+    That is matrix.png and .svg, matrix.json, drills.md (a row a drill and system) and claims.md
+    (claims × systems). Of several runs of one drill on one version of a system the newest complete
+    one is shown, how many there are is said, and the worst of their durability verdicts stands, so
+    that no newer run hides a loss; matrix.json lists them all. Drills on another topology or at
+    another --scale are rows of their own. No verdict changes the exit code: `wanlat drill` gave it.
     """
     import json
 
-    from analysis.drill.matrix_report import matrix_report
-    from analysis.errors import BundleError
+    from wanlat.analysis.drill.matrix_report import matrix_report
+    from wanlat.analysis.errors import BundleError
 
     try:
         made = matrix_report(bundles, out)

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from wanlat.options import Json
+from wanlat.options import Json, Verbose
 from wanlat.results import show_report
 
 
 def report(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory a run left.")],
     as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
     """Make the summary, the table and the charts of a bundle again."""
-    show_report(bundle, as_json=as_json)
+    show_report(bundle, as_json=as_json, verbose=verbose)

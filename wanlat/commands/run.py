@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topologies.errors import UserError
 from wanlat.commands.settings import axes, settings, use_bobd, with_options
 from wanlat.interruption import INTERRUPTED, heed_interruptions
 from wanlat.options import (
@@ -25,19 +24,22 @@ from wanlat.options import (
     SystemOptions,
     Tolerate,
     TopologyChoice,
+    Verbose,
     backend_name,
     check_storage,
     size_of,
 )
 from wanlat.output import emit, reporter, say
-from wanlat.results import show_report
+from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
-    from emulator.lab import BackendName
-    from experiments.resumed import Unfinished
-    from experiments.runner import CaptureWanted, Outcome
-    from experiments.study import Study
-    from experiments.sweep.run import SweepOutcome
+    from wanlat.analysis.report import Report
+    from wanlat.analysis.sweep_report import SweepReport
+    from wanlat.emulator.lab import BackendName
+    from wanlat.experiments.resumed import Unfinished
+    from wanlat.experiments.runner import CaptureWanted, Outcome
+    from wanlat.experiments.study import Study
+    from wanlat.experiments.sweep.run import SweepOutcome
 
 DEFAULT_SNAP = "256B"
 _MOST_FAILURES = 20
@@ -52,6 +54,10 @@ class _Wanted:
     backend: BackendName | None
     capture: CaptureWanted | None
     unfinished: Unfinished | None = None
+    verbose: bool = False
+    named: str | None = None
+    """The study, as the command line names it."""
+    is_topology_chosen: bool = False
 
 
 def run(
@@ -96,6 +102,7 @@ def run(
     ] = None,
     capture_snap: CaptureSnap = DEFAULT_SNAP,
     as_json: Json = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run a study: calibrate, start each system, take the samples, draw the chart."""
     check_storage(storage)
@@ -123,8 +130,9 @@ def run(
         wanted = _going_on(unfinished, changed, seed, is_named=study is not None)
         if unfinished.is_complete:
             say(f"{unfinished.directory} is complete: nothing is left to measure.")
-            show_report(unfinished.directory, as_json=as_json)
+            show_report(unfinished.directory, as_json=as_json, verbose=verbose)
             return
+    wanted = replace(wanted, verbose=verbose, named=study, is_topology_chosen=topology is not None)
     if wanted.study.sweep is not None:
         _run_sweep(wanted, as_json)
     else:
@@ -132,13 +140,17 @@ def run(
 
 
 def _read(name: str | None, unfinished: Unfinished | None) -> Study:
-    from experiments.same import study_of
-    from experiments.study import load
+    from wanlat.experiments.study_files import find
 
     if name is not None:
+        find(name)  # a mistyped name is answered before all that reads a study is imported
+        from wanlat.experiments.study import load
+
         return load(name)
     if unfinished is None:
         raise UserError("Which STUDY? Name a shipped one, a YAML file, or --resume BUNDLE.")
+    from wanlat.experiments.same import study_of
+
     return study_of(unfinished)
 
 
@@ -146,7 +158,7 @@ def _changed(
     study: Study, options: dict[str, Any], given: dict[str, Any], swept: dict[str, list[Any]]
 ) -> Study:
     """Return the study with what the command line says of it."""
-    from experiments.changed import changed
+    from wanlat.experiments.changed import changed
 
     named = {name: value for name, value in options.items() if value is not None}
     for name in named:
@@ -160,8 +172,6 @@ def _unfinished(
     resume: Path | None, out: Path | None, backend: str | None, packets: tuple[Any, ...]
 ) -> Unfinished | None:
     """Return the bundle to go on with. How it is measured is no longer to be chosen."""
-    from experiments.resumed import read_unfinished
-
     if resume is None:
         return None
     if out is not None:
@@ -171,12 +181,14 @@ def _unfinished(
             f"--resume {resume} goes on with the backend and the record of packets that the "
             "bundle was begun with; leave --backend and --capture… out."
         )
+    from wanlat.experiments.resumed import read_unfinished
+
     return read_unfinished(resume)
 
 
 def _going_on(unfinished: Unfinished, study: Study, seed: int | None, *, is_named: bool) -> _Wanted:
-    from experiments import same
-    from topologies.load import load
+    from wanlat.experiments import same
+    from wanlat.topologies.load import load
 
     same.check_same_study(unfinished, study, seed)
     if is_named:
@@ -193,7 +205,7 @@ def _going_on(unfinished: Unfinished, study: Study, seed: int | None, *, is_name
 
 
 def _run_systems(wanted: _Wanted, as_json: bool) -> None:
-    from experiments import runner, same
+    from wanlat.experiments import runner, same
 
     unfinished = wanted.unfinished
     prepared = runner.prepare(
@@ -208,13 +220,13 @@ def _run_systems(wanted: _Wanted, as_json: bool) -> None:
     heed_interruptions()
     with reporter() as report:
         outcome = runner.run(prepared, report, unfinished=unfinished)
-    _show(outcome, as_json)
+    _show(outcome, as_json, wanted)
 
 
 def _run_sweep(wanted: _Wanted, as_json: bool) -> None:
-    from experiments import same
-    from experiments.sweep.prepared import prepare_sweep
-    from experiments.sweep.run import run_sweep
+    from wanlat.experiments import same
+    from wanlat.experiments.sweep.prepared import prepare_sweep
+    from wanlat.experiments.sweep.run import run_sweep
 
     unfinished = wanted.unfinished
     prepared = prepare_sweep(
@@ -229,12 +241,12 @@ def _run_sweep(wanted: _Wanted, as_json: bool) -> None:
     say(f"{len(prepared.points)} points; bundle: {prepared.directory}")
     with reporter() as report:
         outcome = run_sweep(prepared, report, unfinished=unfinished)
-    _show_sweep(outcome, as_json)
+    _show_sweep(outcome, as_json, wanted)
 
 
 def _capture(study: Study, wish: bool | None, limit: str | None, snap: str) -> CaptureWanted | None:
     """Return what is to be recorded. The packets of a study of round trips are half its answer."""
-    from experiments.runner import CaptureWanted
+    from wanlat.experiments.runner import CaptureWanted
 
     of_round_trips = study.round_trips is not None
     if not (of_round_trips if wish is None else wish):
@@ -243,11 +255,12 @@ def _capture(study: Study, wish: bool | None, limit: str | None, snap: str) -> C
     return CaptureWanted(size_of("--capture-limit", text), size_of("--capture-snap", snap))
 
 
-def _show(outcome: Outcome, as_json: bool) -> None:
+def _show(outcome: Outcome, as_json: bool, wanted: _Wanted) -> None:
     _tell(outcome)
     if outcome.status == "complete":
-        show_report(outcome.directory, as_json=as_json)
+        made = show_report(outcome.directory, as_json=as_json, verbose=wanted.verbose)
         say(f"bundle: {outcome.directory}")
+        _say_next(made, wanted)
         return
     # No charts now: who interrupts a run wants it to end, and half a study is no result.
     taken = f"{outcome.measured} of {outcome.planned} samples were taken and are"
@@ -260,10 +273,10 @@ def _show(outcome: Outcome, as_json: bool) -> None:
     _exit(outcome)
 
 
-def _show_sweep(outcome: SweepOutcome, as_json: bool) -> None:
+def _show_sweep(outcome: SweepOutcome, as_json: bool, wanted: _Wanted) -> None:
     _tell(outcome)
     if outcome.status == "complete":
-        show_report(outcome.directory, as_json=as_json)
+        show_report(outcome.directory, as_json=as_json, verbose=wanted.verbose)
         say(f"bundle: {outcome.directory}")
         return
     for name, reason in [*outcome.failures.items()][:_MOST_FAILURES]:
@@ -278,6 +291,26 @@ def _show_sweep(outcome: SweepOutcome, as_json: bool) -> None:
         points = {"planned": outcome.points, "complete": outcome.complete, "failed": outcome.failed}
         emit({"bundle": _of_bundle(outcome), "points": points})
     _exit(outcome)
+
+
+def show_report(directory: Path, *, as_json: bool, verbose: bool) -> Report | SweepReport:
+    """Show the report of a bundle that is complete. Raises UserError."""
+    from wanlat import results
+
+    return results.show_report(directory, as_json=as_json, verbose=verbose)
+
+
+def _say_next(made: Report | SweepReport, wanted: _Wanted) -> None:
+    """Say which command to try next, where one follows from what was run."""
+    from wanlat.analysis.report import Report
+    from wanlat.next_step import next_step
+
+    if not isinstance(made, Report) or wanted.named is None:
+        return
+    on = wanted.study.topology
+    step = next_step(made, wanted.named, on, is_chosen=wanted.is_topology_chosen)
+    if step is not None:
+        say(step)
 
 
 def _tell(outcome: Outcome | SweepOutcome) -> None:

@@ -7,12 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from systems import registry
-from systems.binary import setting
-from topologies.errors import UserError
-from topologies.wording import listing, show
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing, show
 
 _FORM = "it is written SYSTEM.KEY=VALUE, such as `quorum.api=bob`"
 
@@ -25,6 +21,8 @@ def with_options(
     Values are YAML. What an option may be is the system's to say; raises UserError for what is no
     option of a system that is measured.
     """
+    from wanlat.systems import registry
+
     merged = {name: dict(values) for name, values in options.items()}
     seen: set[str] = set()
     for text in given:
@@ -83,6 +81,8 @@ def _parameters(
 
 
 def _value(text: str, value: str, option: str = "--option") -> Any:
+    import yaml
+
     try:
         return yaml.safe_load(value)
     except yaml.YAMLError as error:
@@ -94,6 +94,8 @@ def _value(text: str, value: str, option: str = "--option") -> Any:
 
 def use_bobd(path: Path, systems: Sequence[str]) -> None:
     """Let system bob be this program, in this process. Raises UserError."""
+    from wanlat.systems.binary import setting
+
     if "bob" not in systems:
         raise UserError(
             f"--bobd {path}: system bob is not measured, only {listing(systems)}. "

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from systems.catalogue import Entry, install_systems, list_systems, list_tools
 from wanlat.options import Json
 from wanlat.output import emit
+
+if TYPE_CHECKING:
+    from wanlat.systems.catalogue import Entry
 
 app = typer.Typer(no_args_is_help=True, help="The stores that can be measured.")
 
@@ -16,6 +18,8 @@ app = typer.Typer(no_args_is_help=True, help="The stores that can be measured.")
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """List the systems: what is on this machine, in which version, and how to get the rest."""
+    from wanlat.systems.catalogue import list_systems, list_tools
+
     systems, tools = list_systems(), list_tools()
     if as_json:
         emit([entry.as_json() for entry in (*systems, *tools)])
@@ -44,5 +48,7 @@ def install(
     names: Annotated[list[str], typer.Argument(metavar="NAME...")],
 ) -> None:
     """Build systems from the package registries into the cache; safe to repeat."""
+    from wanlat.systems.catalogue import install_systems
+
     for installed in install_systems(names):
         typer.echo(f"{installed.receipt.name} {installed.receipt.version}: {installed.path}")

@@ -6,22 +6,22 @@ import os
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
-from rich.table import Table
 
-from topologies.errors import UserError
-from topologies.export.exported import Exported
-from topologies.export.exported import export as export_to
-from topologies.load import load, origin, shipped
-from topologies.matrix import UNITS
-from topologies.matrix_import import Asymmetric, import_matrix
-from topologies.resolve import Impairment, Plan, resolve
-from topologies.units import Duration, Fraction, Rate, Size
-from topologies.wording import listing
-from topologies.wording import show as shown
-from wanlat.output import emit, people, say
+from wanlat.output import emit, say
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load, origin, shipped
+from wanlat.topologies.resolve import Impairment, Plan, resolve
+from wanlat.topologies.units import Duration, Fraction, Rate, Size
+from wanlat.topologies.wording import listing
+from wanlat.topologies.wording import show as shown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from wanlat.topologies.export.exported import Exported
 
 app = typer.Typer(no_args_is_help=True, help="The networks that can be emulated.")
 
@@ -53,6 +53,8 @@ def list_(as_json: Json = False) -> None:
 
 
 def _matrix(plan: Plan) -> Table:
+    from rich.table import Table
+
     names = [node.name for node in plan.nodes]
     if len(names) > _FEW_NODES:
         names = [site.nodes[0].name for site in plan.sites]
@@ -133,6 +135,8 @@ def show(name: str, as_json: Json = False) -> None:
         nodes = ", ".join(f"{node.name} ({node.address})" for node in site.nodes[:_FEW_NODES])
         more = f" and {len(site.nodes) - _FEW_NODES} more" if len(site.nodes) > _FEW_NODES else ""
         say(f"  site {site.name}: {nodes}{more}")
+    from wanlat.output import people
+
     people.print(_matrix(plan))
     for line in _besides(plan):
         say(line)
@@ -175,6 +179,9 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Make a topology file of a matrix of round-trip times; what is odd in it is told."""
+    from wanlat.topologies.matrix import UNITS
+    from wanlat.topologies.matrix_import import Asymmetric, import_matrix
+
     unit = _one_of("--unit", unit, list(UNITS))
     asymmetric = _one_of("--asymmetric", asymmetric, list(get_args(Asymmetric)))
     imported = import_matrix(
@@ -217,6 +224,8 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a topology for another tool; what that cannot express is told, here and in it."""
+    from wanlat.topologies.export.exported import export as export_to
+
     exported = export_to(load(name), to)
     for note in exported.notes:
         say(note)

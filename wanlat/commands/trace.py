@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topologies.errors import UserError
-from topologies.units import Duration, Size
-from topologies.wording import did_you_mean, listing, show
 from wanlat.commands.settings import use_bobd, with_options
 from wanlat.interruption import INTERRUPTED, heed_interruptions
 from wanlat.options import (
@@ -24,12 +21,15 @@ from wanlat.options import (
     check_storage,
 )
 from wanlat.output import emit, reporter, say
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
-    from analysis.bundle import Bundle
-    from analysis.summary import Group
-    from experiments.system_run import Outcome
-    from experiments.trace import PreparedTrace, Wish
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.summary import Group
+    from wanlat.experiments.system_run import Outcome
+    from wanlat.experiments.trace import PreparedTrace, Wish
 
 _DEFAULT_SAMPLES = 20
 
@@ -95,7 +95,7 @@ def trace(
         _refuse(measuring)
         _from_bundle(bundle, str(system), str(endpoint), placement, slowest, out, as_json)
         return
-    from experiments.trace import Wish, prepare_trace
+    from wanlat.experiments.trace import Wish, prepare_trace
 
     check_storage(storage)
     if bobd is not None:
@@ -149,7 +149,7 @@ def _parsed(option: str, text: str | None, kind: Any) -> Any:
 
 
 def _measured(wanted: PreparedTrace, wish: Wish, slowest: bool, as_json: bool) -> None:
-    from experiments.trace import run_trace
+    from wanlat.experiments.trace import run_trace
 
     heed_interruptions()
     with reporter() as report:
@@ -206,11 +206,11 @@ def _draw(
     as_json: bool,
 ) -> None:
     """Draw a bundle's request, tell its chain, and say where the files are."""
-    from analysis.bundle import read_bundle
-    from analysis.charts import sequence
-    from analysis.errors import BundleError
-    from analysis.trace import trace_of
-    from analysis.trace_files import told, write_trace
+    from wanlat.analysis.bundle import read_bundle
+    from wanlat.analysis.charts import sequence
+    from wanlat.analysis.errors import BundleError
+    from wanlat.analysis.trace import trace_of
+    from wanlat.analysis.trace_files import told, write_trace
 
     try:
         bundle = read_bundle(directory)
@@ -230,7 +230,7 @@ def _draw(
 
 def _group(bundle: Bundle, system: str, endpoint: str, placement: str | None) -> Group:
     """The group of requests that is meant. Raises UserError, with what there is."""
-    from analysis.trace_files import choose, groups_of
+    from wanlat.analysis.trace_files import choose, groups_of
 
     groups = groups_of(bundle)
     systems = list(dict.fromkeys(group.series.system for group in groups))

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from emulator.lab import Lab
-from experiments import machine_facts
-from experiments.bundle import BundleWriter, now_iso
-from systems.base import Cluster
-from topologies.model import Topology
+from wanlat.emulator.lab import Lab
+from wanlat.experiments import machine_facts
+from wanlat.experiments.bundle import BundleWriter, now_iso
+from wanlat.systems.base import Cluster
+from wanlat.topologies.model import Topology
 
 
 class TestBundle:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topologies.errors import UserError
-from topologies.wording import listing
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from analysis.drill.model import Drill
+    from wanlat.analysis.drill.model import Drill
 
 
 @dataclass(frozen=True)
 class DrillResult:
-    """What came of a drill. ``drill`` has every figure (`analysis.drill.model.Drill`)."""
+    """What came of a drill. ``drill`` has every figure (`wanlat.analysis.drill.model.Drill`)."""
 
     drill: Drill
     directory: Path
@@ -98,11 +98,11 @@ class Drills:
         ``scale`` multiplies its times. Raises UserError, MachineError, and RunFailed when it did
         not come to its end. The bundle is kept when the test fails.
         """
-        from analysis.drill.read import read_drill
-        from analysis.report import report
-        from experiments.drill import runner
-        from experiments.drill.prepare import prepare
-        from topologies.errors import RunFailed
+        from wanlat.analysis.drill.read import read_drill
+        from wanlat.analysis.report import report
+        from wanlat.experiments.drill import runner
+        from wanlat.experiments.drill.prepare import prepare
+        from wanlat.topologies.errors import RunFailed
 
         self._count += 1
         prepared = prepare(

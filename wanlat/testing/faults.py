@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from emulator.faults.catalogue import parse
-from emulator.faults.fault import Scene
-from emulator.lab import Lab
-from systems.base import Cluster
-from topologies.errors import WanlatError
+from wanlat.emulator.faults.catalogue import parse
+from wanlat.emulator.faults.fault import Scene
+from wanlat.emulator.lab import Lab
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import WanlatError
 
 Note = Callable[[str, str, str, int], None]
 """Told of an event: its kind, subject, detail, and instant (CLOCK_MONOTONIC, ns)."""

@@ -9,18 +9,18 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any, Self
 
-from emulator.lab import Lab
-from experiments.drill.api import StoreApi, api_of
-from experiments.drill.objects import Object
-from experiments.runner import requested_rtt_ms
-from probes.body import body
-from probes.oneshot import Oneshot
-from probes.plan import KEY_BYTES, Header, Request
-from probes.process import Process, Spawn
-from probes.records import Sample
-from systems.base import Cluster
-from topologies.errors import UserError
-from topologies.wording import show
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.api import StoreApi, api_of
+from wanlat.experiments.drill.objects import Object
+from wanlat.experiments.runner import requested_rtt_ms
+from wanlat.probes.body import body
+from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.plan import KEY_BYTES, Header, Request
+from wanlat.probes.process import Process, Spawn
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Cluster
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import show
 
 _SECONDS_TO_MS = 1000
 

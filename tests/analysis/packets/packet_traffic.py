@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.packets.record import Record, record_of
+from wanlat.analysis.packets.record import Record, record_of
 
 MS = 1_000_000
 THINKS_NS = 300_000

@@ -23,11 +23,11 @@ from packet_traffic import (
     samples,
 )
 
-from analysis.packets import chains as chains_module
-from analysis.packets.background import Background, background_of
-from analysis.packets.chains import Chains, chains
-from analysis.packets.messages import FULL_SEGMENT_BYTES
-from analysis.packets.record import Record
+from wanlat.analysis.packets import chains as chains_module
+from wanlat.analysis.packets.background import Background, background_of
+from wanlat.analysis.packets.chains import Chains, chains
+from wanlat.analysis.packets.messages import FULL_SEGMENT_BYTES
+from wanlat.analysis.packets.record import Record
 
 
 def play(protocol: Protocol, times: int = 3, **lab: int) -> tuple[Record, pd.DataFrame]:

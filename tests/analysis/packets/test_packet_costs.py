@@ -15,8 +15,8 @@ from packet_traffic import (
     samples,
 )
 
-from analysis.packets.background import Background, background_of
-from analysis.packets.cost import Cost, costs
+from wanlat.analysis.packets.background import Background, background_of
+from wanlat.analysis.packets.cost import Cost, costs
 
 IDLE_NS = [(10**9 + number * 10**9, 2 * 10**9 + number * 10**9) for number in range(15)]
 BEGIN_NS = 17 * 10**9

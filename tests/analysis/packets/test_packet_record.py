@@ -11,12 +11,12 @@ import pytest
 from packet_traffic import MS, THINKS_NS, Traffic, majority_rounds, one_after_another, samples
 from packet_traffic import topology as topology_of
 
-from analysis.bundle import Bundle
-from analysis.errors import BundleError
-from analysis.packets.chains import chains
-from analysis.packets.evidence import evidence_of
-from analysis.packets.record import read_record, why_no_record
-from analysis.packets.rtts import counting
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.errors import BundleError
+from wanlat.analysis.packets.chains import chains
+from wanlat.analysis.packets.evidence import evidence_of
+from wanlat.analysis.packets.record import read_record, why_no_record
+from wanlat.analysis.packets.rtts import counting
 
 
 def bundle_of(directory: Path, traffic: Traffic, rows: pd.DataFrame, **manifest: object) -> Bundle:
@@ -88,7 +88,7 @@ def test_ports_that_are_used_again_make_another_connection() -> None:
     frame = traffic.frame()
     late = frame["entry_ns"] > 1.5 * 10**9
     frame.loc[late & (frame["tcp_flags"] == 2), "tcp_seq"] = 777
-    from analysis.packets.record import record_of
+    from wanlat.analysis.packets.record import record_of
 
     record = record_of(frame, "made-up", {"topology": topology_of()})
     first, second = record.stream[record.payload_bytes > 0]

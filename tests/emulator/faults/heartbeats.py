@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import signal
 import sys
 import threading
@@ -11,12 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
-from emulator.faults.fault import Fault, Scene
-from emulator.faults.timeline import Mark, Step, Timeline
-from emulator.lab import Lab
-from systems.nodes import NodeProcess
+from wanlat.emulator.faults.fault import Fault, Scene
+from wanlat.emulator.faults.timeline import Mark, Step, Timeline
+from wanlat.emulator.lab import Lab
+from wanlat.systems.nodes import NodeProcess
 
 EVERY_S = 0.005
 BEAT = f"""
@@ -50,9 +48,14 @@ class Heart(NodeProcess):
         after = int(np.searchsorted(beats, at_ns, side="right"))
         return int(beats[after - 1]), int(beats[after])
 
+    def beats_between(self, begin_ns: int, end_ns: int, name: str = "beats") -> int:
+        """Return how often it has beaten after one instant and before another."""
+        beats = self.beats_ns(name)
+        return int(((beats > begin_ns) & (beats < end_ns)).sum())
+
     def await_beat(self, name: str = "beats", after_ns: int = 0) -> None:
         """Wait until it has beaten after an instant."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not (self._rows(name)[-1:, 1] > after_ns).any():
             assert time.monotonic() < deadline, f"{self.node} does not beat: {self.log.read_text()}"
             time.sleep(0.005)
@@ -72,64 +75,6 @@ class Heart(NodeProcess):
         return np.array(lines, dtype=np.int64).reshape(-1, 2)
 
 
-class Noise:
-    """What the machine itself does to sleeps meanwhile, since others may keep it busy."""
-
-    def __init__(self) -> None:
-        self._over = threading.Event()
-        self._worst_s = 0.0
-        self._slept_ns = time.monotonic_ns()
-        self._thread = threading.Thread(target=self._sleep, daemon=True)
-
-    def __enter__(self) -> Noise:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    @property
-    def worst_s(self) -> float:
-        """By how much the latest of its sleeps so far was late."""
-        return max(self._worst_s, (time.monotonic_ns() - self._slept_ns) / 1e9 - EVERY_S)
-
-    @property
-    def slack_ns(self) -> int:
-        """How much earlier than told a start may have been: it is told once it is known."""
-        return round((0.05 + 4 * self.worst_s) * 1e9)
-
-    def near(self, expected: Any, within: float = 0.05) -> Any:
-        """Return what is as expected within that, and what several processes may be late (s).
-
-        A fault goes through four of them: the timeline, the lab, the program, and whoever looks.
-        """
-        return pytest.approx(expected, abs=within + 4 * self.worst_s)
-
-    def _sleep(self) -> None:
-        while not self._over.is_set():
-            time.sleep(EVERY_S)
-            now_ns = time.monotonic_ns()
-            self._worst_s = max(self._worst_s, (now_ns - self._slept_ns) / 1e9 - EVERY_S)
-            self._slept_ns = now_ns
-
-
-def in_some_round(test: Callable[..., None]) -> Callable[..., None]:
-    """Have a test of times pass when one of five rounds does: others may keep the machine busy."""
-
-    @functools.wraps(test)
-    def rounds(**fixtures: Any) -> None:
-        for number in range(5):
-            try:
-                return test(**fixtures)
-            except AssertionError:
-                if number == 4:
-                    raise
-        return None
-
-    return rounds
-
-
 class Played:
     """A timeline that runs in a thread, and what it has told."""
 
@@ -146,6 +91,8 @@ class Played:
         self.marks: list[Mark] = []
         self.error: BaseException | None = None
         self._note = note
+        self._due_ns = {(step.id, "inject"): step.at_ns for step in steps}
+        self._due_ns |= {(step.id, "heal"): step.until_ns for step in steps if step.until_ns}
         self.timeline = Timeline(scene, steps, self._told)
         self.origin_ns = time.monotonic_ns() + 20_000_000
         self._thread = threading.Thread(target=self._run)
@@ -164,6 +111,17 @@ class Played:
         return sorted(
             mark.t_ns for mark in self.marks if mark.kind == kind and step in (None, mark.step.id)
         )
+
+    def due(self, kind: str, step: int = 1) -> int:
+        """Return the instant before which a step does not begin (inject), or end (heal)."""
+        return self.origin_ns + self._due_ns[step, kind]
+
+    def await_told(self, kind: str, count: int) -> None:
+        """Wait until there are so many marks of one kind."""
+        deadline = time.monotonic() + 60
+        while len(self.told(kind)) < count:
+            assert time.monotonic() < deadline, f"{count} times {kind} never came"
+            time.sleep(0.01)
 
     def _told(self, mark: Mark) -> None:
         self.marks.append(mark)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.faults import catalogue
-from emulator.faults.cast import draw
-from emulator.faults.fault import Fault
 from tests.emulator.plans import mesh
-from topologies.errors import UserError
+from wanlat.emulator.faults import catalogue
+from wanlat.emulator.faults.cast import draw
+from wanlat.emulator.faults.fault import Fault
+from wanlat.topologies.errors import UserError
 
 FOUR = mesh(4)  # one node a site
 SITES = mesh(3, 2)  # n1, n2 in dc1; n3, n4 in dc2; n5, n6 in dc3

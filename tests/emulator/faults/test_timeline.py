@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
 from types import SimpleNamespace
@@ -9,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from emulator.faults.fault import Fault, FaultFailed, Scene
-from emulator.faults.repeating import Repeating
-from emulator.faults.timeline import Step, Timeline
-from emulator.links import wan
-from tests.emulator.faults.heartbeats import Played, in_some_round, play
-from topologies.errors import MachineError, UserError
+from tests.emulator.faults.heartbeats import Played, play
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
+from wanlat.emulator.faults.repeating import Repeating
+from wanlat.emulator.faults.timeline import Step, Timeline
+from wanlat.emulator.links import wan
+from wanlat.topologies.errors import MachineError, UserError
 
 
 class Told(Fault):
@@ -75,17 +76,18 @@ def late_s(played):
     return [mark.detail["late_ms"] / 1e3 for mark in played.marks]
 
 
-@in_some_round
-def test_faults_overlap_and_each_begins_and_ends_at_its_time(scene, log):
-    log.clear()
+def test_faults_overlap_and_none_begins_or_ends_before_its_time(scene, log):
     a, b, c = (Told(name, log) for name in "abc")
     played = play(scene, (a, 0.1, 0.4), (b, 0.2, 0.6), (c, 0.0, 0.5))
-    assert log == ["+c", "+a", "+b", "-a", "-c", "-b"]
+    assert sorted(log) == ["+a", "+b", "+c", "-a", "-b", "-c"]
+    for step, name in enumerate("abc", start=1):
+        assert log.index(f"+{name}") < log.index(f"-{name}")
+        for kind in ("inject", "heal"):
+            assert played.told(kind, step)[0] >= played.due(kind, step)
     assert min(late_s(played)) >= 0
-    assert late_s(played) == pytest.approx([0] * 6, abs=0.03)
-    kinds = [(mark.kind, mark.detail["id"], mark.detail["subject"]) for mark in played.marks]
-    assert kinds[0] == ("inject", 3, "c") and kinds[-1] == ("heal", 2, "b")
-    assert played.marks[0].step.title == "3 told c"
+    kinds = {(mark.kind, mark.detail["id"], mark.detail["subject"]) for mark in played.marks}
+    assert kinds >= {("inject", 3, "c"), ("heal", 2, "b")}
+    assert {mark.step.title for mark in played.marks} == {"1 told a", "2 told b", "3 told c"}
 
 
 def test_a_mark_says_all_of_a_fault_in_plain_values(scene, log):
@@ -111,17 +113,27 @@ def test_at_one_instant_ends_come_first_and_then_the_order_of_the_file(scene, lo
     assert log == ["+c", "+d", "-c", "-d", "+a", "+b", "-a", "-b"]
 
 
-@in_some_round
-def test_a_slow_fault_makes_only_those_on_the_same_node_late(scene, log):
-    log.clear()
-    slow = Told("slow", log, nodes=("n1", "n2"), takes_s=0.3)
+def test_a_slow_fault_holds_up_only_those_on_the_same_node(scene, log):
+    over = threading.Event()
+
+    class Patient(Told):
+        """A fault whose beginning takes until the one on another node is over."""
+
+        def begin(self, scene: Scene) -> int:
+            assert over.wait(60), "what is on another node waits for it"
+            return super().begin(scene)
+
+    slow = Patient("slow", log, nodes=("n1", "n2"))
     same = Told("same", log, nodes=("n2",))
     other = Told("other", log, nodes=("n3",))
-    played = play(scene, (slow, 0, 0.5), (same, 0.1, 0.6), (other, 0.1, 0.2))
-    late = {(mark.kind, mark.step.fault): mark.detail["late_ms"] / 1e3 for mark in played.marks}
-    assert late["inject", slow] == pytest.approx(0.3, abs=0.03)
-    assert late["inject", same] == pytest.approx(0.2, abs=0.03)
-    assert [late["inject", other], late["heal", other]] == pytest.approx([0, 0], abs=0.03)
+
+    def note(_, mark):
+        if mark.kind == "heal" and mark.step.fault is other:
+            over.set()
+
+    faults = [(slow, 0, 0.5), (same, 0.1, 0.6), (other, 0.1, 0.2)]
+    Played(scene, faults, note).join()
+    assert log == ["+other", "-other", "+slow", "+same", "-slow", "-same"]
 
 
 def test_faults_on_one_link_wait_for_each_other_too(scene, log):
@@ -155,12 +167,14 @@ def test_what_has_no_end_is_in_force_after_the_run_until_it_is_cut_short(scene, 
 
 
 def test_a_fault_that_cannot_be_applied_is_undone_with_all_others_the_last_first(scene, log):
-    bad = Told("bad", log, nodes=("n4",), begin_fails=OSError(5, "Input/output error"))
+    # On one node, so that each waits for those before it.
+    on = {"nodes": ("n4",)}
+    bad = Told("bad", log, begin_fails=OSError(5, "Input/output error"), **on)
     faults = [
-        (Told("a", log), 0, 9),
-        (Told("b", log), 0.05, 9),
+        (Told("a", log, **on), 0, 9),
+        (Told("b", log, **on), 0.05, 9),
         (bad, 0.1, 9),
-        (Told("d", log), 1, 9),
+        (Told("d", log, **on), 1, 9),
     ]
     with pytest.raises(FaultFailed) as failed:
         play(scene, *faults)
@@ -172,19 +186,21 @@ def test_a_fault_that_cannot_be_applied_is_undone_with_all_others_the_last_first
 
 
 def test_a_fault_that_cannot_be_undone_leaves_no_other_in_force(scene, log):
-    stuck = Told("stuck", log, directions=(wan("dc1", "dc2"),), end_fails=UserError("It sticks."))
+    link = (wan("dc1", "dc2"),)
+    stuck = Told("stuck", log, directions=link, end_fails=UserError("It sticks."))
     with pytest.raises(
         FaultFailed, match=r"`2 told stuck` could not be undone on dc1->dc2.* It st"
     ):
-        play(scene, (Told("a", log), 0, 9), (stuck, 0.1, 0.2))
+        play(scene, (Told("a", log, directions=link), 0, 9), (stuck, 0.1, 0.2))
     assert log == ["+a", "+stuck", "-stuck", "-a"]
 
 
 def test_further_failures_while_undoing_are_told_with_the_first(scene, log):
-    stuck = Told("stuck", log, end_fails=UserError("It sticks."))
-    bad = Told("bad", log, begin_fails=UserError("It is bad."))
+    on = {"nodes": ("n1",)}
+    stuck = Told("stuck", log, end_fails=UserError("It sticks."), **on)
+    bad = Told("bad", log, begin_fails=UserError("It is bad."), **on)
     with pytest.raises(FaultFailed, match="It is bad") as failed:
-        play(scene, (Told("a", log), 0, 9), (stuck, 0.1, 9), (bad, 0.2, 9))
+        play(scene, (Told("a", log, **on), 0, 9), (stuck, 0.1, 9), (bad, 0.2, 9))
     assert log[-1] == "-a"
     assert "It sticks." in "".join(failed.value.__notes__)
 
@@ -194,7 +210,9 @@ def test_a_note_that_fails_ends_the_timeline_and_is_what_is_raised(scene, log):
         if mark.step.fault.subject == "b":
             raise OSError(28, "No space left on device")
 
-    played = Played(scene, [(Told("a", log), 0, 9), (Told("b", log), 0.1, 9)], note)
+    on = {"nodes": ("n1",)}
+    faults = [(Told("a", log, **on), 0, 9), (Told("b", log, **on), 0.1, 9)]
+    played = Played(scene, faults, note)
     with pytest.raises(OSError, match="No space left"):
         played.join()
     assert log == ["+a", "+b", "-b", "-a"]
@@ -215,9 +233,10 @@ def test_a_node_without_a_service_is_said_to_have_none(scene):
 
 
 def test_cut_short_undoes_the_last_first_and_begins_nothing_more(scene, log):
-    faults = [(Told("a", log), 0, 60), (Told("b", log), 0.05, 60), (Told("c", log), 5, 60)]
+    on = {"nodes": ("n1",)}
+    faults = [(Told(name, log, **on), at, 60) for name, at in (("a", 0), ("b", 0.05), ("c", 50))]
     played = Played(scene, faults)
-    time.sleep(0.2)
+    played.await_told("inject", 2)
     played.timeline.cut_short()
     assert log == ["+a", "+b", "-b", "-a"], "when it returns, all is undone"
     played.join()
@@ -243,7 +262,8 @@ def test_it_can_be_cut_short_by_whoever_is_told_of_a_fault(scene, log):
 
 def test_a_fault_that_is_beginning_is_undone_when_it_has_begun(scene, log):
     played = Played(scene, [(Told("slow", log, takes_s=0.4), 0, 60)])
-    time.sleep(0.2)
+    while not log:
+        time.sleep(0.01)
     played.timeline.cut_short()
     assert log == ["+slow", "-slow"]
     played.join()
@@ -281,23 +301,26 @@ def beats(played):
     return [(blow.detail["state"], (blow.t_ns - blows[0].t_ns) / 1e9) for blow in blows]
 
 
-@in_some_round
 def test_blows_come_at_their_beat_and_the_last_is_mended(scene):
     fault = Beats()
-    played = play(scene, (fault, 0.0, 0.32))
-    told = beats(played)
-    assert [state for state, _ in told] == ["down", "up"] * 4
-    assert [at for _, at in told] == pytest.approx(
-        [0, 0.03, 0.1, 0.13, 0.2, 0.23, 0.3, 0.32], abs=0.02
-    )
+    told = beats(play(scene, (fault, 0.0, 3.0)))
+    downs, ups = ([at for each, at in told if each == state] for state in ("down", "up"))
+    assert [state for state, _ in told] == ["down", "up"] * len(downs)
+    assert len(downs) <= 31
+    assert all(at >= 0.1 * beat for beat, at in enumerate(downs))
+    assert all(at >= 0.1 * beat + 0.03 for beat, at in enumerate(ups[:-1]))
+    # However late some are, the others keep the beat: it does not drift.
+    assert statistics.median(at % 0.1 for at in downs) < 0.03
     assert not fault.is_broken
 
 
-@in_some_round
 def test_a_blow_that_takes_long_leaves_beats_out_and_the_others_keep_their_times(scene):
     played = play(scene, (Beats(takes_s=0.25), 0.0, 0.58))
     downs = [at for state, at in beats(played) if state == "down"]
-    assert downs == pytest.approx([0.0, 0.35, 0.4, 0.5], abs=0.03)
+    assert downs[1] >= 0.1 + 0.25
+    # Those of 0.2 and 0.3 s are not made up for.
+    assert len(downs) <= 4
+    assert all(at >= due for at, due in zip(downs[2:], (0.4, 0.5), strict=False))
 
 
 def test_a_blow_that_fails_between_fails_the_drill(scene, log):
@@ -315,6 +338,6 @@ def test_it_can_be_cut_short_by_whoever_is_told_of_a_blow(scene):
     played = Played(scene, [(fault, 0.0, 60.0)], note)
     began = time.monotonic()
     played.join()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
     assert not fault.is_broken
     assert threading.active_count() < 20

@@ -11,18 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from emulator.binaries import binary
-from emulator.lab import Lab
-from experiments.drill.client import Client, Load
-from experiments.drill.clients import Clients
-from experiments.drill.ledger import Ledger
-from experiments.drill.rows import Row, Vantage, Way
-from experiments.drill.schedule import Schedule, Span
-from probes.process import Process, spawn_here
-from systems import registry
-from systems.base import Cluster, S3Target
-from topologies.load import load as load_topology
-from topologies.resolve import resolve
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.client import Client, Load
+from wanlat.experiments.drill.clients import Clients
+from wanlat.experiments.drill.ledger import Ledger
+from wanlat.experiments.drill.rows import Row, Vantage, Way
+from wanlat.experiments.drill.schedule import Schedule, Span
+from wanlat.probes.process import Process, spawn_here
+from wanlat.systems import registry
+from wanlat.systems.base import Cluster, S3Target
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.resolve import resolve
 
 MS = 1_000_000
 SEED = 7
@@ -126,7 +126,7 @@ def running(
         stop.set()
         raise
     finally:
-        assert together.join(20)
+        assert together.join(120)
         together.check()
 
 

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import signal
-import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from experiments.drill.client import NOT_SENT
-from experiments.drill.fill import fill
-from experiments.drill.ledger import LedgerReader, Write
-from experiments.drill.rows import Row, Vantage
-from experiments.drill.schedule import Schedule, Span
-from probes.errors import ProbeFailed
-from systems.base import Cluster
 from tests.experiments.drill.loads import (
     MS,
     LoopbackStore,
@@ -28,13 +20,24 @@ from tests.experiments.drill.loads import (
     quorum,
     running,
 )
+from wanlat.experiments.drill.client import NOT_SENT
+from wanlat.experiments.drill.fill import fill
+from wanlat.experiments.drill.ledger import LedgerReader, Write
+from wanlat.experiments.drill.rows import Row, Vantage
+from wanlat.experiments.drill.schedule import Schedule, Span
+from wanlat.experiments.prefill.model import BUCKET
+from wanlat.probes.errors import ProbeFailed
+from wanlat.systems.base import Cluster
 
 SECOND = 1000 * MS
+PATIENT_MS = 60_000
+"""A deadline that no stall of the machine comes near."""
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with quorum(tmp_path_factory.mktemp("logs")) as made:
+        assert made.ask_s3("n1", f"/{BUCKET}", method="PUT").ok
         yield made
 
 
@@ -64,46 +67,52 @@ def test_a_stall_spoils_every_request_that_was_due_in_it(cluster: Cluster, tmp_p
     rows: list[Row] = []
     load = load_on(cluster, tmp_path, rows)
     vantage = Vantage("here", "n2", "n2")
-    fill(load, vantage, 20, 5000, stop=threading.Event(), on_progress=lambda *_: None)
+    fill(load, vantage, 20, PATIENT_MS, stop=threading.Event(), on_progress=lambda *_: None)
     rows.clear()
-    clients = [client(load, way, "n2", every_ms=every_ms) for way in ("read", "write")]
+    clients = [
+        client(load, way, "n2", every_ms=every_ms, deadline_ms=PATIENT_MS)
+        for way in ("read", "write")
+    ]
     store = cluster.processes["n2"]
     with running(clients, 2.5) as until:
         until(0.7)
         stopped_ns = store.send_signal(signal.SIGSTOP)
         time.sleep(stall_s)
         still_ns = time.monotonic_ns()  # it may serve before we hear that the signal was sent
-        resumed_ns = store.send_signal(signal.SIGCONT)
-    stall_ms = (resumed_ns - stopped_ns) / MS
+        store.send_signal(signal.SIGCONT)
 
     assert {row["outcome"] for row in rows} == {"ok"}
     for operation in ("read", "write"):
         mine = sorted((row for row in rows if row["operation"] == operation), key=by_due)
         assert len(mine) == 50
-        normal_ms = statistics.median(from_due_ms(row) for row in mine)
-        spoilt = [row for row in mine if stopped_ns < row["due_ns"] < resumed_ns - 100 * MS]
         # Each waits from the instant it was due to the end of the stall: a ramp down.
+        spoilt = [row for row in mine if stopped_ns < row["due_ns"] < still_ns]
+        assert spoilt, "the stall was in its time"
         for row in spoilt:
-            least_ms, rest_ms = ((end - row["due_ns"]) / MS for end in (still_ns, resumed_ns))
-            assert least_ms <= from_due_ms(row) <= rest_ms + normal_ms + 100
-        assert len(spoilt) == pytest.approx((stall_ms - 100) / every_ms, abs=1.1)
-        # From its own start only one of them was slow.
-        slow = [row for row in mine if row["elapsed_ns"] > 500 * MS]
-        assert len(slow) == 1
+            assert from_due_ms(row) >= (still_ns - row["due_ns"]) / MS
+        # But one request waited for its answer; the others had not been sent.
+        waiting = [row for row in mine if row["start_ns"] < still_ns < ended_ns(row)]
+        assert len(waiting) == 1
 
 
 def by_due(row: Row) -> int:
     return int(row["due_ns"])
 
 
+def ended_ns(row: Row) -> int:
+    return int(row["start_ns"] + row["elapsed_ns"])
+
+
 def test_requests_leave_when_they_are_due(cluster: Cluster, tmp_path: Path) -> None:
     rows: list[Row] = []
-    with running([client(load_on(cluster, tmp_path, rows), "write", every_ms=20)], 0.6):
+    load = load_on(cluster, tmp_path, rows)
+    with running([client(load, "write", every_ms=20, deadline_ms=PATIENT_MS)], 3):
         pass
     late_ms = [(row["start_ns"] - row["due_ns"]) / MS for row in rows]
-    assert len(late_ms) == 30
+    assert len(late_ms) == 150
     assert min(late_ms) >= 0
-    assert statistics.median(late_ms) < 3  # 0.4 on an idle machine
+    # The quickest of many: whoever looks at the clock now and then is late every time.
+    assert min(late_ms) < 10
 
 
 def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(tmp_path: Path) -> None:
@@ -112,15 +121,15 @@ def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(tmp_path: 
     with LoopbackStore() as store:
         load = load_on(store, tmp_path, rows)
         with running(
-            [client(load, "write", every_ms=every_ms, deadline_ms=deadline_ms)], 2.5
+            [client(load, "write", every_ms=every_ms, deadline_ms=deadline_ms)], 4.5
         ) as until:
             until(0.5)
             store.server.send_signal(signal.SIGSTOP)
             until(1.7)
-            still_ns = time.monotonic_ns()
             store.server.send_signal(signal.SIGCONT)
+            resumed_ns = time.monotonic_ns()
     rows.sort(key=by_due)
-    assert [row["seq"] for row in rows] == list(range(125)), "each request that was due has a row"
+    assert [row["seq"] for row in rows] == list(range(225)), "each request that was due has a row"
     unsent = [row for row in rows if row["start_ns"] is None]
     assert {(row["outcome"], row["error"], row["total_ns"]) for row in unsent} == {
         ("fail", NOT_SENT, None)
@@ -128,17 +137,19 @@ def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(tmp_path: 
     assert len(unsent) > 20
     timed_out = [row for row in rows if row["outcome"] == "unknown"]
     assert timed_out
-    for row in timed_out:
-        assert deadline_ms - 2 <= from_due_ms(row) < deadline_ms + 100, "it counts from due"
-    assert all(row["due_ns"] > still_ns - deadline_ms * MS for row in rows if late_and_ok(row))
-    assert {row["outcome"] for row in rows[-20:]} == {"ok"}
-    assert max(from_due_ms(row) for row in rows[-10:]) < 100, "and then it is in time again"
+    assert all(from_due_ms(row) >= deadline_ms - 2 for row in timed_out)
+    sent = [row for row in rows if row["start_ns"] is not None]
+    # Only whoever was held up between looking at the clock and sending sends one too late.
+    assert sum(row["start_ns"] - row["due_ns"] > deadline_ms * MS for row in sent) <= 1
+    # It counts from due: what was sent late has only the rest of it.
+    late = [row for row in timed_out if row["start_ns"] - row["due_ns"] > 50 * MS]
+    assert not late or min(row["elapsed_ns"] for row in late) < (deadline_ms - 25) * MS
+    afterwards = [row for row in sent if row["start_ns"] > resumed_ns]
+    answered = [row for row in afterwards if row["outcome"] == "ok"]
+    assert len(afterwards) - len(answered) <= 2, "at most what a stall of the machine ends"
+    assert min(map(from_due_ms, answered)) < 100, "and then it is in time again"
     ledger = LedgerReader.read(tmp_path / "ledger.jsonl")
-    assert len(ledger.writes) == len(rows) - len(unsent), "what was not sent is not in the ledger"
-
-
-def late_and_ok(row: Row) -> bool:
-    return bool(row["outcome"] == "ok" and row["start_ns"] - row["due_ns"] > 50 * MS)
+    assert len(ledger.writes) == len(sent), "what was not sent is not in the ledger"
 
 
 def test_a_store_that_is_slow_but_answers_is_not_made_unavailable_by_its_clients(
@@ -152,12 +163,13 @@ def test_a_store_that_is_slow_but_answers_is_not_made_unavailable_by_its_clients
         directory.mkdir()
         with LoopbackStore("--answer", f"wait:{slow_ms}") as store:
             load = load_on(store, directory, rows)
-            with running([client(load, "write", every_ms=20, deadline_ms=deadline_ms)], 1.0):
+            with running([client(load, "write", every_ms=20, deadline_ms=deadline_ms)], 2.5):
                 pass
-        sent = [row for row in rows if row["start_ns"] is not None]
-        assert len(rows) == 50
-        assert len(sent) >= 3
-        assert {row["outcome"] for row in sent} == {"ok"}
+        outcomes = Counter(row["outcome"] for row in rows if row["start_ns"] is not None)
+        assert len(rows) == 125
+        # A stall of the machine may end the one request that is on its way.
+        assert outcomes["ok"] > outcomes.total() / 2
+        assert outcomes["ok"] >= 2
 
 
 def test_a_dead_store_is_asked_when_a_request_is_due_and_not_more_often(tmp_path: Path) -> None:
@@ -165,25 +177,30 @@ def test_a_dead_store_is_asked_when_a_request_is_due_and_not_more_often(tmp_path
     with LoopbackStore() as store:
         load = load_on(store, tmp_path, rows)
         spent_s = time.process_time()
-        with running([client(load, "write", every_ms=50)], 1.25) as until:
+        with running([client(load, "write", every_ms=50, deadline_ms=PATIENT_MS)], 1.25) as until:
             until(0.52)
+            killing_ns = time.monotonic_ns()
             store.server.kill()
+            store.server.wait()
+            killed_ns = time.monotonic_ns()
         spent_s = time.process_time() - spent_s
     assert len(rows) == 25
-    assert {row["outcome"] for row in rows[:10]} == {"ok"}
-    refused = [row for row in rows if row["error"] == "refused"]
-    assert len(refused) >= 13
+    assert {row["outcome"] for row in rows if ended_ns(row) < killing_ns} <= {"ok"}
+    refused = [row for row in rows if row["start_ns"] > killed_ns and row["error"] == "refused"]
+    # The first may find the connection that it had closed.
+    assert len(refused) >= sum(row["start_ns"] > killed_ns for row in rows) - 1
+    assert refused
     assert {row["outcome"] for row in refused} == {"fail"}
     assert all(row["start_ns"] >= row["due_ns"] for row in rows)
-    assert spent_s < 1.0, "waiting costs nothing"
+    assert spent_s < 1.0, "waiting costs no processor time"
 
 
 def test_a_oneshot_that_dies_leaves_an_unknown_and_is_replaced(tmp_path: Path) -> None:
     rows: list[Row] = []
-    with LoopbackStore("--answer", "ok", "--answer", "wait:3000", "--answer", "ok") as store:
+    with LoopbackStore("--answer", "ok", "--answer", "wait:60000", "--answer", "ok") as store:
         load = load_on(store, tmp_path, rows)
-        with running([client(load, "write", every_ms=300)], 1.5) as until:
-            until(0.4)
+        with running([client(load, "write", every_ms=300, deadline_ms=PATIENT_MS)], 1.5):
+            second_is_on_its_way(tmp_path)
             store.oneshots[0].kill()
     assert [row["outcome"] for row in rows] == ["ok", "unknown", "ok", "ok", "ok"]
     assert "signal 9" in rows[1]["error"]
@@ -193,16 +210,31 @@ def test_a_oneshot_that_dies_leaves_an_unknown_and_is_replaced(tmp_path: Path) -
     assert [write.state for write in writes] == ["ok", "unknown", "ok", "ok", "ok"]
 
 
+def second_is_on_its_way(directory: Path) -> None:
+    """Wait until the second request is in the ledger, and a moment in which it is sent."""
+    await_that(lambda: len(load_writes(directory)) == 2)
+    time.sleep(0.2)
+
+
+def await_that(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
+
+
 def test_a_oneshot_that_cannot_be_kept_alive_ends_all_clients_and_says_why(tmp_path: Path) -> None:
     stop = threading.Event()
-    with LoopbackStore("--answer", "wait:20000") as store:
+    with LoopbackStore("--answer", "wait:60000") as store:
         load = load_on(store, tmp_path, [])
-        slow = client(load, "write", every_ms=100, deadline_ms=20_000)
-        with pytest.raises(ProbeFailed, match="signal 9"), running([slow], 60, stop) as until:
+        slow = client(load, "write", every_ms=100, deadline_ms=PATIENT_MS)
+        with pytest.raises(ProbeFailed, match="signal 9"), running([slow], 60, stop):
             for number in range(3):
-                until(0.3 + 0.3 * number)
+                await_that(lambda started=number + 1: len(store.oneshots) == started)
+                await_that(lambda asked=number + 1: len(load_writes(tmp_path)) == asked)
+                time.sleep(0.1)
                 store.oneshots[-1].kill()
-            assert stop.wait(5)
+            assert stop.wait(60)
 
 
 def test_a_stop_abandons_the_request_that_waits(tmp_path: Path) -> None:
@@ -210,11 +242,11 @@ def test_a_stop_abandons_the_request_that_waits(tmp_path: Path) -> None:
     stop = threading.Event()
     with LoopbackStore("--answer", "ok", "--answer", "never") as store:
         load = load_on(store, tmp_path, rows)
-        with running([client(load, "write", every_ms=100)], 60, stop) as until:
-            until(0.3)
+        with running([client(load, "write", every_ms=100, deadline_ms=PATIENT_MS)], 60, stop):
+            second_is_on_its_way(tmp_path)
             stop.set()
             stopped_s = time.monotonic()
-        assert time.monotonic() - stopped_s < 1.0
+        assert time.monotonic() - stopped_s < PATIENT_MS / 1e3 / 2, "it does not wait for it"
         assert all(oneshot.poll() is not None for oneshot in store.oneshots)
     assert [row["outcome"] for row in rows] == ["ok", "unknown"]
     assert rows[1]["error"] == "abandoned: the drill was stopped"
@@ -245,7 +277,7 @@ def test_a_writer_removes_its_share_of_its_own_and_readers_never_ask_for_these(
     rows: list[Row] = []
     load = load_on(cluster, tmp_path, rows, removes=0.4)
     clients = [
-        client(load, way, node, every_ms=5, name=node)
+        client(load, way, node, every_ms=5, deadline_ms=PATIENT_MS, name=node)
         for node in ("n1", "n2")
         for way in ("read", "write")
     ]

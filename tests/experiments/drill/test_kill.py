@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.drill.read import read_drill
-from analysis.report import report
-from experiments.drill.ledger import LedgerReader
-from tests.experiments.drill.drills import drill, manifest_of, reached, started
+from tests.experiments.drill.drills import SHORT, drill, manifest_of, reached, started
+from wanlat.analysis.drill.read import read_drill
+from wanlat.analysis.report import report
+from wanlat.experiments.drill.ledger import LedgerReader
 
 SEED = 5
 BROKEN = """
@@ -24,8 +24,27 @@ faults:
   - {disk-full: survivor, size: 64MiB, at: 200ms, for: 1s}
   - {stop: survivor, at: 1300ms, for: 500ms}
 """
-MOMENTS = [("lab", 3.0), ("during", 2.0), ("after", 3.0)]
+PHASES = "before: 1s, during: 2500ms, after: 2s"
+ENDLESS = {
+    "lab": PHASES,
+    "filled": PHASES.replace("1s", "10min"),
+    "during": PHASES.replace("2500ms", "10min"),
+    "after": PHASES.replace("after: 2s", "after: 10min"),
+}
+"""The phases of a drill that does not get beyond a stage before it is ended, however late."""
+LONG = pytest.mark.minutes
+MOMENTS = [
+    pytest.param("lab", 3.0, marks=LONG, id="lab"),
+    pytest.param("during", 2.0, id="during"),
+    pytest.param("after", 3.0, marks=LONG, id="after"),
+]
 """A stage, and up to how many seconds after it was reached."""
+
+
+def endless(directory: Path, stage: str) -> str:
+    """Write a drill that is still at this stage whenever somebody looks."""
+    assert PHASES in SHORT
+    return drill(directory, BROKEN, SHORT.replace(PHASES, ENDLESS[stage]))
 
 
 def children(of: int) -> Iterator[int]:
@@ -58,7 +77,7 @@ def elsewhere(family: Collection[int] = ()) -> dict[str, set[str]]:
     }
 
 
-def are_gone(pids: set[int], within_s: float = 3.0) -> set[int]:
+def are_gone(pids: set[int], within_s: float = 60.0) -> set[int]:
     """Wait for processes to end; return those that have not."""
     until = time.monotonic() + within_s
     while True:
@@ -75,13 +94,13 @@ def _runs(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize(("stage", "within_s"), MOMENTS, ids=[stage for stage, _ in MOMENTS])
+@pytest.mark.parametrize(("stage", "within_s"), MOMENTS)
 def test_a_drill_that_is_killed_leaves_a_readable_bundle_and_nothing_else(
     stage: str, within_s: float, tmp_path: Path
 ) -> None:
     before = elsewhere()
     out = tmp_path / "bundle"
-    run = started(drill(tmp_path, BROKEN), out, unproved=True)
+    run = started(endless(tmp_path, stage), out, unproved=True)
     reached(run, out, stage)
     time.sleep(random.Random(f"{SEED} {stage}").uniform(0, within_s))
     family = set(children(run.pid))
@@ -96,20 +115,21 @@ def test_a_drill_that_is_killed_leaves_a_readable_bundle_and_nothing_else(
     assert made["drill"]["durability"]["verdict"] == "unknown"
 
 
+@pytest.mark.minutes
 @pytest.mark.parametrize(
     ("number", "stage"), [(signal.SIGINT, "during"), (signal.SIGTERM, "filled")]
 )
-def test_a_drill_that_is_interrupted_ends_at_once_and_says_how_far_it_got(
+def test_a_drill_that_is_interrupted_ends_and_says_how_far_it_got(
     number: int, stage: str, tmp_path: Path
 ) -> None:
     before = elsewhere()
     out = tmp_path / "bundle"
-    run = started(drill(tmp_path, BROKEN), out, "--json", unproved=True)
+    run = started(endless(tmp_path, stage), out, "--json", unproved=True)
     reached(run, out, stage)
     time.sleep(0.8)  # in `during` a node is down then, and a disk full
     family = set(children(run.pid))
     os.kill(run.pid, number)
-    said, told = run.communicate(timeout=15)
+    said, told = run.communicate(timeout=120)
     assert run.returncode == 130, told
     assert "Interrupted." in told
     assert f"It got as far as `{stage}`" in told
@@ -122,14 +142,15 @@ def test_a_drill_that_is_interrupted_ends_at_once_and_says_how_far_it_got(
     _check_bundle(out, status="interrupted")
 
 
+@pytest.mark.minutes
 def test_a_lab_that_ends_ends_the_drill_with_the_reason(tmp_path: Path) -> None:
     out = tmp_path / "bundle"
-    run = started(drill(tmp_path, BROKEN), out, unproved=True)
+    run = started(endless(tmp_path, "filled"), out, unproved=True)
     reached(run, out, "filled")
     # Its children have its name until they are another program; it is the oldest of them.
     first = min(pid for pid in children(run.pid) if _name(pid) == "wanlat-lab")
     os.kill(first, signal.SIGKILL)
-    _, told = run.communicate(timeout=20)
+    _, told = run.communicate(timeout=120)
     assert run.returncode == 1, told
     assert "The drill failed: The lab has ended." in told
     assert "Traceback" not in told

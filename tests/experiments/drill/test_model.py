@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.drill.files import DrillError, load
-from experiments.drill.model import Drill
-from experiments.drill.scale import scaled
-from experiments.drill.timing import stated
-from topologies.errors import UserError
-from topologies.units import Duration
+from wanlat.experiments.drill.files import DrillError, load
+from wanlat.experiments.drill.model import Drill
+from wanlat.experiments.drill.scale import scaled
+from wanlat.experiments.drill.timing import stated
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration
 
 TOP = """\
 name: mine

@@ -12,15 +12,15 @@ from typing import Any, Self
 
 import pytest
 
-from analysis.drill.read import read_drill
-from emulator.faults.fault import Cast, Fault, FaultFailed, Scene
-from emulator.faults.timeline import Step
-from experiments.drill import runner
-from experiments.drill.prepare import PreparedDrill, prepare
-from experiments.drill.timing import Overdue, within
 from tests.experiments.drill.drills import SHORT, drill
-from topologies.errors import MachineError, UserError
-from topologies.resolve import Plan
+from wanlat.analysis.drill.read import read_drill
+from wanlat.emulator.faults.fault import Cast, Fault, FaultFailed, Scene
+from wanlat.emulator.faults.timeline import Step
+from wanlat.experiments.drill import runner
+from wanlat.experiments.drill.prepare import PreparedDrill, prepare
+from wanlat.experiments.drill.timing import Overdue, within
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.resolve import Plan
 
 SHORTEST = SHORT.replace(
     "before: 1s, during: 2500ms, after: 2s", "before: 500ms, during: 1s, after: 500ms"
@@ -30,7 +30,7 @@ SHORTEST = SHORT.replace(
 @pytest.fixture(autouse=True)
 def _unproved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out calibration: nobody looks at times here."""
-    monkeypatch.setattr(runner, "prove", lambda *_: None)
+    monkeypatch.setattr(runner, "prove", lambda *_, **__: None)
 
 
 def prepared(directory: Path, text: str, head: str = SHORTEST) -> PreparedDrill:
@@ -80,10 +80,11 @@ def test_a_fault_that_fails_fails_the_drill(at: str, tmp_path: Path) -> None:
     assert not read.passed
 
 
+@pytest.mark.minutes
 def test_nodes_that_do_not_come_back_are_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emulator.binaries import binary
+    from wanlat.emulator.binaries import binary
 
     once = tmp_path / "quorum"
     once.write_text(
@@ -108,13 +109,11 @@ def test_a_store_that_is_never_ready_ends_the_drill_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = tmp_path / "quorum"
-    hangs.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'quorum 9' && exit\nexec sleep 100\n")
+    hangs.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'quorum 9' && exit\nexec sleep 600\n")
     hangs.chmod(0o755)
     monkeypatch.setenv("WANLAT_QUORUM_BINARY", str(hangs))
     head = SHORTEST.replace("ready_timeout: 20s", "ready_timeout: 1s")
-    begun = time.monotonic()
     outcome = runner.run(prepared(tmp_path, "faults: [{kill: victim}]\n", head))
-    assert time.monotonic() - begun < 10
     assert (outcome.status, outcome.reached) == ("failed", "calibrated")
     assert outcome.reason is not None
     assert "not ready after 1 s" in outcome.reason
@@ -140,13 +139,11 @@ class LabOfOneThread:
 
 def test_a_stage_that_hangs_is_ended_when_its_time_is_over() -> None:
     lab: Any = LabOfOneThread()
-    begun = time.monotonic()
     with (
         pytest.raises(Overdue, match="Counting sheep took longer than the 0 s"),
         within(lab, "Counting sheep", 0.2),
     ):
-        lab.wait(10)
-    assert time.monotonic() - begun < 5
+        lab.wait(600)
 
 
 def test_a_stage_that_is_over_in_time_is_left_alone() -> None:

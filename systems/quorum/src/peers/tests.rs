@@ -1,21 +1,24 @@
 use std::io;
-use std::time::Instant;
 
 use tokio::time::sleep;
 
 use super::*;
 use crate::disturbances::Flags;
 
+/// What is expected to run out.
 const LIMIT: Duration = Duration::from_millis(200);
 
-/// Answers with the request; a head of "wait" is never answered in time.
+/// What is not, however busy the machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Answers with the request; a head of "wait" is never answered.
 struct Echo;
 
 #[async_trait::async_trait]
 impl Handler for Echo {
     async fn handle(&self, request: Message) -> Message {
         if request.head == "wait" {
-            sleep(LIMIT * 10).await;
+            std::future::pending().await
         }
         request
     }
@@ -61,7 +64,7 @@ async fn pair(clusters: [&str; 2]) -> [Arc<Peers>; 2] {
 async fn a_request_is_answered() {
     let [a, _b] = pair(["c", "c"]).await;
     a.until_all_connected().await;
-    let answer = a.request(0, message("hello"), LIMIT).await;
+    let answer = a.request(0, message("hello"), PATIENCE).await;
     assert_eq!(answer, Ok(message("hello")));
 }
 
@@ -71,7 +74,7 @@ async fn a_slow_answer_does_not_hold_up_another() {
     a.until_all_connected().await;
     let (slow, quick) = tokio::join!(
         a.request(0, message("wait"), LIMIT),
-        a.request(0, message("quick"), LIMIT)
+        a.request(0, message("quick"), PATIENCE)
     );
     assert_eq!(slow, Err(PeerError::TimedOut(LIMIT)));
     assert_eq!(quick, Ok(message("quick")));
@@ -83,10 +86,9 @@ async fn a_peer_that_is_not_there_fails_the_request_at_once() {
     drop(gone);
     let (listener, _) = listen().await;
     let lonely = start("a", "c", address, listener).await;
-    let began = Instant::now();
+    // Not TimedOut.
     let answer = lonely.request(0, message("hello"), LIMIT).await;
     assert_eq!(answer, Err(PeerError::NotConnected));
-    assert!(began.elapsed() < LIMIT);
 }
 
 #[tokio::test]
@@ -99,9 +101,9 @@ async fn a_peer_that_comes_late_is_connected_to() {
     assert!(!a.status()["b"]);
     let late = TcpListener::bind(address_b).await.unwrap();
     let _b = start("b", "c", address_a, late).await;
-    tokio::time::timeout(Duration::from_secs(3), a.until_all_connected())
+    tokio::time::timeout(PATIENCE, a.until_all_connected())
         .await
-        .expect("connected within the greatest backoff");
+        .expect("it is tried again and again");
 }
 
 #[tokio::test]
@@ -135,7 +137,7 @@ async fn a_broken_connection_fails_those_who_wait() {
     let a = start("a", "c", through, listener_a).await;
     let _b = start("b", "c", address_a, listener_b).await;
     a.until_all_connected().await;
-    let waiting = a.request(0, message("wait"), LIMIT * 5);
+    let waiting = a.request(0, message("wait"), PATIENCE);
     let cutting = async {
         sleep(LIMIT / 4).await;
         forwarding.abort();

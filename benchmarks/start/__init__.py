@@ -1,0 +1,1 @@
+"""How long the command line takes to answer: its help, and the error in a mistyped study."""

@@ -1,0 +1,249 @@
+//! A null server and a `oneshot`, both real processes, and lines between them. Servers for `oneshot
+//! grpc` run inside of the test.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Map, Value, json};
+
+pub mod bob;
+pub mod http2;
+
+pub const OBJECT_BYTES: u64 = 1024;
+pub const KEY: &str = "00112233445566ff";
+
+/// A null server on loopback; gone with this value.
+pub struct Server {
+    child: Child,
+    journal: Option<JoinHandle<Vec<String>>>,
+    pub port: u16,
+}
+
+impl Server {
+    /// Answers the first request as `answers[0]` says, and so on; the last one stays.
+    pub fn answering(answers: &[&str]) -> Self {
+        Self::with(&[], answers)
+    }
+
+    pub fn with(arguments: &[&str], answers: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_null-server"));
+        command.arg("--journal").args(arguments);
+        for answer in answers {
+            command.args(["--answer", answer]);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("null-server runs");
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let listening: Value = serde_json::from_str(&line).expect("it says where it listens");
+        let address = listening["listening"].as_str().unwrap();
+        let port = address.rsplit_once(':').unwrap().1.parse().unwrap();
+        // Read all along: a server that cannot write its journal does not answer either.
+        let journal = std::thread::spawn(move || output.lines().map_while(Result::ok).collect());
+        Server {
+            child,
+            journal: Some(journal),
+            port,
+        }
+    }
+
+    /// Stops the server; every request that had arrived, in order.
+    pub fn journal(mut self) -> Vec<Value> {
+        drop(self.child.stdin.take());
+        let lines = self.journal.take().unwrap().join().unwrap();
+        lines
+            .iter()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A running `oneshot`; gone with this value.
+pub struct Probe {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    /// The next request's number.
+    pub seq: u64,
+}
+
+impl Probe {
+    pub fn of(server: &Server) -> Self {
+        Self::with(server.port, json!({}))
+    }
+
+    /// `changes` to the usual header.
+    pub fn with(port: u16, changes: Value) -> Self {
+        let mut header = json!({
+            "host": "127.0.0.1", "port": port, "region": "garage", "access_key": "ACCESS",
+            "secret_key": "SECRET", "connection": "keep-alive", "deadline_ms": 10_000,
+        });
+        merge(&mut header, changes);
+        Self::speaking("s3", header)
+    }
+
+    /// `oneshot grpc` with `changes` to the usual header.
+    pub fn grpc(port: u16, changes: Value) -> Self {
+        let mut header = json!({
+            "host": "127.0.0.1", "port": port, "connection": "keep-alive", "deadline_ms": 10_000,
+        });
+        merge(&mut header, changes);
+        Self::speaking("grpc", header)
+    }
+
+    fn speaking(protocol: &str, header: Value) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
+            .arg(protocol)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("oneshot runs");
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "{header}").unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Probe {
+            child,
+            input: Some(input),
+            output,
+            seq: 0,
+        }
+    }
+
+    /// One request, with `fields` beside the usual ones; its record.
+    pub fn ask(&mut self, endpoint: &str, fields: Value) -> Value {
+        let mut request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
+        if endpoint != "ListBuckets" {
+            merge(&mut request, json!({"bucket": "bucket"}));
+        }
+        if endpoint.ends_with("Object") {
+            merge(&mut request, json!({"key": "key"}));
+        }
+        merge(&mut request, fields);
+        self.line(request)
+    }
+
+    /// One request to a gRPC endpoint; its record.
+    pub fn call(&mut self, endpoint: &str, fields: Value) -> Value {
+        let mut request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
+        merge(&mut request, fields);
+        self.line(request)
+    }
+
+    fn line(&mut self, request: Value) -> Value {
+        writeln!(self.input.as_mut().unwrap(), "{request}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let record: Value = serde_json::from_str(&line).expect("a record");
+        assert_eq!(record["seq"], self.seq);
+        self.seq += 1;
+        record
+    }
+
+    /// GetObject of the null server's canned object, its body checked.
+    pub fn get(&mut self) -> Value {
+        self.ask(
+            "GetObject",
+            json!({"object_bytes": OBJECT_BYTES, "body_seed": 0}),
+        )
+    }
+
+    pub fn put(&mut self, bytes: u64) -> Value {
+        self.ask("PutObject", json!({"object_bytes": bytes, "body_seed": 5}))
+    }
+
+    /// Put of a blob of so many bytes, which `get_blob` gets.
+    pub fn put_blob(&mut self, bytes: u64) -> Value {
+        self.call("Put", blob(bytes))
+    }
+
+    pub fn get_blob(&mut self, bytes: u64) -> Value {
+        self.call("Get", blob(bytes))
+    }
+
+    pub fn ping(&mut self) -> Value {
+        self.call("Ping", json!({}))
+    }
+
+    /// The most memory that the process has had (VmHWM).
+    pub fn peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM:"))
+            .unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib * 1024
+    }
+
+    /// The exit code of a process that ends by itself.
+    pub fn exit_code(&mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap()
+    }
+
+    /// Ends the plan; the process's exit code.
+    pub fn finish(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn blob(bytes: u64) -> Value {
+    json!({"key": KEY, "object_bytes": bytes, "body_seed": 5})
+}
+
+fn merge(into: &mut Value, from: Value) {
+    let Value::Object(from) = from else {
+        panic!("fields are an object")
+    };
+    let into: &mut Map<String, Value> = into.as_object_mut().unwrap();
+    into.extend(from);
+}
+
+/// The CPU time that hashing so many bytes takes here: nobody who waits for a processor needs less.
+pub fn hashing_ns(bytes: u64) -> u64 {
+    let used_ns = || {
+        let used = clock_gettime(ClockId::ThreadCPUTime);
+        used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64
+    };
+    let before_ns = used_ns();
+    oneshot::body::sha256(0, bytes);
+    used_ns() - before_ns
+}
+
+/// A duration of a record in milliseconds.
+pub fn ms(record: &Value, field: &str) -> f64 {
+    let ns = record[field].as_u64();
+    ns.unwrap_or_else(|| panic!("{field} is not a duration in {record}")) as f64 / 1e6
+}
+
+#[track_caller]
+pub fn assert_outcome(record: &Value, outcome: &str, error: &str) {
+    assert_eq!(record["outcome"], outcome, "{record}");
+    assert_eq!(record["error"], error, "{record}");
+}
+
+#[track_caller]
+pub fn assert_ok(record: &Value) {
+    assert_eq!(record["outcome"], "ok", "{record}");
+    assert_eq!(record["error"], Value::Null, "{record}");
+}

@@ -1,0 +1,482 @@
+//! A method of somebody's own service, by its .proto file and a template; and what is refused.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::common::bob::BobServer;
+use crate::common::http2::Script;
+use crate::common::{KEY, Probe, assert_ok, assert_outcome};
+use prost::Message;
+use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
+use serde_json::{Value, json};
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn shapes() -> Value {
+    let protos = folder("tests/protos");
+    json!({"protos": [protos.join("shapes.proto")], "includes": [protos]})
+}
+
+fn bobs() -> Value {
+    let (ours, bobs) = (folder("tests/protos"), folder("../../proto"));
+    json!({
+        "protos": [bobs.join("bob.proto"), ours.join("with_keys.proto")],
+        "includes": [bobs, ours],
+    })
+}
+
+fn pool() -> DescriptorPool {
+    let mut compiler = protox::Compiler::new([folder("tests/protos")]).unwrap();
+    compiler.open_file("shapes.proto").unwrap();
+    compiler.descriptor_pool()
+}
+
+fn message(name: &str, json: Value) -> DynamicMessage {
+    let descriptor = pool().get_message_by_name(name).unwrap();
+    DynamicMessage::deserialize(descriptor, json).unwrap()
+}
+
+/// A shop that answers its one customer so, and returns the order.
+fn shop(receipt: Value) -> Script<DynamicMessage> {
+    Script::run(move |peers| {
+        let mut peer = peers.next()?;
+        peer.settings()?;
+        let request = peer.expect_request()?;
+        let receipt = message("wanlat.test.Receipt", receipt);
+        peer.answer(request.stream, &receipt.encode_to_vec())?;
+        let descriptor = pool().get_message_by_name("wanlat.test.Order").unwrap();
+        Ok(DynamicMessage::decode(descriptor, &request.data[5..]).unwrap())
+    })
+}
+
+fn body(bytes: u64) -> Vec<u8> {
+    let mut body = vec![0; bytes as usize];
+    oneshot::body::fill(5, 0, &mut body);
+    body
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::prelude::BASE64_STANDARD.encode(bytes)
+}
+
+#[test]
+fn every_placeholder_is_filled_in_wherever_it_stands() {
+    let server = shop(json!({"note": "thanks"}));
+    let request = json!({
+        "name": "{key}", "number": "{now}", "small": "{seq}", "urgent": true, "kind": "FANCY",
+        "item": {"data": "{body}", "key": "{seq}", "at": {"seconds": "{now}"}},
+        "more": [{"data": "{key}"}, {"key": "{now}"}, {"key": "a {key} b"}],
+        "byName": {"{key}": {"data": "{body}"}}, "counts": {"x": "{seq}"},
+        "keys": ["{key}", "AAEC"], "numbers": ["{seq}", 7], "hand": "{key}",
+    });
+    let now_s = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        since.as_secs()
+    };
+    let before_s = now_s();
+    let mut probe = Probe::grpc(server.port, shapes());
+    probe.seq = 9;
+    let record = probe.call(
+        "wanlat.test.Shop/Keep",
+        json!({"key": KEY, "object_bytes": 1000, "body_seed": 5, "request": request}),
+    );
+    assert_ok(&record);
+    assert_eq!(record["endpoint"], "wanlat.test.Shop/Keep");
+    assert_eq!(record["object_bytes"], 1000);
+    assert_eq!(record["sha256"], oneshot::body::sha256(5, 1000).as_str());
+
+    let order = server.join();
+    let number = order.get_field_by_name("number").unwrap().as_u64().unwrap();
+    assert!((before_s..=now_s()).contains(&number), "{number}");
+    let now = number.to_string();
+    let key = base64(&[0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0xff]);
+    let data = base64(&body(1000));
+    let expected = json!({
+        "name": KEY, "number": now, "small": 9, "urgent": true, "kind": "FANCY",
+        "item": {"data": data, "key": "9", "at": {"seconds": now}},
+        "more": [{"data": key}, {"key": now}, {"key": "a {key} b"}],
+        "byName": {"{key}": {"data": data}}, "counts": {"x": "9"},
+        "keys": [key, "AAEC"], "numbers": [9, 7], "hand": key,
+    });
+    assert_eq!(serde_json::to_value(order).unwrap(), expected);
+}
+
+#[test]
+fn a_request_without_a_template_is_an_empty_message() {
+    let server = shop(json!({}));
+    assert_ok(&Probe::grpc(server.port, shapes()).call("wanlat.test.Shop/Keep", json!({})));
+    let order = server.join();
+    assert_eq!(order, DynamicMessage::new(order.descriptor()));
+}
+
+#[test]
+fn the_object_of_a_response_is_compared_with_the_body() {
+    for (data, outcome, error) in [
+        (body(1000), "ok", Value::Null),
+        (
+            body(999),
+            "fail",
+            json!("length mismatch: 999 bytes, not 1000"),
+        ),
+        (vec![0; 1000], "fail", json!("checksum mismatch")),
+        (vec![], "fail", json!("length mismatch: 0 bytes, not 1000")),
+    ] {
+        let receipt = if data.is_empty() {
+            json!({}) // not even the message that would hold it
+        } else {
+            json!({"item": {"data": base64(&data)}})
+        };
+        let server = shop(receipt);
+        let record = Probe::grpc(server.port, shapes()).call(
+            "wanlat.test.Shop/Keep",
+            json!({"object_bytes": 1000, "body_seed": 5, "response_object": "item.data"}),
+        );
+        assert_eq!(
+            (&record["outcome"], &record["error"]),
+            (&json!(outcome), &error)
+        );
+        assert_eq!(record["object_bytes"], data.len());
+        assert_eq!(
+            record["sha256"],
+            oneshot::body::sha256_of([&data[..]]).as_str()
+        );
+    }
+}
+
+#[test]
+fn bobs_endpoints_are_methods_like_any_other() {
+    let server = BobServer::well_behaved();
+    let mut probe = Probe::grpc(server.port, bobs());
+    let object = json!({"key": KEY, "object_bytes": 70_000, "body_seed": 5});
+    let call = |probe: &mut Probe, method: &str, request: Value, more: Value| {
+        let mut fields = object.clone();
+        fields["request"] = request;
+        let more = more.as_object().unwrap().clone();
+        fields.as_object_mut().unwrap().extend(more);
+        probe.call(&format!("bob_storage.BobApi/{method}"), fields)
+    };
+    let put = json!({"key": {"key": "{key}"}, "data": {"data": "{body}", "meta": {"timestamp": "{now}"}}});
+    assert_ok(&call(&mut probe, "Put", put, json!({})));
+    // What one way of asking put, the other gets.
+    assert_ok(&probe.get_blob(70_000));
+    let get = json!({"key": {"key": "{key}"}});
+    let whole = json!({"response_object": "data"});
+    let record = call(&mut probe, "Get", get.clone(), whole);
+    assert_ok(&record);
+    assert_eq!(record["new_connection"], false);
+    let other = json!({"response_object": "data", "body_seed": 6});
+    let record = call(&mut probe, "Get", get, other);
+    assert_outcome(&record, "fail", "checksum mismatch");
+    assert_ok(&probe.call("bob_storage.BobApi/Ping", json!({})));
+}
+
+/// What `oneshot grpc` says to this header and line; the plan must be refused with 2.
+fn refused(port: u16, header: Value, line: &Value) -> String {
+    let mut first = json!({"host": "127.0.0.1", "port": port, "deadline_ms": 1000});
+    first
+        .as_object_mut()
+        .unwrap()
+        .extend(header.as_object().unwrap().clone());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
+        .arg("grpc")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have left already, having seen enough.
+    let _ = child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(format!("{first}\n{line}\n").as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{line}: {error}");
+    assert!(output.stdout.is_empty());
+    error
+}
+
+fn line(endpoint: &str, fields: Value) -> Value {
+    let mut line = json!({"seq": 0, "phase": "measure", "endpoint": endpoint});
+    line.as_object_mut()
+        .unwrap()
+        .extend(fields.as_object().unwrap().clone());
+    line
+}
+
+#[test]
+fn a_key_of_a_wrong_length_never_reaches_a_server() {
+    let server = BobServer::well_behaved();
+    let bob = |method: &str, request: Value| {
+        line(
+            &format!("bob_storage.BobApi/{method}"),
+            json!({"key": KEY, "request": request}),
+        )
+    };
+    let seven = json!({"key": "AAECAwQFBg=="});
+    let nine = json!({"key": "AAECAwQFBgcI"});
+    let right = json!({"key": "{key}"});
+    let mut lines = Vec::new();
+    for (endpoint, more) in [
+        ("Put", json!({"object_bytes": 1, "body_seed": 1})),
+        ("Get", json!({})),
+        ("Exist", json!({})),
+        ("Delete", json!({})),
+    ] {
+        for key in ["", "00112233445566", "00112233445566ff00"] {
+            let mut fields = more.clone();
+            fields["key"] = json!(key);
+            lines.push(line(endpoint, fields));
+        }
+    }
+    for wrong in [&seven, &nine, &json!({})] {
+        lines.push(bob("Put", json!({"key": wrong})));
+        lines.push(bob("Get", json!({"key": wrong})));
+        lines.push(bob("Delete", json!({"key": wrong})));
+        lines.push(bob("Exist", json!({"keys": [right, wrong, right]})));
+        for bundle in [
+            json!({"one": wrong}),
+            json!({"many": [right, wrong]}),
+            json!({"named": {"a": wrong}}),
+            json!({"inner": {"inner": {"one": wrong}}}),
+        ] {
+            let fields = json!({"key": KEY, "request": bundle});
+            lines.push(line("wanlat.test.Keys/Take", fields));
+        }
+    }
+    let short = json!({"key": "0011", "request": {"key": {"key": "{key}"}}});
+    lines.push(line("bob_storage.BobApi/Get", short));
+    for line in &lines {
+        let error = refused(server.port, bobs(), line);
+        assert!(error.contains("plan line 2: a key is "), "{line}: {error}");
+        assert!(error.contains("but Bob's keys are 8"), "{error}");
+    }
+    assert_eq!(server.reached(), []);
+    // And with keys of the right length the same lines are sent.
+    let mut probe = Probe::grpc(server.port, bobs());
+    let exist = json!({"key": KEY, "request": {"keys": [right, right]}});
+    assert_ok(&probe.call("bob_storage.BobApi/Exist", exist));
+    assert_eq!(server.reached()[0].keys.len(), 2);
+}
+
+#[test]
+fn somebody_elses_proto_file_gets_no_wrong_key_past_either() {
+    // Bob's service, under other names of messages.
+    let folder = std::env::temp_dir().join(format!("oneshot-own-bob-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let own = folder.join("own.proto");
+    std::fs::write(
+        &own,
+        "syntax = \"proto3\"; package bob_storage; message K { bytes k = 1; } \
+         message Ask { K key = 1; } message Reply {} \
+         service BobApi { rpc Get(Ask) returns (Reply); }",
+    )
+    .unwrap();
+    let server = BobServer::well_behaved();
+    let request = json!({"request": {"key": {"k": "AAEC"}}});
+    let asked = line("bob_storage.BobApi/Get", request);
+    let error = refused(server.port, json!({"protos": [own]}), &asked);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(error.contains("a key is 3 bytes long"), "{error}");
+    assert_eq!(server.reached(), []);
+}
+
+#[test]
+fn what_does_not_fit_its_method_is_told_with_what_there_is() {
+    let keep = |fields: Value| line("wanlat.test.Shop/Keep", fields);
+    let of = |request: Value| keep(json!({"request": request}));
+    for (line, expected) in [
+        (
+            line("wanlat.test.Shop/Watch", json!({})),
+            "wanlat.test.Shop/Watch cannot be measured: the server streams",
+        ),
+        (
+            line("wanlat.test.Shop/Fill", json!({})),
+            "wanlat.test.Shop/Fill cannot be measured: the client streams",
+        ),
+        (
+            line("wanlat.test.Shop/Talk", json!({})),
+            "wanlat.test.Shop/Talk cannot be measured: both sides stream",
+        ),
+        (
+            line("wanlat.test.Shop/Buy", json!({})),
+            "no method Buy in wanlat.test.Shop: it has Keep, Watch, Fill, Talk",
+        ),
+        (
+            line("wanlat.test.Mall/Buy", json!({})),
+            "no service wanlat.test.Mall: the header's `protos` define wanlat.test.Shop",
+        ),
+        (
+            of(json!({"colour": 1})),
+            "`request.colour`: wanlat.test.Order has no such field, it has name, number,",
+        ),
+        (
+            of(json!({"item": {"datum": "{body}"}})),
+            "`request.item.datum`: wanlat.test.Item has no such field, it has data, key, at",
+        ),
+        (
+            of(json!({"urgent": "{seq}"})),
+            "`request.urgent` is {seq}, which does not fit a field of type bool; it fits numbers \
+             and string",
+        ),
+        (
+            of(json!({"more": [{}, {"key": "{body}"}]})),
+            "`request.more[1].key` is {body}, which does not fit a field of type string; it fits \
+             bytes",
+        ),
+        (
+            of(json!({"item": {"data": "{body}"}})),
+            "`request.item.data` is {body}, but the line has no `object_bytes` and `body_seed`",
+        ),
+        (
+            of(json!({"name": "{key}"})),
+            "`request.name` is {key}, but the line has no `key`",
+        ),
+        (
+            of(json!({"item": 5})),
+            "`request.item` is a number, but wanlat.test.Item is an object",
+        ),
+        (
+            of(json!({"more": {}})),
+            "`request.more` is an object, but the field is a list",
+        ),
+        (of(json!([1])), "`request` is a list"),
+        (
+            of(json!({"number": "many"})),
+            "`request` is no wanlat.test.Order: ",
+        ),
+        (
+            of(json!({"kind": "ODD"})),
+            "`request` is no wanlat.test.Order: ",
+        ),
+        (
+            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "item"})),
+            "`response_object.item` is no bytes field",
+        ),
+        (
+            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "item.datum"})),
+            "`response_object.item.datum`: wanlat.test.Item has no such field, it has data, key",
+        ),
+        (
+            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "items.data"})),
+            "`response_object.items` is repeated",
+        ),
+        (
+            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "note.data"})),
+            "`response_object.note` is no message, so that it has no `data`",
+        ),
+        (
+            keep(json!({"response_object": "item.data"})),
+            "`response_object` needs `object_bytes` and `body_seed`",
+        ),
+        (
+            keep(json!({"key": "xyz"})),
+            "`key` must be hexadecimal digits, two a byte: \"xyz\"",
+        ),
+        (
+            keep(json!({"exists": true})),
+            "`exists` means nothing to wanlat.test.Shop/Keep",
+        ),
+    ] {
+        let error = refused(1, shapes(), &line);
+        assert!(error.starts_with("oneshot: plan line 2: "), "{error}");
+        assert!(
+            error.contains(expected),
+            "{line}\n  gave {error}\n  not  {expected}"
+        );
+    }
+}
+
+#[test]
+fn bobs_endpoints_say_what_they_need() {
+    for (endpoint, fields, expected) in [
+        (
+            "Put",
+            json!({"key": KEY, "object_bytes": 1}),
+            "Put needs `body_seed`",
+        ),
+        ("Get", json!({}), "Get needs `key`"),
+        (
+            "Get",
+            json!({"key": KEY, "body_seed": 1}),
+            "`body_seed` without `object_bytes`",
+        ),
+        (
+            "Get",
+            json!({"key": KEY, "exists": true}),
+            "`exists` means nothing to Get",
+        ),
+        ("Ping", json!({"key": KEY}), "`key` means nothing to Ping"),
+        (
+            "Delete",
+            json!({"key": KEY, "request": {}}),
+            "`request` means nothing to Delete",
+        ),
+        (
+            "Exist",
+            json!({"key": "001122334455667"}),
+            "`key` must be hexadecimal digits",
+        ),
+        (
+            "GetObject",
+            json!({}),
+            "unknown endpoint `GetObject`, expected one of Put, Get, Exist, Delete, Ping, or \
+             package.Service/Method",
+        ),
+        (
+            "bob_storage.BobApi/Ping",
+            json!({}),
+            "no service bob_storage.BobApi: the header's `protos` define none. Name the .proto file",
+        ),
+    ] {
+        let error = refused(1, json!({}), &line(endpoint, fields));
+        assert!(error.contains(expected), "{endpoint} gave {error}");
+    }
+}
+
+#[test]
+fn a_header_that_is_of_no_use_is_refused_before_anything_is_sent() {
+    let missing = folder("tests/protos/missing.proto");
+    let broken = folder("tests/protos/broken.txt");
+    for (header, expected) in [
+        (json!({"protos": [missing]}), "missing.proto"),
+        (json!({"protos": [broken]}), "broken.txt:4:"),
+        (
+            json!({"max_message_bytes": 0}),
+            "`max_message_bytes` is 0, which is not from 1 to",
+        ),
+        (
+            json!({"max_message_bytes": 1u64 << 31}),
+            "not from 1 to 1073741824",
+        ),
+        (json!({"deadline_ms": 0}), "`deadline_ms` is 0"),
+        (
+            json!({"metadata": {"grpc-timeout": "1S"}}),
+            "\"grpc-timeout\" is the protocol's own",
+        ),
+        (
+            json!({"metadata": {"TE": "x"}}),
+            "\"TE\" is the protocol's own",
+        ),
+        (
+            json!({"metadata": {"a b": "x"}}),
+            "\"a b\" is no header's name",
+        ),
+        (
+            json!({"metadata": {"a": "x\ny"}}),
+            "the value of \"a\" must be printable ASCII",
+        ),
+        (json!({"retries": 3}), "unknown field `retries`"),
+        (json!({"host": "not a host"}), "host \"not a host\""),
+    ] {
+        let error = refused(1, header.clone(), &line("Ping", json!({})));
+        assert!(error.starts_with("oneshot: plan line 1: "), "{error}");
+        assert!(error.contains(expected), "{header} gave {error}");
+    }
+}

@@ -1,0 +1,352 @@
+//! A delay put in somewhere shows where it was put in, and nowhere else, also over gRPC.
+//!
+//! A busy machine makes instants late. So what counts from a request's start can only be too long: that
+//! a delay is in it is true of every request, that it is not is shown by the quickest of a few. What
+//! counts from one read to another can be too short as well, when the first one came late: the longest
+//! of a few shows that the delay is in it.
+
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::common::bob::BobServer;
+use crate::common::http2::{ACK, END_HEADERS, HEADERS, PING, Peer, SETTINGS, Script, header};
+use crate::common::{Probe, assert_ok, assert_outcome, hashing_ns, ms};
+use serde_json::{Value, json};
+
+const DELAY_MS: f64 = 100.0;
+const DELAY: Duration = Duration::from_millis(100);
+
+/// A few Pings to a server that answers each so.
+fn some(answer: impl Fn(&mut Peer, u32) -> io::Result<()> + Send + 'static) -> Vec<Value> {
+    let server = Script::run(move |peers| {
+        let mut peer = peers.next()?;
+        peer.settings()?;
+        while let Some(request) = peer.request()? {
+            answer(&mut peer, request.stream)?;
+        }
+        Ok(())
+    });
+    let mut probe = Probe::grpc(server.port, json!({}));
+    let records: Vec<Value> = (0..5).map(|_| probe.ping()).collect();
+    records.iter().for_each(assert_ok);
+    assert_eq!(probe.finish(), 0);
+    server.join();
+    records
+}
+
+fn quickest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
+    records.iter().map(time).fold(f64::INFINITY, f64::min)
+}
+
+fn longest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
+    records.iter().map(time).fold(0.0, f64::max)
+}
+
+fn sent_ms(record: &Value) -> f64 {
+    ms(record, "sent_ns")
+}
+
+fn first_byte_ms(record: &Value) -> f64 {
+    ms(record, "first_byte_ns")
+}
+
+fn body_ms(record: &Value) -> f64 {
+    ms(record, "total_ns") - ms(record, "first_byte_ns")
+}
+
+#[test]
+fn delays_before_headers_data_and_trailers_show_where_they_are() {
+    let records = some(|peer, stream| {
+        sleep(DELAY);
+        peer.headers(stream)?;
+        sleep(DELAY);
+        peer.message(stream, b"")?;
+        sleep(2 * DELAY);
+        peer.trailers(stream, "0")
+    });
+    assert!(quickest(&records, sent_ms) < DELAY_MS);
+    assert!(quickest(&records, first_byte_ms) >= DELAY_MS);
+    assert!(quickest(&records, first_byte_ms) < 2.0 * DELAY_MS);
+    assert!(quickest(&records, |record| ms(record, "total_ns")) >= 4.0 * DELAY_MS);
+    assert!(longest(&records, body_ms) >= 3.0 * DELAY_MS * 0.99);
+    assert!(quickest(&records, body_ms) < 4.0 * DELAY_MS);
+    let gap_ms = |record: &Value| ms(record, "longest_gap_ns");
+    assert!(longest(&records, gap_ms) >= 2.0 * DELAY_MS * 0.99);
+    assert!(quickest(&records, gap_ms) < 3.0 * DELAY_MS);
+    for record in &records {
+        assert_eq!(record["elapsed_ns"], record["total_ns"]);
+    }
+    let reads = records.iter().map(|record| record["reads"].as_u64());
+    assert_eq!(reads.max().unwrap(), Some(3));
+}
+
+#[test]
+fn frames_that_are_not_the_responses_are_not_its_first_byte() {
+    let records = some(|peer, stream| {
+        peer.send(SETTINGS, 0, 0, &[])?;
+        peer.send(PING, 0, 0, b"whatever")?;
+        peer.send(crate::common::http2::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])?;
+        peer.send(
+            crate::common::http2::WINDOW_UPDATE,
+            0,
+            stream,
+            &[0, 0, 0, 1],
+        )?;
+        sleep(DELAY);
+        peer.answer(stream, b"")
+    });
+    assert!(quickest(&records, first_byte_ms) >= DELAY_MS);
+    for record in &records {
+        assert_eq!(record["reads"], 1, "{record}");
+        assert_eq!(record["longest_gap_ns"], 0, "{record}");
+    }
+}
+
+#[test]
+fn an_interim_response_is_not_the_first_byte() {
+    let records = some(|peer, stream| {
+        peer.send(HEADERS, END_HEADERS, stream, &header(":status", "103"))?;
+        sleep(DELAY);
+        peer.answer(stream, b"")
+    });
+    assert!(quickest(&records, first_byte_ms) >= DELAY_MS);
+    for record in &records {
+        assert_eq!(record["status"], 200);
+        assert_eq!(record["longest_gap_ns"], 0, "{record}");
+    }
+}
+
+#[test]
+fn a_headers_frame_that_comes_in_pieces_begins_with_its_first_one() {
+    use std::io::Write;
+    let records = some(|peer, stream| {
+        let block = crate::common::http2::head();
+        let frame = crate::common::http2::frame(HEADERS, END_HEADERS, stream, &block);
+        for piece in [&frame[..3], &frame[3..12], &frame[12..]] {
+            peer.stream.write_all(piece)?;
+            sleep(DELAY);
+        }
+        peer.message(stream, b"")?;
+        peer.trailers(stream, "0")
+    });
+    assert!(quickest(&records, first_byte_ms) < DELAY_MS);
+    assert!(longest(&records, body_ms) >= 3.0 * DELAY_MS * 0.99);
+}
+
+#[test]
+fn nobody_waits_for_the_servers_settings() {
+    // It says nothing at all before it has the whole request.
+    let server = Script::run(|peers| {
+        let mut peer = peers.next()?;
+        let request = peer.expect_request()?;
+        peer.settings()?;
+        peer.answer(request.stream, b"")
+    });
+    let record = Probe::grpc(server.port, json!({})).ping();
+    assert_ok(&record);
+    server.join();
+}
+
+#[test]
+fn sent_is_when_the_last_byte_left() {
+    // A window of 64 KiB, which is widened only after a while, holds back the rest of the message.
+    let server = Script::run(|peers| {
+        let mut peer = peers.next()?;
+        peer.settings()?;
+        let (mut received, mut stream) = (0, 0);
+        while received < 65_535 {
+            let (kind, _, of, payload) = peer.frame()?.unwrap();
+            if kind == crate::common::http2::DATA {
+                received += payload.len();
+                stream = of;
+            }
+        }
+        sleep(DELAY);
+        for of in [0, stream] {
+            peer.send(crate::common::http2::WINDOW_UPDATE, 0, of, &[0, 1, 0, 0])?;
+        }
+        let request = peer.expect_request()?;
+        peer.answer(request.stream, b"")
+    });
+    let record = Probe::grpc(server.port, json!({})).put_blob(100_000);
+    assert_ok(&record);
+    assert!(ms(&record, "sent_ns") >= DELAY_MS, "{record}");
+    assert_eq!(record["object_bytes"], 100_000);
+    server.join();
+}
+
+#[test]
+fn a_full_socket_holds_back_the_last_byte_too() {
+    // The windows are as large as they get, but nobody reads for a while.
+    let server = Script::run(|peers| {
+        let mut peer = peers.next()?;
+        peer.send(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff])?;
+        peer.send(crate::common::http2::WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0])?;
+        let request = peer.expect_request()?;
+        peer.answer(request.stream, b"")?;
+        while peer.frame()?.is_some_and(|(kind, ..)| kind != HEADERS) {}
+        sleep(2 * DELAY);
+        let request = peer.expect_request()?;
+        peer.answer(request.stream, b"")
+    });
+    let mut probe = Probe::grpc(server.port, json!({}));
+    assert_ok(&probe.ping());
+    let record = probe.put_blob(32 << 20);
+    assert_ok(&record);
+    assert!(ms(&record, "sent_ns") >= 2.0 * DELAY_MS, "{record}");
+    assert_eq!(record["object_bytes"], 32 << 20);
+    server.join();
+}
+
+#[test]
+fn connecting_is_timed_on_a_new_connection_and_zero_on_a_kept_one() {
+    let server = BobServer::well_behaved();
+    let mut probe = Probe::grpc(server.port, json!({}));
+    let (first, second) = (probe.ping(), probe.ping());
+    assert_eq!(first["new_connection"], true);
+    assert!(first["connect_ns"].as_u64().unwrap() > 0, "{first}");
+    assert!(
+        first["connect_ns"].as_u64() < first["sent_ns"].as_u64(),
+        "{first}"
+    );
+    assert_eq!(second["new_connection"], false);
+    assert_eq!(second["connect_ns"], 0);
+}
+
+#[test]
+fn the_phases_are_in_order_and_the_starts_are_on_one_clock() {
+    let server = BobServer::well_behaved();
+    let mut probe = Probe::grpc(server.port, json!({}));
+    let mut last_end = 0;
+    for _ in 0..50 {
+        let before = oneshot::clock::now_ns();
+        let record = probe.put_blob(100);
+        let after = oneshot::clock::now_ns();
+        let ns = |field: &str| record[field].as_u64().unwrap();
+        assert!(ns("connect_ns") <= ns("sent_ns"), "{record}");
+        assert!(ns("sent_ns") <= ns("first_byte_ns"), "{record}");
+        assert!(ns("first_byte_ns") <= ns("total_ns"), "{record}");
+        assert!(
+            before < ns("start_ns") && ns("start_ns") + ns("total_ns") < after,
+            "{record}"
+        );
+        assert!(ns("start_ns") > last_end, "never two in flight");
+        last_end = ns("start_ns") + ns("total_ns");
+    }
+}
+
+/// The record of a request to a server that does so, with a deadline of 150 ms, and how late it was.
+fn timed_out(
+    object_bytes: u64,
+    answer: impl FnOnce(&mut Peer) -> io::Result<()> + Send + 'static,
+) -> Value {
+    let server = Script::run(|peers| {
+        let mut peer = peers.next()?;
+        peer.settings()?;
+        answer(&mut peer)?;
+        while peer.frame()?.is_some() {}
+        let mut next = peers.next()?;
+        let request = next.expect_request()?;
+        next.answer(request.stream, b"")
+    });
+    let mut probe = Probe::grpc(server.port, json!({"deadline_ms": 150}));
+    let record = probe.put_blob(object_bytes);
+    assert_eq!(record["total_ns"], Value::Null);
+    let elapsed_ms = ms(&record, "elapsed_ns");
+    assert!((150.0..10_000.0).contains(&elapsed_ms), "{record}");
+    // A late answer to the first request must not be taken for the second one's.
+    let next = probe.call("Ping", json!({"deadline_ms": 10_000}));
+    assert_ok(&next);
+    assert_eq!(next["new_connection"], true);
+    server.join();
+    record
+}
+
+#[test]
+fn the_deadline_is_kept_in_every_stage() {
+    let first_byte = timed_out(10, |_| Ok(()));
+    assert_outcome(&first_byte, "unknown", "timeout (first byte)");
+    let body = timed_out(10, |peer| {
+        let request = peer.expect_request()?;
+        peer.headers(request.stream)
+    });
+    assert_outcome(&body, "unknown", "timeout (body)");
+    // More than the window takes, which nobody widens; the server reads on.
+    let send = timed_out(1 << 20, |_| Ok(()));
+    assert_outcome(&send, "unknown", "timeout (send)");
+    assert!(send["object_bytes"].as_u64() < Some(65_536), "{send}");
+    // And a server that keeps the connection busy.
+    let busy = timed_out(10, |peer| {
+        let until = std::time::Instant::now() + Duration::from_millis(300);
+        while std::time::Instant::now() < until {
+            if peer.send(PING, ACK, 0, b"whatever").is_err() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    assert_outcome(&busy, "unknown", "timeout (first byte)");
+}
+
+#[test]
+fn a_request_may_have_a_deadline_of_its_own() {
+    let server = Script::run(|peers| {
+        let mut peer = peers.next()?;
+        peer.settings()?;
+        peer.expect_request()?; // and no answer
+        while peer.frame()?.is_some() {}
+        let mut next = peers.next()?;
+        next.settings()?;
+        let request = next.expect_request()?;
+        std::thread::sleep(Duration::from_millis(300));
+        next.answer(request.stream, b"")
+    });
+    let mut probe = Probe::grpc(server.port, json!({"deadline_ms": 10_000}));
+    let record = probe.call("Ping", json!({"deadline_ms": 150}));
+    assert_outcome(&record, "unknown", "timeout (first byte)");
+    let elapsed_ms = ms(&record, "elapsed_ns");
+    assert!((150.0..10_000.0).contains(&elapsed_ms), "{record}");
+    assert_ok(&probe.ping()); // the header's holds again
+    server.join();
+}
+
+#[test]
+fn a_deadline_while_connecting_is_a_certain_failure() {
+    // A listener whose queue is full drops SYNs: nobody accepts, so that it stays full.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let _queued = TcpStream::connect(address).unwrap();
+
+    let record = Probe::grpc(address.port(), json!({"deadline_ms": 150})).ping();
+    assert_outcome(&record, "fail", "timeout (connect)");
+    assert_eq!(record["connect_ns"], Value::Null);
+    assert_eq!(record["new_connection"], true);
+    assert!(ms(&record, "elapsed_ns") >= 150.0, "{record}");
+}
+
+#[test]
+fn encoding_and_checking_a_blob_that_is_held_are_not_in_the_time() {
+    let bytes = oneshot::body::WHOLE_BYTES;
+    let server = BobServer::well_behaved();
+    let mut probe = Probe::grpc(server.port, json!({}));
+    let hash_ns = hashing_ns(bytes);
+    for get in [false, true] {
+        let asked_ns = oneshot::clock::now_ns();
+        let record = if get {
+            probe.get_blob(bytes)
+        } else {
+            probe.put_blob(bytes)
+        };
+        let answered_ns = oneshot::clock::now_ns();
+        assert_ok(&record);
+        let total_ns = record["total_ns"].as_u64().unwrap();
+        let around_ns = answered_ns - asked_ns - total_ns;
+        assert!(
+            around_ns > hash_ns / 2,
+            "moved in {total_ns} ns, {around_ns} ns around it"
+        );
+    }
+}

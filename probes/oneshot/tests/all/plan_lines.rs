@@ -1,0 +1,93 @@
+//! The process as its driver sees it: lines in, lines out, an exit code.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use crate::common::{Probe, Server, assert_ok};
+
+fn run(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have left already, having seen enough.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn header(port: u16) -> String {
+    format!(
+        r#"{{"host":"127.0.0.1","port":{port},"region":"r","access_key":"a","secret_key":"s","deadline_ms":10000}}"#
+    )
+}
+
+#[test]
+fn a_record_comes_before_the_next_request_is_written() {
+    // Probe::ask writes one line and waits for one: this would hang were anything buffered.
+    let server = Server::answering(&["ok"]);
+    let mut probe = Probe::of(&server);
+    for _ in 0..3 {
+        assert_ok(&probe.get());
+    }
+    assert_eq!(probe.finish(), 0);
+}
+
+#[test]
+fn a_bad_line_ends_the_plan_with_its_number_after_the_lines_before_it_were_done() {
+    let server = Server::answering(&["ok"]);
+    let good = r#"{"seq":0,"phase":"measure","endpoint":"ListBuckets"}"#;
+    let output = run(
+        &["s3"],
+        &format!("{}\n{good}\n{{\"seq\":1}}\n{good}\n", header(server.port)),
+    );
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("oneshot: plan line 3: "), "{error}");
+    assert!(error.contains("missing field `phase`"), "{error}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
+    assert_eq!(server.journal().len(), 1);
+}
+
+#[test]
+fn a_host_that_is_none_is_a_bad_plan() {
+    let output = run(&["s3"], &header(1).replace("127.0.0.1", "not a host"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("plan line 1: host \"not a host\"")
+    );
+}
+
+#[test]
+fn an_empty_plan_is_done_at_once() {
+    let output = run(&["s3"], &header(1));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_command_line_that_is_wrong_ends_with_2() {
+    for arguments in [
+        &[][..],
+        &["gopher"],
+        &["s3", "--retries", "3"],
+        &["body", "--seed", "x"],
+    ] {
+        assert_eq!(run(arguments, "").status.code(), Some(2), "{arguments:?}");
+    }
+}
+
+#[test]
+fn body_writes_the_bytes_that_are_put() {
+    let server = Server::answering(&["ok"]);
+    let record = Probe::of(&server).put(100_003);
+    let body = run(&["body", "--seed", "5", "--bytes", "100003"], "").stdout;
+    assert_eq!(body.len(), 100_003);
+    let sha256 = oneshot::body::sha256_of([body.as_slice()]);
+    assert_eq!(record["sha256"], sha256.as_str());
+    assert_eq!(server.journal()[0]["body_sha256"], sha256.as_str());
+}

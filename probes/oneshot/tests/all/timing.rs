@@ -1,0 +1,252 @@
+//! A delay put in somewhere shows where it was put in, and nowhere else.
+//!
+//! Delays are 150 ms. That a delay is in a time is true of every request. That it is not is shown by
+//! the quickest of a few, as a busy machine adds to any of them, but takes from none.
+
+use std::net::{TcpListener, TcpStream};
+
+use crate::common::{Probe, Server, assert_ok, assert_outcome, hashing_ns, ms};
+use serde_json::{Value, json};
+
+const DELAY_MS: f64 = 150.0;
+
+/// A few requests to a server that answers each alike.
+fn some(answer: &str) -> Vec<Value> {
+    let server = Server::answering(&[answer]);
+    let mut probe = Probe::of(&server);
+    let records: Vec<Value> = (0..5).map(|_| probe.get()).collect();
+    records.iter().for_each(assert_ok);
+    records
+}
+
+fn quickest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
+    records.iter().map(time).fold(f64::INFINITY, f64::min)
+}
+
+fn body_ms(record: &Value) -> f64 {
+    ms(record, "total_ns") - ms(record, "first_byte_ns")
+}
+
+#[test]
+fn a_delay_before_the_first_byte_is_in_first_byte_and_not_in_the_body() {
+    let records = some("wait:150");
+    assert!(quickest(&records, |record| ms(record, "first_byte_ns")) >= DELAY_MS);
+    assert!(quickest(&records, |record| ms(record, "sent_ns")) < DELAY_MS);
+    assert!(quickest(&records, body_ms) < DELAY_MS);
+}
+
+#[test]
+fn a_delay_in_the_body_is_in_total_and_in_the_longest_gap_and_not_in_first_byte() {
+    let records = some("wait-body:150");
+    assert!(quickest(&records, |record| ms(record, "first_byte_ns")) < DELAY_MS);
+    // A first read that came late leaves less of the delay behind it, but never less in total.
+    assert!(quickest(&records, |record| ms(record, "total_ns")) >= DELAY_MS);
+    let longest = |time: fn(&Value) -> f64| -quickest(&records, |record| -time(record));
+    assert!(longest(body_ms) >= DELAY_MS * 0.99);
+    assert!(longest(|record| ms(record, "longest_gap_ns")) >= DELAY_MS * 0.99);
+}
+
+#[test]
+fn the_last_chunk_ends_the_clock_and_not_the_first() {
+    let records = some("chunked-wait:75");
+    assert!(records.iter().all(|record| record["object_bytes"] == 1024));
+    // Three pieces and the end, 75 ms before each; the head came before all of them.
+    assert!(quickest(&records, |record| ms(record, "first_byte_ns")) < 2.0 * 75.0);
+    assert!(quickest(&records, |record| ms(record, "total_ns")) >= 4.0 * 75.0);
+}
+
+#[test]
+fn an_interim_response_is_not_the_first_byte() {
+    let server = Server::answering(&["continue"]);
+    let record = Probe::of(&server).get();
+    assert_ok(&record);
+    assert_eq!(record["status"], 200);
+    assert!(ms(&record, "first_byte_ns") >= 20.0, "{record}");
+    assert_eq!(
+        record["longest_gap_ns"], 0,
+        "the wait after 100 Continue is not the body's"
+    );
+}
+
+#[test]
+fn connecting_is_timed_on_a_new_connection_and_zero_on_a_kept_one() {
+    let server = Server::answering(&["ok"]);
+    let mut probe = Probe::of(&server);
+    let (first, second) = (probe.get(), probe.get());
+    assert_eq!(first["new_connection"], true);
+    assert!(first["connect_ns"].as_u64().unwrap() > 0, "{first}");
+    assert!(
+        first["connect_ns"].as_u64() < first["first_byte_ns"].as_u64(),
+        "{first}"
+    );
+    assert_eq!(second["new_connection"], false);
+    assert_eq!(second["connect_ns"], 0);
+}
+
+#[test]
+fn the_phases_are_in_order_and_the_starts_are_on_one_clock() {
+    let server = Server::answering(&["ok"]);
+    let mut probe = Probe::of(&server);
+    let mut last_end = 0;
+    for _ in 0..50 {
+        let before = oneshot::clock::now_ns();
+        let record = probe.get();
+        let after = oneshot::clock::now_ns();
+        let ns = |field: &str| record[field].as_u64().unwrap();
+        assert!(ns("connect_ns") <= ns("sent_ns"), "{record}");
+        assert!(ns("sent_ns") <= ns("total_ns"), "{record}");
+        assert!(ns("first_byte_ns") <= ns("total_ns"), "{record}");
+        assert!(
+            before < ns("start_ns") && ns("start_ns") + ns("total_ns") < after,
+            "{record}"
+        );
+        assert!(ns("start_ns") > last_end, "never two in flight");
+        last_end = ns("start_ns") + ns("total_ns");
+    }
+}
+
+#[test]
+fn the_deadline_is_kept_in_every_stage() {
+    for (answer, object_bytes, error) in [
+        ("never", 0, "timeout (first byte)"),
+        ("wait-body:10000", 1024, "timeout (body)"),
+        // More than both socket buffers take.
+        ("no-read", 32 << 20, "timeout (send)"),
+    ] {
+        let server = Server::answering(&[answer]);
+        let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
+        let record = if answer == "wait-body:10000" {
+            probe.get()
+        } else {
+            probe.put(object_bytes)
+        };
+        assert_outcome(&record, "unknown", error);
+        assert_eq!(record["total_ns"], Value::Null);
+        let elapsed_ms = ms(&record, "elapsed_ns");
+        assert!(
+            (DELAY_MS..10_000.0).contains(&elapsed_ms),
+            "{answer}: {record}"
+        );
+    }
+}
+
+#[test]
+fn a_request_may_have_a_deadline_of_its_own() {
+    let server = Server::answering(&["never", "wait:400", "wait:400"]);
+    let mut probe = Probe::with(server.port, json!({"deadline_ms": 10_000}));
+    let object = json!({"object_bytes": 1024, "body_seed": 0});
+    let mut shorter = object.clone();
+    shorter["deadline_ms"] = json!(150);
+    let record = probe.ask("GetObject", shorter);
+    assert_outcome(&record, "unknown", "timeout (first byte)");
+    let elapsed_ms = ms(&record, "elapsed_ns");
+    assert!((DELAY_MS..10_000.0).contains(&elapsed_ms), "{record}");
+    assert_ok(&probe.ask("GetObject", object.clone())); // the header's holds again
+
+    let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
+    let mut longer = object;
+    longer["deadline_ms"] = json!(10_000);
+    assert_ok(&probe.ask("GetObject", longer));
+}
+
+#[test]
+fn a_deadline_while_connecting_is_a_certain_failure() {
+    // A listener whose queue is full drops SYNs: nobody accepts, so that it stays full.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address = listener.local_addr().unwrap();
+    let _queued = TcpStream::connect(address).unwrap();
+
+    let record = Probe::with(address.port(), json!({"deadline_ms": 150})).put(10);
+    assert_outcome(&record, "fail", "timeout (connect)");
+    assert_eq!(record["connect_ns"], Value::Null);
+    assert_eq!(record["new_connection"], true);
+    assert!(ms(&record, "elapsed_ns") >= DELAY_MS, "{record}");
+}
+
+#[test]
+fn a_connection_on_which_time_ran_out_is_not_used_again() {
+    let server = Server::answering(&["wait:3000", "ok"]);
+    let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
+    assert_outcome(&probe.get(), "unknown", "timeout (first byte)");
+    // The late answer to the first request must not be taken for the second one's.
+    let object = json!({"object_bytes": 1024, "body_seed": 0, "deadline_ms": 10_000});
+    let record = probe.ask("GetObject", object);
+    assert_ok(&record);
+    assert_eq!(record["new_connection"], true);
+}
+
+#[test]
+fn checking_a_body_that_is_held_is_not_in_the_time() {
+    let bytes = oneshot::body::WHOLE_BYTES;
+    let server = Server::with(&["--object-bytes", &bytes.to_string()], &["ok"]);
+    let mut probe = Probe::of(&server);
+    let mut get = || {
+        let record = probe.ask("GetObject", json!({"object_bytes": bytes, "body_seed": 0}));
+        let answered_ns = oneshot::clock::now_ns();
+        assert_ok(&record);
+        assert_eq!(record["object_bytes"], bytes);
+        let total_ns = record["total_ns"].as_u64().unwrap();
+        (
+            total_ns,
+            answered_ns - record["start_ns"].as_u64().unwrap() - total_ns,
+        )
+    };
+    get();
+    let (total_ns, afterwards_ns) = get();
+    // It is compared and hashed behind the time, not in it.
+    assert!(
+        afterwards_ns > hashing_ns(bytes) / 2,
+        "moved in {total_ns} ns, checked in {afterwards_ns} ns"
+    );
+}
+
+#[test]
+fn a_longer_body_is_compared_while_it_comes_and_what_that_took_is_told() {
+    let bytes: u64 = 40_000_001;
+    let server = Server::with(&["--object-bytes", &bytes.to_string()], &["ok"]);
+    let mut probe = Probe::of(&server);
+    let known = probe.ask("GetObject", json!({"object_bytes": bytes, "body_seed": 0}));
+    assert_ok(&known);
+    assert_eq!(known["sha256"], oneshot::body::sha256(0, bytes));
+    let verify_ns = known["verify_ns"].as_u64().unwrap();
+    assert!(
+        0 < verify_ns && verify_ns < known["total_ns"].as_u64().unwrap(),
+        "{known}"
+    );
+    // The same bytes, which nobody can compare with anything.
+    let unknown = probe.ask("GetObject", json!({"object_bytes": bytes}));
+    assert_ok(&unknown);
+    assert_eq!(unknown["verify_ns"], Value::Null);
+    assert_eq!(unknown["sha256"], known["sha256"]);
+    // And such of another seed, of which the first piece is wrong already.
+    let other = probe.ask("GetObject", json!({"object_bytes": bytes, "body_seed": 1}));
+    assert_outcome(&other, "fail", "checksum mismatch");
+    assert_eq!(other["sha256"], known["sha256"]);
+}
+
+#[test]
+fn a_delayed_ack_stall_leaves_its_signs() {
+    // The server's Nagle waits for our kernel's delayed acknowledgement: the 40 ms kind.
+    let server = Server::answering(&["split"]);
+    let mut probe = Probe::of(&server);
+    let records: Vec<Value> = (0..60).map(|_| probe.get()).collect();
+    let stalled = |record: &&Value| ms(record, "longest_gap_ns") >= 30.0;
+    let stalls: Vec<&Value> = records.iter().filter(stalled).collect();
+    let signs = stalls
+        .iter()
+        .filter(|record| record["acks_sent"].as_u64() >= Some(1));
+    // A gap that the machine makes has no acknowledgement in it.
+    assert!(signs.count() >= 3, "{stalls:?}");
+
+    let server = Server::answering(&["ok"]);
+    let mut probe = Probe::of(&server);
+    probe.get(); // a fresh connection acknowledges at once, with segments of their own
+    for _ in 0..60 {
+        let record = probe.get();
+        assert_eq!(
+            record["longest_gap_ns"], 0,
+            "an answer in one piece has no gap: {record}"
+        );
+    }
+}

@@ -1,0 +1,100 @@
+"""The command line for tests whose claim is not how punctual this machine is.
+
+The emulated network is measured as ever and written into the bundle; packets that are late refuse
+nothing. So a busy machine fails no test of something else, and no test has to be repeated. Lost or
+overtaken packets still refuse a run, and what calibration says of a network that is wrong is
+tested in tests/calibration and tests/emulator.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+_PROGRAM = f"""
+import sys
+sys.path.insert(0, {str(CHECKOUT)!r})
+from tests.late_network import accept_late_packets
+accept_late_packets(sys.argv[1] if sys.argv[1:] else "")
+from wanlat.cli import main
+main()
+"""
+
+
+def command(*arguments: str) -> list[str]:
+    """Return a ``wanlat`` command that measures on a network of late packets too."""
+    return [sys.executable, "-c", _PROGRAM, *arguments]
+
+
+def accept_late_packets(subcommand: str) -> None:
+    """Have this process accept any delay above the requested one, whichever calibration finds it.
+
+    ``subcommand``: what it does, ``run``, ``trace``, ``drill``, ``calibrate`` or ``crosscheck``; of
+    others nothing is changed.
+    """
+    for where, name, value in _changes(subcommand):
+        assert hasattr(where, name), f"{where.__name__} has no {name}: change {__name__}"
+        setattr(where, name, value)
+
+
+@contextmanager
+def accepting_late_packets(subcommand: str) -> Iterator[None]:
+    """The same for a while."""
+    changes = list(_changes(subcommand))
+    before = [getattr(where, name) for where, name, _ in changes]
+    accept_late_packets(subcommand)
+    try:
+        yield
+    finally:
+        for (where, name, _), value in zip(changes, before, strict=True):
+            setattr(where, name, value)
+
+
+def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
+    """Yield what is replaced in which module, by what."""
+    if subcommand not in ("run", "trace", "drill", "calibrate", "crosscheck"):
+        return
+    from wanlat.emulator import calibration
+
+    any_delay = calibration.Tolerance(
+        median_ms=1e6, near_median_ms=1e6, p99_ms=1e6, edge_ms=1e6, rate=1e6, alpha=0.0
+    )
+    if subcommand == "calibrate":
+        yield calibration, "calibrate", partial(calibration.calibrate, tolerance=any_delay)
+        return
+    if subcommand == "crosscheck":
+        from wanlat.experiments.crosscheck import run
+
+        def on_any(lab: Any, **named: Any) -> Any:
+            return calibration.calibrate(lab, **named | {"tolerance": any_delay})
+
+        yield run, "calibrate", on_any
+        return
+    from wanlat.experiments import proof
+
+    prove = proof.prove
+
+    def measured(lab: Any, tell: Any, *_: Any, **named: Any) -> Any:
+        return prove(lab, tell, any_delay, **named)
+
+    # What is not judged needs no more samples.
+    yield proof, "_SAMPLES", 40
+    yield proof, "_JITTER_SAMPLES", 40
+    if subcommand == "drill":
+        from wanlat.experiments.drill import breaking, runner
+
+        yield runner, "prove", measured
+        yield breaking, "recalibrate", partial(breaking.recalibrate, tolerance=any_delay)
+    else:
+        from wanlat.emulator.calibration import between_sites
+        from wanlat.experiments import system_run
+
+        yield system_run, "prove", measured
+        yield between_sites, "_LATE_MS", 1e6
+        yield between_sites, "_TAIL_LATE_MS", 1e6

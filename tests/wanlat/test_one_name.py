@@ -1,0 +1,88 @@
+"""Everything is imported as ``wanlat.ROOM``: a user's own ``analysis.py`` never meets ours."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+ROOMS = ("topologies", "emulator", "systems", "probes", "experiments", "analysis")
+PYTHON = ("wanlat", *ROOMS, "tests", "benchmarks", "examples")
+# `from emulator.lab import Lab`, `import analysis`, `-m topologies.export`: in documents, in
+# programs that are strings, in scripts.
+FLAT = re.compile(rf"(?:\bfrom|\bimport|-m\b[\"', ]*)\s+(?:{'|'.join(ROOMS)})\b(?=[.\s]|$)", re.M)
+
+
+def python_files() -> Iterator[Path]:
+    for room in PYTHON:
+        for path in sorted((CHECKOUT / room).rglob("*.py")):
+            # wanlat/ROOM is a link to ROOM, which is looked at by itself
+            if room != "wanlat" or path.relative_to(CHECKOUT / room).parts[0] not in ROOMS:
+                yield path
+
+
+def flat_imports(source: str) -> set[str]:
+    """The rooms that a program imports by a flat name."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.append(node.module or "")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names += [found.split()[-1] for found in FLAT.findall(node.value)]
+    return {name for name in names if name.partition(".")[0] in ROOMS}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import analysis.report",
+        "from emulator.lab import Lab",
+        "def late():\n    from topologies import load",
+        "program = 'import sys\\nfrom probes.plan import Request'",
+        "command = 'python -m experiments.study'",
+    ],
+)
+def test_a_flat_import_is_seen(source: str) -> None:
+    assert flat_imports(source)
+
+
+def test_no_python_file_imports_a_room_by_a_flat_name() -> None:
+    files = list(python_files())
+    assert len(files) > 300
+    own = Path(__file__)
+    found = {
+        str(path.relative_to(CHECKOUT)): flat
+        for path in files
+        if path != own and (flat := flat_imports(path.read_text(encoding="utf-8")))
+    }
+    assert not found
+
+
+def test_no_document_or_script_does() -> None:
+    pages = [
+        *CHECKOUT.glob("*.md"),
+        *CHECKOUT.glob("docs/*.md"),
+        *CHECKOUT.glob("*/README.md"),
+        *CHECKOUT.glob("examples/*"),
+        CHECKOUT / "Makefile",
+        CHECKOUT / "pyproject.toml",
+    ]
+    assert len(pages) > 30
+    told = {
+        str(page.relative_to(CHECKOUT)): found
+        for page in pages
+        if (found := re.findall(rf"(?:from|import) (?:{'|'.join(ROOMS)})\.", page.read_text()))
+    }
+    assert not told
+
+
+def test_every_room_is_linked_into_the_package() -> None:
+    for room in (*ROOMS, "proto"):
+        link = CHECKOUT / "wanlat" / room
+        assert link.is_symlink() and link.resolve() == CHECKOUT / room

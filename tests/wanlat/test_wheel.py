@@ -1,0 +1,175 @@
+"""A wheel in an empty environment, away from the checkout, beside a user's own modules.
+
+The environment is made from the package index that pip is set up with: what the wheel says it
+needs must be all that it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+pytestmark = pytest.mark.registry
+
+ROOMS = ("wanlat", "topologies", "emulator", "systems", "probes", "experiments", "analysis")
+SHADOW = "MINE = True\n"
+STUDY = """
+name: mine
+topology: near.yaml
+systems: [quorum]
+endpoints: [PutObject, GetObject]
+samples: 10
+"""
+NEAR = """
+name: near
+sites:
+  - {name: dc1, nodes: [n1, n2]}
+  - {name: dc2, nodes: [n3]}
+links: {default: {rtt: 20ms}}
+"""
+SUITE = """
+import analysis, emulator, experiments  # the user's own
+import pytest
+import wanlat.analysis.drill
+
+@pytest.mark.wanlat_topology("near.yaml")
+def test_a_probe(wanlat_probe, wanlat_fault):
+    key = wanlat_probe.put("a name").key
+    with wanlat_fault("stop", "n2"):
+        assert wanlat_probe.at("n3").get(key).ok
+
+def test_a_drill(wanlat_drill):
+    assert wanlat_drill("one-node-killed", scale=0.1).passed
+
+def test_the_modules_are_the_users():
+    assert analysis.MINE and emulator.MINE and experiments.MINE
+    assert "site-packages" in wanlat.analysis.drill.__file__
+"""
+
+
+def run(
+    *command: str | Path, cwd: Path, timeout_s: float = 300
+) -> subprocess.CompletedProcess[str]:
+    """Run a command with nothing of this checkout in its environment."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("WANLAT_", "PYTEST_", "PYTHON", "VIRTUAL_ENV"))
+    }
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def succeed(*command: str | Path, cwd: Path) -> str:
+    done = run(*command, cwd=cwd)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, as `make wheel` builds it."""
+    directory = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+    succeed(*build, "-w", directory, CHECKOUT, cwd=CHECKOUT)
+    (built,) = directory.glob("wanlat-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that holds the wheel, what it needs, and pytest."""
+    home = tmp_path_factory.mktemp("environment")
+    succeed(sys.executable, "-m", "venv", home / "venv", cwd=home)
+    pip = home / "venv" / "bin" / "pip"
+    # The versions that the checkout is tested with.
+    succeed(pip, "install", "-q", "--require-hashes", "-r", CHECKOUT / "requirements.txt", cwd=home)
+    succeed(pip, "install", "-q", wheel, f"pytest=={pytest.__version__}", cwd=home)
+    return home / "venv" / "bin"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """A user's directory, with modules that are named as our rooms."""
+    (tmp_path / "analysis.py").write_text(SHADOW)
+    for name in ("emulator", "experiments"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(SHADOW)
+    (tmp_path / "near.yaml").write_text(NEAR)
+    return tmp_path
+
+
+def test_the_wheel_holds_every_file_that_the_checkout_has(wheel: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", *ROOMS, "proto/bob.proto"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    wanted = {
+        path if path.startswith("wanlat/") else f"wanlat/{path}"
+        for path in listed
+        if path.endswith((".py", ".yaml", ".json", ".csv", ".proto", ".toml.j2", "py.typed"))
+        and not path.startswith(("emulator/wire/", "systems/quorum/", "probes/oneshot/"))
+    }
+    assert len(wanted) > 400
+    held = set(zipfile.ZipFile(wheel).namelist())
+    assert wanted <= held, sorted(wanted - held)
+    assert {f"wanlat/bin/{name}" for name in ("wire", "oneshot", "quorum")} <= held
+    roots = {name.partition("/")[0] for name in held}
+    assert roots == {"wanlat", f"{wheel.name.split('-py3')[0]}.dist-info"}
+
+
+def test_it_says_all_that_it_needs(programs: Path, tmp_path: Path) -> None:
+    assert "No broken requirements" in succeed(programs / "pip", "check", cwd=tmp_path)
+    shown = succeed(programs / "wanlat", "doctor", "--json", cwd=tmp_path)
+    assert json.loads(shown)
+
+
+def test_a_study_runs_beside_a_users_own_modules(programs: Path, desk: Path) -> None:
+    (desk / "mine.yaml").write_text(STUDY)
+    said = succeed(
+        *(programs / "wanlat", "run", "mine.yaml", "--json", "--out", desk / "bundle"),
+        *("--tolerate", "200ms"),
+        cwd=desk,
+    )
+    endpoints = json.loads(said)["endpoints"]
+    assert {(each["endpoint"], each["ok"]) for each in endpoints} == {
+        ("PutObject", 10),
+        ("GetObject", 10),
+    }
+    assert (desk / "bundle" / "charts" / "endpoint-latency.png").stat().st_size > 10_000
+    again = succeed(programs / "python", "-m", "wanlat.cli", "report", desk / "bundle", cwd=desk)
+    assert again is not None
+
+
+def test_a_drill_runs_there(programs: Path, desk: Path) -> None:
+    said = succeed(
+        *(programs / "wanlat", "drill", "one-node-killed", "--system", "quorum"),
+        *("--scale", "0.1", "--json", "--out", desk / "drill"),
+        cwd=desk,
+    )
+    assert json.loads(said)
+    assert (desk / "drill" / "charts" / "drill-timeline.png").exists()
+
+
+def test_the_pytest_plugin_works_beside_a_users_own_modules(programs: Path, desk: Path) -> None:
+    (desk / "test_store.py").write_text(SUITE)
+    done = run(programs / "python", "-m", "pytest", "-q", "--wanlat-require", cwd=desk)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout

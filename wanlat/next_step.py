@@ -1,0 +1,86 @@
+"""The command to try next, given what was measured."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wanlat.experiments.drill.files import load
+from wanlat.systems import registry
+from wanlat.systems.cache import Cache
+from wanlat.systems.quorum import Quorum
+from wanlat.systems.recipe import Recipe
+
+if TYPE_CHECKING:
+    from wanlat.analysis.report import Report
+
+_DRILL = "one-node-killed"
+
+
+def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> str | None:
+    """One line with the command to try after `study` on topology `on`; None: nothing follows.
+
+    Both are as the user can name them; `is_chosen` says that the topology is not the study's own.
+    After the reference store alone it is the same study on real stores; after latencies that are no
+    whole number of round trips the study that counts them; else a drill.
+    """
+    said = made.summary.in_rtts
+    if said is None:
+        return None
+    systems = list(dict.fromkeys(one.system for one in made.summary.series))
+    if systems == [Quorum.name]:
+        recipes = _installable()
+        where = f" --topology {on}" if is_chosen else ""
+        run = f"{program()} run {study} --systems {','.join(recipes)}{where}"
+        return f"Next, the same study on real stores: {_install_first(recipes)}{run}"
+    is_within_a_site = any(entry.rtt_ms is None for entry in said.entries)
+    is_whole = all(entry.round_trips is not None for entry in said.entries if entry.rtts)
+    if not is_within_a_site and not (said.entries and is_whole):
+        names = ",".join(systems)
+        return (
+            "Next, the number of round trips of each request: "
+            f"{program()} run round-trips --systems {names} --topology {on}"
+        )
+    able = [name for name in systems if name in load(_DRILL).systems]
+    if not able:
+        return None
+    return f"Next, what the loss of a node does: {program()} drill {_DRILL} --system {able[0]}"
+
+
+def program() -> str:
+    """How the user can call wanlat again: by name where PATH leads to it, else by its path."""
+    called = Path(sys.argv[0])
+    found = shutil.which(called.name)
+    if called.name != "wanlat" or (found and Path(found).resolve() == called.resolve()):
+        return "wanlat"
+    try:
+        return str(called.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(called)
+
+
+def _installable() -> dict[str, Recipe]:
+    """The stores that `wanlat systems install` builds, by name."""
+    return {
+        name: system.recipe
+        for name, system in registry.SYSTEMS.items()
+        if system.recipe is not None and system.recipe.name == name
+    }
+
+
+def _install_first(recipes: dict[str, Recipe]) -> str:
+    """The command that builds those of `recipes` that are not on this machine, or nothing."""
+    cache = Cache.from_environment()
+    missing: Sequence[Recipe] = [
+        recipe
+        for recipe in recipes.values()
+        if not cache.installed(recipe.name, recipe.version).is_dir()
+    ]
+    if not missing:
+        return ""
+    names = " ".join(recipe.name for recipe in missing)
+    minutes = sum(recipe.minutes for recipe in missing)
+    return f"{program()} systems install {names} (about {minutes} min on two cores), then "
