@@ -2,6 +2,7 @@
 
 use crate::common::client::Client;
 use crate::common::cluster::Cluster;
+use crate::common::{eventually, health};
 
 type Request = fn(&mut Client) -> crate::common::client::Response;
 
@@ -34,7 +35,22 @@ fn check(protocol: &str, node: usize, expected: impl Fn(&str) -> u32) {
             expected(endpoint),
             "{protocol}, node {node}: {endpoint}"
         );
+        if endpoint == "CreateBucket" {
+            until_nobody_missed_it(&cluster, &mut client);
+        }
     }
+}
+
+/// A majority acknowledges a bucket. A replica that has still to learn of it is told by the next
+/// write, in a round more.
+fn until_nobody_missed_it(cluster: &Cluster, client: &mut Client) {
+    client.put("bucket", "first", b"").expect(200);
+    for node in 0..3 {
+        eventually("a replica has the object, so the bucket", || {
+            health::objects(cluster.health(node)) == 1
+        });
+    }
+    client.delete("bucket", "first").expect(204);
 }
 
 #[test]
