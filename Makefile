@@ -35,8 +35,9 @@ $(VENV)/.run: requirements.txt pyproject.toml setup.py
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.txt
-	@echo "Installing what the tests need ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@tools/prerequisites tests
+	@tools/calmly target/pip-dev.log "Installing what the tests need (pinned, hashed): about a minute" packages \
+	    $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
 
 $(CRATES): Cargo.toml Cargo.lock $(RUST)

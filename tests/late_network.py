@@ -35,7 +35,7 @@ def command(*arguments: str) -> list[str]:
 def accept_late_packets(subcommand: str) -> None:
     """Have this process accept any delay above the requested one, whichever calibration finds it.
 
-    ``subcommand``: what it does, ``run``, ``trace``, ``drill``, ``calibrate`` or ``crosscheck``; of
+    ``subcommand``: what it does, ``run``, ``trace``, ``drill`` or ``calibrate``; of
     others nothing is changed.
     """
     for where, name, value in _changes(subcommand):
@@ -58,7 +58,7 @@ def accepting_late_packets(subcommand: str) -> Iterator[None]:
 
 def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
     """Yield what is replaced in which module, by what."""
-    if subcommand not in ("run", "trace", "drill", "calibrate", "crosscheck"):
+    if subcommand not in ("run", "trace", "drill", "calibrate"):
         return
     from wanlat.emulator import calibration
 
@@ -67,14 +67,6 @@ def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
     )
     if subcommand == "calibrate":
         yield calibration, "calibrate", partial(calibration.calibrate, tolerance=any_delay)
-        return
-    if subcommand == "crosscheck":
-        from wanlat.experiments.crosscheck import run
-
-        def on_any(lab: Any, **named: Any) -> Any:
-            return calibration.calibrate(lab, **named | {"tolerance": any_delay})
-
-        yield run, "calibrate", on_any
         return
     from wanlat.experiments import proof
 

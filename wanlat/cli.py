@@ -71,11 +71,6 @@ COMMANDS = {
         "compare", "compare", "Tell which endpoints changed from OLD to NEW, with intervals."
     ),
     "matrix": Command("matrix", "matrix", "Put drills × systems into one picture and two tables."),
-    "crosscheck": Command(
-        "crosscheck",
-        "crosscheck",
-        "Measure endpoints with oneshot and with clients of other makers; explain differences.",
-    ),
     "topology": Command("topology", "app", "The networks that can be emulated."),
     "lab": Command("lab", "app", "A topology to try things on by hand."),
     "systems": Command("systems", "app", "The stores that can be measured."),

@@ -51,7 +51,7 @@ def _requests(count: int) -> list[Request]:
 def _grpcio(server: NullServer) -> Callable[[], bytes]:
     import grpc
 
-    from wanlat.probes.independent.bob_messages import BobMessages
+    from tests.clients.bob_messages import BobMessages
 
     messages = BobMessages([str(_PROTO)], [])
     stub = messages.stub(grpc.insecure_channel(server.address))

@@ -20,6 +20,8 @@ MOMENTS = 12
 PATIENCE_S = 60.0
 """For the kernel to remove what there was, and for a command to write its bundle: at once, where
 nothing else runs."""
+ATF_PERM = 0x4
+"""The flag of a permanent entry in /proc/net/arp (linux/if_arp.h)."""
 _STUDY = """
 name: kill-me
 topology: {topology}
@@ -57,9 +59,7 @@ def host_state(labs: Path, scratch: Path) -> dict[str, object]:
     return {
         "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
         "routes": Path("/proc/net/route").read_text(),
-        "neighbours": sorted(
-            line.split()[0] for line in Path("/proc/net/arp").read_text().splitlines()
-        ),
+        "neighbours": permanent_neighbours(),
         "sysctls": sysctls,
         "mounts": Path("/proc/self/mountinfo").read_text(),
         "files": sorted(map(str, scratch.iterdir())),
@@ -67,8 +67,15 @@ def host_state(labs: Path, scratch: Path) -> dict[str, object]:
     }
 
 
+def permanent_neighbours() -> list[str]:
+    """Those that somebody has written, as a lab does; others the host finds and forgets."""
+    _, *lines = Path("/proc/net/arp").read_text().splitlines()
+    rows = [line.split() for line in lines]
+    return sorted(address for address, _, flags, *_ in rows if int(flags, 16) & ATF_PERM)
+
+
 def changed(before: dict[str, object], after: dict[str, object]) -> dict[str, object]:
-    """Return what is there after and was not before; a neighbour of the host may be forgotten."""
+    """Return what is there after and was not before."""
     new: dict[str, object] = {}
     for name, now in after.items():
         was = before[name]

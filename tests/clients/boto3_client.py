@@ -7,7 +7,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from wanlat.probes.independent.serve import (
+from tests.clients.serve import (
     Call,
     Check,
     IndependentClient,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from wanlat.probes.independent.serve import Check, body_of, nothing_to_check, same_as
+from tests.clients.serve import Check, body_of, nothing_to_check, same_as
 
 
 class BobMessages:

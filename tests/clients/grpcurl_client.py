@@ -11,7 +11,7 @@ import subprocess
 import time
 from typing import Any
 
-from wanlat.probes.independent.serve import (
+from tests.clients.serve import (
     Call,
     Check,
     IndependentClient,

@@ -9,7 +9,7 @@ from typing import Any
 import minio
 import urllib3
 
-from wanlat.probes.independent.serve import (
+from tests.clients.serve import (
     Call,
     Check,
     IndependentClient,

@@ -6,8 +6,8 @@ from typing import Any
 
 import grpc
 
-from wanlat.probes.independent.bob_messages import BobMessages
-from wanlat.probes.independent.serve import Call, Check, IndependentClient, serve
+from tests.clients.bob_messages import BobMessages
+from tests.clients.serve import Call, Check, IndependentClient, serve
 
 
 class Grpcio(IndependentClient):

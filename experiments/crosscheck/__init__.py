@@ -1,1 +1,0 @@
-"""Does an independent client measure what oneshot measures, and if not, which round trip is it?"""
