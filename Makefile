@@ -68,7 +68,7 @@ test-stores: setup  ## Pass those that need a real store: wanlat systems install
 	@$(PYTEST) -m stores
 
 test-kernel: setup  ## Pass those of netem, inside User-Mode Linux (3 minutes)
-	@$(BIN)/python -m tests.kernel.boot
+	@WANLAT_LONG=1 $(BIN)/python -m tests.kernel.boot
 
 wheel: setup  ## Build a wheel of everything, the Rust programs included, into dist/
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .

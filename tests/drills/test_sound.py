@@ -1,7 +1,7 @@
 """A store that keeps its promises is never said to have broken one.
 
 Every shipped drill is run once; WANLAT_SOUND_RUNS says how many runs there are, the drills taking
-turns with another seed each time (`make test-sound`: 50, six minutes on two cores).
+turns with another seed each time (50 take six minutes on two cores).
 """
 
 from __future__ import annotations
