@@ -58,8 +58,11 @@ WRONG: dict[str, tuple[Impairment, Impairment, str]] = {
     "no duplicates": (ms(5), ms(5, duplicate=0.02), "duplicated"),
     # (Of damaged packets most are lost: a bit of their headers is wrong.)
     "corruption unasked": (ms(5, corrupt=0.5), ms(5), "damaged"),
+    "no corruption": (ms(5), ms(5, corrupt=0.5), "damaged"),
     "no overtaking": (ms(20), ms(20, overtake=0.02), "ahead"),
     "reordering unasked": (replace(PLAIN, reorder=True), PLAIN, "overtaken"),
+    "no reordering": (PLAIN, replace(PLAIN, reorder=True), "overtaken"),
+    "no rate": (ms(5), ms(5, rate_bps=20_000_000, queue_bytes=ROOM), "rate"),
     "rate, by 5 %": (
         ms(5, rate_bps=21_000_000, queue_bytes=ROOM),
         ms(5, rate_bps=20_000_000, queue_bytes=ROOM),
