@@ -13,7 +13,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel lint format build setup bench clean
+.PHONY: .ready help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel lint format build setup bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,6 +23,9 @@ study: build  ## Set up and run the endpoint-latency study on the reference stor
 	@$(BIN)/wanlat run endpoint-latency --systems quorum
 
 build: $(VENV)/.run $(CRATES)  ## Make the environment and build the Rust programs
+
+.ready:
+	@tools/prerequisites tests
 
 setup: build $(VENV)/.dev  ## The same, with what the tests need
 
@@ -35,7 +38,6 @@ $(VENV)/.run: requirements.txt pyproject.toml setup.py
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.txt
-	@tools/prerequisites tests
 	@tools/calmly target/pip-dev.log "Installing what the tests need (pinned, hashed): about a minute" packages \
 	    $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r requirements-dev.txt
 	@touch $@
@@ -46,7 +48,7 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	    "Building the Rust programs: two to three minutes the first time" crates cargo build --release --locked
 	@touch $@
 
-test: setup  ## Pass the tests that need nothing but what README names (7 minutes)
+test: .ready setup  ## Pass the tests that need nothing but what README names (7 minutes)
 	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
 	    cargo test --release --locked --no-run
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet
@@ -54,23 +56,24 @@ test: setup  ## Pass the tests that need nothing but what README names (7 minute
 
 test-all: test test-minutes test-programs test-registry test-stores test-kernel  ## Pass all tests; what needs something absent is skipped, and says how to get it
 
-test-minutes: setup  ## Pass the tests that need nothing but time (18 minutes beside other work)
+test-minutes: .ready setup  ## Pass the tests that need nothing but time (18 minutes beside other work)
 	@WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
 	@$(PYTEST) -m "minutes and not stores and not programs"
 
-test-programs: setup  ## Pass those that need tshark, nginx or grpcurl (half a minute)
+test-programs: .ready setup  ## Pass those that need tshark, nginx or grpcurl (half a minute)
 	@$(PYTEST) -m programs
 
-test-registry: setup  ## Pass those that install packages: the wheel in an empty environment (4 minutes)
+test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (4 minutes)
 	@$(PYTEST) -m registry
 
-test-stores: setup  ## Pass those that need a real store: wanlat systems install garage minio (2 minutes)
+test-stores: .ready setup  ## Pass those that need a real store: wanlat systems install garage minio (2 minutes)
 	@$(PYTEST) -m stores
 
-test-kernel: setup  ## Pass those of netem, inside User-Mode Linux (3 minutes)
+test-kernel: .ready setup  ## Pass those of netem, inside User-Mode Linux (3 minutes)
 	@WANLAT_LONG=1 $(BIN)/python -m tests.kernel.boot
 
 wheel: setup  ## Build a wheel of everything, the Rust programs included, into dist/
+	@rm -rf build
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 	@ls dist/wanlat-*.whl
 
@@ -92,4 +95,4 @@ bench: setup  ## What the probe costs, beside its peers, what verifying costs, w
 	@$(BIN)/python -m benchmarks.generator
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
-	@rm -rf $(VENV) target
+	@rm -rf $(VENV) target build dist *.egg-info

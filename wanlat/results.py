@@ -66,7 +66,7 @@ def _name_files(made: Report | SweepReport, *, verbose: bool) -> None:
     """Say where the tables and charts are; of a study of single requests only its main chart."""
     if made.tables_path is not None:
         has_more = len(printed(made.summary.blocks, verbose=verbose)) < len(made.summary.blocks)
-        more = " (with resource usage, which -v prints)" if has_more else ""
+        more = " (with resource usage, which `wanlat report -v` prints)" if has_more else ""
         say(f"tables: {made.tables_path}{more}")
     charts = [chart for chart in made.charts if chart.suffix == ".png"]
     if isinstance(made, Report) and made.summary.in_rtts is not None and charts:

@@ -398,7 +398,7 @@ def _delay_faults(
             late.append((q, measured, most, this.is_beyond(share, 1 - q)))
     if late:
         q, measured, most, _ = late[0]
-        is_all = q == _LATEST[0][0] and not crowded
+        is_all = this.is_again and q == _LATEST[0][0] and not crowded
         yield Finding(
             f"late on the way {name}: {1 - q:.0%} of the packets took more than "
             f"{measured:.2f} ms, asked for {most:.2f} ms at most",

@@ -162,7 +162,7 @@ def _delay_faults(rtt_ms: Values, steps: Sequence[Impairment], this: Round) -> l
         return [Finding(f"early: median {median_ms:.3f} ms, asked for {asked}")]
     if median_ms > most_ms + _LATE_MS:
         words = f"late: median {median_ms:.3f} ms, asked for {asked}"
-        return [Finding(words, is_final=best_ms > most_ms + _LATE_MS)]
+        return [Finding(words, is_final=this.is_again and best_ms > most_ms + _LATE_MS)]
     if tail_ms > most_ms + _TAIL_LATE_MS:
         late = f"{1 - _TAIL:.0%} of the echoes took more than {tail_ms:.3f} ms"
         share = float(np.mean(rtt_ms > most_ms + _TAIL_LATE_MS))

@@ -6,8 +6,9 @@ measured is replaced or left out. A link that is wrong a third of the time there
 however often it is measured; one stall of the machine becomes a small share of what was sent.
 
 A pair fails at once where no further probe could clear it (`Finding.is_final`): packets that were
-early, since a machine only adds delay; a median that is off together with the quartile below it; a
-count that chance does not explain; more late probes than the last round could dilute.
+early, since a machine only adds delay; a median that is off together with the quartile below it, of
+two rounds at least, since a stall may be as long as one; a count that chance does not explain; more
+late probes than the last round could dilute.
 
 **Repeated tests.** The number of rounds is bounded. A right link fails only if it looks wrong after
 every one of them, so it fails no more often than a single test at ``alpha`` would say. Each round
@@ -41,6 +42,11 @@ class Round:
 
     number: int = 1
     room: float = 1.0
+
+    @property
+    def is_again(self) -> bool:
+        """Return whether a round went before it."""
+        return self.number > 1
 
     def alpha(self, alpha: float) -> float:
         """Return which p-value passes after this round, where ``alpha`` passes after the first."""
@@ -111,6 +117,7 @@ def measure_in_rounds(
     evidence: dict[K, E] = {}
     entries: dict[K, dict[str, Any]] = {}
     todo, total = list(keys), sum(limits.sizes)
+    sent = len(todo)
     stall_ms = dict.fromkeys(todo, 0.0)
     for number, size in enumerate(limits.sizes, start=1):
         round_begun = time.monotonic()
@@ -134,7 +141,9 @@ def measure_in_rounds(
         if not todo or number == len(limits.sizes):
             break
         now, pause_s = time.monotonic(), limits.pause_s * number
-        next_s = (now - round_begun) * limits.sizes[number] / size
+        share = len(todo) / sent
+        next_s = (now - round_begun) * limits.sizes[number] / size * share
+        sent = len(todo)
         if now + pause_s + next_s > begun + limits.longest_s:
             break
         time.sleep(pause_s)
@@ -165,8 +174,9 @@ class StallClock:
             self._thread.join()
 
     def _sleep(self) -> None:
-        before = time.monotonic()
-        while not self._over.wait(_EVERY_S):
+        before, over = time.monotonic(), False
+        while not over:
+            over = self._over.wait(_EVERY_S)
             now = time.monotonic()
             self.longest_ms = max(self.longest_ms, 1000 * (now - before - _EVERY_S))
             before = now

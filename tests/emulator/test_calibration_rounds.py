@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -168,9 +169,10 @@ def test_a_link_that_is_wrong_a_third_of_the_time_fails(instrument: Instrument, 
 
 
 @pytest.mark.parametrize("off_ms", [2.0, -2.0, 30.0])
-def test_a_wrong_delay_fails_at_once(instrument: Instrument, off_ms: float) -> None:
+def test_a_wrong_delay_fails_soon(instrument: Instrument, off_ms: float) -> None:
     entry = instrument(lambda _: off_ms, ms(ONE_WAY_MS))
-    assert (entry["verdict"], entry["rounds"]) == ("fail", 1)
+    assert entry["verdict"] == "fail"
+    assert entry["rounds"] <= (1 if off_ms < 0 else 2)
 
 
 def test_a_loss_that_nobody_asked_for_fails_at_once(instrument: Instrument) -> None:
@@ -272,9 +274,13 @@ def test_probes_of_two_rounds_are_one_sample() -> None:
     assert twice.bursts.tolist() == [1, 1]
 
 
-def test_who_reads_a_failure_is_told_how_long_the_machine_stalled() -> None:
+def test_who_reads_a_failure_is_told_how_long_the_machine_stalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ticks = itertools.count(step=0.5)
+    monkeypatch.setattr(rounds, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
     with StallClock() as clock:
         pass
-    assert clock.longest_ms >= 0
+    assert clock.longest_ms == pytest.approx(490)  # between two beats, 10 ms apart
     assert "up to 480 ms: end what else runs" in blame([{"stall_ms": 480.0}, {"stall_ms": 3.0}])
     assert blame([{"stall_ms": 3.0}]).endswith("up to 3 ms.")

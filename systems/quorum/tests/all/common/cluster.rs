@@ -295,8 +295,6 @@ impl Drop for Cluster {
     }
 }
 
-/// In memory where that is possible: these tests claim something about rounds and survival of
-/// processes, and a busy disk would only make them slow and their timing coarse.
 /// Whether each thread of a process is stopped, by their directory in /proc.
 fn all_stopped(tasks: &str) -> bool {
     fs::read_dir(tasks).unwrap().all(|task| {
@@ -306,6 +304,8 @@ fn all_stopped(tasks: &str) -> bool {
     })
 }
 
+/// In memory where that is possible: these tests claim something about rounds and survival of
+/// processes, and a busy disk would only make them slow and their timing coarse.
 fn root() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     match std::env::var_os("QUORUM_TEST_DIR") {
