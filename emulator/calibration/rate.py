@@ -237,18 +237,18 @@ class _Senders:
         }
         data = [_numbered(train) for train in trains.values()]
         now = time.monotonic
-        begin = now() + 0.002
+        begun = begin = now() + 0.002
         for offset_s, place, turn, first, count in events:
             while (early_s := begin + offset_s - now()) > 0:
                 if early_s > 0.0005:
                     time.sleep(early_s - 0.0003)
             if early_s < -STALL_S:
-                begin -= early_s
+                begin -= early_s  # the schedule, not the clock: the gap is told
             pair = pairs[place]
             self._sockets[pair].send(
                 data[place][first * _DATA_BYTES : (first + count) * _DATA_BYTES]
             )
-            sent_s[pair][turn].append(now() - begin)
+            sent_s[pair][turn].append(now() - begun)
         return sent_s
 
     def _patience_s(self, trains: dict[Pair, Train], rated: dict[Pair, Rated]) -> float:

@@ -31,10 +31,17 @@ def within_reach(backend: str, asked: Impairment) -> Impairment:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_rate_is_within_two_percent(bench: Bench, name: str) -> None:
-    """By the closest half of five trains of 0.1 to 0.3 s: a stall spoils the train that it hits."""
+    """By the closest half of the trains. One in which a stall left gaps says nothing, and counts
+    for nothing: trains are sent until three say something.
+    """
     asked = within_reach(bench.lab.backend, ASKED[name])
     plan = bench.ask(asked)
-    trains_bps = rate_pass(bench.lab, plan, [PAIR], lambda _: None)[PAIR]
+    trains_bps: list[float] = []
+    for _ in range(20):
+        if len(trains_bps) >= 3:
+            break
+        found = rate_pass(bench.lab, plan, [PAIR], lambda _: None)[PAIR]
+        trains_bps += [rate_bps for rate_bps in found if rate_bps is not None]
     figures = rate_figures(plan.path(*PAIR), trains_bps, Tolerance())
     assert figures is not None
     assert figures["error"] == pytest.approx(0, abs=0.02), trains_bps

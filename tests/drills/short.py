@@ -43,18 +43,18 @@ class Short:
 
 @dataclass(frozen=True)
 class Came:
-    """What came of it. ``logs``: of its nodes."""
+    """What came of it."""
 
     of: Short
     status: str
     reason: str | None
     drill: Drill
-    logs: Path
+    bundle: Path
 
     def __str__(self) -> str:
         counts = self.drill.durability
         told = f"{self.of}: {self.status} ({self.reason}), {counts.verdict}"
-        return f"{told} {json.dumps(counts.examples, default=str)[:2000]} ({self.logs.parent})"
+        return f"{told} {json.dumps(counts.examples, default=str)[:2000]} ({self.bundle})"
 
 
 def play(runs: Iterable[Short], below: Path) -> Iterator[Came]:
@@ -72,7 +72,7 @@ def play(runs: Iterable[Short], below: Path) -> Iterator[Came]:
         }
         for ended in as_completed(started):
             status, reason, bundle = ended.result()
-            yield Came(started[ended], status, reason, read_drill(bundle), bundle / "logs")
+            yield Came(started[ended], status, reason, read_drill(bundle), bundle)
 
 
 def _skip_calibration() -> None:

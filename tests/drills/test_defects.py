@@ -64,6 +64,6 @@ def test_a_minority_that_acknowledges_is_told_of(came: dict[str, Came]) -> None:
 
 def test_every_defect_is_loud_in_the_log_of_each_node_that_has_it(came: dict[str, Came]) -> None:
     for defect, run in came.items():
-        logs = {log.stem: log.read_text() for log in run.logs.glob("quorum-*.log")}
+        logs = {log.stem: log.read_text() for log in (run.bundle / "logs").glob("quorum-*.log")}
         loud = {name for name, text in logs.items() if f"DEFECT PLANTED: --{defect}" in text}
         assert loud == ({"quorum-n1"} if defect == "stale-reads" else set(logs)), defect

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from tests.drills.short import Came, Short, play
+from tests.wanlat.running import in_process
 
 DRILL, SEED = "two-nodes-killed", 11
 FEW = {"objects": 100, "every": "500ms"}
@@ -40,3 +43,14 @@ def test_nothing_is_found_where_nothing_is_lost(came: Mapping[bool, Came]) -> No
     assert durability.acknowledged > int(FEW["objects"]) and durability.removed > 0
     held = [claim.verdict for claim in run.drill.claims if "durability" in claim.spec]
     assert held == ["holds"], run
+
+
+def test_a_matrix_shows_both(came: Mapping[bool, Came], tmp_path: Path) -> None:
+    bundles = [str(came[planted].bundle) for planted in (True, False)]
+    done = in_process(["matrix", *bundles, "--out", str(tmp_path / "matrix")])
+    assert done.returncode == 0, done.stderr
+    (cell,) = json.loads((tmp_path / "matrix" / "matrix.json").read_text())["cells"]
+    assert [run["durability"]["verdict"] for run in cell["runs"]] == ["fail", "pass"]
+    claims = (tmp_path / "matrix" / "claims.md").read_text()
+    assert "**does not hold** (1 of 2 runs)" in claims
+    assert (tmp_path / "matrix" / "matrix.png").stat().st_size > 0

@@ -14,6 +14,9 @@ import pytest
 
 from tests.experiments.commands import manifest_of, node_of, samples_of, study
 from tests.late_network import accepting_late_packets
+from tests.wanlat.running import in_process
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.round_trips_block import round_trips_of
 from wanlat.experiments.runner import CaptureWanted, Outcome, prepare, run
 from wanlat.experiments.study import load
 from wanlat.experiments.visits.schedule import schedule
@@ -193,6 +196,25 @@ def test_the_manifest_says_what_no_store_could_beat(bundle: Path) -> None:
     assert least["PutObject"]["round_trips"] == 1
     assert least["PutObject"]["why"]
     assert manifest_of(bundle)["study"]["round_trips"]["rtts"] == ["0ms", "10ms", "20ms"]
+
+
+def test_both_answers_to_how_many_round_trips_a_request_costs(bundle: Path) -> None:
+    """They share nothing but the requests: the slope of latency against RTT, and the packets."""
+    found = {each.endpoint: each for each in round_trips_of(read_bundle(bundle))}
+    assert found.keys() == {"GetObject", "PutObject"}
+    for each in found.values():
+        assert each.chain_round_trips == 1
+        assert each.n_chains > 0
+        # A late packet makes an interval wide, or leaves the slope undecided.
+        assert each.ci95 is None or each.ci95[0] - 0.1 <= 1 <= each.ci95[1] + 0.1
+
+
+def test_a_run_compared_with_itself_has_not_become_worse(bundle: Path) -> None:
+    done = in_process(["compare", str(bundle), str(bundle), "--json"])
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["gate"]["passed"]
+    assert {each["endpoint"] for each in made["endpoints"]} == {"GetObject", "PutObject"}
 
 
 def test_a_store_that_dies_leaves_the_visits_that_were_whole(tmp_path: Path) -> None:
