@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wanlat.experiments.drill.files import load
+from wanlat.experiments.endpoints import S3
 from wanlat.systems import registry
 from wanlat.systems.cache import Cache
 from wanlat.systems.quorum import Quorum
@@ -31,7 +33,10 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     if said is None:
         return None
     systems = list(dict.fromkeys(one.system for one in made.summary.series))
+    study, on = shlex.quote(study), shlex.quote(on)
     if systems == [Quorum.name]:
+        if not {entry.group.endpoint for entry in said.entries} <= set(S3):
+            return None  # those that can be installed speak S3 alone
         recipes = _installable()
         where = f" --topology {on}" if is_chosen else ""
         run = f"{program()} run {study} --systems {','.join(recipes)}{where}"

@@ -21,7 +21,7 @@ from wanlat.emulator.stream import Stream
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 
-LIMITS = Limits(pause_s=0.5)
+LIMITS = Limits(pause_s=0.5, longest_s=180.0)
 """Unless something else is asked for: what holds the machine up may be over after a pause."""
 
 _BARE_SAMPLES = 40

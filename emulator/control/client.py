@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -68,12 +69,9 @@ class LabClient:
         return int(self._take()["exit_code"])
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to what ``spawn`` started."""
-        try:
+        """Send a signal to what ``spawn`` started. Where that has ended, ``wait`` tells how."""
+        with contextlib.suppress(ConnectionError):
             self._lines.send({"signal": int(number)})
-        except ConnectionError as error:
-            self._take()
-            raise self._gone(error) from error
 
     def _exchange(self, request: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         try:

@@ -124,10 +124,20 @@ def test_progress_of_something_else_says_what_it_is(monkeypatch: pytest.MonkeyPa
 # -- the next command -----------------------------------------------------------------------
 
 
-def made(*systems: str, rtts: tuple[int | None, ...] = (1,), is_local: bool = False) -> Any:
+def made(
+    *systems: str,
+    rtts: tuple[int | None, ...] = (1,),
+    is_local: bool = False,
+    endpoint: str = "PutObject",
+) -> Any:
     """A report of a study of `systems` that found these whole numbers of round trips."""
     entries = [
-        SimpleNamespace(rtt_ms=None if is_local else 100.0, rtts=1.4, round_trips=each)
+        SimpleNamespace(
+            group=SimpleNamespace(endpoint=endpoint),
+            rtt_ms=None if is_local else 100.0,
+            rtts=1.4,
+            round_trips=each,
+        )
         for each in rtts
     ]
     summary = SimpleNamespace(
@@ -145,6 +155,10 @@ def test_after_the_reference_store_come_real_ones(
     assert step is not None
     assert "wanlat systems install garage minio (about 15 min" in step
     assert step.endswith("wanlat run endpoint-latency --systems garage,minio")
+    mine = next_step.next_step(made("quorum"), "my study.yaml", "five-sites")
+    assert mine is not None and "run 'my study.yaml' --systems" in mine
+    # Which endpoints they have not, they are not to be asked.
+    assert next_step.next_step(made("quorum", endpoint="Put"), "mine", "five-sites") is None
     chosen = next_step.next_step(made("quorum"), "mine.yaml", "one-site", is_chosen=True)
     assert chosen is not None and chosen.endswith("--topology one-site")
 
