@@ -60,7 +60,7 @@ test-minutes: .ready setup  ## Pass the tests that need nothing but time (18 min
 	@WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
 	@$(PYTEST) -m "minutes and not stores and not programs"
 
-test-programs: .ready setup  ## Pass those that need tshark, nginx or grpcurl (half a minute)
+test-programs: .ready setup  ## Pass those that need tshark, nginx, grpcurl or Go (half a minute)
 	@$(PYTEST) -m programs
 
 test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (4 minutes)

@@ -157,20 +157,73 @@ def start_run(directory: Path, number: int, storage: str) -> subprocess.Popen[by
     )
 
 
+def await_named(command: subprocess.Popen[bytes], *names: str) -> None:
+    """Return when a run has such processes, each at least one."""
+    until_s = time.monotonic() + PATIENCE_S
+    while not all(named(command.pid, name) for name in names):
+        assert command.poll() is None
+        assert time.monotonic() < until_s, f"no {names}"
+        time.sleep(0.01)
+
+
+def kill_and_look(
+    command: subprocess.Popen[bytes],
+    family: list[int],
+    victim: int,
+    study: Path,
+    before: dict[str, object],
+) -> str:
+    """Kill a process of a run, see to it that all the others end, and return its name."""
+    inside = namespaces(family)
+    name = ""
+    with contextlib.suppress(OSError):  # it may have ended by itself in this instant
+        name = Path(f"/proc/{victim}/comm").read_text().strip()
+        os.kill(victim, signal.SIGKILL)
+    until_s = time.monotonic() + PATIENCE_S
+    others = [pid for pid in family if pid != command.pid]
+    while (alive(others) or inside & namespaces()) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    left, inside_left = alive(others), inside & namespaces()
+    # The command has a bundle to write, and must end by itself.
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        command.wait(PATIENCE_S)
+    ended = command.poll() is not None
+    command.kill()
+    command.wait()
+    assert left == [], f"the kill hit {name}"
+    assert not inside_left, f"the kill hit {name}"
+    assert ended, f"the command did not end; the kill hit {name}"
+    left_over = changed(before, host_state(study / "labs", study / "scratch"))
+    assert not left_over, f"the kill hit {name}"
+    return name
+
+
+@pytest.mark.parametrize("wanted", ["command", "wanlat-guard", "wanlat-lab"])
+def test_each_kind_of_process_may_be_killed_and_nothing_is_left(study: Path, wanted: str) -> None:
+    (study / "scratch").mkdir()
+    before = host_state(study / "labs", study / "scratch")
+    command = start_run(study, 0, "disk")
+    # From then on there are namespaces, links and a directory that could be left behind.
+    await_named(command, "wanlat-guard", "wanlat-lab", "wire")
+    family = descendants(command.pid)
+    assert namespaces(family)
+    victim = command.pid if wanted == "command" else min(named(command.pid, wanted))
+    killed = kill_and_look(command, family, victim, study, before)
+    assert wanted in (killed, "command")
+
+
 @pytest.mark.minutes
 def test_kill_at_random_moments_leaves_nothing(study: Path) -> None:
     chance = random.Random(20)
-    scratch = study / "scratch"
-    scratch.mkdir()
-    before = host_state(study / "labs", scratch)
+    (study / "scratch").mkdir()
+    before = host_state(study / "labs", study / "scratch")
     killed = []
     for number in range(MOMENTS):
         command = start_run(study, number, "disk" if number % 2 else "memory")
         # The command and its guard are few among many, and the ones that matter most.
         wanted = ("", "wanlat-guard", "wanlat-lab")[number % 3] if number < 9 else ""
-        while wanted and not named(command.pid, wanted):
-            assert command.poll() is None
-            time.sleep(0.01)
+        if wanted:
+            await_named(command, wanted)
         # Set-up, calibration, start, preparing, and then samples for at least 18 s (4500 of 4 ms),
         # so that no kill comes when the lab has done its work and the command draws the chart.
         time.sleep(chance.uniform(0.1, 5))
@@ -179,26 +232,7 @@ def test_kill_at_random_moments_leaves_nothing(study: Path) -> None:
             victim = min(named(command.pid, wanted))
         else:
             victim = command.pid if number < 9 else chance.choice(family)
-        inside = namespaces(family)
-        with contextlib.suppress(OSError):  # it may have ended by itself in this instant
-            killed.append(Path(f"/proc/{victim}/comm").read_text().strip())
-            os.kill(victim, signal.SIGKILL)
-        until_s = time.monotonic() + PATIENCE_S
-        others = [pid for pid in family if pid != command.pid]
-        while (alive(others) or inside & namespaces()) and time.monotonic() < until_s:
-            time.sleep(0.05)
-        left, inside_left = alive(others), inside & namespaces()
-        # The command has a bundle to write, and must end by itself.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            command.wait(PATIENCE_S)
-        ended = command.poll() is not None
-        command.kill()
-        command.wait()
-        assert left == [], f"kill {number} hit {killed[-1]}"
-        assert not inside_left, f"kill {number} hit {killed[-1]}"
-        assert ended, f"the command did not end; kill {number} hit {killed[-1]}"
-        left_over = changed(before, host_state(study / "labs", scratch))
-        assert not left_over, f"kill {number} hit {killed[-1]}"
+        killed.append(kill_and_look(command, family, victim, study, before))
     assert {"wanlat-guard", "wanlat-lab"} <= set(killed)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from systems_doubles import StandInLab, Toy, ToyOptions, plan_of
@@ -39,28 +39,50 @@ def test_start_returns_when_every_node_serves(lab: StandInLab, tmp_path: Path) -
     assert "toy store starting on 127.0.1.2" in (tmp_path / "logs" / "toy-n2.log").read_text()
 
 
+class Turns:
+    """Nodes that get ready one after another, each at its instant of a clock that we set."""
+
+    def __init__(self, ready_s: dict[str, float]) -> None:
+        self.now_s = 1000.0
+        self._begun_s = self.now_s
+        self._gates = {name: threading.Event() for name in ready_s}
+        self._later = list(ready_s.items())
+        quiet = SimpleNamespace(check=lambda: None)
+        self.nodes = dict.fromkeys(ready_s, quiet) | {next(iter(ready_s)): self}
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, _: float) -> None:
+        """Nobody need wait: nobody is asked twice."""
+
+    def check(self) -> None:
+        """Let the next one be ready: whoever waits looks at the nodes before each answer."""
+        if self._later:
+            name, at_s = self._later.pop(0)
+            self.now_s = self._begun_s + at_s
+            self._gates[name].set()
+
+    def why_not(self, name: str) -> str | None:
+        assert self._gates[name].wait(60)
+        return None
+
+
 def test_progress_is_told_at_most_once_a_second_after_a_step_s_beginning(
-    lab: StandInLab, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster, _ = start(lab, tmp_path)
+    turns = Turns({"n1": 0.75, "n2": 1.0, "n3": 1.75, "n4": 2.5, "n5": 3.0})
+    monkeypatch.setattr("wanlat.systems.wait.time", turns)
     said: list[str] = []
-    at_s: list[float] = []
-    begun = time.monotonic()
-    late = {"n1": 0.0, "n2": 1.2, "n3": 1.3}
-
-    def hear(text: str) -> None:
-        said.append(text)
-        at_s.append(time.monotonic())
-
-    wait = Wait(cluster.nodes, 60, hear)
-    wait.each("count", lambda name: None if time.monotonic() - begun > late[name] else "soon")
+    wait = Wait(turns.nodes, 60, said.append, poll_s=60)  # type: ignore[arg-type]
+    wait.each("count", turns.why_not)
     wait.each("one for all", lambda _: None, ["n1"])
-    first, *later, last = said
-    assert first.startswith("count: 0 of 3 nodes")
-    assert later, "it took more than a second"
-    assert all(text.startswith("count: ") for text in later)
-    assert last.startswith("one for all")
-    assert all(after - before > 0.99 for before, after in pairwise(at_s[:-1]))
+    assert said == [
+        "count: 0 of 5 nodes (0.0 s)",
+        "count: 2 of 5 nodes (1.0 s)",
+        "count: 4 of 5 nodes (2.5 s)",
+        "one for all (3.0 s)",
+    ]
 
 
 def test_a_process_that_dies_fails_the_start_long_before_the_time_is_over(

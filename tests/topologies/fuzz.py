@@ -2,7 +2,7 @@
 
 `python -m tests.topologies.fuzz [--files N] [--seed S] [--first I]` loads and resolves them on all
 processors. Each must give a lab's plan that makes sense, or an error that a terminal can print;
-what does anything else, or takes longer than two seconds of processor time, is printed.
+what does anything else, or takes longer than ten seconds of processor time, is printed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from wanlat.topologies.resolve import Impairment, Plan, resolve
 from wanlat.topologies.shapes import QUANTILES
 from wanlat.topologies.units import Duration, Rate
 
-SLOWEST_S = 2.0  # of processor time, for one file
+SLOWEST_S = 10.0  # of processor time, for one file; the slowest take one, a bomb takes years
 _MEMORY_BYTES = 4 * 2**30
 _CHUNK = 500
 

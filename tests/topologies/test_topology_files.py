@@ -172,7 +172,7 @@ def test_aliases_that_multiply_are_stopped_in_time(seed: str, row: str, tmp_path
     start = time.process_time()
     assert "with its aliases this is more than 500000 values" in error_of(bomb, tmp_path)
     # 10^14 values would take years, 500,000 some seconds: they are counted, and none is made.
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 1  # takes 1 ms
 
 
 BIG = {
@@ -201,7 +201,7 @@ def test_large_files_are_told_within_seconds_and_a_few_pages(content: str, tmp_p
     start = time.process_time()
     with pytest.raises(TopologyError) as caught:
         load(file)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 20  # the longest takes 1.5 s
     assert len(str(caught.value)) < 100_000
     assert len(caught.value.mistakes) <= MAX_TOLD
 
