@@ -79,10 +79,19 @@ def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
     yield proof, "_SAMPLES", 40
     yield proof, "_JITTER_SAMPLES", 40
     if subcommand == "drill":
+        from wanlat.emulator.calibration import again
         from wanlat.experiments.drill import breaking, runner
 
+        judge_rate = again._rate
+
+        def rated(name: str, way: Any, *more: Any) -> tuple[dict[str, Any], list[Any]]:
+            # Where no rate is asked for, late packets are all that a low one is told by.
+            found, faults = judge_rate(name, way, *more)
+            return found, faults if way.rate_bps is not None else []
+
+        yield again, "_rate", rated
         yield runner, "prove", measured
-        yield breaking, "recalibrate", partial(breaking.recalibrate, tolerance=any_delay)
+        yield breaking, "recalibrate", partial(again.recalibrate, tolerance=any_delay)
     else:
         from wanlat.emulator.calibration import between_sites
         from wanlat.experiments import system_run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -22,10 +22,13 @@ SITES = 6
 PAIR = ("n1", "n2")
 
 STRAGGLERS = 0.05
-"""Of all packets may be held up by the machine: those that are in flight when it stalls."""
+"""Of the packets that were sent while nothing stood still may be late all the same."""
 
 _EARLY_MS = 0.1  # clocks, and wire sends a few microseconds ahead
 _LATE_MS = 1.0  # coarse timers make all packets, and do in User-Mode Linux
+_SILENCE = 12  # times the mean distance of packets: chance makes one once in 160,000
+_IN_FLIGHT = 0.995  # the quantile of a draw after which a packet has arrived
+_FEWEST = 100  # packets tell something
 _LATE_S, _LATE_IN_UML_S = 0.1, 0.3
 
 
@@ -74,8 +77,8 @@ class Bench:
         patience_s = self._patience_s(plan.path(*PAIR)[1])
         return self._stream.send([PAIR], count, 1 / per_s, patience_s, flows=flows)[PAIR]
 
-    def draws(self, asked: Impairment, count: int) -> Values:
-        """Return about so many delays that did not wait for each other, ms; on netem half of it.
+    def draws(self, asked: Impairment, count: int) -> Draws:
+        """Send about so many packets that do not wait for each other; on netem half of it.
 
         wire keeps the order of flows, so each packet is one. netem keeps that of links: there all
         links are used, and what counts are packets that were sent when the one before had arrived.
@@ -91,63 +94,109 @@ class Bench:
         each = -(-count // len(pairs))
         sent = self._stream.send(pairs, each, interval_s, self._patience_s(asked), flows=flows)
         found = [_apart(one, 0.0 if flows > 1 else 0.9 * interval_s) for one in sent.values()]
-        return np.concatenate(found) / 1e6
+        return Draws(
+            np.concatenate([each.sent_ms for each in found]),
+            np.concatenate([each.delays_ms for each in found]),
+        )
 
     def _patience_s(self, asked: Impairment) -> float:
         late_s = _LATE_S if self.backend == "wire" else _LATE_IN_UML_S
         return 1.2 * asked.range_ns[1] / 1e9 + late_s
 
-    def median_rtt_ms(self, impairment: Impairment) -> float:
-        """Return the median round trip over a link with this impairment both ways."""
+    def least_rtt_ms(self, impairment: Impairment) -> float:
+        """Return the quickest round trip over a link with this impairment both ways."""
         self.ask(impairment)
         with Prober(self.lab, PAIR) as prober:
             echoes = prober.measure([PAIR], 200, 0.003, 0.5)[PAIR]
-        return float(np.median(echoes.rtt_ns)) / 1e6
+        return min(echoes.rtt_ns) / 1e6
 
 
-def _apart(delivery: Delivery, gap_s: float) -> Values:
-    """Return delays of packets that were sent at least so long after the one before, ns."""
+@dataclass(frozen=True)
+class Draws:
+    """When packets that arrived were sent, and how long they took."""
+
+    sent_ms: Values
+    delays_ms: Values
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> Draws:
+        """Return those of a delivery, in the order of sending."""
+        return cls(delivery.sent_ns[~delivery.missing] / 1e6, delivery.delays_ns / 1e6)
+
+    def calm(self, asked: Impairment) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return of which packets none was in flight while nothing arrived for a while.
+
+        What stands still hands on nothing and then all at once. Packets are chosen by when they
+        were sent and not by how long they took, so the rest are draws like all others.
+        """
+        arrived_ms = np.sort(self.sent_ms + self.delays_ms)
+        silent = np.diff(arrived_ms) > _SILENCE * np.ptp(self.sent_ms) / self.sent_ms.size
+        latest_ms = float(path_law([asked]).quantiles([_IN_FLIGHT])[0])
+        calm = np.ones(self.sent_ms.size, dtype=np.bool_)
+        for begin_ms, end_ms in zip(arrived_ms[:-1][silent], arrived_ms[1:][silent], strict=True):
+            calm &= (self.sent_ms < begin_ms - latest_ms) | (self.sent_ms > end_ms)
+        return calm
+
+
+def _apart(delivery: Delivery, gap_s: float) -> Draws:
+    """Return packets that were sent at least so long after the one before."""
     gaps_ns = np.diff(delivery.sent_ns, prepend=delivery.sent_ns[0] - 10**12)
-    chosen: Values = delivery.delays_ns[gaps_ns[~delivery.missing] >= gap_s * 1e9]
-    return chosen
+    chosen = gaps_ns[~delivery.missing] >= gap_s * 1e9
+    draws = Draws.of(delivery)
+    return Draws(draws.sent_ms[chosen], draws.delays_ms[chosen])
 
 
 @dataclass(frozen=True)
 class Misfit:
     """How far delays are from a distribution, at the delay where that is most.
 
-    ``early``: how many more of them, as a share of all, were shorter than were to be;
-    ``late``: how many fewer. ``chance`` is what either may be by chance once in a million.
+    ``early``: how many more of them, as a share of all, were shorter than were to be; ``late``:
+    how many fewer. Both less what chance does once in a million to so many. ``early`` is that of
+    all packets or of the calm ones, whichever is more; ``late`` of the calm ones (`Draws.calm`).
     ``margin_ms``: how much longer the shortest is than the shortest that may be drawn.
     """
 
     early: float
     late: float
-    chance: float
+    calm: int
     margin_ms: float
 
     @classmethod
-    def of(cls, delays_ms: Values, asked: Impairment) -> Misfit:
-        from scipy import stats
-
-        law = path_law([asked])
-        early, late = (
-            float(stats.kstest(delays_ms + allowed_ms, law.cdf, alternative=side).statistic)
-            for side, allowed_ms in (("greater", _EARLY_MS), ("less", -_LATE_MS))
+    def of(cls, draws: Draws, asked: Impairment, step: int = 1) -> Misfit:
+        """``step``: draws that far apart are independent, and one of so many is looked at."""
+        delays_ms = draws.delays_ms[::step]
+        calm_ms = delays_ms[draws.calm(asked)[::step]]
+        return cls(
+            max(_beyond(delays_ms, asked, "greater"), _beyond(calm_ms, asked, "greater")),
+            _beyond(calm_ms, asked, "less"),
+            int(calm_ms.size),
+            float(delays_ms.min()) + _EARLY_MS - asked.range_ns[0] / 1e6,
         )
-        # Dvoretzky, Kiefer and Wolfowitz, with Massart's constant (1990).
-        chance = float(np.sqrt(np.log(1e6) / (2 * delays_ms.size)))
-        margin_ms = float(delays_ms.min()) + _EARLY_MS - asked.range_ns[0] / 1e6
-        return cls(early, late, chance, margin_ms)
 
     @property
     def is_right(self) -> bool:
-        """Whether no delay is shorter than drawn, and few are longer.
+        """Whether no delay is shorter than drawn, and few of the calm ones are longer.
 
-        A machine that stalls holds up what is in flight; it makes nothing early.
+        A machine that stalls holds up what is in flight; it makes nothing early. So early is what
+        convicts a distribution of the same mean: somewhere it has more packets than were asked
+        for. Where the machine stood still all the time, nothing is said of late ones.
         """
-        not_early = self.margin_ms >= 0 and self.early <= self.chance
-        return not_early and self.late <= self.chance + STRAGGLERS
+        return self.margin_ms >= 0 and self.early <= 0 and self.late <= STRAGGLERS
+
+
+def _beyond(delays_ms: Values, asked: Impairment, side: Literal["greater", "less"]) -> float:
+    """Return the largest distance to that side, less what chance does once in a million.
+
+    By Dvoretzky, Kiefer and Wolfowitz, with Massart's constant (1990).
+    """
+    from scipy import stats
+
+    if delays_ms.size < _FEWEST:
+        return -1.0
+    allowed_ms = _EARLY_MS if side == "greater" else -_LATE_MS
+    law: Any = path_law([asked]).cdf  # typed for single values; scipy calls it with all of them
+    found = stats.kstest(delays_ms + allowed_ms, law, alternative=side)
+    return float(found.statistic) - float(np.sqrt(np.log(1e6) / (2 * delays_ms.size)))
 
 
 def told(document: dict[str, Any]) -> str:
