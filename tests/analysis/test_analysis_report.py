@@ -44,7 +44,7 @@ def python(
         capture_output=True,
         text=True,
         check=True,
-        timeout=600,
+        timeout=300,
     )
 
 

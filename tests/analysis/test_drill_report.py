@@ -310,7 +310,7 @@ print(json.dumps({"heavy": sorted(heavy), "modules": sorted(sys.modules)}))
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=300,
     )
     told = json.loads(done.stdout)
     rooms = ("topologies", "emulator", "systems", "probes", "experiments", "proto", "commands")

@@ -211,7 +211,7 @@ def test_a_server_that_dies_fails_the_run_and_keeps_the_samples(tmp_path: Path) 
     out = tmp_path / "b"
     running = measuring(file, out)
     os.kill(node_of(running.pid, "n1"), signal.SIGKILL)
-    _, stderr = running.communicate(timeout=120)
+    _, stderr = running.communicate(timeout=300)
     assert running.returncode == 1, stderr
     assert re.search(r"The run failed: .*\bn1\b.* ended", stderr), stderr
     assert manifest_of(out)["status"] == "failed"

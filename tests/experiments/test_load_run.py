@@ -134,7 +134,7 @@ def test_ctrl_c_under_load_keeps_what_was_asked_and_what_it_cost(tmp_path: Path)
     bob = "options: {quorum: {api: bob}}\n"
     started = loading(loaded(tmp_path, "duration: 10min, idle: 0s", bob), out)
     started.send_signal(signal.SIGINT)
-    _, said = started.communicate(timeout=120)
+    _, said = started.communicate(timeout=300)
     assert started.returncode == 130, said
     manifest = manifest_of(out)
     assert manifest["status"] == "interrupted"
@@ -168,7 +168,7 @@ def test_a_store_that_dies_under_load_fails_the_run_and_the_bundle_has_what_was_
     out = tmp_path / "bundle"
     started = loading(loaded(tmp_path, "duration: 10min, idle: 0s, rate: 200"), out)
     os.kill(node_of(started.pid, "n1"), signal.SIGKILL)
-    _, said = started.communicate(timeout=120)
+    _, said = started.communicate(timeout=300)
     assert started.returncode == 1, said
     manifest = manifest_of(out)
     assert manifest["status"] == "failed"

@@ -63,7 +63,7 @@ def run(scope: Path) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(CHECKOUT), *sys.path])},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -74,7 +74,7 @@ def measured(topology: str, *, count: int) -> tuple[dict[tuple[str, str], Line],
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         cwd="/",
     )
@@ -140,7 +140,7 @@ def test_a_users_mistake_ends_mininet_without_its_clean_up() -> None:
         ["mn", "--custom", str(CUSTOM), "--topo", "wanlat,fife-sites", "--test", "none"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 2

@@ -70,7 +70,7 @@ def test_the_node_whose_disk_is_full_is_named_and_its_death_says_so_too(tmp_path
         node = cluster.nodes["n2"]
         assert node.process is not None
         node.process.kill()
-        message = told.get(timeout=120)
+        message = told.get(timeout=300)
         assert told.empty()
         with pytest.raises(SystemFailed) as caught:
             cluster.check()

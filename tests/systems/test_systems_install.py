@@ -121,7 +121,7 @@ def test_two_at_once_build_once(cache: Cache) -> None:
     waiting = f"another install is running (process {first.pid}); waiting for it"
     assert any(waiting in line for line in second.stdout)
     first.send_signal(signal.SIGCONT)
-    said_first, said_second = first.communicate(timeout=120)[0], second.communicate(timeout=120)[0]
+    said_first, said_second = first.communicate(timeout=300)[0], second.communicate(timeout=120)[0]
     assert (first.returncode, second.returncode) == (0, 0), said_first + said_second
     assert "built in" in said_first
     assert "already there" in said_second
@@ -133,7 +133,7 @@ def test_an_interrupted_build_goes_on_where_it_was(cache: Cache, how: signal.Sig
     interrupted = start_install(cache, crates=CRATES)
     wait_until_compiled(cache, 4)
     interrupted.send_signal(how)
-    said = interrupted.communicate(timeout=120)[0]
+    said = interrupted.communicate(timeout=300)[0]
     assert interrupted.returncode != 0
     assert find_installed(fake_recipe(), cache) is None
     compiled = {path: path.stat().st_mtime_ns for path in work(cache).glob("crate-*")}
@@ -141,7 +141,7 @@ def test_an_interrupted_build_goes_on_where_it_was(cache: Cache, how: signal.Sig
     if how == signal.SIGINT:
         assert "the same command goes on from there" in said
     resumed = start_install(cache, crates=CRATES)
-    said = resumed.communicate(timeout=120)[0]
+    said = resumed.communicate(timeout=300)[0]
     assert resumed.returncode == 0, said
     assert "going on with" in said
     assert compiled_in_the_last_build(cache) == CRATES - len(compiled)
@@ -151,7 +151,7 @@ def test_the_build_ends_with_a_killed_installer(cache: Cache) -> None:
     killed = start_install(cache, crates=100)
     wait_until_compiled(cache, 2)
     killed.kill()
-    killed.communicate(timeout=120)
+    killed.communicate(timeout=300)
     time.sleep(1.0)
     compiled = len(list(work(cache).glob("crate-*")))
     time.sleep(1.0)

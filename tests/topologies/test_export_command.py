@@ -24,7 +24,7 @@ def wanlat(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "wanlat.cli", "topology", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

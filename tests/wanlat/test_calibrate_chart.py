@@ -24,7 +24,7 @@ def calibrate(directory: Path, *options: str) -> subprocess.CompletedProcess[str
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
     )

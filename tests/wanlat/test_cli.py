@@ -18,7 +18,7 @@ def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         [sys.executable, "-m", "wanlat.cli", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env=os.environ | environment,
         check=False,
     )
@@ -175,7 +175,7 @@ def test_calibrate_prints_exactly_one_json_document(tmp_path):
         late_network.command("calibrate", str(file), "--samples", "30", "--json", "--chart", chart),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -138,7 +138,7 @@ def test_people_are_told_what_changed(runs: Any) -> None:
         [sys.executable, "-m", "wanlat.cli", "compare", str(runs["old"]), str(runs["worse"])],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         env=os.environ | {"COLUMNS": "120"},
     )
@@ -178,7 +178,7 @@ def script(tmp_path: Path, runs: Any) -> Callable[..., subprocess.CompletedProce
             | environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 

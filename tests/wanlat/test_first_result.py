@@ -29,7 +29,7 @@ def calmly(log: Path, script: str) -> subprocess.CompletedProcess[str]:
         [str(CALMLY), str(log), "Building", "crates", "sh", "-c", script],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
 

@@ -157,7 +157,7 @@ def test_exec_passes_streams_directory_and_exit_code_through(up):
         input="hello\n",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout) == (7, f"hello\n{Path.cwd()}\n")
@@ -253,7 +253,7 @@ def test_another_user_is_not_answered(up):
         's.sendall(b\'{"op": "hello"}\\n\'); print(s.recv(1000))'
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
     )
     closed = ("ConnectionResetError", "BrokenPipeError")
     assert done.stdout.strip() == "b''" or any(each in done.stderr for each in closed), done

@@ -150,7 +150,7 @@ def test_the_bundle_can_be_reported(suite: tuple[Path, str]) -> None:
         [sys.executable, "-m", "wanlat.cli", "report", str(bundle), "--json"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

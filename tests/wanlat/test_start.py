@@ -30,7 +30,7 @@ def imported(code: str, arguments: Sequence[str] = ()) -> tuple[int, set[str], s
         [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done.returncode, set(json.loads(done.stdout.splitlines()[-1])), done.stderr

@@ -129,7 +129,7 @@ def test_a_drill_that_is_interrupted_ends_and_says_how_far_it_got(
     time.sleep(0.8)  # in `during` a node is down then, and a disk full
     family = set(children(run.pid))
     os.kill(run.pid, number)
-    said, told = run.communicate(timeout=120)
+    said, told = run.communicate(timeout=300)
     assert run.returncode == 130, told
     assert "Interrupted." in told
     assert f"It got as far as `{stage}`" in told
@@ -150,7 +150,7 @@ def test_a_lab_that_ends_ends_the_drill_with_the_reason(tmp_path: Path) -> None:
     # Its children have its name until they are another program; it is the oldest of them.
     first = min(pid for pid in children(run.pid) if _name(pid) == "wanlat-lab")
     os.kill(first, signal.SIGKILL)
-    _, told = run.communicate(timeout=120)
+    _, told = run.communicate(timeout=300)
     assert run.returncode == 1, told
     assert "The drill failed: The lab has ended." in told
     assert "Traceback" not in told
