@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from matplotlib.backends import backend_agg
@@ -41,6 +41,7 @@ SUBTITLE = Lettering(SMALL_PT, QUIET)
 ASIDE = Lettering(TINY_PT, QUIET)
 
 
+@lru_cache(maxsize=10_000)  # a millisecond each, and the same words come again and again
 def text_width(text: str, lettering: Lettering) -> float:
     """Width of `text` in inches."""
     weight = "bold" if lettering.bold else "normal"
@@ -51,6 +52,9 @@ def text_width(text: str, lettering: Lettering) -> float:
 
 def wrapped(text: str, width_in: float, lettering: Lettering) -> list[str]:
     """`text` in lines of at most `width_in`, broken at spaces, and inside a word if it must be."""
+    whole = " ".join(text.split())
+    if not whole or text_width(whole, lettering) <= width_in:
+        return [whole] if whole else []
     lines: list[str] = []
     line = ""
     for word in _fitting_words(text, width_in, lettering):

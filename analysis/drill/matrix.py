@@ -2,7 +2,8 @@
 
 Everything comes from the bundles' summaries. Runs of the same drill, on the same topology, at the
 same scale, on the same version of a system are runs of one cell: the newest complete one is shown,
-all are counted and listed, and a run that lost something is never hidden by a newer one.
+all are counted and listed, and a run that lost something or broke a claim is never
+hidden by a newer one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from wanlat.analysis.bundle import Series, read_json
+from wanlat.analysis.drill.claims import DOES_NOT_HOLD
 from wanlat.analysis.drill.wording import BAD
 from wanlat.analysis.errors import BundleError
 
@@ -124,7 +126,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one claim on one system, in the run that is shown, and in how many it did."""
+    """What came of one claim on one system, and in how many runs it did.
+
+    Of the run that is shown, or of the newest in which it does not hold.
+    """
 
     series: Series
     verdict: str
@@ -164,7 +169,9 @@ class Matrix:
                 for claim in run.claims:
                     name = str(claim["claim"]), str(claim.get("source") or "")
                     told = verdicts.setdefault(name, {})
-                    if cell and one not in told:  # the run that is shown comes first
+                    # The shown run comes first; one in which it does not hold, before it.
+                    failed = claim["verdict"] == DOES_NOT_HOLD
+                    if cell and (one not in told or failed > (told[one].verdict == DOES_NOT_HOLD)):
                         told[one] = _verdict(cell, one, claim)
         for (text, source), found in verdicts.items():
             yield ClaimRow(drill, text, source, found)

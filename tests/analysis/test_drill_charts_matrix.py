@@ -155,6 +155,19 @@ def test_a_newer_run_hides_no_loss() -> None:
     assert "fail: 12 lost, 1 of 2 runs" in drills_markdown(matrix)
 
 
+def test_a_newer_run_hides_no_claim_that_did_not_hold() -> None:
+    def claimed(verdict: str) -> tuple[dict[str, str], ...]:
+        return ({"claim": "nothing is lost", "verdict": verdict, "evidence": verdict},)
+
+    old = run_of(started="2026-03-01", claims=claimed("does not hold"))
+    new = run_of(started="2026-03-02", claims=claimed("holds"))
+    for runs in ([old, new], [new, old]):
+        assert "**does not hold** (1 of 2 runs): does not hold" in claims_markdown(matrix_of(runs))
+    assert "**holds** (1 of 2 runs)" in claims_markdown(
+        matrix_of([new, run_of(started="2026-03-01", claims=claimed("not decided"))])
+    )
+
+
 def test_runs_at_another_scale_or_on_another_version_are_no_runs_of_the_same_cell() -> None:
     short = run_of(key=DrillKey("one-node-killed", "four-sites", 0.1))
     newer = run_of(series=Series("minio", "RELEASE.2026-05-01T00-00-00Z"))
@@ -180,7 +193,7 @@ def test_claims_stand_side_by_side_with_how_many_runs_agree() -> None:
     )
     assert row == (
         "| writes go on | its manual \\| 3 | one-node-killed | – "
-        "| **holds** (1 of 2 runs): 99 of 100 | **does not hold**: 99 of 100 |"
+        "| **does not hold** (1 of 2 runs): 99 of 100 | **does not hold**: 99 of 100 |"
     )
 
 
