@@ -7,6 +7,8 @@ BIN     := $(VENV)/bin
 # Tests mostly wait for emulated distance, so that two processors carry four at a time.
 WORKERS ?= 4
 PYTEST  := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+LONG    := WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
+KERNEL   = WANLAT_LONG=1 $(BIN)/python -m tests.kernel.boot
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
 PYTHON  ?= $(shell tools/prerequisites python 2>/dev/null)
 CRATES  := target/release/.built
@@ -54,10 +56,16 @@ test: .ready setup  ## Pass the tests that need nothing but what README names (7
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet
 	@$(PYTEST) -m "not minutes and not programs and not registry and not stores" --ignore tests/kernel
 
-test-all: test test-minutes test-programs test-registry test-stores test-kernel  ## Pass all tests; what needs something absent is skipped, and says how to get it
+# What test-all adds in Python; stores among it where they are there.
+REST ?= minutes or programs or registry or stores
 
-test-minutes: .ready setup  ## Pass the tests that need nothing but time (18 minutes beside other work)
-	@WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
+test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (half an hour)
+	@$(LONG)
+	@$(PYTEST) -m "$(REST)"
+	@$(KERNEL)
+
+test-minutes: .ready setup  ## Pass the tests that need nothing but time (8 minutes)
+	@$(LONG)
 	@$(PYTEST) -m "minutes and not stores and not programs"
 
 test-programs: .ready setup  ## Pass those that need tshark, nginx, grpcurl or Go (half a minute)
@@ -70,7 +78,7 @@ test-stores: .ready setup  ## Pass those that need a real store: wanlat systems 
 	@$(PYTEST) -m stores
 
 test-kernel: .ready setup  ## Pass those of netem, inside User-Mode Linux (3 minutes)
-	@WANLAT_LONG=1 $(BIN)/python -m tests.kernel.boot
+	@$(KERNEL)
 
 wheel: setup  ## Build a wheel of everything, the Rust programs included, into dist/
 	@rm -rf build
