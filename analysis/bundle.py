@@ -1,14 +1,11 @@
-"""Reading a bundle: the directory that a run leaves.
+"""A bundle as the figures need it: which of its samples count, and what its network was.
 
 Everything is checked on the way in, so that the statistics never meet a row they have to guess
-about. A run that was killed leaves `samples.jsonl`, whose last line may be cut short; a run that
-ended has `samples.parquet`. Where both exist the run died while converting, so the lines, which
-are removed last, are the complete ones.
+about.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,14 +19,12 @@ from wanlat.analysis.calibration import (
     site_of_name,
     sites_by_node,
 )
-from wanlat.analysis.errors import BundleError, NoSamplesError
 from wanlat.analysis.samples import read_samples
+from wanlat.bundle import read
+from wanlat.bundle.errors import NoSamplesError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-NEWEST_FORMAT = 1
-"""The newest `format` of a manifest that this reader understands."""
 
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
@@ -170,49 +165,9 @@ def read_bundle(directory: Path | str) -> Bundle:
     return bundle
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`; BundleError if it cannot be read or is something else."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
-        raise BundleError(
-            f"{path} is damaged: it is not JSON ({error}). The bundle cannot be trusted; "
-            "run the study again."
-        ) from error
-    if not isinstance(value, dict):
-        raise BundleError(f"{path} is damaged: a JSON object was expected.")
-    return value
-
-
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of the bundle in `directory`; BundleError where it is none, or too new."""
-    if not directory.is_dir():
-        raise BundleError(
-            f"{directory} is not a bundle: there is no such directory. Give the directory that "
-            "`wanlat run` named when it ended."
-        )
-    path = directory / "manifest.json"
-    if not path.is_file():
-        raise BundleError(
-            f"{directory} is not a bundle: it has no manifest.json. Give the directory that "
-            "`wanlat run` named when it ended."
-        )
-    manifest = read_json(path)
-    version = manifest.get("format")
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise BundleError(
-            f"{directory} is not a bundle: its manifest.json has no number under `format`, so "
-            "something else wrote it."
-        )
-    if version > NEWEST_FORMAT:
-        writer = manifest.get("wanlat", "a newer one")
-        raise BundleError(
-            f"{directory} has format {version}, and this wanlat reads up to {NEWEST_FORMAT}. It "
-            f"was written by wanlat {writer}; use that version or a newer one."
-        )
-    return manifest
+    """The manifest of the bundle in `directory`; BundleError where it is none, or damaged."""
+    return read.read_manifest(directory).model_dump(exclude_unset=True)
 
 
 def _asks_for(manifest: Mapping[str, Any], kind: str) -> bool:
@@ -229,7 +184,7 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
 
 def _read_calibration(directory: Path) -> Calibration | None:
     path = directory / "calibration.json"
-    return parse_calibration(read_json(path), path) if path.is_file() else None
+    return parse_calibration(read.read_json(path), path) if path.is_file() else None
 
 
 def _why_empty(bundle: Bundle) -> str:

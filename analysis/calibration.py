@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
 
 EQUAL_WITHIN = 0.1
 """Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.files import replace_text
+from wanlat.bundle.errors import BundleError
 
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.

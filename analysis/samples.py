@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.errors import BundleError, NoSamplesError
-from wanlat.analysis.lines import read_lines
 from wanlat.analysis.placement import PLACEMENTS, UNKNOWN
+from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.errors import BundleError, NoSamplesError
+from wanlat.bundle.read import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-OUTCOMES = ("ok", "fail", "unknown")
 
 _REQUIRED = ("system", "version", "topology", "endpoint", "outcome", "phase", "total_ns")
 _TYPES = {
@@ -62,41 +61,18 @@ def read_samples(
     """
     import pandas as pd
 
-    lines, table = directory / "samples.jsonl", directory / "samples.parquet"
-    truncated = False
-    if lines.is_file():
-        frame, truncated = _read_lines(lines)
-        path = lines
-    elif table.is_file():
-        frame, path = _read_table(table), table
-    elif may_lack:
-        frame, path = pd.DataFrame(columns=list(_TYPES)), lines
-    else:
+    found = read_table(directory, "samples")
+    if found is None:
+        if may_lack:
+            return _checked(pd.DataFrame(columns=list(_TYPES)), directory, topology), False
         raise NoSamplesError(
             f"{directory} has no samples: neither samples.parquet nor samples.jsonl is there. "
             "The run ended before its first request; run the study again."
         )
+    frame, path, truncated = found
+    if frame.empty:
+        frame = pd.DataFrame(columns=list(_TYPES))
     return _checked(frame, path, topology), truncated
-
-
-def _read_lines(path: Path) -> tuple[pd.DataFrame, bool]:
-    import pandas as pd
-
-    rows, truncated = read_lines(path)
-    columns = None if rows else list(_TYPES)
-    return pd.DataFrame.from_records(rows, columns=columns), truncated
-
-
-def _read_table(path: Path) -> pd.DataFrame:
-    import pandas as pd
-    import pyarrow as pa
-
-    try:
-        return pd.read_parquet(path, engine="pyarrow")
-    except (OSError, pa.ArrowException) as error:
-        raise BundleError(
-            f"{path} is damaged: it cannot be read as Parquet ({error}). Run the study again."
-        ) from error
 
 
 def _checked(frame: pd.DataFrame, path: Path, topology: str) -> pd.DataFrame:

@@ -14,9 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.bundle import Bundle, name_of, read_bundle, read_json, read_manifest
+from wanlat.analysis.bundle import Bundle, name_of, read_bundle, read_manifest
 from wanlat.analysis.calibration import sites_by_node
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_json
 
 POINTS = "points.json"
 KIND = "sweep"
@@ -136,7 +137,7 @@ class Sweep:
         names = dict.fromkeys(p.bundle.topology for p in self.points if p.bundle is not None)
         if len(names) > 1:
             return "several topologies"
-        return next(iter(names), name_of(self.manifest.get("topology"), "unnamed topology"))
+        return next(iter([*names, *self.manifest.get("topologies", ())]), "unnamed topology")
 
     @property
     def status(self) -> str:

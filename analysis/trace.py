@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.names import count, display_system
 from wanlat.analysis.placement import with_placement
 from wanlat.analysis.summary import Group, grouped
 from wanlat.analysis.trace_model import Crossing, Lane, Message, Trace
+from wanlat.bundle.errors import BundleError
 
 __all__ = ["Crossing", "Lane", "Message", "Trace", "trace_of", "traces_of"]
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from wanlat.analysis.bundle import Bundle, read_json
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.calibration import site_of_name
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_json
 
 MIN_RTTS = 3
 """Through two points goes a line whatever the truth: a third is needed to contradict it."""

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from wanlat.emulator import capacity
+from wanlat.emulator.backends import choice
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.cgroup import CpuGroup
-from wanlat.emulator.lab import Lab
+from wanlat.emulator.lab import BackendName, Lab
+from wanlat.emulator.links import requested
 from wanlat.emulator.machine import cores, cpu_model
 from wanlat.emulator.netem_absence import explain, gather
 from wanlat.topologies.errors import MachineError, WanlatError
@@ -42,6 +45,21 @@ def examine() -> Iterator[Check]:
     for name in _PROGRAMS:
         yield _program(name)
     yield from _sandbox()
+
+
+def demand_lab(plan: Plan | None = None, backend: BackendName | None = None) -> None:
+    """Raise MachineError when this machine refuses a lab, before anything is begun for one.
+
+    A lab of one node is made and ended, which takes a fraction of a second; of ``plan`` only what
+    it asks of the backend, and its size, are looked at.
+    """
+    if plan is not None:
+        if backend is not None:
+            choice.check(backend, requested(plan))
+        limits = capacity.read_limits()
+        capacity.check(limits, sites=len(plan.sites), nodes=len(plan.nodes), sockets=0)
+    with Lab(_one_node(), backend=backend):
+        pass
 
 
 def _python() -> Check:

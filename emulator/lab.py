@@ -135,7 +135,12 @@ class Lab(Programs, Impairments, Captures):
         self._close(hurry=False)
 
     def _close(self, *, hurry: bool) -> None:
-        self._end_capture()
+        try:
+            self._end_capture()
+        finally:
+            self._let_go(hurry)
+
+    def _let_go(self, hurry: bool) -> None:
         if self._real_time is not None:
             self._real_time.close()
         if self._owner is not None:

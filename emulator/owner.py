@@ -17,9 +17,10 @@ from typing import Any
 
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.emulator.channel import Channel, Closed
+from wanlat.emulator.failures import REPORT_IT
 from wanlat.emulator.process import Process
 from wanlat.emulator.sandbox import HURRY
-from wanlat.topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError, WanlatError
 
 _START_TIMEOUT_S = 60.0
 _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
@@ -30,12 +31,14 @@ class Owner:
 
     ``disk`` is removed at its end; ``held``, a descriptor, stays open until then.
 
-    Raises MachineError when the machine refuses a sandbox.
+    Raises MachineError when the machine refuses a sandbox; a mistake of ours as itself.
     """
 
     def __init__(self, disk: Path | None, held: int | None = None) -> None:
         self.fate = ""
         self.supervisor_pid = 0
+        self._why: Exception | None = None
+        """Why it ended, where a process of the sandbox could say so."""
         self._lock = threading.Lock()  # of what the listening thread changes too
         self._exchange = threading.Lock()  # one request and its answer at a time
         self._answers: queue.SimpleQueue[tuple[str, Any, list[int]]] = queue.SimpleQueue()
@@ -53,7 +56,7 @@ class Owner:
         try:
             kind, value, _ = self._take_answer(_START_TIMEOUT_S)
             if kind != "supervisor":
-                raise MachineError(str(value))
+                raise self._no_beginning()
         except BaseException:
             self.close()
             raise
@@ -89,17 +92,18 @@ class Owner:
     ) -> tuple[Any, list[int]]:
         """Have the supervisor do something; return its answer and descriptors.
 
-        Raises MachineError when the sandbox has ended, and what the supervisor raised.
+        Raises MachineError when the sandbox has ended, and what the supervisor raised: refusals
+        of the machine are MachineErrors, mistakes of ours themselves.
         """
         with self._exchange:
             if self.fate:
-                raise MachineError(f"The lab has ended. {self.fate}")
+                raise self._end()
             self._number += 1
             try:
                 self._channel.send((self._number, operation, arguments), fds)
             except Closed:
-                _, fate, _ = self._take_answer(_START_TIMEOUT_S)  # the listener tells why
-                raise MachineError(f"The lab has ended. {fate}") from None
+                self._take_answer(_START_TIMEOUT_S)  # then the listener knows why
+                raise self._end() from None
             return self._await_answer(self._number)
 
     def track(self, process: Process) -> None:
@@ -116,7 +120,7 @@ class Owner:
         while True:
             kind, value, received = self._take_answer(None)
             if kind == "ended":
-                raise MachineError(f"The lab has ended. {value}")
+                raise self._end()
             answered, content = value
             if answered != number:  # an answer to a request that was interrupted
                 for fd in received:
@@ -125,6 +129,19 @@ class Owner:
             if kind == "error":
                 raise content
             return content, received
+
+    def _end(self) -> Exception:
+        """Return what to raise when the sandbox has ended."""
+        return self._why or MachineError(f"The lab has ended. {self.fate}")
+
+    def _no_beginning(self) -> Exception:
+        """Return what to raise when there is no supervisor."""
+        if self._why is None and self._guard.wait() > 0:  # by itself: nobody killed it
+            return RuntimeError(
+                f"The lab's guard ended with exit code {self._guard.returncode}; its last words "
+                f"are above. {REPORT_IT}"
+            )
+        return self._end()
 
     def _take_answer(self, timeout_s: float | None) -> tuple[str, Any, list[int]]:
         try:
@@ -144,6 +161,10 @@ class Owner:
                 message, fds = self._channel.receive()
             except Closed:
                 break
+            except Exception as error:  # what cannot be read here: nobody is to wait for ever
+                self._note_end(error)
+                self.abort(self.fate)
+                break
             kind, *content = message
             if kind in ("reply", "error"):
                 self._answers.put((kind, tuple(content), fds))
@@ -151,6 +172,8 @@ class Owner:
                 self._note_exit(*content)
             elif kind == "broken":
                 self.abort(f"Its emulation broke: {content[0]}.")
+            elif kind == "over":  # and the end of the stream follows
+                self._note_end(content[0])
             else:
                 self._answers.put((kind, content[0], fds))
         self.fate = self.fate or "Its supervisor is gone."
@@ -160,6 +183,14 @@ class Owner:
         for process in left:
             process.end(None, None)
         self._answers.put(("ended", self.fate, []))
+
+    def _note_end(self, error: Exception) -> None:
+        """Keep why the sandbox ends, unless that is known already."""
+        if self.fate:
+            return
+        self._why = error
+        is_ours = isinstance(error, WanlatError)
+        self.fate = str(error) if is_ours else f"It failed: {type(error).__name__}: {error}"
 
     def _note_exit(self, pid: int, code: int, instant_ns: int) -> None:
         with self._lock:

@@ -23,6 +23,8 @@ from wanlat.topologies.wording import listing
 
 Stream = int | IO[Any] | None
 
+_DYING_S = 10.0  # of a program that was killed, on a machine that is very busy
+
 
 @dataclass(frozen=True)
 class LabNode:
@@ -121,7 +123,7 @@ class Programs(Sandboxed):
     ) -> subprocess.CompletedProcess[str]:
         """Run a program on a node to its end and return what it printed.
 
-        Raises TimeoutError, after which the program has been killed.
+        Raises TimeoutError, after which the program has been killed and is gone.
         """
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8") as out,
@@ -131,8 +133,9 @@ class Programs(Sandboxed):
             try:
                 code = process.wait(timeout_s)
             except BaseException:
-                with contextlib.suppress(MachineError):
+                with contextlib.suppress(MachineError, TimeoutError):
                     process.kill()
+                    process.wait(_DYING_S)
                 raise
             out.seek(0)
             err.seek(0)

@@ -106,7 +106,7 @@ def _supervise(channel: Channel, limits: Limits, go_read: int, go_write: int) ->
         _mount_private_directories()
         socket.sethostname("wanlat")
     except OSError as error:
-        channel.send(("refused", _explain(error)))
+        channel.send(("over", _explain(error)))
         return
     # Imported here: the guard itself needs none of it.
     from wanlat.emulator.supervisor import Supervisor
@@ -114,11 +114,26 @@ def _supervise(channel: Channel, limits: Limits, go_read: int, go_write: int) ->
     Supervisor(channel, limits).run()
 
 
-def _explain(error: OSError) -> str:
+def _explain(error: OSError) -> Exception:
+    """Return what the owner is to raise: the machine refuses a sandbox, unless we are wrong."""
     # Imported here: what a lab that comes up does not need costs it time.
     from wanlat.emulator.machine import explain_sandbox_failure
+    from wanlat.topologies.errors import MachineError
 
-    return explain_sandbox_failure(error)
+    return MachineError(explain_sandbox_failure(error))
+
+
+def _tell(channel: Channel, error: Exception) -> None:
+    """Tell the owner of what nobody here expected; on stderr, which is the owner's, if it is gone.
+
+    os._exit() skips the interpreter's own report.
+    """
+    from wanlat.emulator.failures import told
+
+    try:
+        channel.send(("over", told(error, "be kept up")))
+    except Closed:
+        sys.excepthook(*sys.exc_info())
 
 
 def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
@@ -162,12 +177,16 @@ def main() -> None:
         caller = os.pidfd_open(caller_pid)
     except OSError:
         return  # The caller is gone already.
-    limits = read_limits()
     try:
-        _enter_namespaces()
-    except OSError as error:
-        with contextlib.suppress(Closed):
-            channel.send(("refused", _explain(error)))
+        limits = read_limits()
+        try:
+            _enter_namespaces()
+        except OSError as error:
+            with contextlib.suppress(Closed):
+                channel.send(("over", _explain(error)))
+            return
+    except Exception as error:
+        _tell(channel, error)
         return
     go_read, go_write = os.pipe()
     child = os.fork()
@@ -176,9 +195,8 @@ def main() -> None:
         os.close(caller)
         try:
             _supervise(channel, limits, go_read, go_write)
-        except Exception:
-            # os._exit() skips the interpreter's own report; the owner's stderr is ours too.
-            sys.excepthook(*sys.exc_info())
+        except Exception as error:
+            _tell(channel, error)
         finally:
             os._exit(0)
     with contextlib.suppress(Closed):

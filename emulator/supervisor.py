@@ -2,8 +2,9 @@
 
 One thread and one loop. Requests come over the channel as ``(number, operation, arguments)``
 with descriptors beside them; answers go back as ``("reply", number, value)`` or
-``("error", number, exception)``. Ended processes are told unasked, as ``("exit", pid, code,
-instant)``. When the channel closes, this process ends and the kernel ends the lab with it.
+``("error", number, exception)``; which exception, wanlat.emulator.failures says. Ended processes
+are told unasked, as ``("exit", pid, code, instant)``. When the channel closes, this process ends
+and the kernel ends the lab with it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from wanlat.emulator.channel import Channel, Closed
 from wanlat.emulator.links import Direction, requested
 from wanlat.emulator.namespaces import Namespaces
 from wanlat.emulator.network import Network, wants_single_segments
-from wanlat.topologies.errors import MachineError, WanlatError
+from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment, Plan
 
 Answer = tuple[Any, tuple[int, ...]]  # a value, and descriptors that go with it
@@ -94,12 +95,13 @@ class Supervisor:
         try:
             value, passed = self._operations[operation](*arguments, fds)
             self._channel.send(("reply", number, value), passed)
-        except WanlatError as error:
-            self._channel.send(("error", number, error))
+        except Closed:
+            raise
         except Exception as error:
-            # What the kernel refuses (netlink, files, processes) reaches the owner in words.
-            text = f"The lab could not {operation}: {type(error).__name__}: {error}"
-            self._channel.send(("error", number, MachineError(text)))
+            # Imported here: what a lab that comes up does not need costs it time.
+            from wanlat.emulator.failures import told
+
+            self._channel.send(("error", number, told(error, operation)))
         finally:
             for fd in (*fds, *passed):
                 os.close(fd)
@@ -192,10 +194,10 @@ class Supervisor:
         stdin, stdout, stderr = (
             next(given) if is_given else subprocess.DEVNULL for is_given in streams
         )
-        Path(directory).mkdir(parents=True, exist_ok=True)
         assert self._namespaces is not None
         with self._namespaces.entered(namespace):
             try:
+                Path(directory).mkdir(parents=True, exist_ok=True)
                 child = subprocess.Popen(
                     argv,
                     env=environment,

@@ -181,9 +181,25 @@ def ask(
             "study's methods alone, which `prepare` what they need. Leave `prefill` out, or the "
             "system."
         )
+    if api == "grpc":
+        _refuse_of_stores(study, system)
     asked = Asked(study, api, endpoints, target, replicas, seed)
     _check_messages(asked, system)
     return asked
+
+
+def _refuse_of_stores(study: Study, system: str) -> None:
+    """Refuse what would send a service requests that it does not have."""
+    if study.load is not None:
+        kind, wanted = "load", [name for name, share in study.load.mix.items() if share]
+    elif study.reclaim is not None:
+        kind, wanted = "reclaim", ["Put", "Delete"]
+    else:
+        return
+    raise UserError(
+        f"`{kind}` asks for {listing(wanted)}, which S3 or Bob's API has. System {system} has none "
+        f"of it, but what its .proto files define. Leave `{kind}` out, or the system."
+    )
 
 
 def _method(endpoint: str | MethodEndpoint) -> MethodEndpoint:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture
 from wanlat.emulator.capture.store import CaptureStore
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.asked import Asked, ask
-from wanlat.experiments.bundle import default_directory
 from wanlat.experiments.study import Study, place
 from wanlat.experiments.visits.check import check_visits
 from wanlat.systems import registry

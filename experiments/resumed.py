@@ -21,8 +21,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from wanlat.experiments.bundle import BundleWriter, now_iso, write_json
-from wanlat.experiments.holding import Lock
+from wanlat.bundle.write import BundleWriter, Lock, now_iso, write_json
 from wanlat.experiments.load.table import keep_rows as keep_load
 from wanlat.experiments.prefill.kept import DIRECTORY as KEPT
 from wanlat.topologies.errors import UserError

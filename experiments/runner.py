@@ -8,10 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full, now_iso
 from wanlat.experiments import machine_facts
-from wanlat.experiments.bundle import BundleWriter, now_iso
-from wanlat.experiments.drill.lines import is_full
-from wanlat.experiments.holding import is_nearly_full
 from wanlat.experiments.load.run import LoadRun
 from wanlat.experiments.prefill.kept import move_kept
 from wanlat.experiments.prepared import (

@@ -254,7 +254,9 @@ def _service_beside(study: Path, options: dict[str, Any]) -> dict[str, Any]:
     command = changed.get("command")
     # A bare name is looked for on PATH, by the system.
     if isinstance(command, list) and command and "/" in str(command[0]):
-        changed["command"] = [_beside(study, command[0]), *command[1:]]
+        program = str(_beside(study, command[0]))
+        # Beside a study that is named without its directory, it would be a bare name.
+        changed["command"] = [program if "/" in program else f"./{program}", *command[1:]]
     return changed
 
 

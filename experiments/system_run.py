@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from wanlat.bundle.write import BundleWriter
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.capture.store import CaptureStore
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import Lab
 from wanlat.experiments import machine_facts
 from wanlat.experiments.budget import Planned, budget_remark, to_manifest
-from wanlat.experiments.bundle import BundleWriter
 from wanlat.experiments.missing import Missing
 from wanlat.experiments.prefill.kept import Kept
 from wanlat.experiments.prefill.model import BUCKET

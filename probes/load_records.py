@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from wanlat.bundle import tables
 from wanlat.probes.errors import ProbeFailed
 
 MAGIC = b"wanlat load 1\n\0\0"
@@ -59,28 +60,8 @@ _PIECE = 200_000
 """Records at a time: 14 MB."""
 _NOT_FOUND, _GRPC_NOT_FOUND = 404, 5
 
-LOAD_SCHEMA = pa.schema(
-    [
-        ("start_ns", pa.int64()),
-        ("due_ns", pa.int64()),
-        ("first_byte_ns", pa.int64()),
-        ("total_ns", pa.int64()),
-        ("elapsed_ns", pa.int64()),
-        ("worker", pa.int32()),
-        ("endpoint", pa.string()),
-        ("bucket", pa.int32()),
-        ("object", pa.int64()),
-        ("object_bytes", pa.int64()),
-        ("verify_ns", pa.int64()),
-        ("outcome", pa.string()),
-        ("status", pa.int32()),
-        ("grpc_status", pa.int32()),
-        ("error", pa.string()),
-        ("phase", pa.string()),
-        ("new_connection", pa.bool_()),
-    ]
-)
-"""The columns of ``load.parquet`` that come of records."""
+_NAMES = [name for name in tables.LOAD.names if name not in ("system", "version")]
+"""The columns that come of records."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +151,7 @@ def records_table(records: Records, constant: Mapping[str, str] | None = None) -
         "phase": _named((~ramp).astype(np.int8), ("ramp", "load")),
         "new_connection": pa.array((rows["flags"] & NEW_CONNECTION) != 0),
     }
-    columns |= {name: known[name] for name in LOAD_SCHEMA.names}
+    columns |= {name: known[name] for name in _NAMES}
     return pa.table(columns)
 
 

@@ -212,6 +212,7 @@ def wanlat_drill(
     wanlat_seed: int,
 ) -> Drills:
     """Whole drills on the marked system: ``wanlat_drill("one-node-killed", scale=0.2)``."""
+    from wanlat.emulator.doctor import demand_lab
     from wanlat.systems import registry
     from wanlat.testing import Drills
 
@@ -219,6 +220,7 @@ def wanlat_drill(
     options = _marked(request, "wanlat_system")
     with _skipping(request):
         system.binary_for(system.parse_options(options))
+        demand_lab()
     return Drills(
         wanlat_bundle.directory, wanlat_system, options, _topology_name(request), wanlat_seed
     )
@@ -226,7 +228,10 @@ def wanlat_drill(
 
 @contextmanager
 def _skipping(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Take what the machine cannot do for a reason to skip the test, unless it must not be."""
+    """Take what the machine cannot do for a reason to skip the test, unless it must not be.
+
+    A mistake of wanlat's is no MachineError, and fails the test.
+    """
     from wanlat.topologies.errors import MachineError
 
     try:

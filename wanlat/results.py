@@ -7,12 +7,12 @@ from pathlib import Path
 
 from wanlat.analysis.blocks import printed
 from wanlat.analysis.drill.table import print_drill
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.grid import print_grid, print_notes
 from wanlat.analysis.report import Report, report
 from wanlat.analysis.sweep import is_sweep
 from wanlat.analysis.sweep_report import SweepReport, report_sweep
 from wanlat.analysis.table import print_in_words, print_table
+from wanlat.bundle.errors import BundleError
 from wanlat.output import emit, people, say
 from wanlat.topologies.errors import UserError
 

@@ -14,8 +14,8 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.placement import REMOTE
+from wanlat.bundle.errors import BundleError
 
 DPI = 160
 WIDEST_PX = 1700

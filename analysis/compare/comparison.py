@@ -27,9 +27,9 @@ from wanlat.analysis.compare.reference import reference_rtt_ms
 from wanlat.analysis.compare.sentences import failure_sentence
 from wanlat.analysis.compare.thresholds import Thresholds
 from wanlat.analysis.endpoints import endpoint_order
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.placement import PLACEMENTS
 from wanlat.analysis.summary import grouped
+from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     from wanlat.analysis.round_trips_block import RoundTrips

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.names import series_order
+from wanlat.bundle.errors import BundleError
 
 
 def series_of(bundle: Bundle) -> dict[str, Series]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.visits import Visits, read_visits
+from wanlat.bundle.errors import BundleError
 
 USUAL_MS = 100.0
 """The RTT that figures of distant datacenters are usually given for."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.analysis.drill.model import PHASES, Blow, FaultWindow, Mark, Recalibration
-from wanlat.analysis.errors import BundleError
-from wanlat.analysis.lines import read_lines
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_lines
 
 _NS_PER_S = 1e9
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.errors import BundleError
-from wanlat.analysis.lines import read_lines
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_lines
 
 
 class Expected(StrEnum):

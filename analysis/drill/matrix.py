@@ -15,10 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wanlat.analysis.bundle import Series, read_json
+from wanlat.analysis.bundle import Series
 from wanlat.analysis.drill.claims import DOES_NOT_HOLD
 from wanlat.analysis.drill.wording import BAD
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_json
 
 _SYSTEM_ORDER = ("garage", "minio", "bob", "quorum")
 _WORST_FIRST = ("fail", "unknown", "pass")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
 
 
 def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:

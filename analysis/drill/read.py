@@ -21,7 +21,7 @@ from wanlat.analysis.drill.quantities import seconds
 from wanlat.analysis.drill.recovery import Recovery, of_all
 from wanlat.analysis.drill.requests import requests_of
 from wanlat.analysis.drill.verification import read_verification
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
     ledger = read_ledger(bundle.directory)
     rounds = read_verification(bundle.directory)
     durability = durability_of(ledger, rounds, _unledgered(requests, ledger))
-    series = _series(manifest, bundle)
+    series = _series(bundle)
     measured = Measured(requests, phases, vantages, durability)
     drill = Drill(
         bundle=bundle,
@@ -153,11 +153,8 @@ def _vantages(entries: object) -> tuple[Vantage, ...]:
     )
 
 
-def _series(manifest: Mapping[str, Any], bundle: Bundle) -> Series:
-    if bundle.systems:
-        return bundle.systems[0]
-    entry = _mapping(manifest.get("system"))
-    return Series(str(entry.get("name", "")), str(entry.get("version", "")))
+def _series(bundle: Bundle) -> Series:
+    return bundle.systems[0] if bundle.systems else Series("", "")
 
 
 def _reached(manifest: Mapping[str, Any], events: Sequence[happened.Event]) -> str | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.analysis.drill.model import ROUNDS
-from wanlat.analysis.errors import BundleError
-from wanlat.analysis.lines import read_lines
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_lines
 
 FOUND = ("yes", "no", "wrong", "unread")
 

@@ -24,9 +24,12 @@ class LoadBlock:
 
     def to_json(self) -> dict[str, Any]:
         """Its entry of summary.json."""
-        from wanlat.analysis.load.json_of import DEFINITIONS, load_json
+        from wanlat.analysis.load.json_of import definitions_of, load_json
 
-        return {"definitions": DEFINITIONS, "systems": [load_json(load) for load in self.loads]}
+        return {
+            "definitions": definitions_of(self.loads),
+            "systems": [load_json(load) for load in self.loads],
+        }
 
     def grids(self) -> Sequence[Grid]:
         """Operations, failures by kind, and the quiet user."""

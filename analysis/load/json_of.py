@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from wanlat.analysis.load.model import (
@@ -17,7 +18,7 @@ from wanlat.analysis.load.model import (
 from wanlat.analysis.load.resampling import DEFINITION
 from wanlat.analysis.load.steady import RULE
 
-DEFINITIONS = {
+_DEFINITIONS = {
     "figures": "of requests that succeeded and ended within begin_s and end_s, seconds after the "
     "ramp; over the steady part where there is one, else over the whole load",
     "ci95": DEFINITION,
@@ -29,6 +30,17 @@ DEFINITIONS = {
     "quiet": "single requests beside the load; more and ratio compare loaded with idle",
     "bytes_per_s": "bytes of bodies moved by requests that succeeded, a second",
 }
+
+
+_FROM_DUE = {
+    "quiet_from_due": "the quiet user's latencies are from when a request was due to its answer, "
+    "his wait for an earlier one included; from_start_ms is from when it was sent",
+}
+
+
+def definitions_of(loads: Iterable[Load]) -> dict[str, str]:
+    """What the figures of these loads mean."""
+    return _DEFINITIONS | (_FROM_DUE if any(load.line.from_due for load in loads) else {})
 
 
 def load_json(load: Load) -> dict[str, Any]:
@@ -66,7 +78,12 @@ def load_json(load: Load) -> dict[str, Any]:
             "bottleneck": load.client.bottleneck,
         },
         "quiet": [_quiet(each) for each in load.quiet],
-        "quiet_missed": load.quiet_missed,
+        "quiet_missed": load.line.missed,
+        **(
+            {"quiet_late": load.line.late, "quiet_left_out": load.line.left_out}
+            if load.line.from_due
+            else {}
+        ),
         **estimate_json("write_over_read", load.write_over_read),
         "notes": list(load.notes),
     }
@@ -159,7 +176,15 @@ def _quiet_figures(figures: QuietFigures) -> dict[str, Any]:
         "p95_ms": _round(figures.p95_ms),
         "p99_ms": _round(figures.p99_ms),
         "max_ms": _round(figures.max_ms),
+        **_from_start(figures),
     }
+
+
+def _from_start(figures: QuietFigures) -> dict[str, Any]:
+    if figures.from_start_ms is None:
+        return {}
+    named = zip(("mean", "median", "p99"), map(_round, figures.from_start_ms), strict=True)
+    return {"from_start_ms": dict(named)}
 
 
 def estimate_json(name: str, estimate: Estimate | None) -> dict[str, Any]:

@@ -176,6 +176,27 @@ class QuietFigures:
     p95_ms: float | None
     p99_ms: float | None
     max_ms: float | None
+    from_start_ms: tuple[float, float, float | None] | None = None
+    """Mean, median and p99 from when requests were sent, where all others are from when they were
+    due."""
+
+
+@dataclass(frozen=True)
+class QuietLine:
+    """What became of requests of the quiet user that were due while he waited for an answer.
+
+    Before he stood in line for them (`from_due` is False then), they were `missed`: not sent, and
+    of no sample, so that slow times had the fewest of them.
+    """
+
+    from_due: bool
+    every_ms: float | None
+    """Between two of his instants; None: not recorded."""
+    late: int
+    """Sent when the one before was answered."""
+    left_out: int
+    """Not sent, for too little was left of their deadline."""
+    missed: int
 
 
 @dataclass(frozen=True)
@@ -213,10 +234,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Load:
-    """One system under load. `status` is the run's; `cut` says that its records end torn.
-
-    `quiet_missed` are instants at which the quiet user should have asked, and still waited.
-    """
+    """One system under load. `status` is the run's; `cut` says that its records end torn."""
 
     series: Series
     topology: str
@@ -229,7 +247,7 @@ class Load:
     little: LittlesLaw | None
     client: Client
     quiet: tuple[Quiet, ...]
-    quiet_missed: int
+    line: QuietLine
     write_over_read: Estimate | None
     """Mean latency of PutObject / GetObject; None without both."""
     course: Course

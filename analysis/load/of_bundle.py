@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from wanlat.analysis.load.course import course_of
 from wanlat.analysis.load.little import littles_law
-from wanlat.analysis.load.model import LittlesLaw, Load, Operation, Steady
+from wanlat.analysis.load.model import LittlesLaw, Load, Operation, Quiet, Steady
 from wanlat.analysis.load.operations import failures_of, operations_of
 from wanlat.analysis.load.pair import write_over_read
 from wanlat.analysis.load.quiet import quiet_course, quiet_of
 from wanlat.analysis.load.records import Records, read_records
 from wanlat.analysis.load.steady import steady_of
-from wanlat.analysis.load.wording import still_waited
+from wanlat.analysis.load.wording import on_line
 from wanlat.analysis.names import count, display_system
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def _load(bundle: Bundle, records: Records) -> Load:
     series, zero_ns = records.series, records.zero_ns
     operations = operations_of(records, steady, bundle.seed)
     little = littles_law(records)
+    line = records.settings.line
+    quiet = quiet_of(bundle, series, steady, zero_ns, from_due=line.from_due)
+    quiet_ms = quiet_course(bundle, series, zero_ns, from_due=line.from_due)
     return Load(
         series=series,
         topology=bundle.topology,
@@ -50,11 +53,11 @@ def _load(bundle: Bundle, records: Records) -> Load:
         failures=failures_of(records),
         little=little,
         client=records.settings.client,
-        quiet=quiet_of(bundle, series, steady, zero_ns),
-        quiet_missed=records.settings.quiet_missed,
+        quiet=quiet,
+        line=line,
         write_over_read=write_over_read(records, steady, bundle.seed),
-        course=course_of(records, steady, quiet_course(bundle, series, zero_ns)),
-        notes=tuple(_notes(records, steady, operations, little)),
+        course=course_of(records, steady, quiet_ms),
+        notes=tuple(_notes(records, steady, operations, quiet, little)),
     )
 
 
@@ -62,6 +65,7 @@ def _notes(
     records: Records,
     steady: Steady,
     operations: tuple[Operation, ...],
+    quiet: tuple[Quiet, ...],
     little: LittlesLaw | None,
 ) -> list[str]:
     """Sentences that must stand with the figures, the most important first."""
@@ -87,8 +91,7 @@ def _notes(
             f"{name}: {count(settings.left_out, 'request')} that were due were not sent before "
             "the end, for no worker was free: the store did not keep up with the rate asked for."
         )
-    if settings.quiet_missed:
-        found.append(f"{name}: {still_waited(settings.quiet_missed)}")
+    found += [f"{name}: {sentence}" for sentence in on_line(settings.line, quiet)]
     found += _on_little(name, little, is_closed=settings.rate is None)
     if any(not each.figures.ok for each in operations):
         none = ", ".join(each.operation for each in operations if not each.figures.ok)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis import ratios
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.load.model import Estimate, Load, Operation
 from wanlat.analysis.load.of_bundle import loads_of
 from wanlat.analysis.load.published import (
@@ -20,6 +19,7 @@ from wanlat.analysis.load.published import (
     published_of,
 )
 from wanlat.analysis.ratios import Ratio
+from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     from wanlat.analysis.sweep import Point, Sweep

@@ -25,12 +25,18 @@ LOADED_PHASE = "loaded"
 _MOST_BINS = 600
 
 
-def quiet_of(bundle: Bundle, series: Series, steady: Steady, zero_ns: int) -> tuple[Quiet, ...]:
+_SENT = "from_start_ns"
+
+
+def quiet_of(
+    bundle: Bundle, series: Series, steady: Steady, zero_ns: int, *, from_due: bool = False
+) -> tuple[Quiet, ...]:
     """Every endpoint and placement that the quiet user asked for; of `series`.
 
-    Under load, over the steady part where there is one, else over the whole load.
+    Under load, over the steady part where there is one, else over the whole load. `from_due`: from
+    when each request was due to its answer, not from when it was sent.
     """
-    samples = bundle.samples
+    samples = _felt(bundle.samples) if from_due else bundle.samples
     mine = samples[(samples["system"] == series.system) & (samples["version"] == series.version)]
     idle = grouped(mine[mine["phase"] == IDLE_PHASE])
     loaded = grouped(_within(mine[mine["phase"] == LOADED_PHASE], steady, zero_ns))
@@ -41,13 +47,14 @@ def quiet_of(bundle: Bundle, series: Series, steady: Steady, zero_ns: int) -> tu
 
 
 def quiet_course(
-    bundle: Bundle, series: Series, zero_ns: int
+    bundle: Bundle, series: Series, zero_ns: int, *, from_due: bool = False
 ) -> dict[tuple[str, str], tuple[Values, Values]]:
     """Of each endpoint and placement: when its requests began (s after the load's begin), and ms.
 
     Of those that succeeded; idle ones began before 0, and those beside the ramp are left out.
+    `from_due`: they began when they were due.
     """
-    samples = bundle.samples
+    samples = _felt(bundle.samples) if from_due else bundle.samples
     mine = samples[
         (samples["system"] == series.system)
         & (samples["version"] == series.version)
@@ -62,6 +69,20 @@ def quiet_course(
         )
         for group, rows in grouped(mine).items()
     }
+
+
+def _felt(samples: pd.DataFrame) -> pd.DataFrame:
+    """`samples` as one who comes at the instant at which each was due feels them.
+
+    What the store took is then in a column of its own.
+    """
+    due = samples["due_ns"].notna()
+    waited_ns = (samples["start_ns"] - samples["due_ns"]).where(due, 0)
+    return samples.assign(
+        **{_SENT: samples["total_ns"]},
+        total_ns=samples["total_ns"] + waited_ns,
+        start_ns=samples["due_ns"].where(due, samples["start_ns"]),
+    )
 
 
 def _within(rows: pd.DataFrame, steady: Steady, zero_ns: int) -> pd.DataFrame:
@@ -110,7 +131,15 @@ def _figures(rows: pd.DataFrame | None, group: Group, phase: str, seed: int) -> 
         p95_ms=p95,
         p99_ms=p99 if ms.size >= MIN_N_FOR_P99 else None,
         max_ms=float(ms.max()) if ms.size else None,
+        from_start_ms=_from_start(rows),
     )
+
+
+def _from_start(rows: pd.DataFrame) -> tuple[float, float, float | None] | None:
+    if _SENT not in rows or not (ms := ok_ms(rows, _SENT)).size:
+        return None
+    median, p99 = percentiles(ms, (50, 99))
+    return float(ms.mean()), median, p99 if ms.size >= MIN_N_FOR_P99 else None
 
 
 def _more(idle: Estimate | None, loaded: Estimate | None) -> Estimate | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,6 @@ _ENDPOINTS = (
     *("GetObject", "PutObject", "HeadObject", "RemoveObject"),
     *("Get", "Put", "Exist", "Delete"),
 )
-_OUTCOMES = ("ok", "fail", "unknown")
 _FIELDS = (
     ("endpoint", "u1"),
     ("outcome", "u1"),
@@ -71,7 +71,7 @@ def read_raw(path: Path) -> tuple[pd.DataFrame, bool]:
     }
     rows = records[~is_name]
     if rows.size and (
-        rows["endpoint"].max() >= len(_ENDPOINTS) or rows["outcome"].max() >= len(_OUTCOMES)
+        rows["endpoint"].max() >= len(_ENDPOINTS) or rows["outcome"].max() >= len(OUTCOMES)
     ):
         raise BundleError(f"{path} is damaged: a record is of no endpoint or outcome there is.")
     frame = pd.DataFrame(
@@ -84,7 +84,7 @@ def read_raw(path: Path) -> tuple[pd.DataFrame, bool]:
             "worker": rows["worker"].astype("int64"),
             "endpoint": np.array(_ENDPOINTS)[rows["endpoint"]],
             "object_bytes": rows["object_bytes"],
-            "outcome": np.array(_OUTCOMES)[rows["outcome"]],
+            "outcome": np.array(OUTCOMES)[rows["outcome"]],
             "error": [names.get(int(number), "other") for number in rows["error"]],
             "phase": np.where(rows["flags"] & _RAMP, "ramp", "load"),
         }

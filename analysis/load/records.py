@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.load.raw import read_raw
 from wanlat.analysis.load.settings import Settings, settings_of
+from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,6 @@ TABLE = "load.parquet"
 RAW = "load*.raw"
 RAMP = "ramp"
 _REQUIRED = ("start_ns", "total_ns", "worker", "endpoint", "object_bytes", "outcome")
-_OUTCOMES = ("ok", "fail", "unknown")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _records(series: Series, frame: pd.DataFrame, settings: Settings, cut: bool)
     import numpy as np
 
     frame = frame.sort_values("start_ns", kind="stable")
-    wrong = sorted(set(map(str, frame["outcome"])) - set(_OUTCOMES))
+    wrong = sorted(set(map(str, frame["outcome"])) - set(OUTCOMES))
     if wrong:
         raise BundleError(f"Records of {series.system}'s load have an outcome {wrong[0]!r}.")
     start_ns = frame["start_ns"].to_numpy(dtype=np.int64)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wanlat.analysis.load.model import Client
+from wanlat.analysis.load.model import Client, QuietLine
 
 
 @dataclass(frozen=True)
@@ -14,8 +14,7 @@ class Settings:
     """Of one system. Everything may be missing of a run that was killed.
 
     `zero_ns` is when the ramp was over, `ended_ns` when no request was begun any more, both on the
-    clock of samples. `left_out` were due and not begun before the end;
-    `quiet_missed` are instants at which the quiet user should have asked, and still waited.
+    clock of samples. `left_out` were due and not begun before the end.
     """
 
     zero_ns: int | None
@@ -24,7 +23,7 @@ class Settings:
     rate: float | None
     done: int | None
     left_out: int
-    quiet_missed: int
+    line: QuietLine
     client: Client
 
     def at(self, zero_ns: int) -> Settings:
@@ -34,7 +33,7 @@ class Settings:
 
 def settings_of(manifest: Mapping[str, Any], system: str) -> Settings:
     """Of `system`, from the manifest's "load" where that is there, else from its study."""
-    recorded = _entry(manifest.get("load"), system)
+    recorded = _mapping(_mapping(manifest.get("load")).get(system))
     study = manifest.get("study")
     asked = _mapping(study.get("load")) if isinstance(study, Mapping) else {}
     offered = _mapping(recorded.get("offered"))
@@ -51,7 +50,13 @@ def settings_of(manifest: Mapping[str, Any], system: str) -> Settings:
         rate=rate,
         done=_whole(recorded.get("done")),
         left_out=_whole(recorded.get("left_out")) or 0,
-        quiet_missed=_whole(recorded.get("quiet_missed")) or 0,
+        line=QuietLine(
+            from_due=recorded.get("quiet_from") == "due",
+            every_ms=_number(recorded.get("quiet_every_ms")),
+            late=_whole(recorded.get("quiet_late")) or 0,
+            left_out=_whole(recorded.get("quiet_left_out")) or 0,
+            missed=_whole(recorded.get("quiet_missed")) or 0,
+        ),
         client=Client(
             workers=workers,
             offered_per_s=rate,
@@ -64,15 +69,6 @@ def settings_of(manifest: Mapping[str, Any], system: str) -> Settings:
             bottleneck=str(bottleneck) if bottleneck else None,
         ),
     )
-
-
-def _entry(recorded: object, system: str) -> Mapping[str, Any]:
-    """A mapping by system, a list of entries that name theirs, or the entry of the only system."""
-    if isinstance(recorded, list):
-        named = [_mapping(entry) for entry in recorded]
-        return next((entry for entry in named if entry.get("system") == system), {})
-    found = _mapping(recorded)
-    return _mapping(found[system]) if isinstance(found.get(system), Mapping) else found
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

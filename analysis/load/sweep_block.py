@@ -32,11 +32,11 @@ class LoadSweepBlock:
 
     def to_json(self) -> dict[str, Any]:
         """Its entry of summary.json."""
-        from wanlat.analysis.load.json_of import DEFINITIONS, load_json
+        from wanlat.analysis.load.json_of import definitions_of, load_json
 
         return {
             "definitions": {
-                **DEFINITIONS,
+                **definitions_of(each.load for each in self.deployments),
                 "published": "a deployment / one node of one drive, of the same source; "
                 "minio-mixed-load.csv",
             },

@@ -10,7 +10,7 @@ from wanlat.analysis.load.of_sweep import Against, Deployment
 from wanlat.analysis.load.published import DEPLOYMENTS, OBJECT_BYTES, WORKERS, published_loads
 from wanlat.analysis.load.sweep_block import LoadSweepBlock
 from wanlat.analysis.load.table import operations
-from wanlat.analysis.load.wording import digits, percent, size, still_waited, with_interval
+from wanlat.analysis.load.wording import digits, on_line, percent, size, with_interval
 from wanlat.analysis.names import EN_DASH, display_system, row_labels
 from wanlat.analysis.placement import is_known
 from wanlat.analysis.units import RateTable, register
@@ -143,9 +143,9 @@ def _quiet(block: LoadSweepBlock, headers: tuple[str, ...]) -> Grid:
             n for n, (one, other) in enumerate(pairwise(quiet)) if one[0] is not other[0]
         ),
         notes=tuple(
-            f"{_name(each)}: {still_waited(each.load.quiet_missed)}"
+            f"{_name(each)}: {sentence}"
             for each in block.deployments
-            if each.load.quiet_missed
+            for sentence in on_line(each.load.line, each.load.quiet)
         ),
     )
 

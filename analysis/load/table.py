@@ -24,6 +24,10 @@ OPERATIONS = register(
     )
 )
 _REACH = "± %"
+_FROM_DUE = (
+    "From when each request was due to its answer, its wait for the one before it included: what "
+    "a user feels. From start: from when it was sent."
+)
 _SYSTEM, _OPERATION = "system", "operation"
 _MB = 1e6
 
@@ -283,9 +287,10 @@ def _quiet(loads: Sequence[Load]) -> Grid:
     for load in loads:
         for each in load.quiet:
             name = (each.endpoint, each.placement) if placed else (each.endpoint,)
+            cells_of = _lines(each)
             if each.loaded.fail or each.loaded.unknown:
-                troubled.update(range(len(rows), len(rows) + 3))
-            rows += [(labels[load.series], *name, *cells) for cells in _three(each)]
+                troubled.update(range(len(rows), len(rows) + len(cells_of)))
+            rows += [(labels[load.series], *name, *cells) for cells in cells_of]
             sections.add(len(rows) - 1)
     return Grid(
         title="The quiet user: one request at a time, alone and beside the load",
@@ -306,6 +311,7 @@ def _quiet(loads: Sequence[Load]) -> Grid:
         notes=(
             "More: loaded less idle; times: loaded / idle. Intervals that hold 0, or 1, decide "
             "nothing. ok and failed: idle + loaded.",
+            *((_FROM_DUE,) if any(load.line.from_due for load in loads) else ()),
             *((MEANING,) if placed else ()),
         ),
         troubled=frozenset(troubled),
@@ -313,18 +319,22 @@ def _quiet(loads: Sequence[Load]) -> Grid:
     )
 
 
-def _three(quiet: Quiet) -> list[list[str]]:
-    """Mean, median and p99 of one endpoint."""
+def _lines(quiet: Quiet) -> list[list[str]]:
+    """Mean, median and p99 of one endpoint; from when requests were due, the median from start."""
     idle, loaded = quiet.idle, quiet.loaded
     counts = [
         f"{idle.ok} + {loaded.ok}",
         f"{idle.fail + idle.unknown} + {loaded.fail + loaded.unknown}",
     ]
-    return [
+    lines = [
         ["mean", *_pair(idle.mean_ms, loaded.mean_ms), *_differ(quiet, "mean"), *counts],
         ["median", *_pair(idle.median_ms, loaded.median_ms), *_differ(quiet, "median"), *counts],
         ["p99", digits(idle.p99_ms), digits(loaded.p99_ms), EN_DASH, EN_DASH, *counts],
     ]
+    if idle.from_start_ms or loaded.from_start_ms:
+        medians = [digits(each.from_start_ms and each.from_start_ms[1]) for each in (idle, loaded)]
+        lines.append(["median from start", *medians, EN_DASH, EN_DASH, *counts])
+    return lines
 
 
 def _pair(idle: Estimate | None, loaded: Estimate | None) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from wanlat.analysis.load.model import Estimate
+from collections.abc import Iterable
+
+from wanlat.analysis.load.model import Estimate, Quiet, QuietLine
 from wanlat.analysis.names import EN_DASH, count
 
 _MINUS = "\N{MINUS SIGN}"
@@ -83,10 +85,30 @@ def _signed(text: str) -> str:
     return text.replace("-", _MINUS, 1) if text.startswith("-") else text
 
 
-def still_waited(instants: int) -> str:
-    """What it means that the quiet user could not ask at so many of his instants."""
-    return (
-        f"at {count(instants, 'instant')} the quiet user, who asks at fixed ones, still waited for "
-        "an answer. Of slow times he has fewer samples than of fast ones, and his figures are too "
-        "good by that."
-    )
+def on_line(line: QuietLine, quiet: Iterable[Quiet]) -> list[str]:
+    """What a reader of the quiet user's figures must know of the instants at which he waited."""
+    found = []
+    if line.missed:
+        found.append(
+            f"at {count(line.missed, 'instant')} the quiet user, who asks at fixed ones, still "
+            "waited for an answer. Of slow times he has fewer samples than of fast ones, and his "
+            "figures are too good by that."
+        )
+    if line.left_out:
+        found.append(
+            f"at {count(line.left_out, 'instant')} the quiet user still waited for an answer, "
+            "until too little was left of that request's deadline to send it. They count as "
+            "failed and are in no latency, so his are too good by that; a longer `probe_every` "
+            "has fewer of them."
+        )
+    sent = [each.loaded for each in quiet if each.loaded.from_start_ms is not None]
+    total_ms = sum(each.ok * each.from_start_ms[0] for each in sent if each.from_start_ms)
+    mean_ms = total_ms / max(sum(each.ok for each in sent), 1)
+    if line.every_ms is not None and mean_ms > line.every_ms:
+        found.append(
+            f"answers to the quiet user took {digits(mean_ms, 3)} ms on average beside the load, "
+            f"and he asks every {digits(line.every_ms, 3)} ms: his line grew all the time, and "
+            "latencies from due say how long it was. Read those from start, or measure with a "
+            "longer `probe_every`."
+        )
+    return found

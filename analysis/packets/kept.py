@@ -11,11 +11,12 @@ import math
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.bundle import Bundle, Series, read_json
-from wanlat.analysis.errors import BundleError
+from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.packets.cost import Cost
 from wanlat.analysis.packets.model import GroupEvidence, PacketEvidence, Share
 from wanlat.analysis.summary import Group
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.bundle import Bundle, read_json
-from wanlat.analysis.errors import BundleError
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.packets.connections import streams_of
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_json
 
 if TYPE_CHECKING:
     import numpy as np

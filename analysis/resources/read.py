@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wanlat.analysis.errors import BundleError
-from wanlat.analysis.lines import read_lines
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_lines
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 import subprocess
 from dataclasses import asdict
 from functools import lru_cache
@@ -17,6 +18,7 @@ from wanlat.emulator.backends import Counters
 from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
+from wanlat.emulator.process import how_it_ended
 from wanlat.topologies import shapes
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment
@@ -81,6 +83,7 @@ def _name_of(table: tuple[float, ...]) -> str:
 
 
 _STOP_S = 5.0
+_CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
 _UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
 
 
@@ -196,21 +199,42 @@ class WireBackend:
         if request["op"] in ("start", "set") and (tables := self._tables.unsent()):
             request = request | {"tables": tables}
         answer = _exchange(stdin, stdout, request)
+        if answer is None:
+            raise self._gone(request["op"])
         if not answer.get("ok"):
             raise MachineError(f"wire refused {request['op']!r}: {answer.get('error')}")
         if "tables" in request:
             self._tables.are_sent()
         return answer
 
+    def _gone(self, operation: str) -> Exception:
+        """Return what to raise when the program gives no answer: who kills it is the machine."""
+        assert self._process is not None
+        code = None
+        with contextlib.suppress(ChildProcessError):  # it is reaped already
+            # It is reaped elsewhere, where its end is told.
+            end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+            assert end is not None
+            code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+        said = f"The wire process ended without an answer to {operation!r}"
+        if code is None or (code < 0 and -code not in _CRASHES):
+            return MachineError(f"{said}; its last words are above.")
+        return RuntimeError(f"{said}: it {how_it_ended(code)}; its last words are above.")
 
-def _exchange(stdin: IO[bytes], stdout: IO[bytes], request: dict[str, Any]) -> dict[str, Any]:
+
+def _exchange(
+    stdin: IO[bytes], stdout: IO[bytes], request: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Return the answer; None when the program has ended instead."""
     try:
         stdin.write(json.dumps(request).encode() + b"\n")
         stdin.flush()
         line = stdout.readline()
+    except BrokenPipeError:
+        return None
     except OSError as error:
         raise MachineError(f"The wire process is gone: {error}") from error
     if not line:
-        raise MachineError("The wire process ended without an answer; its last words are above.")
+        return None
     answer: dict[str, Any] = json.loads(line)
     return answer

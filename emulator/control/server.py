@@ -19,12 +19,13 @@ from typing import Any, Self
 
 from wanlat.emulator.control import address
 from wanlat.emulator.control.lines import Lines
+from wanlat.emulator.failures import REPORT_IT, is_refusal
 from wanlat.emulator.impairment_words import figures, words
 from wanlat.emulator.impairments import Hold
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
-from wanlat.topologies.errors import MachineError, UserError, WanlatError
+from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
 
 _ORIGIN = "command"
 _LONGEST_HOLD_S = 366 * 24 * 3600.0
@@ -101,10 +102,8 @@ class ControlServer:
             return {"ok": True, **operation(request)}
         except WanlatError as error:
             return refusal(error)
-        except Exception as error:  # a request that is not what our own client sends
-            return refusal(
-                MachineError(f"The lab could not do it: {type(error).__name__}: {error}")
-            )
+        except Exception as error:  # a mistake, or a request that our own client does not send
+            return refusal(_unexpected(error))
 
     def description(self) -> dict[str, Any]:
         """Return what it says of itself: name, process, topology, backend, size, since when."""
@@ -217,20 +216,19 @@ class _Guest:
         """Start it, pass signals to it, tell how it ended; when the client goes, kill it."""
         try:
             stdin, stdout, stderr = self._lines.fds
+            node, argv, env, cwd = (request[name] for name in ("node", "argv", "env", "cwd"))
+        except (KeyError, TypeError, ValueError) as error:
+            self._send(refusal(UserError(f"The request is not complete: {error}")))
+            return
+        try:
             process = self._lab.spawn(
-                request["node"],
-                request["argv"],
-                env=request["env"],
-                cwd=request["cwd"],
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
+                node, argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr
             )
         except WanlatError as error:
             self._send(refusal(error))
             return
-        except (KeyError, TypeError, ValueError) as error:
-            self._send(refusal(UserError(f"The request is not complete: {error}")))
+        except Exception as error:
+            self._send(refusal(_unexpected(error)))
             return
         process.when_ended(lambda ended: self._tell(ended.poll()))
         try:
@@ -257,6 +255,12 @@ class _Guest:
 def refusal(error: WanlatError) -> dict[str, Any]:
     """Return the answer that makes the client raise the same error."""
     return {"ok": False, "error": str(error), "exit_code": error.exit_code}
+
+
+def _unexpected(error: Exception) -> WanlatError:
+    """Return what the client is told of an error that is none of ours."""
+    said = f"The lab could not do it: {type(error).__name__}: {error}"
+    return MachineError(said) if is_refusal(error) else RunFailed(f"{said}. {REPORT_IT}")
 
 
 def _ends(direction: Direction) -> dict[str, str]:

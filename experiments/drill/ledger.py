@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from wanlat.experiments.drill.lines import Lines
+from wanlat.bundle.write import Lines
 from wanlat.experiments.drill.objects import Object, Objects, Operation
 from wanlat.probes.body import body
 from wanlat.probes.plan import body_seed

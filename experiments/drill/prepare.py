@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture
 from wanlat.emulator.faults.cast import draw
 from wanlat.emulator.faults.timeline import Step
 from wanlat.emulator.lab import BackendName, Lab
-from wanlat.experiments.bundle import default_directory
 from wanlat.experiments.drill.files import load
 from wanlat.experiments.drill.model import Drill
 from wanlat.experiments.drill.on_topology import Cast, Place, fault_of, place

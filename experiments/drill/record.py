@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from wanlat.experiments.bundle import BundleWriter
+from wanlat.bundle.write import BundleWriter
 from wanlat.experiments.drill.prepare import PreparedDrill
 from wanlat.experiments.drill.progress import Report
 
@@ -39,6 +39,8 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     """What did not hold though the drill ran to its end: a link that is not again what it was."""
+    is_disk_full: bool = False
+    """Whether it ended because the disk that the bundle lies on is full."""
 
 
 @dataclass

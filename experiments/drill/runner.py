@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full, now_iso
 from wanlat.emulator.capture.store import CaptureStore
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import Lab
 from wanlat.experiments import machine_facts
-from wanlat.experiments.bundle import BundleWriter, now_iso
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import PreparedDrill, lab_of, prepare
 from wanlat.experiments.drill.progress import Report, Silent
@@ -23,7 +23,7 @@ from wanlat.experiments.drill.timing import CALIBRATION_S, within
 from wanlat.experiments.proof import FOR_DRILLS, prove, what_is_held_up, what_is_off
 from wanlat.experiments.resources.sampler import Sampler
 from wanlat.systems.base import Cluster
-from wanlat.topologies.errors import RunFailed, WanlatError
+from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
 
 __all__ = ["Outcome", "PreparedDrill", "prepare", "run"]
 
@@ -52,17 +52,46 @@ def run(
     except KeyboardInterrupt:
         outcome.status, outcome.reason = "interrupted", "interrupted by the user"
     except WanlatError as error:
-        outcome.status, outcome.reason = "failed", str(error)
+        _failed(bundle, outcome, str(error), is_full=isinstance(error, DiskFull))
     except BaseException as error:
-        bundle.close("failed", f"{type(error).__name__}: {error}")
-        raise
-    if captures is not None:
-        report("making the table of packets")
-        bundle.write_manifest(capture=captures.finish())
-        outcome.warnings += captures.remarks()
-    bundle.write_manifest(warnings=outcome.warnings, failures=outcome.failures)
-    bundle.close(outcome.status, outcome.reason)
+        if not (isinstance(error, OSError) and is_full(error)):
+            bundle.close("failed", f"{type(error).__name__}: {error}")
+            raise
+        reason = f"{error.filename or 'A file'} cannot be written: {error.strerror}."
+        _failed(bundle, outcome, reason, is_full=True)
+    _close(bundle, outcome, captures, report)
     return outcome
+
+
+def _failed(bundle: BundleWriter, outcome: Outcome, reason: str, *, is_full: bool) -> None:
+    """Note why it failed; and where a full disk is likely to be behind it, that it is full."""
+    outcome.status, outcome.reason = "failed", reason
+    outcome.is_disk_full = is_full or is_nearly_full(bundle.directory)
+    if outcome.is_disk_full:
+        bundle.make_room()
+    if outcome.is_disk_full and not is_full:
+        outcome.reason += f" The disk that {bundle.directory.absolute()} lies on is full."
+
+
+def _close(
+    bundle: BundleWriter, outcome: Outcome, captures: CaptureStore | None, report: Report
+) -> None:
+    """Write how it ended. Where not even that can be written, the outcome says so."""
+    changes: dict[str, Any] = {}
+    try:
+        if captures is not None:
+            report("making the table of packets")
+            changes["capture"] = captures.finish()
+            outcome.warnings += captures.remarks()
+        changes |= {"warnings": outcome.warnings, "failures": outcome.failures}
+        bundle.close(outcome.status, outcome.reason, **changes)
+    except (MachineError, OSError) as error:
+        full = isinstance(error, OSError) and is_full(error)
+        outcome.status, outcome.is_disk_full = "failed", full or isinstance(error, DiskFull)
+        outcome.reason = outcome.reason or str(error)
+        outcome.warnings.append(
+            f"{bundle.directory} does not say how it ended: it could not be written."
+        )
 
 
 def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
@@ -102,7 +131,6 @@ def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
         "storage": prepared.drill.storage,
         "client": {"node": first.at, "site": first.site},
         "target": {"node": first.ask, "site": asked},
-        "system": system,
         "systems": [system],
     }
 

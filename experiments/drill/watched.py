@@ -7,8 +7,8 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
+from wanlat.bundle.write import BundleWriter
 from wanlat.emulator.process import how_it_ended
-from wanlat.experiments.bundle import BundleWriter
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab

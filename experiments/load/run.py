@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from typing import Any
 
 from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.client import NOT_SENT
+from wanlat.experiments.drill.rows import never_sent
 from wanlat.experiments.load.account import account_of
 from wanlat.experiments.load.model import Api, LoadSpec
 from wanlat.experiments.load.quiet import OnSample, QuietUser, plan_of
@@ -55,13 +58,16 @@ class LoadRun(SystemRun):
             quiet.warm_up(plan, before)
 
             def take(phase: str) -> OnSample:
-                def on_sample(request: Request, sample: Sample, due_ns: int) -> None:
+                def on_sample(request: Request, sample: Sample | None, due_ns: int) -> None:
                     constant = {"rtt_ms": rtt_ms, "phase": phase, "due_ns": due_ns}
-                    self.taking(cluster, missing, constant)(request, sample)
+                    if sample is None:
+                        self._note_unsent(request, constant)
+                    else:
+                        self.taking(cluster, missing, constant)(request, sample)
 
                 return on_sample
 
-            quiet.begin()
+            self._note_load(_of_quiet(quiet, spec))  # so that a run that is killed says so too
             self._be_alone(lab, quiet, take(IDLE))
             self._be_beside(spawn, cluster, quiet, take(LOADED))
         cluster.check()
@@ -88,8 +94,22 @@ class LoadRun(SystemRun):
         self.tell(STAGES["prepare"], 0, total)
         prepare(spawn, self.subject.asked.header(cluster), plan.prepare, on_sample)
 
+    def _note_unsent(self, request: Request, constant: dict[str, Any]) -> None:
+        self.bundle.sample(
+            {
+                **never_sent(request.seq, request.endpoint, NOT_SENT),
+                "system": self.name,
+                "version": self.subject.binary.version,
+                "topology": self.prepared.plan.name,
+                "client": self.prepared.client,
+                "placement": request.placement,
+                **constant,
+            }
+        )
+
     def _be_alone(self, lab: Lab, quiet: QuietUser, take: OnSample) -> None:
         self._event("idle begins")
+        quiet.begin()
         began_ns = time.monotonic_ns()
         until_ns = began_ns + self._spec.idle.ns
         while (now_ns := time.monotonic_ns()) < until_ns:
@@ -106,11 +126,13 @@ class LoadRun(SystemRun):
         try:
             with Generator(spawn, header, job) as generator:
                 try:
+                    quiet.begin()
                     while watch.end is None:
                         quiet.go_on(time.monotonic_ns() + 10**9, take, generator.fileno())
                         watch.listen(generator)
                     quiet.finish(take)
                 except BaseException:
+                    quiet.cut()
                     watch.hear_last_words(generator)
                     raise
         finally:
@@ -149,16 +171,28 @@ class LoadRun(SystemRun):
         self._event("ends", end=end.end if end else "lost")
         account, warnings = account_of(job, end)
         self.outcome.warnings += [f"{self.name}: {text}" for text in warnings]
-        of_all = self.bundle.manifest.get("load", {})
-        mine = {**account, "quiet_missed": quiet.missed}
         with suppress(DiskFull):  # then it is written when the run has made room
-            self.bundle.write_manifest(load={**of_all, self.name: mine})
+            self._note_load({**account, **_of_quiet(quiet, self._spec)})
         if job.records.exists():
             self.tell("making the table of requests")
             add_rows(self.bundle.directory, self.name, self.subject.binary.version)
 
+    def _note_load(self, mine: dict[str, Any]) -> None:
+        of_all = self.bundle.manifest.get("load", {})
+        self.bundle.write_manifest(load={**of_all, self.name: mine})
+
     def _event(self, what: str, **details: object) -> None:
         self.bundle.event("load", self.name, json.dumps({"what": what, **details}))
+
+
+def _of_quiet(quiet: QuietUser, spec: LoadSpec) -> dict[str, Any]:
+    """Return what a manifest says of the quiet user, and from when his latencies count."""
+    return {
+        "quiet_from": "due",
+        "quiet_every_ms": spec.probe_every.ns / 1e6,
+        "quiet_late": quiet.late,
+        "quiet_left_out": quiet.left_out,
+    }
 
 
 class Watch:

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from wanlat.experiments.drill.lines import is_full
-from wanlat.probes.load_records import LOAD_SCHEMA, RecordsFile, records_table
+from wanlat.bundle import tables
+from wanlat.bundle.write import is_full
+from wanlat.probes.load_records import RecordsFile, records_table
 
 TABLE = "load.parquet"
-SCHEMA = pa.schema([("system", pa.string()), ("version", pa.string()), *LOAD_SCHEMA])
 
 
 def raw_path(bundle: Path, system: str) -> Path:
@@ -67,7 +67,7 @@ def _write(bundle: Path, rows: Iterator[pa.Table]) -> bool:
     """Write the table anew; False where there is no room for it."""
     partial = bundle / f".{TABLE}.partial"
     try:
-        with pq.ParquetWriter(partial, SCHEMA) as writer:
+        with pq.ParquetWriter(partial, tables.LOAD) as writer:
             for each in rows:
                 if each.num_rows:
                     writer.write_table(each)

@@ -6,34 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pyarrow as pa
-
 NAME = "resources"
 
 Kind = Literal["node", "front", "own", "link"]
-
-SCHEMA = pa.schema(
-    [
-        ("t_ns", pa.int64()),
-        ("system", pa.string()),
-        ("kind", pa.string()),
-        ("subject", pa.string()),
-        ("rss_bytes", pa.int64()),
-        ("cpu_ns", pa.int64()),
-        ("threads", pa.int64()),
-        ("open_files", pa.int64()),
-        ("read_bytes", pa.int64()),
-        ("written_bytes", pa.int64()),
-        ("space_bytes", pa.int64()),
-        ("files", pa.int64()),
-        ("trash_bytes", pa.int64()),
-        ("space_began_ns", pa.int64()),
-        ("rx_bytes", pa.int64()),
-        ("tx_bytes", pa.int64()),
-        ("rx_packets", pa.int64()),
-        ("tx_packets", pa.int64()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)

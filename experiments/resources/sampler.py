@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from wanlat.bundle import tables
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.resources.cost import Cost
 from wanlat.experiments.resources.look import Looker
-from wanlat.experiments.resources.rows import NAME, SCHEMA
+from wanlat.experiments.resources.rows import NAME
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import WanlatError
 
@@ -102,7 +103,7 @@ class Sampler:
         """Look once, so that there is a sample of the cluster at rest, and begin to sample."""
         self._began_ns = time.monotonic_ns()
         try:
-            self._append = self._bundle.table(NAME, SCHEMA)
+            self._append = self._bundle.table(NAME, tables.RESOURCES)
             self._looker = Looker(self._lab, self._cluster, self._system)
         except (OSError, WanlatError) as error:
             self._failure = str(error)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from wanlat.experiments.bundle import now_iso, write_json
+from wanlat.bundle.write import now_iso, write_json
 from wanlat.experiments.sweep.expand import Point
 from wanlat.topologies.errors import UserError
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.write import default_directory
 from wanlat.emulator.lab import BackendName
-from wanlat.experiments.bundle import default_directory
 from wanlat.experiments.prepared import CaptureWanted, Prepared, Subject, prepare
 from wanlat.experiments.study import Study
 from wanlat.experiments.sweep.expand import Point, in_order, points_of, seed_of

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.documents import SCHEMA_VERSION
+from wanlat.bundle.write import Lock, Reserve, is_nearly_full, now_iso, write_json
 from wanlat.experiments import machine_facts, runner
-from wanlat.experiments.bundle import FORMAT, now_iso, write_json
-from wanlat.experiments.holding import Lock, Reserve, is_nearly_full
 from wanlat.experiments.prefill.kept import DIRECTORY as KEPT
 from wanlat.experiments.resumed import Unfinished, read_unfinished
 from wanlat.experiments.same import check_same_stores, machine_remarks
@@ -264,7 +264,7 @@ class _Told:
 
 def _manifest(prepared: PreparedSweep) -> dict[str, Any]:
     return {
-        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
         "kind": "sweep",
         "status": "running",
         "reason": None,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wanlat.experiments.bundle import BundleWriter
+from wanlat.bundle.write import BundleWriter
 from wanlat.experiments.visits.budget import Budget, pooled
 from wanlat.topologies.units import Duration
 

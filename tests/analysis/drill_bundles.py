@@ -456,7 +456,7 @@ def _manifest(
     seed: int,
 ) -> dict[str, Any]:
     return {
-        "format": 1,
+        "schema_version": 2,
         "wanlat": "0.1.0",
         "kind": "drill",
         "status": "complete",
@@ -486,7 +486,6 @@ def _manifest(
         "seed": seed,
         "backend": "wire",
         "storage": "memory",
-        "system": {"name": system[0], "version": system[1], "sha256": "0" * 64, "options": {}},
         "systems": [{"name": system[0], "version": system[1], "sha256": "0" * 64, "options": {}}],
         "warnings": [],
     }

@@ -133,7 +133,7 @@ def write_load(
         **(load or {}),
     }
     document = {
-        "format": 1,
+        "schema_version": 2,
         "kind": "study",
         "wanlat": "0.1.0",
         "status": "complete",
@@ -146,7 +146,7 @@ def write_load(
         },
         "topology": {"name": "lan", "sites": [{"name": "dc1", "nodes": ["n1"]}]},
         "systems": [{"name": series[0], "version": series[1], "options": {}}],
-        "load": recorded,
+        "load": {series[0]: recorded},
         **(manifest or {}),
     }
     (directory / "manifest.json").write_text(json.dumps(document))

@@ -239,7 +239,7 @@ def _manifest(
 ) -> dict[str, Any]:
     systems = dict.fromkeys(system for system, _, _ in does)
     return {
-        "format": 1,
+        "schema_version": 2,
         "wanlat": "0.1.0",
         "kind": "study",
         "status": "complete",

@@ -92,14 +92,14 @@ def write_sweep(
     (directory / "manifest.json").write_text(
         json.dumps(
             {
-                "format": 1,
+                "schema_version": 2,
                 "kind": "sweep",
                 "wanlat": "0.1.0",
                 "status": "complete",
                 "reason": None,
                 "seed": 7,
                 "study": whole,
-                "topology": {"name": "lan"},
+                "topologies": {"lan": {"name": "lan"}},
                 "systems": [{"name": n, "version": v} for n, v in systems],
                 **(manifest or {}),
             }

@@ -223,7 +223,7 @@ def _manifest(
     nodes: int,
 ) -> dict[str, Any]:
     return {
-        "format": 1,
+        "schema_version": 2,
         "wanlat": "0.1.0",
         "kind": "study",
         "status": "complete",

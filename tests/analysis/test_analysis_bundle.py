@@ -11,7 +11,7 @@ import pytest
 from synthetic_bundles import GARAGE, MINIO, MakeBundle
 
 from wanlat.analysis.bundle import Series, read_bundle
-from wanlat.analysis.errors import BundleError, NoSamplesError
+from wanlat.bundle.errors import BundleError, NoSamplesError
 
 
 def test_parquet_and_lines_give_the_same_samples(make_bundle: MakeBundle) -> None:
@@ -82,14 +82,18 @@ def test_columns_that_a_writer_left_out_are_there_and_empty(make_bundle: MakeBun
     ("change", "said"),
     [
         (
-            {"format": 2, "wanlat": "3.1.4"},
-            r"format 2, and this wanlat reads up to 1.*wanlat 3\.1\.4",
+            {"schema_version": 3, "wanlat": "3.1.4"},
+            r"schema version 3, and this wanlat reads 2.*wanlat 3\.1\.4; .* or a newer one\.",
         ),
-        ({"format": None}, "is not a bundle: its manifest.json has no number under `format`"),
-        ({"format": True}, "is not a bundle"),
+        ({"schema_version": 1}, r"schema version 1, and this wanlat reads 2"),
+        ({"schema_version": None}, "its manifest.json has no number under `schema_version`"),
+        ({"schema_version": True}, "is not a bundle"),
+        ({"kind": "party"}, r"manifest\.json is damaged: .*'study', 'drill', 'sweep'"),
+        ({"kind": "study", "sistems": []}, "damaged: sistems: Extra inputs are not permitted"),
+        ({"kind": "study", "systems": 3, "seed": "x"}, "damaged: seed: .*; systems: .*"),
     ],
 )
-def test_a_format_it_does_not_know_is_refused(
+def test_a_manifest_that_is_newer_or_damaged_is_refused(
     make_bundle: MakeBundle, change: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(BundleError, match=said):

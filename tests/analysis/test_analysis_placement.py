@@ -12,8 +12,8 @@ import pytest
 from synthetic_bundles import BOB, BOB_ENDPOINTS, BOTH, FOUR_SYSTEMS, GARAGE, QUORUM, MakeBundle
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.summary import EndpointSummary, Group, Summary, summarize
+from wanlat.bundle.errors import BundleError
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "endpoint-latency"
 ONLY_BOB: dict[str, Any] = {"systems": [BOB], "endpoints": ["Get", "Ping"], "placed": {"bob": BOTH}}
@@ -73,7 +73,7 @@ def test_systems_keep_the_order_of_the_run(make_bundle: MakeBundle) -> None:
     path = make_bundle(
         systems=[BOB, QUORUM],
         endpoints={"bob": ["Get"], "quorum": ["ListBuckets", "GetObject"]},
-        manifest={"study": None},
+        manifest={"study": {}},
     )
     summary = summary_of(path)
     assert [one.system for one in summary.series] == ["bob", "quorum"]

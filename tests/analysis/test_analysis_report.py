@@ -15,8 +15,8 @@ from resources_bundles import write_resources
 from rich.console import Console
 from synthetic_bundles import GARAGE, QUORUM, MakeBundle, write_bundle
 
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.report import report
+from wanlat.bundle.errors import BundleError
 
 ROOT = Path(__file__).parents[2]
 NO_HOME = {
@@ -162,7 +162,7 @@ def test_a_writable_home_is_left_to_matplotlib(tmp_path: Path) -> None:
 def test_importing_costs_no_heavy_library() -> None:
     code = """
 import sys
-import wanlat.analysis.report, wanlat.analysis.table, wanlat.analysis.errors
+import wanlat.analysis.report, wanlat.analysis.table, wanlat.bundle.errors
 print([name for name in ("pandas", "numpy", "scipy", "matplotlib") if name in sys.modules])
 """
     assert python(code).stdout.strip() == "[]"

@@ -105,7 +105,7 @@ def test_order_is_the_studys_and_the_runs(make_bundle: MakeBundle) -> None:
 
 
 def test_order_without_a_study_is_that_of_garages_page(make_bundle: MakeBundle) -> None:
-    path = make_bundle(endpoints=tuple(reversed(ENDPOINTS)), manifest={"study": None})
+    path = make_bundle(endpoints=tuple(reversed(ENDPOINTS)), manifest={"study": {}})
     assert tuple(summarize(read_bundle(path)).endpoint_names) == ENDPOINTS
 
 

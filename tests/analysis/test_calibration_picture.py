@@ -12,7 +12,7 @@ from chart_checks import shown_texts, texts_of
 from matplotlib.figure import Figure
 
 from wanlat.analysis.charts import calibration_picture, style
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
 
 PROBABILITIES = [0.01, 0.25, 0.5, 0.75, 0.99]
 

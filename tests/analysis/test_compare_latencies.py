@@ -22,7 +22,7 @@ from wanlat.analysis.compare import (
 )
 from wanlat.analysis.compare.document import document
 from wanlat.analysis.compare.model import FAILURES, MEDIAN
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
 
 ONE = ("garage", "GetObject")
 
@@ -250,7 +250,10 @@ def test_a_failed_calibration_gives_nothing_to_compare(make_bundle: MakeBundle) 
 
 def test_a_drill_is_refused(make_bundle: MakeBundle) -> None:
     study = make_bundle(name="study", systems=[QUORUM])
-    drill = make_bundle(name="drill", systems=[QUORUM], manifest={"kind": "drill"})
+    drill = make_bundle(name="drill", systems=[QUORUM])
+    manifest = json.loads((drill / "manifest.json").read_text())
+    manifest |= {"kind": "drill", "drill": manifest.pop("study")}
+    (drill / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(BundleError, match="wanlat matrix"):
         held(study, drill)
 

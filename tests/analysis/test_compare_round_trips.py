@@ -30,8 +30,8 @@ from wanlat.analysis.compare.model import (
     Change,
 )
 from wanlat.analysis.compare.of_round_trips import findings
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.round_trips_block import RoundTrips, round_trips_of
+from wanlat.bundle.errors import BundleError
 
 GET: Key = ("quorum", "GetObject", "local")
 PUT: Key = ("quorum", "PutObject", "unknown")

@@ -27,8 +27,8 @@ from wanlat.analysis.drill.matrix import (
 )
 from wanlat.analysis.drill.matrix_report import matrix_report
 from wanlat.analysis.drill.matrix_wording import claims_markdown, drills_markdown
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.summary import summarize
+from wanlat.bundle.errors import BundleError
 from wanlat.cli import app
 
 GARAGE, MINIO, BOB = (

@@ -17,7 +17,7 @@ from wanlat.analysis.drill.durability import EXAMPLES, VERDICTS, durability_of, 
 from wanlat.analysis.drill.ledger import Expected, Key, Ledger, read_ledger
 from wanlat.analysis.drill.read import read_drill
 from wanlat.analysis.drill.verification import Round, read_verification
-from wanlat.analysis.errors import BundleError
+from wanlat.bundle.errors import BundleError
 
 NODES = ("n1", "n2", "n3")
 ANSWERS = ("yes", "no", "wrong", "unread")

@@ -18,9 +18,9 @@ from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.drill.block import drill_block
 from wanlat.analysis.drill.model import STAGES
 from wanlat.analysis.drill.read import read_drill
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.report import report
 from wanlat.analysis.summary import summarize
+from wanlat.bundle.errors import BundleError
 
 ROOT = Path(__file__).parents[2]
 SHORT = (4.0, 6.0, 5.0)

@@ -36,8 +36,9 @@ def said_of(path: Path) -> LatenciesInRtts:
 
 def knowing(system: tuple[str, str], key: str, **numbers: float) -> dict[str, Any]:
     """A manifest's `systems` with what is known beforehand of endpoints."""
+    why = {"why": "so"} if key == "least_round_trips" else {}
     entries = [
-        {"endpoint": endpoint, "placement": "unknown", "round_trips": number, "why": "so"}
+        {"endpoint": endpoint, "placement": "unknown", "round_trips": number, **why}
         for endpoint, number in numbers.items()
     ]
     return {"systems": [{"name": system[0], "version": system[1], "options": {}, key: entries}]}

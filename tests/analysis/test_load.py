@@ -16,10 +16,10 @@ from load_bundles import OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
 from rich.console import Console
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.grid import markdown, print_grid, read_grids
 from wanlat.analysis.load import load_of, load_of_sweep
 from wanlat.analysis.load.block import LoadBlock
+from wanlat.analysis.load.json_of import load_json
 from wanlat.analysis.load.model import Load
 from wanlat.analysis.load.published import published_loads
 from wanlat.analysis.load.raw import read_raw
@@ -28,6 +28,7 @@ from wanlat.analysis.load.sweep_table import PUBLISHED
 from wanlat.analysis.load.table import OPERATIONS
 from wanlat.analysis.sweep import read_sweep
 from wanlat.analysis.units import UnitsError, check_rows
+from wanlat.bundle.errors import BundleError
 
 READ_MS, WRITE_MS = 11.4, 43.1
 
@@ -170,6 +171,115 @@ def test_what_the_quiet_user_sees_of_the_ramp_is_in_no_figure(tmp_path: Path) ->
     assert all(ms.max() < 1000 for _, ms in load.course.quiet_ms.values())
 
 
+def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:
+    """A quiet user who asks ten times a second of a store that stands still for 3 s at 10 s.
+
+    Answers take 4 ms alone and 8 ms beside the load; those who came in the 3 s wait for its end,
+    one after the other. Returns his samples as they are on disk.
+    """
+    write_load(directory, duration_s=60, load=recorded)
+    path = directory / "samples.parquet"
+    rows = pd.read_parquet(path).sort_values("start_ns", ignore_index=True)
+    rows["endpoint"] = "GetObject"
+    rows["due_ns"] = rows["start_ns"]
+    rows["total_ns"] = np.where(rows["phase"] == "idle", 4_000_000, 8_000_000)
+    still_ns, free_ns = ZERO_NS + 13 * 10**9, rows["due_ns"].min()
+    for number, row in rows.iterrows():
+        start_ns = max(row["due_ns"], free_ns)
+        in_stall = ZERO_NS + 10 * 10**9 <= start_ns < still_ns
+        total_ns = still_ns - start_ns if in_stall else row["total_ns"]
+        rows.loc[number, ["start_ns", "total_ns"]] = (start_ns, total_ns)
+        free_ns = start_ns + total_ns
+    rows["elapsed_ns"] = rows["total_ns"]
+    rows.to_parquet(path)
+    return rows
+
+
+def counted(rows: pd.DataFrame, load: Load) -> pd.DataFrame:
+    """Those beside the load that its figures are of."""
+    due_s = (rows["due_ns"] - ZERO_NS) / 1e9
+    assert load.steady.is_steady
+    inside = (due_s >= load.steady.begin_s) & (due_s < load.steady.end_s)
+    return rows[(rows["phase"] == "loaded") & inside]
+
+
+FROM_DUE: dict[str, Any] = {
+    "quiet_from": "due",
+    "quiet_every_ms": 100.0,
+    "quiet_late": 32,
+    "quiet_left_out": 0,
+}
+
+
+def test_a_stall_is_felt_at_every_instant_at_which_the_quiet_user_was_due(tmp_path: Path) -> None:
+    rows = stalled(tmp_path, **FROM_DUE)
+    load = only(tmp_path)
+    (quiet,) = load.quiet
+    felt = counted(rows, load)
+    felt_ms = (felt["start_ns"] + felt["total_ns"] - felt["due_ns"]) / 1e6
+    assert (felt_ms > 1000).sum() > 20  # of 3 s, ten a second, those of the first two
+    assert quiet.loaded.ok == len(felt)
+    assert quiet.loaded.mean_ms is not None
+    assert quiet.loaded.mean_ms.value == pytest.approx(felt_ms.mean())
+    assert quiet.loaded.p99_ms == pytest.approx(np.percentile(felt_ms, 99), rel=0.05)
+    assert quiet.loaded.p99_ms > 2000
+    assert quiet.loaded.max_ms == pytest.approx(3000, rel=0.05)
+    # From when they were sent all but one are as fast as ever.
+    assert quiet.loaded.from_start_ms is not None
+    mean_ms, median_ms, p99_ms = quiet.loaded.from_start_ms
+    assert (median_ms, p99_ms) == (8, 8)
+    assert mean_ms == pytest.approx(felt["total_ns"].mean() / 1e6)
+    # Alone he was answered at once.
+    assert quiet.idle.p99_ms == pytest.approx(4)
+    at_s, ms = load.course.quiet_ms[quiet.endpoint, quiet.placement]
+    assert ms.max() == quiet.loaded.max_ms
+    assert at_s[ms.argmax()] == pytest.approx(10.0, abs=0.11)
+
+
+def test_older_bundles_have_the_figures_that_they_had(tmp_path: Path) -> None:
+    rows = stalled(tmp_path, quiet_missed=30)
+    load = only(tmp_path)
+    (quiet,) = load.quiet
+    total_ms = counted(rows, load)["total_ns"] / 1e6
+    assert quiet.loaded.mean_ms is not None
+    assert quiet.loaded.mean_ms.value == pytest.approx(total_ms.mean())
+    assert quiet.loaded.p99_ms == 8
+    assert quiet.loaded.from_start_ms is None
+    assert any("at 30 instants the quiet user" in note for note in load.notes)
+    document = json.dumps(load_json(load))
+    assert '"quiet_missed": 30' in document
+    assert "from_start" not in document
+    assert "quiet_late" not in document
+
+
+def test_what_was_never_sent_is_counted_as_failed_and_told(tmp_path: Path) -> None:
+    rows = stalled(tmp_path, **{**FROM_DUE, "quiet_left_out": 7})
+    unsent = rows.index[rows["phase"] == "loaded"][300:307]
+    for name in ("start_ns", "total_ns", "elapsed_ns"):
+        rows[name] = rows[name].astype("Int64")
+        rows.loc[unsent, name] = pd.NA
+    rows.loc[unsent, "outcome"] = "fail"
+    rows.to_parquet(tmp_path / "samples.parquet")
+    load = only(tmp_path)
+    (quiet,) = load.quiet
+    assert (quiet.loaded.fail, quiet.loaded.ok) == (7, len(counted(rows, load)) - 7)
+    (late,) = [note for note in load.notes if " instants the quiet" in note]
+    assert "at 7 instants the quiet user" in late
+    assert "probe_every" in late
+    document = load_json(load)
+    assert (document["quiet_late"], document["quiet_left_out"]) == (32, 7)
+    assert document["quiet"][0]["loaded"]["from_start_ms"]["median"] == 8
+    (table,) = [grid for grid in block_of(tmp_path).grids() if "quiet user" in grid.title]
+    assert [row[2] for row in table.rows] == ["mean", "median", "p99", "median from start"]
+
+
+def test_a_line_that_only_grows_is_told_of(tmp_path: Path) -> None:
+    stalled(tmp_path, **{**FROM_DUE, "quiet_every_ms": 7.9})
+    assert any("his line grew" in note for note in only(tmp_path).notes)
+    stalled(tmp_path, **FROM_DUE)
+    assert not any("his line grew" in note for note in only(tmp_path).notes)
+
+
 def test_a_quiet_user_whom_the_load_does_not_touch_is_not_said_to_suffer(tmp_path: Path) -> None:
     wrong = 0
     for seed in range(8):
@@ -205,7 +315,6 @@ def test_several_systems_of_a_bundle_are_kept_apart_also_where_one_was_killed(
     pd.concat(samples).to_parquet(tmp_path / "samples.parquet")
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     manifest["systems"].append({"name": garage[0], "version": garage[1], "options": {}})
-    manifest["load"] = {"minio": manifest["load"]}
     manifest["status"] = "running"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     block = block_of(tmp_path)
@@ -245,7 +354,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, content: bytes) -> None
 
 
 def test_a_run_killed_before_it_recorded_what_it_did_is_read_all_the_same(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=20, raw=True, manifest={"status": "running", "load": None})
+    write_load(tmp_path, duration_s=20, raw=True, manifest={"status": "running", "load": {}})
     load = only(tmp_path)
     assert load.client.workers == 16  # as the study asks
     assert load.client.cpu_share is None
@@ -369,12 +478,12 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> LoadSweepBlock:
     parameters = [{"name": name, "values": [1, 4]} for name in swept]
     (directory / "points.json").write_text(json.dumps({"parameters": parameters, "points": points}))
     manifest = {
-        "format": 1,
+        "schema_version": 2,
         "kind": "sweep",
         "status": "failed",
         "seed": 3,
         "study": {"name": "mixed-load", "load": {"workers": 16}},
-        "topology": {"name": "one-site"},
+        "topologies": {"one-site": {"name": "one-site"}},
     }
     (directory / "manifest.json").write_text(json.dumps(manifest))
     block = load_of_sweep(read_sweep(directory))

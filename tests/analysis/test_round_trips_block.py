@@ -17,13 +17,13 @@ from synthetic_bundles import MakeBundle
 
 from wanlat.analysis.agreement import compare
 from wanlat.analysis.bundle import Bundle, read_bundle
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.packets import evidence
 from wanlat.analysis.packets.cost import Cost
 from wanlat.analysis.packets.model import GroupEvidence, PacketEvidence, Share
 from wanlat.analysis.round_trips import Mode
 from wanlat.analysis.round_trips_block import RoundTrips, round_trips_of
 from wanlat.analysis.summary import Summary, grouped, summarize
+from wanlat.bundle.errors import BundleError
 
 PUT = ("quorum", "PutObject", "unknown")
 LOCAL = ("quorum", "GetObject", "local")

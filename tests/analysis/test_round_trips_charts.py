@@ -20,11 +20,11 @@ from wanlat.analysis import report as report_module
 from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.charts import latency_against_rtt, round_trips
 from wanlat.analysis.charts.style import ALARM
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.packets.model import Share
 from wanlat.analysis.report import report
 from wanlat.analysis.round_trips_block import RoundTrips
 from wanlat.analysis.summary import Group, Summary, summarize
+from wanlat.bundle.errors import BundleError
 
 PUT = ("quorum", "PutObject", "unknown")
 SMALL: dict[str, Any] = {"visits": 2, "samples": 8}

@@ -136,6 +136,7 @@ def test_failures_are_counted_and_in_no_figure(tmp_path: Path) -> None:
 def test_a_budget_and_the_probes_own_work_are_told(tmp_path: Path) -> None:
     path = tmp_path / "s"
     planned = {"system": "minio", "endpoint": "GetObject", "placement": "unknown"}
+    planned |= {"wanted": 100, "request_s": 1.0, "why": "all fit into the budget"}
     write_sweep(
         path,
         {"object_size": ["1KiB", "1MiB"]},

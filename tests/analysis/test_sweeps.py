@@ -14,11 +14,11 @@ from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
 from wanlat.analysis.charts.sweep import draw
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.sweep import bytes_of, is_sweep, number_of, read_sweep
 from wanlat.analysis.sweep_report import report_sweep
 from wanlat.analysis.sweep_summary import SweepSummary, summarize_sweep
 from wanlat.analysis.sweep_table import latencies, print_sweep
+from wanlat.bundle.errors import BundleError
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from trace_bundles import MS, ONE_WAY_NS, Traffic, bundle_of, group, rounds, traced
 
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.trace import trace_of
 from wanlat.analysis.trace_files import told, write_trace
+from wanlat.bundle.errors import BundleError
 
 
 def test_the_chain_of_k_rounds_has_2k_crossings_one_after_the_other(tmp_path: Path) -> None:

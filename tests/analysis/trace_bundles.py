@@ -91,7 +91,7 @@ def bundle_of(
     (directory / "manifest.json").write_text(
         json.dumps(
             {
-                "format": 1,
+                "schema_version": 2,
                 "kind": "study",
                 "status": "complete",
                 "seed": 1,

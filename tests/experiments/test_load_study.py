@@ -19,10 +19,12 @@ from tests.probes.test_load_records import header, rows_of
 from wanlat.experiments.load.account import account_of
 from wanlat.experiments.load.model import LoadSpec
 from wanlat.experiments.load.table import add_rows, keep_rows, raw_path
+from wanlat.experiments.prepared import prepare
 from wanlat.experiments.study import StudyError, load
 from wanlat.experiments.sweep.expand import points_of
 from wanlat.probes.load import End, LoadJob, run_job
 from wanlat.probes.process import Process, spawn_here
+from wanlat.topologies.errors import UserError
 
 STUDY = """\
 name: test
@@ -79,6 +81,37 @@ def test_a_mix_has_the_names_of_the_api_that_is_asked() -> None:
     spec = LoadSpec(mix={"Get": 0.5, "PutObject": 0.25, "Put": 0.25})
     assert spec.mix_of("s3") == {"GetObject": 0.5, "PutObject": 0.5}
     assert spec.mix_of("bob") == {"Get": 0.5, "Put": 0.5}
+
+
+SHOP = """\
+syntax = "proto3";
+package shop;
+message Item { string name = 1; }
+service Catalogue { rpc Count (Item) returns (Item) { } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "endpoint"),
+    [
+        ("load: {mix: {Put: 1.0}}", "Put"),
+        ("load: {mix: {PutObject: 1.0}}", "PutObject"),
+        ("reclaim: {}", "Put and Delete"),
+    ],
+)
+def test_a_service_is_not_asked_for_endpoints_that_it_has_not(
+    tmp_path: Path, kind: str, endpoint: str
+) -> None:
+    (tmp_path / "shop.proto").write_text(SHOP)
+    (tmp_path / "study.yaml").write_text(
+        "name: test\ntopology: one-site\nsystems: [service]\nendpoints: [shop.Catalogue/Count]\n"
+        "options: {service: {command: [sleep, '60'], protos: [shop.proto]}}\n" + f"{kind}\n"
+    )
+    with pytest.raises(UserError) as caught:
+        prepare(load(str(tmp_path / "study.yaml")), directory=tmp_path / "bundle")
+    assert caught.value.exit_code == 2
+    assert f"asks for {endpoint}, which S3 or Bob's API has. System service" in str(caught.value)
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_the_shipped_study_is_the_published_test_and_garage() -> None:

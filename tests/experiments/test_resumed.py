@@ -10,9 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from wanlat.experiments import holding
-from wanlat.experiments.bundle import BundleWriter
-from wanlat.experiments.holding import Lock
+from wanlat.bundle import write as bundle_write
+from wanlat.bundle.write import BundleWriter, Lock
 from wanlat.experiments.prepared import CaptureWanted
 from wanlat.experiments.resumed import Unfinished, go_on, read_unfinished
 from wanlat.experiments.same import (
@@ -134,7 +133,7 @@ def test_being_killed_while_going_on_loses_nothing(tmp_path: Path) -> None:
 def test_a_bundle_that_is_complete_or_in_use_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holding, "_WAIT_S", 0.2)
+    monkeypatch.setattr(bundle_write, "_WAIT_S", 0.2)
     bundle = begun(tmp_path, ["quorum"])
     with pytest.raises(UserError, match="Another run is writing to"):
         go_on(tmp_path, MANIFEST)

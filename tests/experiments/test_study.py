@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from wanlat.experiments.endpoints import MethodEndpoint, asked_of, name_of
 from wanlat.experiments.study import StudyError, load
+from wanlat.systems import registry
+from wanlat.systems.errors import SystemMissing
 
 TOP = "name: mine\ntopology: five-sites\n"
 
@@ -141,3 +144,28 @@ def test_files_of_a_service_are_taken_from_where_the_study_is(tmp_path: Path) ->
         "protos": [str(tmp_path / "api" / "shop.proto"), "/elsewhere.proto"],
         "includes": [str(tmp_path / "api")],
     }
+
+
+def test_a_program_beside_a_study_is_not_looked_for_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run from where the study is, so that the way to the program is the shortest there is."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for directory in (tmp_path, elsewhere):
+        (directory / "shop").write_text(f"#!/bin/sh\n# of {directory}\n")
+        (directory / "shop").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{elsewhere}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.yaml").write_text(
+        "name: test\ntopology: one-site\nsystems: [service]\n"
+        "endpoints: [shop.Catalogue/Count]\noptions: {service: {command: [./shop]}}\n"
+    )
+    service = registry.get("service")
+    given = load("study.yaml").options["service"]
+    found = service.binary_for(service.parse_options(given))
+    assert found.path.samefile(tmp_path / "shop")
+    (tmp_path / "shop").unlink()
+    given = load("study.yaml").options["service"]
+    with pytest.raises(SystemMissing, match=r"shop`, is not a program"):
+        service.binary_for(service.parse_options(given))

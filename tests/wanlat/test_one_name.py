@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-ROOMS = ("topologies", "emulator", "systems", "probes", "experiments", "analysis")
+ROOMS = ("topologies", "bundle", "emulator", "systems", "probes", "experiments", "analysis")
 PYTHON = ("wanlat", *ROOMS, "tests", "benchmarks", "examples")
 # `from emulator.lab import Lab`, `import analysis`, `-m topologies.export`: in documents, in
 # programs that are strings, in scripts.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -172,3 +173,46 @@ def test_the_example_passes_as_it_is(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed, 1 skipped" in done.stdout, done.stdout
     assert not (tmp_path / "results").exists() or not any((tmp_path / "results").iterdir())
+
+
+NEEDS_A_LAB = """
+def test_a_lab(wanlat_lab):
+    assert False
+
+def test_a_drill(wanlat_drill):
+    assert False
+"""
+
+
+def run_with(directory: Path, build: str, *arguments: str) -> str:
+    """Return what pytest prints of tests whose labs' own process does so when asked to build."""
+    (directory / "test_store.py").write_text(NEEDS_A_LAB)
+    program = (
+        "import errno\n"
+        "from wanlat.emulator import supervisor\n"
+        f"def build(*_):\n    {build}\n"
+        "supervisor.Supervisor._build = build\n"
+    )
+    (directory / "conftest.py").write_text(
+        "from wanlat.emulator import owner\n"
+        f"owner._GUARD_PROGRAM = {program!r} + owner._GUARD_PROGRAM\n"
+    )
+    return run(directory, *arguments).stdout
+
+
+def test_a_lab_that_the_machine_refuses_skips_its_test(tmp_path: Path) -> None:
+    refuses = "raise OSError(errno.EPERM, 'planted')"
+    printed = run_with(tmp_path, refuses)
+    assert "2 skipped" in printed, printed
+    assert "planted" in printed
+    printed = run_with(tmp_path, refuses, "--wanlat-require")
+    assert "2 errors" in printed, printed
+
+
+@pytest.mark.parametrize("mistake", ["TypeError", "KeyError", "AssertionError"])
+def test_a_mistake_of_ours_skips_nothing(mistake: str, tmp_path: Path) -> None:
+    printed = run_with(tmp_path, f"raise {mistake}('planted')")
+    assert "2 errors" in printed, printed
+    assert "skipped" not in printed
+    assert len(re.findall(rf"owner\.py:\d+: {mistake}$", printed, re.M)) == 2, printed
+    assert "Please report it" in printed

@@ -20,7 +20,16 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 pytestmark = pytest.mark.registry
 
-ROOMS = ("wanlat", "topologies", "emulator", "systems", "probes", "experiments", "analysis")
+ROOMS = (
+    "wanlat",
+    "topologies",
+    "bundle",
+    "emulator",
+    "systems",
+    "probes",
+    "experiments",
+    "analysis",
+)
 CRATES = ("emulator/wire/", "systems/quorum/", "probes/oneshot/", "proto/")
 KINDS = (".py", ".yaml", ".json", ".csv", ".proto", "py.typed")
 SHADOW = "MINE = True\n"

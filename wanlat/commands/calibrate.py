@@ -12,7 +12,7 @@ import typer
 
 from wanlat.options import Backend, Jitter, Json, Rtt, Seed, TopologyName, backend_name, topology_of
 from wanlat.output import emit, reporter, say
-from wanlat.topologies.errors import UserError
+from wanlat.topologies.errors import MachineError, UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -120,10 +120,8 @@ def calibrate(
     from wanlat.emulator.lab import Lab
     from wanlat.output import people
 
-    with (
-        reporter() as report,
-        Lab(built, backend=chosen, seed=seed or secrets.randbits(32)) as lab,
-    ):
+    chance = secrets.randbits(32) if seed is None else seed
+    with reporter() as report, Lab(built, backend=chosen, seed=chance) as lab:
         document = measure(
             lab,
             against=requested,
@@ -153,6 +151,8 @@ def _check(chart: Path) -> None:
         raise UserError(
             f"--chart {chart}: the name must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}."
         )
+    if chart.is_dir():
+        raise UserError(f"--chart {chart}: it is a directory, not a file.")
     directory = chart.parent
     if not directory.is_dir() or not os.access(directory, os.W_OK):
         raise UserError(f"--chart {chart}: {directory} is no directory that you may write to.")
@@ -162,7 +162,7 @@ def _draw(document: dict[str, Any], chart: Path | None) -> None:
     """Draw the picture. Where nobody asked for it, it is left out if it cannot be written."""
     from wanlat.analysis.charts import style
     from wanlat.analysis.charts.calibration_picture import draw
-    from wanlat.analysis.errors import BundleError
+    from wanlat.bundle.errors import BundleError
 
     name = re.sub(r"[^\w.-]+", "-", document["topology"])
     path = chart or Path("results", f"calibration-{name}.png")
@@ -170,7 +170,7 @@ def _draw(document: dict[str, Any], chart: Path | None) -> None:
         style.save_as(draw(document), path)
     except BundleError as error:
         if chart is not None:
-            raise
+            raise MachineError(f"--chart {chart}: {error}") from error
         say(f"no picture: {error}")
         return
     say(f"picture: {path}")

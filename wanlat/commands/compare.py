@@ -100,7 +100,7 @@ def compare(
     from wanlat.analysis.compare import compare as compared
     from wanlat.analysis.compare.document import document
     from wanlat.analysis.compare.table import print_comparison
-    from wanlat.analysis.errors import BundleError
+    from wanlat.bundle.errors import BundleError
 
     thresholds = Thresholds(
         round_trips=round_trips,

@@ -84,6 +84,7 @@ def drill(
     check_storage(storage)
     read = load(drill, topology=topology)
 
+    from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.drill.prepare import prepare
     from wanlat.experiments.runner import CaptureWanted
 
@@ -112,6 +113,8 @@ def drill(
         for name in names
     ]
     heed_interruptions()
+    for each in prepared:
+        demand_lab(each.plan, each.backend)
     _run_all(prepared, as_json)
 
 

@@ -35,7 +35,7 @@ def matrix(
     import json
 
     from wanlat.analysis.drill.matrix_report import matrix_report
-    from wanlat.analysis.errors import BundleError
+    from wanlat.bundle.errors import BundleError
 
     try:
         made = matrix_report(bundles, out)

@@ -205,6 +205,7 @@ def _going_on(unfinished: Unfinished, study: Study, seed: int | None, *, is_name
 
 
 def _run_systems(wanted: _Wanted, as_json: bool) -> None:
+    from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments import runner, same
 
     unfinished = wanted.unfinished
@@ -218,12 +219,14 @@ def _run_systems(wanted: _Wanted, as_json: bool) -> None:
         resumed=unfinished is not None,
     )
     heed_interruptions()
+    demand_lab(prepared.plan, prepared.backend)
     with reporter() as report:
         outcome = runner.run(prepared, report, unfinished=unfinished)
     _show(outcome, as_json, wanted)
 
 
 def _run_sweep(wanted: _Wanted, as_json: bool) -> None:
+    from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments import same
     from wanlat.experiments.sweep.prepared import prepare_sweep
     from wanlat.experiments.sweep.run import run_sweep
@@ -238,6 +241,7 @@ def _run_sweep(wanted: _Wanted, as_json: bool) -> None:
         topologies=same.topologies_of(unfinished) if unfinished else None,
     )
     heed_interruptions()
+    demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
     say(f"{len(prepared.points)} points; bundle: {prepared.directory}")
     with reporter() as report:
         outcome = run_sweep(prepared, report, unfinished=unfinished)

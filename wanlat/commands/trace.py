@@ -149,9 +149,11 @@ def _parsed(option: str, text: str | None, kind: Any) -> Any:
 
 
 def _measured(wanted: PreparedTrace, wish: Wish, slowest: bool, as_json: bool) -> None:
+    from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.trace import run_trace
 
     heed_interruptions()
+    demand_lab(wanted.prepared.plan, wanted.prepared.backend)
     with reporter() as report:
         outcome = run_trace(wanted, report)
     for warning in outcome.warnings:
@@ -208,9 +210,9 @@ def _draw(
     """Draw a bundle's request, tell its chain, and say where the files are."""
     from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.charts import sequence
-    from wanlat.analysis.errors import BundleError
     from wanlat.analysis.trace import trace_of
     from wanlat.analysis.trace_files import told, write_trace
+    from wanlat.bundle.errors import BundleError
 
     try:
         bundle = read_bundle(directory)

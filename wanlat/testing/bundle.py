@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.write import BundleWriter, now_iso
 from wanlat.emulator.lab import Lab
 from wanlat.experiments import machine_facts
-from wanlat.experiments.bundle import BundleWriter, now_iso
 from wanlat.systems.base import Cluster
 from wanlat.topologies.model import Topology
 

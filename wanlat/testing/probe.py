@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -11,14 +10,13 @@ from typing import Any, Self
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.api import StoreApi, api_of
-from wanlat.experiments.drill.objects import Object
 from wanlat.experiments.runner import requested_rtt_ms
-from wanlat.probes.body import body
 from wanlat.probes.oneshot import Oneshot
 from wanlat.probes.plan import KEY_BYTES, Header, Request
 from wanlat.probes.process import Process, Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
+from wanlat.testing.writes import Key
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import show
 
@@ -36,8 +34,9 @@ class Probe:
     assert sample.outcome == "ok" and sample.latency_ms < 250
 
     It stands on the topology's first node and asks the store there; `at` makes another that
-    stands on, and asks, another one. Bodies are made from the key and checked when they are read,
-    whichever probe put them. Every request is a row of the test's bundle.
+    stands on, and asks, another one. Every put has bytes of its own, and what is read must be those
+    of the last one that was acknowledged, whichever probe put them, or of one whose outcome is
+    unknown. Every request is a row of the test's bundle.
     """
 
     def __init__(
@@ -76,35 +75,47 @@ class Probe:
     def put(self, key: str | None = None, *, object_bytes: int = 1024) -> Answer:
         """Put an object at a key of yours, or at a fresh one."""
         shared = self._shared
-        what = shared.make(key, object_bytes)
-        return self._ask(what.key, key, shared.api.put(shared.next(), what, "measure"))
+        oneshot = self._oneshot(object_bytes)
+        at = shared.to_write(key)
+        write, what = at.put(object_bytes)
+        sample = _ask(oneshot, shared.api.put(shared.next(), what, "measure"))
+        write.outcome = sample.outcome
+        return self._answer(at, key, sample)
 
     def get(self, key: str) -> Answer:
-        """Get an object that a probe of this test has put; its body must be the one put.
+        """Get an object that a probe of this test has put; its body must be the one put last.
 
-        Raises UserError for a key that none has.
+        What an acknowledged write replaced or removed is not ok any more, and what failed never
+        is; after a write of unknown outcome its bytes are right, and those before it. Raises
+        UserError for a key that no probe ever put.
         """
         shared = self._shared
-        what = shared.known(key)
-        return self._ask(what.key, key, shared.api.get(shared.next(), what, "measure"))
+        at = shared.known(key)
+        what = at.awaited()
+        oneshot = self._oneshot(what.object_bytes)
+        sample = _ask(oneshot, shared.api.get(shared.next(), what, "measure"))
+        return self._answer(at, key, at.judge(sample))
 
     def remove(self, key: str) -> Answer:
         """Remove an object that a probe of this test has put."""
         shared = self._shared
-        what = shared.known(key)
-        return self._ask(what.key, key, shared.api.remove(shared.next(), what, "measure"))
+        at = shared.known(key)
+        oneshot = self._oneshot()
+        request = shared.api.remove(shared.next(), at.awaited(), "measure")
+        write = at.remove()
+        sample = _ask(oneshot, request)
+        # A store that does not find what it has acknowledged may have removed a part of it.
+        write.outcome = "unknown" if shared.api.is_not_found(sample) else sample.outcome
+        return self._answer(at, key, sample)
 
-    def _ask(self, native: str, key: str | None, request: Request) -> Answer:
+    def _oneshot(self, object_bytes: int = 0) -> Oneshot:
+        """Return what asks, for objects up to so many bytes. Nothing is sent yet."""
+        shared, deadline_ms = self._shared, round(self._deadline_s * _SECONDS_TO_MS)
+        header = shared.api.header(shared.cluster, self.asks, deadline_ms, object_bytes)
+        return shared.oneshot(self.node, self.asks, header)
+
+    def _answer(self, at: Key, key: str | None, sample: Sample) -> Answer:
         shared = self._shared
-        header = shared.api.header(
-            shared.cluster,
-            self.asks,
-            round(self._deadline_s * _SECONDS_TO_MS),
-            request.object_bytes or 0,
-        )
-        oneshot = shared.oneshot(self.node, self.asks, header)
-        oneshot.send(request)
-        sample = oneshot.receive()
         shared.record(
             {
                 **asdict(sample),
@@ -113,12 +124,12 @@ class Probe:
                 "topology": shared.lab.plan.name,
                 "client": self.node,
                 "target": self.asks,
-                "key": native,
+                "key": at.name,
                 "rtt_ms": requested_rtt_ms(shared.lab.plan, self.asks),
-                "placement": shared.api.placement(shared.cluster, self.asks, native),
+                "placement": shared.api.placement(shared.cluster, self.asks, at.name),
             }
         )
-        return Answer(key if key is not None else native, sample)
+        return Answer(key if key is not None else at.name, sample)
 
     def close(self) -> None:
         """End the processes of this probe and of all that it made. May be called again."""
@@ -129,6 +140,11 @@ class Probe:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _ask(oneshot: Oneshot, request: Request) -> Sample:
+    oneshot.send(request)
+    return oneshot.receive()
 
 
 class Answer:
@@ -170,7 +186,7 @@ class _Shared:
         self.api: StoreApi = api_of(cluster.api)
         self._seed = seed
         self._seq = 0
-        self._objects: dict[str, Object] = {}
+        self._keys: dict[str, Key] = {}
         self._oneshots: dict[tuple[str, str, int], Oneshot] = {}
         self._stack = ExitStack()
         self._is_ready = False
@@ -180,21 +196,16 @@ class _Shared:
         self._seq += 1
         return self._seq
 
-    def make(self, key: str | None, object_bytes: int) -> Object:
-        """Return a new object for a key; the same bytes for the same key and size."""
+    def to_write(self, key: str | None) -> Key:
+        """Return a key of the user's, or a fresh one, with what was written to it so far."""
         native = self._native(key)
-        seed = random.Random(f"{self._seed}/{native}").getrandbits(53)
-        digest = hashlib.sha256(body(seed, object_bytes)).hexdigest()
-        what = Object(native, object_bytes, seed, digest)
-        self._objects[native] = what
-        if key is not None:
-            self._objects[key] = what
-        return what
+        known = self._keys.setdefault(native, Key(native, self._seed))
+        return known if key is None else self._keys.setdefault(key, known)
 
-    def known(self, key: str) -> Object:
-        """Return what was put at a key. Raises UserError."""
+    def known(self, key: str) -> Key:
+        """Return a key that was put before. Raises UserError."""
         try:
-            return self._objects[key]
+            return self._keys[key]
         except KeyError:
             raise UserError(
                 f"No probe of this test has put {show(key)}, so nobody knows what it should be. "

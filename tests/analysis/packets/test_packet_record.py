@@ -12,16 +12,20 @@ from packet_traffic import MS, THINKS_NS, Traffic, majority_rounds, one_after_an
 from packet_traffic import topology as topology_of
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.packets.chains import chains
 from wanlat.analysis.packets.evidence import evidence_of
 from wanlat.analysis.packets.record import read_record, why_no_record
 from wanlat.analysis.packets.rtts import counting
+from wanlat.bundle.errors import BundleError
 
 
 def bundle_of(directory: Path, traffic: Traffic, rows: pd.DataFrame, **manifest: object) -> Bundle:
     traffic.frame().to_parquet(directory / "packets.parquet", index=False)
-    document = {"format": 1, "topology": topology_of(), "capture": {"files": []}, **manifest}
+    document = {
+        "topology": topology_of(),
+        "capture": {"files": []},
+        **manifest,
+    }
     return Bundle(directory, document, None, rows, truncated=False)
 
 
@@ -116,7 +120,7 @@ def test_why_there_is_no_record(tmp_path: Path) -> None:
     assert why_no_record(bundle, "made-up") is None
     (tmp_path / "packets.parquet").unlink()
     assert "capture table" in str(why_no_record(bundle, "made-up"))
-    none = Bundle(tmp_path, {"format": 1}, None, bundle.samples, truncated=False)
+    none = Bundle(tmp_path, {}, None, bundle.samples, truncated=False)
     assert "kept no packet record" in str(why_no_record(none, "made-up"))
     assert evidence_of(none, "made-up").why is not None
 

@@ -9,12 +9,12 @@ import pytest
 from round_trips_bundles import write_round_trips_bundle
 
 from wanlat.analysis.bundle import Series, read_bundle
-from wanlat.analysis.errors import BundleError
 from wanlat.analysis.packets import kept
 from wanlat.analysis.packets.cost import Cost
 from wanlat.analysis.packets.evidence import evidence_of
 from wanlat.analysis.packets.model import GroupEvidence, PacketEvidence, Share
 from wanlat.analysis.summary import Group
+from wanlat.bundle.errors import BundleError
 
 GROUP = Group(Series("quorum", "0.1.0"), "GetObject", "unknown")
 

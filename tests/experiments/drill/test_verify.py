@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from tests.experiments.drill.loads import LoopbackStore, load_on, quorum
+from wanlat.bundle.write import Lines
 from wanlat.experiments.drill.client import Load
 from wanlat.experiments.drill.fill import fill
 from wanlat.experiments.drill.ledger import LedgerReader
-from wanlat.experiments.drill.lines import Lines
 from wanlat.experiments.drill.objects import Object
 from wanlat.experiments.drill.prober import Prober
 from wanlat.experiments.drill.rows import Row, Vantage

@@ -1,7 +1,9 @@
-"""The directory that a run leaves: written as things happen, readable however the run ended."""
+"""Writing a bundle: as things happen, readable however the run ended."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import threading
@@ -11,62 +13,20 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.json as pj
 import pyarrow.parquet as pq
 
-from wanlat.experiments.drill.lines import Lines, is_full
-from wanlat.experiments.holding import Lock, Reserve
+from wanlat.bundle import tables
+from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
 
-FORMAT = 1
-
-_SAMPLE_SCHEMA = pa.schema(
-    [
-        ("system", pa.string()),
-        ("version", pa.string()),
-        ("topology", pa.string()),
-        ("client", pa.string()),
-        ("endpoint", pa.string()),
-        ("seq", pa.int64()),
-        ("start_ns", pa.int64()),
-        ("connect_ns", pa.int64()),
-        ("first_byte_ns", pa.int64()),
-        ("total_ns", pa.int64()),
-        ("outcome", pa.string()),
-        ("error", pa.string()),
-        ("object_bytes", pa.int64()),
-        ("rtt_ms", pa.float64()),
-        ("phase", pa.string()),
-        ("retransmits", pa.int64()),
-        ("status", pa.int64()),
-        ("new_connection", pa.bool_()),
-        ("sent_ns", pa.int64()),
-        ("elapsed_ns", pa.int64()),
-        ("longest_gap_ns", pa.int64()),
-        ("reads", pa.int64()),
-        ("acks_sent", pa.int64()),
-        ("out_of_order", pa.int64()),
-        ("rtt_us", pa.int64()),
-        ("placement", pa.string()),
-        ("grpc_status", pa.int64()),
-        ("verify_ns", pa.int64()),
-        ("make_ns", pa.int64()),
-        # Of drills; null in studies.
-        ("due_ns", pa.int64()),
-        ("vantage", pa.string()),
-        ("target", pa.string()),
-        ("operation", pa.string()),
-        ("key", pa.string()),
-        # Of studies of round trips; null elsewhere.
-        ("visit", pa.int64()),
-    ]
-)
-_EVENT_SCHEMA = pa.schema(
-    [("t_ns", pa.int64()), ("kind", pa.string()), ("subject", pa.string()), ("detail", pa.string())]
-)
+_WAIT_S = 3.0
+"""Of a run that was killed, the processes are gone within moments, and the lock with them."""
+_LOOK_EVERY_S = 0.1
+RESERVED_BYTES = 256 << 10
+"""A manifest takes some tens of KiB, and there are two of them while it is replaced."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +91,7 @@ class BundleWriter:
                     "overwrites another. Name a new one with --out."
                 )
             lock = Lock(directory)
-            writer = cls(directory, {"format": FORMAT, **manifest}, lock)
+            writer = cls(directory, {"schema_version": SCHEMA_VERSION, **manifest}, lock)
             writer.write_manifest()
             (directory / "logs").mkdir()
         except OSError as error:
@@ -145,7 +105,7 @@ class BundleWriter:
     def reopen(cls, directory: Path, manifest: Mapping[str, Any], lock: Lock) -> BundleWriter:
         """Go on with a bundle: what is written is added to what it has. Raises UserError."""
         try:
-            writer = cls(directory, {"format": FORMAT, **manifest}, lock)
+            writer = cls(directory, {"schema_version": SCHEMA_VERSION, **manifest}, lock)
             writer.write_manifest()
             (directory / "logs").mkdir(exist_ok=True)
         except OSError as error:
@@ -167,6 +127,7 @@ class BundleWriter:
 
     def write_manifest(self, **changes: Any) -> None:
         """Write ``manifest.json`` anew, with changes; a reader sees the old or the new one."""
+        MANIFEST.validate_python(self.manifest | changes)
         self.manifest.update(changes)
         self.write_json("manifest.json", self.manifest)
 
@@ -207,13 +168,13 @@ class BundleWriter:
         """
         with self._lock:
             self._is_closed = True
-            tables = [lines for lines, _ in self._tables.values()]
-            for opened in (self._samples, self._events, *self._others, *tables):
+            others = [lines for lines, _ in self._tables.values()]
+            for opened in (self._samples, self._events, *self._others, *others):
                 opened.close()
         schemas = {name: schema for name, (_, schema) in self._tables.items()}
         try:
             for name, schema in (
-                {"samples": _SAMPLE_SCHEMA, "events": _EVENT_SCHEMA} | schemas
+                {"samples": tables.SAMPLES, "events": tables.EVENTS} | schemas
             ).items():
                 self._into_parquet(name, schema)
         finally:
@@ -237,7 +198,7 @@ class BundleWriter:
         raw = self.directory / f"{name}.jsonl"
         partial = self.directory / f".{name}.parquet.partial"
         try:
-            pq.write_table(_table(raw.read_bytes(), schema), partial)
+            pq.write_table(tables.of_lines(raw.read_bytes(), schema), partial)
         except OSError as error:
             partial.unlink(missing_ok=True)
             if not is_full(error):
@@ -263,14 +224,113 @@ def write_json(target: Path, document: Any) -> None:
         raise kind(f"{target} cannot be written: {error.strerror}.") from error
 
 
-def _table(lines: bytes, schema: pa.Schema) -> pa.Table:
-    """Return rows of JSON as a table; keys that the schema lacks are left out, others are null.
+class Lock:
+    """That nobody else writes to a directory: gone when the process is, however it ends."""
 
-    Not through Python's lists: to convert those pyarrow imports pandas, half a second in which a
-    run that was cut short would not end.
+    def __init__(self, directory: Path) -> None:
+        """Take it. Raises UserError when another process has it, and OSError."""
+        self._fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        until = time.monotonic() + _WAIT_S
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    self.release()
+                    raise UserError(
+                        f"Another run is writing to {directory}. Wait for its end, or end it."
+                    ) from None
+                time.sleep(_LOOK_EVERY_S)
+
+    def release(self) -> None:
+        """Let go of it. May be called again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+
+class Reserve:
+    """Room on a disk that is kept, so that a run that fills it can still say that it did."""
+
+    def __init__(self, directory: Path, size_bytes: int = RESERVED_BYTES) -> None:
+        """Take the room. Where there is not even so much, go without."""
+        self._file = directory / ".reserve"
+        # Bytes that no file system makes smaller, in blocks that are really taken.
+        with suppress(OSError):
+            self._file.write_bytes(os.urandom(size_bytes))
+
+    def release(self) -> None:
+        """Give the room back. May be called again."""
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+
+def is_nearly_full(directory: Path) -> bool:
+    """Whether the disk has no room for anything that is worth to be measured."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < 4 * RESERVED_BYTES
+
+
+class Lines:
+    """A file that grows by whole lines; a context manager. Any thread may append.
+
+    A line is one ``write`` to a file opened with O_APPEND: when ``append`` returns the kernel has
+    it, and the end of this process, however sudden, takes nothing of it back. (The machine's end
+    may: it is not synced.)
     """
-    if not lines:
-        return pa.Table.from_batches([], schema=schema)
-    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    table = pj.read_json(pa.BufferReader(lines), parse_options=options)
-    return table.select(schema.names)
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it. Raises MachineError."""
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, document: Mapping[str, Any]) -> None:
+        """Write one line. Raises MachineError when it cannot be written; no part of it stays."""
+        line = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+        with self._lock:
+            left = line
+            try:
+                while left:  # the kernel takes all of it at once, unless the disk is full
+                    left = left[os.write(self._fd, left) :]
+            except OSError as error:
+                self._take_back(len(line) - len(left))
+                raise self._unwritable(error) from error
+
+    def _take_back(self, written: int) -> None:
+        """Cut the beginning of a line off again, so that every line is a whole one."""
+        if written:
+            with suppress(OSError):
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+
+    def close(self) -> None:
+        """Let go of the file. May be called again."""
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+            self._fd = -1
+
+    def _unwritable(self, error: OSError) -> MachineError:
+        kind = DiskFull if is_full(error) else MachineError
+        return kind(
+            f"{self._path} cannot be written: {error.strerror}. Without it nobody could say "
+            "afterwards what was lost; make room, or name another directory with --out."
+        )
+
+
+def is_full(error: OSError) -> bool:
+    """Whether something could not be written because there is no room for it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)

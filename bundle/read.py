@@ -1,0 +1,136 @@
+"""Reading a bundle: every file is checked on the way in, and says what is wrong with it.
+
+A run that was killed leaves `NAME.jsonl`, whose last line may be cut short; a run that ended has
+`NAME.parquet`. Where both exist the run died while converting, so the lines, which are removed
+last, are the complete ones.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION, Manifest
+from wanlat.bundle.errors import BundleError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+_MOST_MISTAKES = 5
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """The manifest of the bundle in `directory`.
+
+    Raises BundleError where there is none, or one of a newer schema, or a damaged one.
+    """
+    path = directory / "manifest.json"
+    if not path.is_file():
+        what = "it has no manifest.json" if directory.is_dir() else "there is no such directory"
+        raise BundleError(
+            f"{directory} is not a bundle: {what}. Give the directory that `wanlat run` named "
+            "when it ended."
+        )
+    document = read_json(path)
+    version = document.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise BundleError(
+            f"{directory} is not a bundle: its manifest.json has no number under "
+            "`schema_version`, so something else wrote it."
+        )
+    if version != SCHEMA_VERSION:
+        writer = document.get("wanlat", "another one")
+        raise BundleError(
+            f"{directory} has schema version {version}, and this wanlat reads "
+            f"{SCHEMA_VERSION}. It was written by wanlat {writer}; use that version"
+            + (" or a newer one." if version > SCHEMA_VERSION else ".")
+        )
+    return checked(MANIFEST, document, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`; BundleError if it cannot be read or is something else."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise BundleError(
+            f"{path} is damaged: it is not JSON ({error}). The bundle cannot be trusted; "
+            "run the study again."
+        ) from error
+    if not isinstance(value, dict):
+        raise BundleError(f"{path} is damaged: a JSON object was expected.")
+    return value
+
+
+def checked(model: TypeAdapter[T], document: object, path: Path) -> T:
+    """`document`, which was read from `path`, as what `model` makes of it. Raises BundleError."""
+    try:
+        return model.validate_python(document)
+    except ValidationError as error:
+        mistakes = [
+            f"{'.'.join(str(part) for part in each['loc'][1:])}: {each['msg']}"
+            for each in error.errors(include_url=False, include_input=False)
+        ]
+        more = f" (and {n} more)" if (n := len(mistakes) - _MOST_MISTAKES) > 0 else ""
+        raise BundleError(
+            f"{path} is damaged: {'; '.join(mistakes[:_MOST_MISTAKES])}{more}. The bundle cannot "
+            "be trusted; run the study again."
+        ) from error
+
+
+def read_table(directory: Path, name: str) -> tuple[pd.DataFrame, Path, bool] | None:
+    """The rows of a table of a bundle, the file that they are from, and whether it was cut short.
+
+    None where the run left neither lines nor a table. Raises BundleError for a damaged file.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    lines, table = directory / f"{name}.jsonl", directory / f"{name}.parquet"
+    if lines.is_file():
+        rows, is_cut = read_lines(lines)
+        return pd.DataFrame.from_records(rows), lines, is_cut
+    if not table.is_file():
+        return None
+    try:
+        return pd.read_parquet(table, engine="pyarrow"), table, False
+    except (OSError, pa.ArrowException) as error:
+        raise BundleError(
+            f"{table} is damaged: it cannot be read as Parquet ({error}). Run the study again."
+        ) from error
+
+
+def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
+    """The objects of `path`, and whether a cut last line had to be left out.
+
+    Raises BundleError for a file that cannot be read and for a broken line that is not the last.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError("a JSON object was expected")
+        except ValueError as error:
+            # Only the line that the writer was in the middle of may be broken: the one that no
+            # newline ends. Anything else is damage, and a report must not paper over it.
+            if number == len(lines):
+                return rows, True
+            raise BundleError(
+                f"{path}, line {number}, is damaged ({error}). Only the last line of a killed "
+                "run may be cut short; run the study again."
+            ) from error
+        rows.append(row)
+    return rows, False

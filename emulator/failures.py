@@ -1,0 +1,88 @@
+"""What goes wrong in a lab's own processes: is it the machine that says no, or a mistake?
+
+Who takes a refusal of the machine for a reason to skip a test, or to advise another machine, must
+not be told of one where wanlat has a bug.
+"""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import textwrap
+import traceback
+
+from wanlat.emulator.rtnetlink import Refusal
+from wanlat.topologies.errors import MachineError, WanlatError
+
+_REFUSALS = frozenset(
+    {
+        # forbidden
+        errno.EPERM,
+        errno.EACCES,
+        errno.EROFS,
+        # used up
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.ENOMEM,
+        errno.ENOBUFS,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EUSERS,
+        errno.EAGAIN,
+        # not built into this kernel, or not for this processor
+        errno.ENOSYS,
+        errno.EOPNOTSUPP,
+        errno.EPROTONOSUPPORT,
+        errno.ESOCKTNOSUPPORT,
+        errno.EAFNOSUPPORT,
+        errno.ENOPROTOOPT,
+        errno.ENODEV,
+        errno.ENOEXEC,
+        # broken
+        errno.EIO,
+    }
+)
+
+REPORT_IT = (
+    "That is a mistake in wanlat, unless an argument of yours explains it. Please report it to "
+    "those you have wanlat from, with all that is printed here and with `wanlat --version`."
+)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the machine says no: something is forbidden, used up, absent or broken."""
+    if isinstance(error, MemoryError | TimeoutError):
+        return True
+    if isinstance(error, Refusal):
+        return error.number in _REFUSALS
+    return isinstance(error, OSError) and error.errno in _REFUSALS
+
+
+def told(error: Exception, what: str) -> Exception:
+    """Return what the owner of a lab is to raise because a process of the lab's could not ``what``.
+
+    Errors of ours are told as they are, and refusals of the machine are put in words. Anything
+    else is raised as itself, with a note that says where it happened; what cannot be sent to
+    another process is raised as a RuntimeError that names it.
+    """
+    if isinstance(error, WanlatError):
+        return error
+    if is_refusal(error):
+        return MachineError(f"The lab could not {what}: {type(error).__name__}: {error}")
+    sent = _copied(error)
+    where = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
+    sent.add_note(f"It happened in the lab's own process:\n{where}\n{REPORT_IT}")
+    return sent
+
+
+def _copied(error: Exception) -> Exception:
+    """Return the error as it arrives elsewhere."""
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+    except Exception:
+        copy = None
+    # What is defined in the program that was started is not known to who started it.
+    if type(copy) is not type(error) or type(error).__module__ == "__main__":
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    assert isinstance(copy, Exception)
+    return copy
