@@ -158,9 +158,14 @@ def start_run(directory: Path, number: int, storage: str) -> subprocess.Popen[by
 
 
 def await_named(command: subprocess.Popen[bytes], *names: str) -> None:
-    """Return when a run has such processes, each at least one."""
+    """Return when a run has such processes, each at least one.
+
+    Those of its own lab: it has tried a small one first, before there was a bundle.
+    """
+    assert isinstance(command.args, list)
+    manifest = Path(str(command.args[-1])) / "manifest.json"
     until_s = time.monotonic() + PATIENCE_S
-    while not all(named(command.pid, name) for name in names):
+    while not (manifest.exists() and all(named(command.pid, name) for name in names)):
         assert command.poll() is None
         assert time.monotonic() < until_s, f"no {names}"
         time.sleep(0.01)
