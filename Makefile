@@ -50,7 +50,7 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	    "Building the Rust programs: two to three minutes the first time" crates cargo build --release --locked
 	@touch $@
 
-test: .ready setup  ## Pass the tests that need nothing but what README names (7 minutes)
+test: .ready setup  ## Pass the tests that need nothing but what README names (7 to 8 minutes)
 	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
 	    cargo test --release --locked --no-run
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet
@@ -64,7 +64,7 @@ test-all: test  ## Pass all tests; what needs something absent is skipped, and s
 	@$(PYTEST) -m "$(REST)"
 	@$(KERNEL)
 
-test-minutes: .ready setup  ## Pass the tests that need nothing but time (8 minutes)
+test-minutes: .ready setup  ## Pass the tests that need nothing but time (10 minutes)
 	@$(LONG)
 	@$(PYTEST) -m "minutes and not stores and not programs"
 
