@@ -70,9 +70,6 @@ def costs_of(
     import numpy as np
 
     asked = [window for window in windows if window.kind == ASKED]
-    endpoints = list(dict.fromkeys(requests["endpoint"])) if asked else []
-    if not endpoints:
-        return []
     inside = np.zeros(len(requests), dtype=bool)
     begin, end = (requests[name].to_numpy("int64") for name in ("begin_ns", "end_ns"))
     for window in asked:
@@ -80,6 +77,7 @@ def costs_of(
     requests, begin, end = requests[inside], begin[inside], end[inside]
     if requests.empty:
         return []
+    endpoints = list(dict.fromkeys(requests["endpoint"]))
     per_counter = [_Grown.of(counter, windows, asked) for counter in counters]
     found: list[Costs] = [
         (None, len(requests), _mean_bytes(requests), [g.over(requests) for g in per_counter])
