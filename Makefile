@@ -74,7 +74,7 @@ test-programs: .ready setup  ## Pass those that need tshark, nginx, grpcurl or G
 test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (4 minutes)
 	@$(PYTEST) -m registry
 
-test-stores: .ready setup  ## Pass those that need a real store: wanlat systems install garage minio (2 minutes)
+test-stores: .ready setup  ## Pass those that need a real store: wanlat system install garage minio (2 minutes)
 	@$(PYTEST) -m stores
 
 test-kernel: .ready setup  ## Pass those of netem, inside User-Mode Linux (3 minutes)

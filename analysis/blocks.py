@@ -38,7 +38,7 @@ class Block(Protocol):
 _OF_BUNDLE: Mapping[str, tuple[str, str]] = {
     "load": ("wanlat.analysis.load", "load_of"),
     "reclaim": ("wanlat.analysis.reclaim", "reclaim_of"),
-    "resources": ("wanlat.analysis.resources", "resources_of"),
+    "resources": ("wanlat.analysis.resources.block", "resources_of"),
     "remarks": ("wanlat.analysis.resources.remarks", "remarks_of_bundle"),
 }
 """Key in summary.json, and the function (bundle) -> Block | None that makes it."""
@@ -48,7 +48,7 @@ _OF_SWEEP: Mapping[str, tuple[str, str]] = {
     "conclusions": ("wanlat.analysis.conclusions", "conclusions_of"),
     "load": ("wanlat.analysis.load", "load_of_sweep"),
     "growth": ("wanlat.analysis.growth", "growth_of"),
-    "resources": ("wanlat.analysis.resources", "resources_of_sweep"),
+    "resources": ("wanlat.analysis.resources.block", "resources_of_sweep"),
     "reclaim": ("wanlat.analysis.reclaim", "reclaim_of_sweep"),
     "remarks": ("wanlat.analysis.resources.remarks", "remarks_of"),
 }

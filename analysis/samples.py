@@ -43,7 +43,7 @@ _TYPES = {
     # Of drills; empty in studies.
     "due_ns": "Int64",
     "elapsed_ns": "Int64",
-    "vantage": "string",
+    "drill_client": "string",
     "target": "string",
     "operation": "string",
     "key": "string",

@@ -38,7 +38,7 @@ OPERATIONS: Mapping[str, str] = {
 }
 """Which endpoint is a read or a write of a whole object; no other has a throughput."""
 
-SIZE, NODES, KEYS = "object_size", "nodes", "keys"
+SIZE, NODES, KEY_MODE = "object_size", "nodes", "key_mode"
 FRESH, ONE = "fresh", "one"
 
 
@@ -63,7 +63,7 @@ class Entry:
 
     `skew` is mean / median. `rate` is of the mean. `values_ms` are the samples, shape (ok,).
     `limited_by` says which part of the study's budget allowed no more samples ("time", "bytes",
-    "least"; None: as many as were asked for). `verified` and `made` are the parts of the time
+    "min_samples"; None: as many as were asked for). `verified` and `made` are the parts of the time
     (0..1) that went into comparing the object that came, and into making the one that was sent.
     """
 
@@ -189,7 +189,7 @@ def sizes_of(sweep: Sweep) -> Sizes | None:
 def _sizes_of(sweep: Sweep) -> Sizes | None:
     if not any(parameter.name == SIZE for parameter in sweep.parameters):
         return None
-    others = [p.name for p in sweep.parameters if p.name not in (SIZE, NODES, KEYS)]
+    others = [p.name for p in sweep.parameters if p.name not in (SIZE, NODES, KEY_MODE)]
     entries = [
         entry
         for point in sweep.complete
@@ -233,7 +233,7 @@ def _entries(point: Point, others: Sequence[str], seed: int) -> list[Entry]:
             nodes=nodes if isinstance(nodes, int) else None,
             operation=operation,
             object_bytes=size,
-            keys=str(point.value(KEYS) or FRESH),
+            keys=ONE if point.value(KEY_MODE) == "same" else FRESH,
             placement=group.placement,
             others=tuple((name, written(point.value(name))) for name in others),
         )
@@ -295,7 +295,7 @@ def _keys(entries: Sequence[Entry], seed: int) -> list[KeysDifference]:
                 fresh_mean_ms=entry.latency.mean_ms,
                 one_mean_ms=one.latency.mean_ms,
                 of_means=ratios.of_means(
-                    one.values_ms, entry.values_ms, seed_for(seed, KEYS, entry.series, entry.at)
+                    one.values_ms, entry.values_ms, seed_for(seed, "keys", entry.series, entry.at)
                 ),
                 of_medians=ratios.of_medians(one.values_ms, entry.values_ms),
             )

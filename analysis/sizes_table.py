@@ -83,7 +83,7 @@ def _rates(sizes: Sizes) -> Grid:
 _LIMITS = {
     "time": "time ran out for {}",
     "bytes": "bytes for {}",
-    "least": "the least that is measured, whatever it costs, for {}",
+    "min_samples": "the least that is measured, whatever it costs, for {}",
 }
 
 

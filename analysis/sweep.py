@@ -20,7 +20,7 @@ from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_json
 
 POINTS = "points.json"
-KIND = "sweep"
+KIND = "matrix"
 
 _OPTIONS = "options."
 
@@ -178,7 +178,7 @@ def read_sweep(directory: Path | str) -> Sweep:
     directory = Path(directory)
     manifest = read_manifest(directory)
     if manifest.get("kind") != KIND:
-        raise BundleError(f"{directory} is the bundle of one run, not of a sweep.")
+        raise BundleError(f"{directory} is the bundle of one run, not of a matrix.")
     path = directory / POINTS
     document = read_json(path)
     try:
@@ -262,7 +262,7 @@ def _sorted(values: Sequence[Any], swept: Sequence[Any]) -> list[Any]:
 
 def _swept(study: Mapping[str, Any], name: str) -> list[Any]:
     """The values that a study lists for a parameter, in all its grids."""
-    sweep = study.get("sweep")
+    sweep = study.get("matrix")
     grids = sweep if isinstance(sweep, list) else [sweep]
     lists = [grid.get(name) for grid in grids if isinstance(grid, Mapping)]
     return [value for values in lists if isinstance(values, list) for value in values]

@@ -68,7 +68,7 @@ class SweepSummary:
         sweep = self.sweep
         return {
             "bundle": {
-                "kind": "sweep",
+                "kind": "matrix",
                 "study": sweep.study,
                 "topology": sweep.topology,
                 "status": sweep.status,
@@ -82,7 +82,7 @@ class SweepSummary:
                 "mean_ci95_ms": statistics.MEAN_INTERVAL_DEFINITION,
                 "median_ci95_ms": statistics.MEDIAN_INTERVAL_DEFINITION,
             },
-            "sweep": {
+            "matrix": {
                 "parameters": [
                     {"name": p.name, "keys": list(p.keys), "values": list(p.values)}
                     for p in sweep.parameters
@@ -144,9 +144,9 @@ def _notes(sweep: Sweep, untrusted: tuple[str, ...]) -> tuple[str, ...]:
     notes = []
     reason = sweep.manifest.get("reason")
     how = {
-        "interrupted": "The sweep was interrupted",
-        "running": "The sweep was killed",
-        "failed": "The sweep failed",
+        "interrupted": "The matrix was interrupted",
+        "running": "The matrix was killed",
+        "failed": "The matrix failed",
     }.get(sweep.status)
     if how is not None:
         notes.append(f"{how}{f' ({str(reason).rstrip(chr(46))})' if reason else ''}.")

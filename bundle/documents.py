@@ -3,8 +3,8 @@
 Whoever runs something makes them, whoever reads a bundle gets them checked. A key that is not here
 is an error on both sides, so that none is misspelt, and none is read that nobody writes.
 
-Studies, drills, topologies and options are kept as the YAML files have them: their own models are
-in other rooms.
+Studies, drills, claims, topologies and options are kept as the YAML files have them: their own
+models are in other rooms.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class Place(Document):
     site: str
 
 
-class Vantage(Document):
-    """Where a client of a drill stands, and whom it asks."""
+class DrillClient(Document):
+    """Where a client of a drill runs, and the node that its requests go to."""
 
-    at: str
+    node: str
     site: str
-    ask: str
+    target: str
 
 
 class Cpu(Document):
@@ -116,7 +116,7 @@ class Budgeted(Document):
     placement: str
     samples: int
     wanted: int
-    limited_by: Literal["time", "bytes", "least"] | None
+    limited_by: Literal["time", "bytes", "min_samples"] | None
     request_s: float | None
     why: str
 
@@ -137,8 +137,6 @@ class _Manifest(Document):
     cpu: Cpu | None = None
     memory_bytes: int | None = None
     requested: Requested | None = None
-    attempts: int = 1
-    resumed: Sequence[str] = ()
 
 
 class _OneLab(_Manifest):
@@ -152,7 +150,6 @@ class _OneLab(_Manifest):
     systems: Sequence[System] = ()
     tcp: Json | None = None
     capture: Json | None = None
-    recorded: Sequence[Json] = ()
     resources: Json | None = None
 
 
@@ -161,7 +158,6 @@ class StudyManifest(_OneLab):
 
     kind: Literal["study"]
     study: Json
-    completed: Sequence[str] = ()
     budget: Sequence[Budgeted] = ()
     load: Mapping[str, Json] = {}
     round_trips: Json | None = None
@@ -172,8 +168,9 @@ class DrillManifest(_OneLab):
 
     kind: Literal["drill"]
     drill: Json
-    cast: Mapping[str, Sequence[str]] = {}
-    vantages: Mapping[str, Vantage] = {}
+    roles: Mapping[str, Sequence[str]] = {}
+    clients: Mapping[str, DrillClient] = {}
+    claims: Sequence[Json] = ()
     stated_time_s: float | None = None
     origin_ns: int | None = None
     reached: str | None = None
@@ -183,11 +180,13 @@ class DrillManifest(_OneLab):
 class MatrixManifest(_Manifest):
     """Of a study at many points; each has a bundle of its own below `points/`."""
 
-    kind: Literal["sweep"]
+    kind: Literal["matrix"]
     study: Json
     parameters: Sequence[Parameter] = ()
     systems: Sequence[Program] = ()
     topologies: Mapping[str, Json] = {}
+    attempts: int = 1
+    resumed: Sequence[str] = ()
 
 
 Manifest = Annotated[StudyManifest | DrillManifest | MatrixManifest, Field(discriminator="kind")]

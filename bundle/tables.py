@@ -29,7 +29,7 @@ SAMPLES = _schema("""
     error:string object_bytes:int64 rtt_ms:float64 phase:string retransmits:int64 status:int64
     new_connection:bool sent_ns:int64 elapsed_ns:int64 longest_gap_ns:int64 reads:int64
     acks_sent:int64 out_of_order:int64 rtt_us:int64 placement:string grpc_status:int64
-    verify_ns:int64 make_ns:int64 due_ns:int64 vantage:string target:string operation:string
+    verify_ns:int64 make_ns:int64 due_ns:int64 drill_client:string target:string operation:string
     key:string visit:int64
 """)
 """One row a request."""

@@ -1,7 +1,5 @@
-"""Where a lab with ``storage="disk"`` keeps its nodes' directories.
-
-A directory of its own (``make_directory``), which ends with the lab; or one that the caller names
-(``hold``), which stays: a later lab goes on with what is in it.
+"""Where a lab with ``storage="disk"`` keeps its nodes' directories: in one of its own, which ends
+with the lab.
 """
 
 from __future__ import annotations
@@ -50,27 +48,3 @@ def make_directory() -> tuple[Path, int]:
             "Name another directory with WANLAT_LABS, or use --storage memory."
         ) from error
     return made, fd
-
-
-def hold(directory: Path) -> int:
-    """Make ``directory`` if it is not there, and lock it; return the descriptor with the lock.
-
-    The lock is meant to be inherited by the guard, so that nobody else takes the directory until
-    every process of this lab is gone, however the caller ended. Raises UserError.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise UserError(
-            f"The lab's data cannot be kept in {directory}: {error.strerror}."
-        ) from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise UserError(
-            f"The data in {directory} is in use by a lab that is running. Wait for its end, or "
-            "end it."
-        ) from None
-    return fd

@@ -41,10 +41,8 @@ class Lab(Programs, Impairments, Captures):
 
     Arguments: the resolved plan; ``backend`` (None: netem where the kernel has it, else wire);
     ``seed`` of the impairments' random draws; ``storage``, where nodes' directories are
-    (``memory``: a tmpfs of the lab; ``disk``: the user's cache directory); ``keep``, a directory in
-    which they are instead and stay when the lab ends, for a later one to go on with (``disk``
-    alone); ``splice="all"``
-    puts LAN links without impairments through the backend too, so that they can be changed
+    (``memory``: a tmpfs of the lab; ``disk``: the user's cache directory); ``splice="all"`` puts
+     LAN links without impairments through the backend too, so that they can be changed
     while the lab runs; ``journal``, a file to which every change of a link is written as a line
     of JSON, besides ``lab.journal``; ``capture`` records every packet that crosses a WAN link;
     ``volumes``, the size in bytes of some nodes' directories, each a file system of its own then
@@ -60,7 +58,6 @@ class Lab(Programs, Impairments, Captures):
         backend: BackendName | None = None,
         seed: int = 1,
         storage: Storage = "memory",
-        keep: Path | None = None,
         splice: Literal["needed", "all"] = "needed",
         journal: str | os.PathLike[str] | None = None,
         capture: Capture | None = None,
@@ -71,18 +68,13 @@ class Lab(Programs, Impairments, Captures):
         Captures.__init__(self, plan, capture)
         self.seed = seed
         self.storage = storage
-        self.keep = keep.absolute() if keep is not None else None
         self.volumes = dict(volumes or {})
         self._check_volumes()
-        if keep is not None and storage != "disk":
-            raise UserError(f"What lies in memory cannot stay in {keep}: use storage `disk`.")
         self._requested_backend = backend
         self._backend: str | None = None
         self._splice = splice
         self._disk: tuple[Path, int] | None = None
         """The lab's own directory on disk, and its lock."""
-        self._kept: int | None = None
-        """The lock of ``keep``."""
         self._real_time: realtime.RealTime | None = None
 
     def __enter__(self) -> Self:
@@ -93,12 +85,10 @@ class Lab(Programs, Impairments, Captures):
             except MachineError:
                 if self._requested_backend == "wire":
                     raise
-        if self.keep is not None:
-            self._kept = disk.hold(self.keep)
-        elif self.storage == "disk":
+        if self.storage == "disk":
             self._disk = disk.make_directory()
         try:
-            self._owner = Owner(self._disk[0] if self._disk else None, self._kept)
+            self._owner = Owner(self._disk[0] if self._disk else None)
             self._backend = self._ask(
                 "build",
                 self.plan,
@@ -151,9 +141,6 @@ class Lab(Programs, Impairments, Captures):
             shutil.rmtree(directory, ignore_errors=True)
             os.close(lock)
             self._disk = None
-        if self._kept is not None:
-            os.close(self._kept)
-            self._kept = None
 
     def abort(self, why: str) -> None:
         """End everything in the lab at once, from any thread, and say why from then on.
@@ -189,18 +176,11 @@ class Lab(Programs, Impairments, Captures):
 
     def _make_nodes(self) -> None:
         inside = PurePosixPath(self._disk[0] if self._disk else LAB_DIRECTORY, "nodes")
-        if self.keep is not None:
-            # Always at the same place, as the lab sees it: a store may have written down where
-            # its files are, and the directory may have been moved since.
-            self._ask("bind", str(self.keep), str(inside))
         for node in self.plan.nodes:
             directory = inside / node.name
             outside = Path(f"/proc/{self.supervisor_pid}/root{directory}")
-            if node.name not in self.volumes:
-                if self.keep is not None:
-                    outside = self.keep / node.name
-                elif self._disk:
-                    outside = Path(directory)
+            if node.name not in self.volumes and self._disk:
+                outside = Path(directory)
             outside.mkdir(parents=True, exist_ok=True)
             if node.name in self.volumes:
                 self._ask("mount_volume", str(directory), self.volumes[node.name])

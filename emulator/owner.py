@@ -29,12 +29,12 @@ _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 class Owner:
     """A running sandbox. ``fate`` says how it ended; it is empty while the sandbox lives.
 
-    ``disk`` is removed at its end; ``held``, a descriptor, stays open until then.
+    ``disk`` is removed at its end.
 
     Raises MachineError when the machine refuses a sandbox; a mistake of ours as itself.
     """
 
-    def __init__(self, disk: Path | None, held: int | None = None) -> None:
+    def __init__(self, disk: Path | None) -> None:
         self.fate = ""
         self.supervisor_pid = 0
         self._why: Exception | None = None
@@ -50,7 +50,7 @@ class Owner:
         lifeline_read, lifeline = os.pipe()
         self._lifeline: int | None = lifeline
         with theirs:
-            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk, held)
+            self._guard = _start_guard(theirs.fileno(), lifeline_read, disk)
         os.close(lifeline_read)
         threading.Thread(target=self._listen, name="lab", daemon=True).start()
         try:
@@ -201,9 +201,7 @@ class Owner:
             process.end(code, instant_ns)
 
 
-def _start_guard(
-    channel_fd: int, lifeline_fd: int, disk: Path | None, held: int | None
-) -> subprocess.Popen[bytes]:
+def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subprocess.Popen[bytes]:
     arguments = [str(channel_fd), str(lifeline_fd), str(os.getpid())]
     if disk is not None:
         arguments.append(str(disk))
@@ -212,7 +210,7 @@ def _start_guard(
         # All that it imports is named by PYTHONPATH: not the directory it starts in (-P), and
         # no time is spent on what else the environment has installed (-S).
         [sys.executable, "-P", "-S", "-c", _GUARD_PROGRAM, *arguments],
-        pass_fds=(channel_fd, lifeline_fd, *(() if held is None else (held,))),
+        pass_fds=(channel_fd, lifeline_fd),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         # Ctrl-C reaches the caller alone. A process group is enough for that, and a session

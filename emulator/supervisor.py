@@ -48,7 +48,6 @@ class Supervisor:
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._operations: dict[str, Callable[..., Answer]] = {
             "build": self._build,
-            "bind": self._bind,
             "mount_volume": self._mount_volume,
             "spawn": self._spawn,
             "signal": self._signal,
@@ -168,12 +167,6 @@ class Supervisor:
         )
         self._backend.start(self._network)
         return chosen, ()
-
-    def _bind(self, source: str, directory: str, _fds: list[int]) -> Answer:
-        """Show a directory of the host's at another place too; that ends with the lab's mounts."""
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        syscalls.mount(source, directory, flags=syscalls.MS_BIND | syscalls.MS_REC)
-        return None, ()
 
     def _mount_volume(self, directory: str, size_bytes: int, _fds: list[int]) -> Answer:
         """Put a file system of limited size on a directory; it ends with the lab's mounts."""

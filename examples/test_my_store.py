@@ -40,4 +40,4 @@ def test_a_read_waits_for_the_majority_and_not_for_the_slowest_node(wanlat_probe
 def test_a_whole_drill_loses_nothing(wanlat_drill):
     result = wanlat_drill("one-node-killed", scale=0.1)
     assert result.passed, result.failures
-    assert result.availability("read", vantage="survivor") > 0.9
+    assert result.availability("read", client="survivor") > 0.9

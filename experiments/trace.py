@@ -9,39 +9,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from wanlat.emulator.calibration import Tolerance, blame
 from wanlat.emulator.calibration.between_sites import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import BackendName, Lab
-from wanlat.experiments import runner
-from wanlat.experiments.endpoints import BOB, S3
-from wanlat.experiments.missing import Missing
-from wanlat.experiments.prepared import CaptureWanted, Prepared, check_study_options, prepare
-from wanlat.experiments.proof import FOR_ROUND_TRIPS
-from wanlat.experiments.study import Study
-from wanlat.experiments.system_run import (
-    STAGES,
-    Outcome,
-    Record,
-    Report,
-    SystemRun,
-    requested_rtt_ms,
-)
-from wanlat.experiments.visits.record import VisitEntry, VisitsRecord
+from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
+from wanlat.experiments.config.endpoints import BOB, S3
+from wanlat.experiments.config.study import Study
+from wanlat.experiments.not_found import NotFoundTracker
+from wanlat.experiments.prepare import Prepared, check_study_options, prepare
+from wanlat.experiments.run import run
+from wanlat.experiments.session import CaptureWanted, Outcome, Recording, Report, requested_rtt_ms
+from wanlat.experiments.workloads.requests import STAGES, Workload
+from wanlat.experiments.workloads.rtt_step_record import RttStep, RttStepsRecord
 from wanlat.probes.oneshot import Oneshot
-from wanlat.probes.oneshot import prepare as prepare_objects
 from wanlat.probes.plan import Placement, Request
 from wanlat.probes.process import Spawn
-from wanlat.probes.records import Sample
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.override import override
-from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 
@@ -110,22 +102,27 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
         "seed": wish.seed,
     }
     study = check_study_options(study, changes)
-    prepared = prepare(study, directory=wish.directory, backend=wish.backend, capture=_CAPTURE)
     # Jitter would blur which message waited for which, and the grid of round trips.
     topology = override(load_topology(study.topology), wish.rtt, Duration(0))
-    prepared = replace(prepared, topology=topology, plan=resolve(topology))
-    placements = [placement for _, placement in prepared.subjects[0].asked.turns()]
+    prepared = prepare(
+        study,
+        directory=wish.directory,
+        backend=wish.backend,
+        capture=_CAPTURE,
+        topologies={study.topology: topology},
+    )
+    placements = [placement for _, placement in prepared.subjects[0].requests.turns()]
     return PreparedTrace(prepared, wish.endpoint, _placement(wish, placements))
 
 
 def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
     """Ask, and leave a bundle, as `runner.run` does. Raises UserError."""
 
-    def part(prepared: Prepared, record: Record, report: Report) -> Sequence[SystemRun]:
+    def parts(prepared: Prepared, recording: Recording) -> Sequence[Workload]:
         (subject,) = prepared.subjects
-        return [TraceRun(prepared, subject, record, report, placement=wanted.placement)]
+        return [TraceWorkload(prepared, subject, recording, placement=wanted.placement)]
 
-    return runner.run(wanted.prepared, report, parts=part)
+    return run(wanted.prepared, report, parts=parts)
 
 
 def _endpoint(wish: Wish, api: Api) -> str:
@@ -162,7 +159,7 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
     return wish.placement
 
 
-class TraceRun(SystemRun):
+class TraceWorkload(Workload):
     """The one system's part: requests with time between them."""
 
     @property
@@ -189,15 +186,15 @@ class TraceRun(SystemRun):
         if self._one_rtt is not None:
             lab.change("wan", rtt="0ms", jitter="0ms", origin=_ORIGIN)
 
-    def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, missing: Missing) -> None:
+    def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Prepare, set the links, warm up, listen to the background, and ask."""
-        asked, plan = self.subject.asked, self.prepared.plan
-        requests, header = asked.plan(), asked.header(cluster)
+        plan, own = self.prepared.plan, self.subject.requests
+        requests, header = own.plan(), own.header(cluster)
         rtt_ms = requested_rtt_ms(plan, self.prepared.target)
-        entry = VisitEntry(self.name, 0, Duration(round(rtt_ms * 1e6)), Duration(0))
-        visits = VisitsRecord(self.bundle)
-        take = self.taking(cluster, missing, {"rtt_ms": rtt_ms, "visit": 0})
-        self._prepare(spawn, header, requests.prepare)
+        entry = RttStep(self.name, 0, Duration(round(rtt_ms * 1e6)), Duration(0))
+        visits = RttStepsRecord(self.bundle)
+        take = self.taking(cluster, not_found, {"rtt_ms": rtt_ms, "visit": 0})
+        self.prepare(spawn, header, requests.prepare)
         pairs = pairs_between_sites(plan, self.prepared.target, self.prepared.seed)
         here = plan.node(self.prepared.target).site
         entry.near = frozenset(pair for pair in pairs if plan.node(pair[0]).site == here)
@@ -222,14 +219,6 @@ class TraceRun(SystemRun):
         self._judge(entry)
         cluster.check()
 
-    def _prepare(self, spawn: Spawn, header: Any, requests: Sequence[Request]) -> None:
-        self.tell(STAGES["prepare"], 0, len(requests))
-
-        def nothing(_: Request, sample: Sample) -> None:
-            pass
-
-        prepare_objects(spawn, header, requests, nothing)
-
     def _ask(self, lab: Lab, oneshot: Oneshot, request: Request, take: Any) -> None:
         oneshot.send(request)
         take(request, oneshot.receive())
@@ -249,7 +238,7 @@ class TraceRun(SystemRun):
                 return
             before = now
 
-    def _listen(self, lab: Lab, cluster: Cluster, entry: VisitEntry, between: BetweenSites) -> None:
+    def _listen(self, lab: Lab, cluster: Cluster, entry: RttStep, between: BetweenSites) -> None:
         """Let only the background cross the links; then measure them."""
         self.tell("listening to the background")
         begin = time.monotonic_ns()
@@ -260,12 +249,12 @@ class TraceRun(SystemRun):
         entry.pairs = between.measure()
         entry.calibrated_ns = (end, time.monotonic_ns())
 
-    def _judge(self, entry: VisitEntry) -> None:
+    def _judge(self, entry: RttStep) -> None:
         if entry.passed:
             return
         off = next(pair for pair in entry.pairs if pair["verdict"] != "pass")
-        self.outcome.warnings.append(
-            f"{self.name}: while the requests were made, the network was not quite what was asked "
+        self.session.warn(
+            f"while the requests were made, the network was not quite what was asked "
             f"for: {off['from']} → {off['to']}: {'; '.join(off['reasons'])}. {blame([off])} "
             "The trace shows what there was."
         )

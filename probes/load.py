@@ -24,10 +24,8 @@ from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.load_records import (
     RECORD,
     Records,
-    done_turns,
     read_records,
     records_table,
-    union,
 )
 from wanlat.probes.plan import Header
 from wanlat.probes.process import Closing, Spawn
@@ -40,12 +38,10 @@ __all__ = [
     "Progress",
     "Records",
     "body_seed_of",
-    "done_turns",
     "key_of",
     "read_records",
     "records_table",
     "run_job",
-    "union",
 ]
 
 Api = Literal["s3", "bob"]
@@ -72,7 +68,7 @@ class LoadJob:
     workers: int = 16
     first: int = 0
     done: Ranges = ()
-    """fill and remove: turns that are not done again (``done_turns`` of earlier records)."""
+    """fill and remove: turns that are not done again ."""
     duration_ms: int | None = None
     """mix only."""
     ramp_ms: int = 0

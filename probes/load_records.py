@@ -5,7 +5,7 @@ docs/load.md has the layout, for whoever reads them without this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -153,38 +153,6 @@ def records_table(records: Records, constant: Mapping[str, str] | None = None) -
     }
     columns |= {name: known[name] for name in _NAMES}
     return pa.table(columns)
-
-
-def done_turns(records: Records, buckets: Sequence[str], first: int = 0) -> list[tuple[int, int]]:
-    """Return the turns of a fill or a removal that are done, as sorted disjoint half-open ranges.
-
-    Done is what was acknowledged; and an object that was to be removed and was not there. Union
-    these with the ranges that the job itself was given as ``done`` (``union``).
-    """
-    rows = records.rows
-    ok = rows["outcome"] == OUTCOMES.index("ok")
-    absent = (rows["status"] == _NOT_FOUND) | (rows["grpc_status"] == _GRPC_NOT_FOUND)
-    removes = np.isin(rows["endpoint"], REMOVALS)
-    done = rows[(ok & (removes | np.isin(rows["endpoint"], PUTS))) | (absent & removes)]
-    index = done["index"].astype(np.int64) - first
-    turns = np.unique(index[index >= 0] * len(buckets) + done["bucket"][index >= 0])
-    if not turns.size:
-        return []
-    breaks = np.flatnonzero(np.diff(turns) > 1)
-    begins = turns[np.concatenate(([0], breaks + 1))]
-    ends = turns[np.concatenate((breaks, [turns.size - 1]))] + 1
-    return list(zip(begins.tolist(), ends.tolist(), strict=True))
-
-
-def union(*ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return half-open ranges joined into sorted disjoint ones; empty ones are left out."""
-    joined: list[tuple[int, int]] = []
-    for begin, end in sorted(each for some in ranges for each in some if each[0] < each[1]):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((begin, end))
-    return joined
 
 
 def _named(

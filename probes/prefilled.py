@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from wanlat.probes.load import body_seed_of, key_of
-from wanlat.probes.plan import Request, Visit, VisitsPlan
 
 
 @dataclass(frozen=True)
@@ -43,24 +42,3 @@ class Prefilled:
             if index not in seen:
                 seen.add(index)
                 yield index
-
-
-def aside(plan: VisitsPlan, name: str) -> VisitsPlan:
-    """Return a plan for S3 whose own keys have ``name`` behind their first part: `put/NAME/000001`.
-
-    For a bucket on which the plan was begun before: its fresh keys would not be fresh. Where keys
-    lie among the others of the bucket stays the same. Prefilled objects, whose keys have one part,
-    keep theirs.
-    """
-
-    def moved(request: Request) -> Request:
-        key, prefix = request.key, request.prefix
-        if key is not None and "/" in key:
-            return replace(request, key=key.replace("/", f"/{name}/", 1))
-        return request if prefix is None else replace(request, prefix=f"{prefix}{name}/")
-
-    visits = (
-        Visit(tuple(map(moved, visit.warmup)), tuple(map(moved, visit.measure)))
-        for visit in plan.visits
-    )
-    return VisitsPlan(tuple(map(moved, plan.prepare)), tuple(visits), plan.seed)

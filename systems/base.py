@@ -5,13 +5,13 @@ What a running one is: `wanlat.systems.cluster`.
 
 from __future__ import annotations
 
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from wanlat.systems import options as checked
-from wanlat.systems.begun import Begun
 from wanlat.systems.binary import Binary, Companion
 from wanlat.systems.cluster import Api, Cluster, GrpcTarget, S3Target
 from wanlat.systems.errors import SystemFailed, SystemMissing
@@ -60,7 +60,7 @@ class System(ABC, Generic[O]):
     min_nodes: ClassVar[int] = 1
     max_nodes: ClassVar[int]
     recipe: ClassVar[Recipe | None] = None
-    """How `wanlat systems install` builds it; None when it does not."""
+    """How `wanlat system install` builds it; None when it does not."""
     options_model: type[O]
 
     @abstractmethod
@@ -74,7 +74,7 @@ class System(ABC, Generic[O]):
     @property
     def how_to_get(self) -> str:
         """The command, or what else to do, that brings the binary to this machine."""
-        return f"wanlat systems install {self.name}"
+        return f"wanlat system install {self.name}"
 
     @abstractmethod
     def configure(self, lab: Lab, options: O, binary: Binary, log_dir: Path) -> Cluster:
@@ -153,7 +153,6 @@ class System(ABC, Generic[O]):
         on_progress: Callable[[str], None],
         binary: Binary | None = None,
         *,
-        fresh: bool = True,
         asked: Sequence[str] = (),
     ) -> Cluster:
         """Start one process a node and return once every node serves requests.
@@ -161,35 +160,28 @@ class System(ABC, Generic[O]):
         ``binary`` is what to start; None looks for it. ``asked`` are the nodes that requests will
         be sent to, where what stands before a cluster stands; none: the first.
 
-        ``fresh``: on empty directories, what is there of the system is removed. Not fresh: on
-        those that a former start of the same cluster left, with identities, layout, keys and
-        buckets as they were; where no start has ended well, a fresh one. `Cluster.goes_on` tells.
+        What an earlier start left in the nodes' directories is removed.
 
         What node NAME prints goes to ``log_dir/<system>-NAME.log``. Raises SystemMissing,
-        UserError (topology; directories of another cluster), MachineError (what the store needs of
+        UserError (topology), MachineError (what the store needs of
         the machine), and SystemFailed with the end of a log when a process dies or
         ``ready_timeout_s`` is over.
         """
         binary = binary or self.binary_for(options)
         self.check_topology(lab.plan, options)
         log_dir.mkdir(parents=True, exist_ok=True)
-        begun = self._begun(lab, options, binary)
-        goes_on = not fresh and begun.is_there()
-        if not goes_on:
-            begun.empty()
+        homes = {node.name: self.home_of(node) for node in lab.nodes}
+        for home in homes.values():
+            if home.exists():
+                shutil.rmtree(home)
         cluster = self.configure(lab, options, binary, log_dir)
-        cluster.goes_on = goes_on
         for node in cluster.nodes.values():
-            node.home = begun.homes[node.node]
+            node.home = homes[node.node]
         try:
             wait = Wait(cluster.nodes, ready_timeout_s, on_progress)
             for node in cluster.nodes.values():
                 node.start(lab)
-            if goes_on:
-                cluster.await_serving(wait)
-            else:
-                cluster.make_ready(wait)
-                begun.mark()
+            cluster.make_ready(wait)
             cluster.standing = self.stand_before(cluster, options, log_dir, asked)
             for front in cluster.standing.values():
                 front.start(lab)
@@ -208,17 +200,6 @@ class System(ABC, Generic[O]):
     ) -> dict[str, NodeProcess]:
         """Return what is to stand before a cluster that serves, by node; start nothing."""
         return {}
-
-    def _begun(self, lab: Lab, options: O, binary: Binary) -> Begun:
-        identity = {
-            "system": self.name,
-            "version": binary.version,
-            "options": self.effective(lab.plan, options),
-            "nodes": {node.name: node.address for node in lab.nodes},
-            "sites": {node.name: node.site for node in lab.nodes},
-        }
-        homes = {node.name: self.home_of(node) for node in lab.nodes}
-        return Begun(homes, identity)
 
     def home_of(self, node: LabNode) -> Path:
         """Return where a node keeps all that is this system's, as we see it from outside."""

@@ -87,7 +87,7 @@ def from_path(program: str, read_version: Callable[[Path], str]) -> Binary | Non
 
 
 def from_cache(recipe: Recipe) -> Binary:
-    """Return the binary that `wanlat systems install` built, its hash verified.
+    """Return the binary that `wanlat system install` built, its hash verified.
 
     Raises SystemMissing when it is not there, MachineError when it is not what was built.
     """
@@ -95,7 +95,7 @@ def from_cache(recipe: Recipe) -> Binary:
     if found is None:
         raise SystemMissing(
             f"{recipe.title} is not on this machine. Build it (about {recipe.minutes} minutes on "
-            f"two cores): wanlat systems install {recipe.name}"
+            f"two cores): wanlat system install {recipe.name}"
         )
     return Binary(found.path, found.receipt.version, found.receipt.sha256)
 

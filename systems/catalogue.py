@@ -1,4 +1,4 @@
-"""What `wanlat systems list` and `wanlat systems install` do, by the names of systems and tools."""
+"""What `wanlat system list` and `wanlat system install` do, by the names of systems and tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Entry:
     installed: bool
     version: str | None
     pinned: str | None
-    """The version that `wanlat systems install` builds."""
+    """The version that `wanlat system install` builds."""
     sha256: str | None
     path: str | None
     get: str
@@ -60,7 +60,7 @@ def list_tools() -> list[Entry]:
             title=grpcurl.TITLE,
             origin=grpcurl.ORIGIN,
             pinned=grpcurl.RECIPE.version,
-            get=f"wanlat systems install {grpcurl.NAME}",
+            get=f"wanlat system install {grpcurl.NAME}",
             problem=problem,
             **_facts(found),
         )

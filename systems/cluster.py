@@ -79,8 +79,6 @@ class Cluster(ABC):
         """As they are in effect: defaults filled in."""
         self.beside = binary.beside
         """What else runs: of `fronts`."""
-        self.goes_on = False
-        """Whether it was started on data that were there: see `System.start`."""
         self.nodes = {node.node: node for node in nodes}
         self.standing: dict[str, NodeProcess] = {}
         """The processes of `fronts`, by node, as they can be started again."""

@@ -49,7 +49,7 @@ def find_installed(recipe: Recipe, cache: Cache) -> Installed | None:
     if found != receipt.sha256:
         raise Damaged(
             f"{path} was changed since it was built: its SHA-256 is {found}, the receipt says "
-            f"{receipt.sha256}. Build it again: wanlat systems install {recipe.name}"
+            f"{receipt.sha256}. Build it again: wanlat system install {recipe.name}"
         )
     return Installed(path, receipt)
 

@@ -84,7 +84,7 @@ class MinioNginx(Minio):
     def how_to_get(self) -> str:
         """Both are needed."""
         return (
-            "wanlat systems install minio, and on Debian and Ubuntu `sudo apt install "
+            "wanlat system install minio, and on Debian and Ubuntu `sudo apt install "
             f"nginx-light` (or name an nginx with {setting(nginx.NAME)})"
         )
 

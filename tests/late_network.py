@@ -68,19 +68,20 @@ def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
     if subcommand == "calibrate":
         yield calibration, "calibrate", partial(calibration.calibrate, tolerance=any_delay)
         return
-    from wanlat.experiments import proof
+    from wanlat.experiments import calibration_gate
 
-    prove = proof.prove
+    prove = calibration_gate.prove
 
     def measured(lab: Any, tell: Any, *_: Any, **named: Any) -> Any:
         return prove(lab, tell, any_delay, **named)
 
     # What is not judged needs no more samples.
-    yield proof, "_SAMPLES", 40
-    yield proof, "_JITTER_SAMPLES", 40
+    yield calibration_gate, "_SAMPLES", 40
+    yield calibration_gate, "_JITTER_SAMPLES", 40
     if subcommand == "drill":
         from wanlat.emulator.calibration import again
-        from wanlat.experiments.drill import breaking, runner
+        from wanlat.experiments import session
+        from wanlat.experiments.drill import breaking
 
         judge_rate = again._rate
 
@@ -90,12 +91,12 @@ def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
             return found, faults if way.rate_bps is not None else []
 
         yield again, "_rate", rated
-        yield runner, "prove", measured
+        yield session, "prove", measured
         yield breaking, "recalibrate", partial(again.recalibrate, tolerance=any_delay)
     else:
         from wanlat.emulator.calibration import between_sites
-        from wanlat.experiments import system_run
+        from wanlat.experiments import session
 
-        yield system_run, "prove", measured
+        yield session, "prove", measured
         yield between_sites, "_LATE_MS", 1e6
         yield between_sites, "_TAIL_LATE_MS", 1e6

@@ -16,12 +16,13 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from wanlat.app import App
 from wanlat.topologies.errors import WanlatError
 from wanlat.topologies.version import VERSION
 
 
-class Command(NamedTuple):
-    """Where a command is: a function, or a `typer.Typer`, in a module of `wanlat.commands`."""
+class Place(NamedTuple):
+    """Where a command is: a function, or an `App`, in a module of `wanlat.commands`."""
 
     module: str
     attribute: str
@@ -31,7 +32,7 @@ class Command(NamedTuple):
     def load(self, name: str) -> Any:
         """Import the command and return what Click runs."""
         found = getattr(import_module(f"wanlat.commands.{self.module}"), self.attribute)
-        holder = typer.Typer(add_completion=False)
+        holder = App()
         holder.callback()(_no_options)  # so that one command is a group of one
         if isinstance(found, typer.Typer):
             holder.add_typer(found, name=name)
@@ -43,38 +44,21 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "doctor": Command(
-        "doctor", "doctor", "Check this machine: what works, what does not, and how to mend it."
+    "doctor": Place("doctor", "doctor", "Check this machine, and say how to fix what is missing."),
+    "topology": Place("topology", "app", "List, show, validate, import and export topologies."),
+    "calibrate": Place("calibrate", "calibrate", "Compare an emulated network with its topology."),
+    "study": Place("study", "app", "List, show and validate studies."),
+    "run": Place("run", "run", "Run a study: measure the latency of each endpoint."),
+    "drill": Place("drill", "app", "Run drills: inject faults, then check every object."),
+    "system": Place("system", "app", "List and install the systems under test."),
+    "trace": Place("trace", "trace", "Draw the messages and the critical path of one request."),
+    "report": Place("report", "report", "Write the summary, tables and charts of a bundle again."),
+    "compare": Place("compare", "compare", "Report which endpoints changed between two bundles."),
+    "lab": Place("lab", "app", "Run commands in an emulated network, and change its links."),
+    "capture": Place("capture", "app", "Convert the packet records of a run."),
+    "completion": Place(
+        "completion", "completion", "Print the script that completes wanlat's words in a shell."
     ),
-    "calibrate": Command(
-        "calibrate",
-        "calibrate",
-        "Build a topology and measure every pair of nodes against what it asks for.",
-    ),
-    "run": Command(
-        "run", "run", "Run a study: calibrate, start each system, take the samples, draw the chart."
-    ),
-    "trace": Command(
-        "trace",
-        "trace",
-        "Draw one request: which messages cross the WAN links, and which of them it waits for.",
-    ),
-    "drill": Command(
-        "drill",
-        "drill",
-        "Run a drill: requests before, during and after faults; then look for every object.",
-    ),
-    "report": Command(
-        "report", "report", "Make the summary, the table and the charts of a bundle again."
-    ),
-    "compare": Command(
-        "compare", "compare", "Tell which endpoints changed from OLD to NEW, with intervals."
-    ),
-    "matrix": Command("matrix", "matrix", "Put drills × systems into one picture and two tables."),
-    "topology": Command("topology", "app", "The networks that can be emulated."),
-    "lab": Command("lab", "app", "A topology to try things on by hand."),
-    "systems": Command("systems", "app", "The stores that can be measured."),
-    "capture": Command("capture", "app", "Records of the packets that crossed WAN links."),
 }
 """All commands, in the order in which they are listed."""
 
@@ -84,7 +68,7 @@ class _Interrupted(BaseException):
 
 
 @contextmanager
-def _telling_interruptions() -> Iterator[None]:
+def _reporting_interruptions() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -95,11 +79,11 @@ class _Commands(TyperGroup):
     """The commands by name and summary; the one that runs or completes its words is imported."""
 
     def make_context(self, *arguments: Any, **named: Any) -> Any:
-        with _telling_interruptions():
+        with _reporting_interruptions():
             return super().make_context(*arguments, **named)
 
     def invoke(self, *arguments: Any, **named: Any) -> Any:
-        with _telling_interruptions():
+        with _reporting_interruptions():
             return super().invoke(*arguments, **named)
 
     def resolve_command(self, *arguments: Any, **named: Any) -> Any:
@@ -113,17 +97,13 @@ def _no_options() -> None:
     """Stand for a command whose options are not known before it is imported."""
 
 
-app = typer.Typer(
-    cls=_Commands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
-    help="What does distance do to this store? Emulated datacenters, real clusters, "
+app = App(
+    "What does distance do to this store? Emulated datacenters, real clusters, "
     "one request at a time.",
+    cls=_Commands,
 )
-for _name, _command in COMMANDS.items():
-    app.command(_name, help=_command.summary)(_no_options)
+for _name, _place in COMMANDS.items():
+    app.command(_name, help=_place.summary)(_no_options)
 
 
 def _version(wanted: bool) -> None:
@@ -136,9 +116,7 @@ def _version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", "-V", callback=_version, is_eager=True, help="Print the version."
-        ),
+        typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version"),
     ] = False,
 ) -> None:
     pass
@@ -149,6 +127,10 @@ def main() -> None:
     # pyarrow's own pool keeps what was freed: 20 MiB by the end of a report. (It reads this when it
     # is imported, which nothing here does before it must.)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    if "_WANLAT_COMPLETE" in os.environ:
+        from wanlat.commands.completion import prepare
+
+        prepare()
     try:
         app()
     except WanlatError as error:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wanlat.experiments.config.endpoints import S3
 from wanlat.experiments.drill.files import load
-from wanlat.experiments.endpoints import S3
 from wanlat.systems import registry
 from wanlat.systems.cache import Cache
 from wanlat.systems.quorum import Quorum
@@ -52,7 +52,7 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     able = [name for name in systems if name in load(_DRILL).systems]
     if not able:
         return None
-    return f"Next, what the loss of a node does: {program()} drill {_DRILL} --system {able[0]}"
+    return f"Next, what the loss of a node does: {program()} drill run {_DRILL} --systems {able[0]}"
 
 
 def program() -> str:
@@ -68,7 +68,7 @@ def program() -> str:
 
 
 def _installable() -> dict[str, Recipe]:
-    """The stores that `wanlat systems install` builds, by name."""
+    """The stores that `wanlat system install` builds, by name."""
     return {
         name: system.recipe
         for name, system in registry.SYSTEMS.items()
@@ -88,4 +88,4 @@ def _install_first(recipes: dict[str, Recipe]) -> str:
         return ""
     names = " ".join(recipe.name for recipe in missing)
     minutes = sum(recipe.minutes for recipe in missing)
-    return f"{program()} systems install {names} (about {minutes} min on two cores), then "
+    return f"{program()} system install {names} (about {minutes} min on two cores), then "

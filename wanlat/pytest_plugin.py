@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -133,30 +133,23 @@ def wanlat_lab(
     wanlat_seed: int,
 ) -> Iterator[Lab]:
     """A fresh network, of which every link can be changed; gone when the test is over."""
-    from wanlat.emulator.calibration import calibrate
-    from wanlat.emulator.lab import Lab
-    from wanlat.topologies.errors import RunFailed
+    from wanlat.experiments.calibration_gate import FOR_LATENCY
+    from wanlat.experiments.session import LabSetup
     from wanlat.topologies.resolve import resolve
 
     settings = {"splice": "all", **_marked(request, "wanlat_topology")}
     must_be_right = settings.pop("calibrate", False)
-    lab = Lab(resolve(wanlat_topology), seed=wanlat_seed, **settings)
-    with _skipping(request):
-        lab.__enter__()
-    try:
-        wanlat_bundle.begin(wanlat_topology, lab)
+    plan = resolve(wanlat_topology)
+    setup = LabSetup(
+        name="test", plan=plan, client=plan.nodes[0].name, seed=wanlat_seed, **settings
+    )
+    session = wanlat_bundle.session(wanlat_topology, setup)
+    with ExitStack() as opened:
+        with _skipping(request):
+            lab = opened.enter_context(session.lab())
         if must_be_right:
-            document = calibrate(lab)
-            wanlat_bundle.calibrated(document)
-            if document["verdict"] != "pass":
-                raise RunFailed(
-                    f"The emulated network is not what {wanlat_topology.name} asks for; "
-                    f"{wanlat_bundle.directory}/calibration.json has every pair. A busy machine "
-                    "does that: run fewer tests beside each other."
-                )
+            session.calibrate(lab, FOR_LATENCY)
         yield lab
-    finally:
-        lab.close()
 
 
 @pytest.fixture
@@ -165,8 +158,10 @@ def wanlat_cluster(
     wanlat_lab: Lab,
     wanlat_system: str,
     wanlat_bundle: TestBundle,
+    wanlat_seed: int,
 ) -> Cluster:
     """A fresh cluster of the marked system, one process a node, that serves requests."""
+    from wanlat.experiments.session import Setup
     from wanlat.systems import registry
 
     system = registry.get(wanlat_system)
@@ -174,11 +169,17 @@ def wanlat_cluster(
     with _skipping(request):
         binary = system.binary_for(options)
         system.check_machine(wanlat_lab.plan, wanlat_lab.storage)
-    cluster = system.start(
-        wanlat_lab, options, wanlat_bundle.logs, _READY_S, lambda _: None, binary=binary
+    setup = Setup(
+        name=system.name,
+        plan=wanlat_lab.plan,
+        client=wanlat_lab.nodes[0].name,
+        seed=wanlat_seed,
+        system=system,
+        options=options,
+        binary=binary,
+        targets=(),
     )
-    wanlat_bundle.runs(cluster)
-    return cluster
+    return wanlat_bundle.start(wanlat_lab, setup, _READY_S)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ LANE_IN = 0.27
 NAME = Lettering(SMALL_PT)
 
 _BAR_IN = 0.17
-_BLOW_IN = 0.05
+_OCCURRENCE_IN = 0.05
 _PAD_IN = 0.06
 _APART_IN = 0.12
 _ELLIPSIS = "…"
@@ -32,15 +32,15 @@ class Span:
     """Something that lasted from `begin` to `end`; an instant where both are the same.
 
     An `open` one was still going on when nothing more is known of it. One that was only `meant`
-    never came. `blows` are instants within. A `marker` (of matplotlib) is drawn for an instant.
-    Times in seconds.
+    never came. `occurrences` are instants within. A `marker` (of matplotlib) is drawn for an
+    instant. Times in seconds.
     """
 
     begin: float
     end: float
     name: str
     colour: str
-    blows: tuple[float, ...] = ()
+    occurrences: tuple[float, ...] = ()
     is_open: bool = False
     meant: bool = False
     marker: str = ""
@@ -166,10 +166,10 @@ def _draw_bar(axes: Axes, span: Span, top: float, limits: tuple[float, float]) -
             clip_on=False,
             zorder=3,
         )
-    for blow in span.blows:
+    for occurrence in span.occurrences:
         axes.plot(
-            [blow, blow],
-            [top + _BAR_IN, top + _BAR_IN + _BLOW_IN],
+            [occurrence, occurrence],
+            [top + _BAR_IN, top + _BAR_IN + _OCCURRENCE_IN],
             color=INK,
             linewidth=0.9,
             solid_capstyle="butt",

@@ -32,7 +32,7 @@ from wanlat.analysis.drill.wording import seconds
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wanlat.analysis.drill.model import ClientFigures, Drill, Vantage
+    from wanlat.analysis.drill.model import ClientFigures, Drill, Place
 
 WIDTH_IN = 10.0
 MARGIN_IN = 0.18
@@ -59,8 +59,8 @@ class Panel:
     """One client: the lower edge of its plot, inches from the bottom of the figure."""
 
     client: ClientFigures
-    vantage: Vantage | None
-    """Set at the first panel of a vantage, which carries its name."""
+    place: Place | None
+    """Set at the first panel of a client, which carries its name."""
     requests: pd.DataFrame
     bottom: float
 
@@ -96,7 +96,7 @@ class Picture:
         """That of `drill`."""
         zero_s, begin, end = _times(drill)
         placed = place(_spans(drill, zero_s, end), begin, end, PLOT_IN)
-        bin_s = bin_width_s(end - begin, (drill.every_ms or 0.0) / 1000)
+        bin_s = bin_width_s(end - begin, (drill.interval_ms or 0.0) / 1000)
         title = wrapped(title_of(drill), TEXT_IN, TITLE)
         above = [
             Line(text, line.lettering)
@@ -109,7 +109,7 @@ class Picture:
             for paragraph in caption_of(drill, bin_s, placed)
             for text in wrapped(paragraph, TEXT_IN, ASIDE)
         ]
-        clients = _clients_by_vantage(drill)
+        clients = _ordered_clients(drill)
         panel_in = _ROOMY_IN if len(clients) <= _ROOMY_CLIENTS else _DENSE_IN
         head_in = (
             MARGIN_IN
@@ -122,7 +122,7 @@ class Picture:
         # Without one request there is nothing to put on an axis, so there is none.
         lanes_in = PHASES_IN + LANE_IN * max(lanes_of(placed), 1) if clients else 0.0
         block_in = panel_in + STRIP_GAP_IN + STRIP_IN + SHARES_IN + _BETWEEN_IN
-        heads = len({client.vantage for client in clients})
+        heads = len({client.client for client in clients})
         panels_in = block_in * len(clients) + _HEAD_IN * heads - _BETWEEN_IN + 0.02
         below = MARGIN_IN + LINE_IN * len(caption) + 0.08
         height = head_in + below
@@ -218,28 +218,26 @@ def _latency_limits(drill: Drill) -> tuple[float, float]:
     return min(max(low, 1e-3), high / 10), high
 
 
-def _clients_by_vantage(drill: Drill) -> list[ClientFigures]:
-    order = {name: rank for rank, name in enumerate(v.name for v in drill.vantages)}
-    return sorted(
-        drill.clients, key=lambda one: (order.get(one.vantage, len(order)), one.operation)
-    )
+def _ordered_clients(drill: Drill) -> list[ClientFigures]:
+    order = {name: rank for rank, name in enumerate(v.name for v in drill.places)}
+    return sorted(drill.clients, key=lambda one: (order.get(one.client, len(order)), one.operation))
 
 
 def _panels(
     drill: Drill, clients: Sequence[ClientFigures], top: float, panel_in: float, block_in: float
 ) -> list[Panel]:
-    vantages = {vantage.name: vantage for vantage in drill.vantages}
+    places = {place.name: place for place in drill.places}
     panels: list[Panel] = []
     seen: set[str] = set()
     y = top
     for client in clients:
         head = None
-        if client.vantage not in seen:
-            seen.add(client.vantage)
-            head = vantages.get(client.vantage)
+        if client.client not in seen:
+            seen.add(client.client)
+            head = places.get(client.client)
             y -= _HEAD_IN
         rows = drill.requests[
-            (drill.requests["vantage"] == client.vantage)
+            (drill.requests["client"] == client.client)
             & (drill.requests["operation"] == client.operation)
         ]
         panels.append(Panel(client, head, rows, y - panel_in))
@@ -255,7 +253,7 @@ def _spans(drill: Drill, zero_s: float, end: float) -> list[Span]:
             end=end if fault.end_s is None else fault.end_s - zero_s,
             name=fault.label,
             colour=colour_of_fault(fault.kind),
-            blows=tuple(blow.at_s - zero_s for blow in fault.blows),
+            occurrences=tuple(occurrence.at_s - zero_s for occurrence in fault.occurrences),
             is_open=fault.end_s is None,
         )
         for fault in drill.faults

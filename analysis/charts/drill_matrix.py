@@ -1,8 +1,8 @@
 """The matrix: drills × systems, and in each cell what a reader would look for in the timeline.
 
 A cell has two lines, reads and writes. From the left: the share that was ok during the fault, a
-box a vantage; the p99 during the fault, the darker the more it exceeds that before; and, over both
-lines, how long until all was normal again and what was lost.
+box for each client; the p99 during the fault, the darker the more it exceeds that before; and, over
+both lines, how long until all was normal again and what was lost.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _write_above(figure: Figure, layout: Layout) -> float:
             at = (left, top + LINE_IN + 0.1 + line_number * LINE_IN)
             write(figure, at, line, GROUP)
         x = left + layout.shares * (layout.share_in + BOX_GAP_IN)
-        ok = "ok by vantage" if layout.shares > 1 else "ok"
+        ok = "ok by client" if layout.shares > 1 else "ok"
         write(figure, (left, top + 0.08), ok, ASIDE)
         write(figure, (x, top + 0.08), "p99", ASIDE)
         x += layout.p99_in + BOX_GAP_IN
@@ -162,7 +162,7 @@ def _draw_operation(
     figure: Figure, layout: Layout, operation: Operation, at: tuple[float, float]
 ) -> None:
     x, y = at
-    # One vantage of a drill where others have two: its box is as wide as theirs together.
+    # A drill with one client where others have two: its box is as wide as theirs together.
     count = len(operation.shares)
     across = layout.shares * (layout.share_in + BOX_GAP_IN) - BOX_GAP_IN
     width = (across - BOX_GAP_IN * (count - 1)) / count

@@ -166,12 +166,12 @@ def p99_text(operation: Operation) -> str:
 
 
 def _caption(matrix: Matrix) -> list[str]:
-    vantages = dict.fromkeys(
-        " | ".join(share.vantage for share in cell.shown.reads.shares if share.vantage)
+    clients = dict.fromkeys(
+        " | ".join(share.client for share in cell.shown.reads.shares if share.client)
         for cell in matrix.cells.values()
     )
-    named = "; ".join(text for text in vantages if text)
-    boxes = f", a box a vantage ({named})" if named else ""
+    named = "; ".join(text for text in clients if text)
+    boxes = f", a box for each client ({named})" if named else ""
     lines = [
         "Upper line of a cell: reads, lower: writes. From the left: share that was ok of what was "
         f"due during the fault{boxes}; p99 of all that was ok, from when it was due, {EN_DASH} "

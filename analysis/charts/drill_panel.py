@@ -45,7 +45,7 @@ from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT
 from wanlat.analysis.drill.wording import longest, percent, seconds
 
 if TYPE_CHECKING:
-    from wanlat.analysis.drill.model import Outage, Phase, SlowStretch, Vantage
+    from wanlat.analysis.drill.model import Outage, Phase, Place, SlowStretch
     from wanlat.analysis.statistics import Values
 
 AS_SHAPES = 2000
@@ -70,8 +70,8 @@ def draw_panel(figure: Figure, picture: Picture, panel: Panel) -> None:
     _draw_requests(axes, picture, panel)
     _draw_outages(axes, picture, panel)
     _draw_strip(figure, picture, panel)
-    if panel.vantage is not None:
-        _write_vantage(figure, picture, panel, panel.vantage)
+    if panel.place is not None:
+        _write_place(figure, picture, panel, panel.place)
     word = "reads" if panel.client.operation == "read" else "writes"
     at = (MARGIN_IN, panel.bottom + picture.panel_in / 2)
     lettering = Lettering(LABEL.size_pt, colour_of_operation(panel.client.operation), bold=True)
@@ -258,11 +258,11 @@ def _write_share(
             return
 
 
-def _write_vantage(figure: Figure, picture: Picture, panel: Panel, vantage: Vantage) -> None:
-    """Its name, and where it stands and whom it asks as far as there is room."""
-    site = f" in {vantage.site}" if vantage.site and vantage.site != vantage.at else ""
-    where = f"on {vantage.at}{site}, asks {'itself' if vantage.ask == vantage.at else vantage.ask}"
-    name, *rest = wrapped(vantage.name, TEXT_IN - 0.2, GROUP) or [""]
+def _write_place(figure: Figure, picture: Picture, panel: Panel, place: Place) -> None:
+    """The client's name; its node and target as far as there is room."""
+    site = f" in {place.site}" if place.site and place.site != place.node else ""
+    where = f"on {place.node}{site}, target {place.target}"
+    name, *rest = wrapped(place.name, TEXT_IN - 0.2, GROUP) or [""]
     name += "…" if rest else ""
     y = panel.bottom + picture.panel_in + 0.09
     write(figure, (MARGIN_IN, y), name, GROUP)

@@ -1,8 +1,9 @@
 """The timeline of a drill: every request, what was broken meanwhile, and what came back when.
 
-A panel a client (a vantage's reads, its writes), one below another on one axis of time: a mark a
-request at the instant it was due, as high as it took from then on. Below each panel a strip says
-which share of the requests of each short stretch was answered; above all of them stand the faults.
+A panel for each client's reads, and one for its writes, one below another on one axis of time: a
+mark a request at the instant it was due, as high as it took from then on. Below each panel a strip
+says which share of the requests of each short stretch was answered; above all of them stand the
+faults.
 """
 
 from __future__ import annotations

@@ -40,10 +40,10 @@ def title_of(drill: Drill) -> str:
 
 
 def subtitle_of(drill: Drill) -> list[Line]:
-    """What the drill is, and how often it asked."""
+    """What the drill is, and how often requests were due."""
     parts = [drill.description.strip().rstrip(".")] if drill.description else []
-    if drill.every_ms:
-        parts.append(f"each client asks every {drill.every_ms:g} ms")
+    if drill.interval_ms:
+        parts.append(f"a read and a write of each client every {drill.interval_ms:g} ms")
     if drill.deadline_ms:
         parts.append(f"deadline {drill.deadline_ms / 1000:g} s")
     if drill.scale != 1:
@@ -83,7 +83,7 @@ def caption_of(drill: Drill, bin_s: float, placed: Sequence[Placed]) -> list[str
         f"{count(len(drill.requests), 'request')}, each a mark where it was due, as high as it "
         "took from then on, waiting for its turn included: a stall is a falling ramp."
         f"{deadline}{dotted} Strips: share that was ok, in bins of {bin_s:g} s by due time. "
-        "Shaded: a fault in force, named above; ticks below its bar: single blows.",
+        "Shaded: a fault in force, named above; ticks below its bar: single occurrences.",
         rtt_sentence(drill.bundle, lines=False),
     ]
     if cut := [one.span.name for one in placed if one.is_cut]:

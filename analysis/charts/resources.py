@@ -1,4 +1,4 @@
-"""The chart of resources: what each node uses over time, under the latency of what was asked.
+"""The chart of resources: usage per node over time, under the latencies of requests.
 
 A column is a system, a row a resource; all panels of a row share their axis, so that systems
 compare at a glance, and all of a column their time, so that a slow request and what the nodes were
@@ -23,14 +23,14 @@ from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, app
 from wanlat.analysis.charts.wording import subtitle
 from wanlat.analysis.names import row_labels, series_labels
 from wanlat.analysis.notes import run_note
-from wanlat.analysis.resources.model import REST, Resources
-from wanlat.analysis.resources.table import MIB, sampling_notes
+from wanlat.analysis.resources.tables import MIB, sampling_notes
+from wanlat.analysis.resources.windows import IDLE
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from wanlat.analysis.resources.block import ResourcesBlock
+    from wanlat.analysis.resources.block import ResourcesBlock, SystemResources
 
     Values = NDArray[np.float64]
     Curve = tuple[Values, Values]
@@ -55,7 +55,7 @@ class _Row:
 def draw(block: ResourcesBlock) -> Figure:
     """The chart of one bundle."""
     systems = block.systems
-    looks = styles([each.series for each in systems])
+    colours = styles([each.series for each in systems])
     curves = {row.head: [_curves(each, row) for each in systems] for row in _ROWS}
     rows = [row for row in _ROWS if any(_is_worth_it(each, row) for each in curves[row.head])]
     dots = [_latencies(block, each) for each in systems]
@@ -73,20 +73,20 @@ def draw(block: ResourcesBlock) -> Figure:
             for panel in axes[:, place]:
                 _furnish(panel, each, _longest(systems))
             if has_dots:
-                _draw_dots(axes[0, place], dots[place], looks[each.series])
+                _draw_dots(axes[0, place], dots[place], colours[each.series])
         for number, row in enumerate(rows, start=int(has_dots)):
             _share(axes[number], [c for of in curves[row.head] for _, c in of])
             for place, each in enumerate(systems):
                 for subject, curve in curves[row.head][place]:
-                    _draw_curve(axes[number, place], curve, looks[each.series], subject, block)
+                    _draw_curve(axes[number, place], curve, colours[each.series], subject, block)
         if has_dots:
             _share_dots(axes[0], dots)
     return chart.figure
 
 
-def _curves(system: Resources, row: _Row) -> list[tuple[str, Curve]]:
-    nodes = system.frame[system.frame["kind"] == "node"]
-    origin_ns = float(system.frame["t_ns"].iloc[0])
+def _curves(system: SystemResources, row: _Row) -> list[tuple[str, Curve]]:
+    nodes = system.rows[system.rows["kind"] == "node"]
+    origin_ns = float(system.rows["t_ns"].iloc[0])
     found = []
     for name, rows in nodes.groupby("subject", sort=False):
         t_ns, values = row.curve(rows)
@@ -109,7 +109,7 @@ def _per_second(columns: Sequence[str], unit: float) -> Callable[[pd.DataFrame],
         value = known[list(columns)].sum(axis=1).to_numpy("float64") / unit
         if t.size < 2:
             return np.zeros(0), np.zeros(0)
-        # Looks between two stages lie closer together: their quotients would be noise.
+        # Samples between two stages lie closer together: their quotients would be noise.
         far = np.concatenate(([True], np.diff(t) > 0.3 * np.median(np.diff(t))))
         t, value = t[far], value[far]
         return t[1:], np.diff(value) / (np.diff(t) / 1e9)
@@ -130,7 +130,7 @@ def _is_worth_it(curves: Sequence[tuple[str, Curve]], row: _Row) -> bool:
     return any(values.size and float(values.max()) > row.least for _, (_, values) in curves)
 
 
-def _latencies(block: ResourcesBlock, system: Resources) -> tuple[Values, Values, Values]:
+def _latencies(block: ResourcesBlock, system: SystemResources) -> tuple[Values, Values, Values]:
     """When requests began (s), how long they took (ms), whether they were ok; thinned if many."""
     requests = block.requests
     own = requests[requests["system"] == system.series.system]
@@ -138,24 +138,24 @@ def _latencies(block: ResourcesBlock, system: Resources) -> tuple[Values, Values
     own = own.iloc[::step]
     begin = own["begin_ns"].to_numpy("float64")
     took = own["end_ns"].to_numpy("float64") - begin
-    origin_ns = float(system.frame["t_ns"].iloc[0])
+    origin_ns = float(system.rows["t_ns"].iloc[0])
     return (begin - origin_ns) / 1e9, took / 1e6, np.asarray(own["outcome"] == "ok", "float64")
 
 
-def _longest(systems: Sequence[Resources]) -> float:
+def _longest(systems: Sequence[SystemResources]) -> float:
     return max(
-        float(each.frame["t_ns"].iloc[-1] - each.frame["t_ns"].iloc[0]) / 1e9 for each in systems
+        float(each.rows["t_ns"].iloc[-1] - each.rows["t_ns"].iloc[0]) / 1e9 for each in systems
     )
 
 
-def _furnish(axes: Axes, system: Resources, longest_s: float) -> None:
+def _furnish(axes: Axes, system: SystemResources, longest_s: float) -> None:
     axes.set_xlim(0, longest_s or 1.0)
     axes.tick_params(axis="both", length=2.5, pad=2, labelsize=TINY_PT, labelcolor=QUIET)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 3, 5, 6, 10]))
     axes.grid(visible=True, color=FAINT, linewidth=0.6, zorder=0)
-    origin_ns = float(system.frame["t_ns"].iloc[0])
+    origin_ns = float(system.rows["t_ns"].iloc[0])
     for window in system.windows:
-        if window.kind == REST:
+        if window.kind == IDLE:
             begin, end = ((at - origin_ns) / 1e9 for at in (window.begin_ns, window.end_ns))
             axes.axvspan(begin, end, color="#f0f0f0", linewidth=0, zorder=-1)
 
@@ -185,9 +185,9 @@ def _share_dots(row: Sequence[Axes], dots: Sequence[tuple[Values, Values, Values
             axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
 
 
-def _draw_dots(axes: Axes, dots: tuple[Values, Values, Values], look: SeriesStyle) -> None:
+def _draw_dots(axes: Axes, dots: tuple[Values, Values, Values], style: SeriesStyle) -> None:
     t, took, is_ok = dots
-    for ok, colour, marker in ((1.0, look.dark, "."), (0.0, "#a3001b", "x")):
+    for ok, colour, marker in ((1.0, style.dark, "."), (0.0, "#a3001b", "x")):
         chosen = is_ok == ok
         axes.plot(
             t[chosen],
@@ -203,20 +203,20 @@ def _draw_dots(axes: Axes, dots: tuple[Values, Values, Values], look: SeriesStyl
 
 
 def _draw_curve(
-    axes: Axes, curve: Curve, look: SeriesStyle, node: str, block: ResourcesBlock
+    axes: Axes, curve: Curve, style: SeriesStyle, node: str, block: ResourcesBlock
 ) -> None:
-    is_asked = node == _asked_node(block.bundle.manifest)
+    is_target = node == _target_node(block.bundle.manifest)
     axes.plot(
         *curve,
-        color=look.dark,
-        alpha=1.0 if is_asked else 0.6,
-        linewidth=1.5 if is_asked else 0.8,
-        linestyle="-" if is_asked else (0, (4, 1.2)),
-        zorder=4 if is_asked else 3,
+        color=style.dark,
+        alpha=1.0 if is_target else 0.6,
+        linewidth=1.5 if is_target else 0.8,
+        linestyle="-" if is_target else (0, (4, 1.2)),
+        zorder=4 if is_target else 3,
     )
 
 
-def _asked_node(manifest: Mapping[str, object]) -> str | None:
+def _target_node(manifest: Mapping[str, object]) -> str | None:
     target = manifest.get("target")
     return str(target.get("node")) if isinstance(target, Mapping) else None
 
@@ -224,10 +224,10 @@ def _asked_node(manifest: Mapping[str, object]) -> str | None:
 def _words(block: ResourcesBlock, dots: Sequence[tuple[Values, Values, Values]]) -> Words:
     bundle, systems = block.bundle, block.systems
     labels = series_labels([each.series for each in systems])
-    looks = styles([each.series for each in systems])
-    asked = _asked_node(bundle.manifest)
+    colours = styles([each.series for each in systems])
+    target = _target_node(bundle.manifest)
     caption = [
-        f"Thick: {asked}, the node that is asked. Dashed: the other nodes. Grey ground: at rest. "
+        f"Thick: {target}, the target node. Dashed: the other nodes. Grey ground: idle windows. "
         "Memory is resident; network is what crossed the node's interface, in and out together.",
         " ".join(sampling_notes(block.sampling)),
     ]
@@ -238,10 +238,10 @@ def _words(block: ResourcesBlock, dots: Sequence[tuple[Values, Values, Values]])
     if note := run_note(bundle):
         caption.append(note)
     return Words(
-        title=f"What a node pays on {bundle.topology}",
+        title=f"Resource usage per node on {bundle.topology}",
         subtitle=subtitle(bundle),
         headers=(),
         x_label="seconds after the cluster was ready",
         caption=tuple(caption),
-        legend=tuple(LegendEntry(looks[each.series], labels[each.series]) for each in systems),
+        legend=tuple(LegendEntry(colours[each.series], labels[each.series]) for each in systems),
     )

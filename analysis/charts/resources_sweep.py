@@ -1,8 +1,9 @@
-"""Charts of resources over a sweep: a figure of a node or a request against what was swept."""
+"""Charts of resources over a sweep: usage per node or per request against what was swept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isnan, nan
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
@@ -14,36 +15,40 @@ from wanlat.analysis.charts.panels import Panel
 from wanlat.analysis.charts.rows import Words
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.names import count, series_labels
-from wanlat.analysis.resources.model import ASKED, Resources
-from wanlat.analysis.resources.table import MIB
+from wanlat.analysis.resources.tables import KIB, MIB
+from wanlat.analysis.resources.windows import LOADED
 from wanlat.analysis.sweep import Parameter, number_of
 
 if TYPE_CHECKING:
-    from wanlat.analysis.resources.sweep_block import AtPoint, ResourcesOfSweep
+    from wanlat.analysis.resources.block import ResourcesOfSweep, SystemResources
 
 _A_ROW = 3
 _REPEATED = "seed"
 
 
-def _memory(resources: Resources) -> float | None:
-    found = resources.memory(ASKED)
-    return None if found is None else found / MIB
+def _per_request(figure: str, unit: float) -> Callable[[SystemResources], float]:
+    return lambda each: getattr(each.per_request, figure, nan) / unit
 
 
-def _cpu(resources: Resources) -> float | None:
-    of_all = resources.of_all
-    return None if of_all is None or of_all.cpu_ms is None else of_all.cpu_ms.value
-
-
-def _sent(resources: Resources) -> float | None:
-    of_all = resources.of_all
-    return None if of_all is None or of_all.sent_bytes is None else of_all.sent_bytes.value / 1024
-
-
-_CHARTS: tuple[tuple[str, str, str, Callable[[Resources], float | None]], ...] = (
-    ("resources-memory", "Memory of a node", "resident memory of a node, MiB", _memory),
-    ("resources-cpu", "CPU time of a request", "CPU time of all nodes, ms a request", _cpu),
-    ("resources-sent", "Bytes of a request", "sent by all nodes, KiB a request", _sent),
+_CHARTS: tuple[tuple[str, str, str, Callable[[SystemResources], float]], ...] = (
+    (
+        "resources-memory",
+        "Memory per node",
+        "resident memory of a node, MiB",
+        lambda each: each.memory(LOADED) / MIB,
+    ),
+    (
+        "resources-cpu",
+        "CPU time per request",
+        "CPU time of all nodes, ms a request",
+        _per_request("cpu_ms", 1),
+    ),
+    (
+        "resources-sent",
+        "Bytes sent per request",
+        "sent by all nodes, KiB a request",
+        _per_request("sent_bytes", KIB),
+    ),
 )
 
 
@@ -66,13 +71,13 @@ def charts_of(block: ResourcesOfSweep) -> dict[str, Figure]:
 
 
 def _panels(
-    block: ResourcesOfSweep, x: Parameter, figure_of: Callable[[Resources], float | None]
+    block: ResourcesOfSweep, x: Parameter, figure_of: Callable[[SystemResources], float]
 ) -> list[LinePanel]:
     """One for each combination of the other parameters that something is known of."""
-    beside = sorted(dict.fromkeys(_beside(each, x) for each in block.points), key=_by_number)
+    beside = sorted(dict.fromkeys(_beside(each, x) for each in block.systems), key=_by_number)
     panels = []
     for others in beside:
-        mine = [each for each in block.points if _beside(each, x) == others]
+        mine = [each for each in block.systems if _beside(each, x) == others]
         lines = _lines(mine, x, figure_of, block)
         if lines:
             head = ", ".join(f"{name} {value}" for name, value in others)
@@ -84,31 +89,31 @@ def _by_number(others: tuple[tuple[str, str], ...]) -> tuple[float, ...]:
     return tuple(number_of(value) or 0.0 for _, value in others)
 
 
-def _beside(each: AtPoint, x: Parameter) -> tuple[tuple[str, str], ...]:
+def _beside(each: SystemResources, x: Parameter) -> tuple[tuple[str, str], ...]:
     apart = (x.name, _REPEATED)
     return tuple((name, str(value)) for name, value in each.where if name not in apart)
 
 
 def _lines(
-    points: Sequence[AtPoint],
+    points: Sequence[SystemResources],
     x: Parameter,
-    figure_of: Callable[[Resources], float | None],
+    figure_of: Callable[[SystemResources], float],
     block: ResourcesOfSweep,
 ) -> tuple[Line, ...]:
-    series = list(dict.fromkeys(each.resources.series for each in block.points))
-    looks = styles(series)
+    series = list(dict.fromkeys(each.series for each in block.systems))
+    colours = styles(series)
     lines = []
     for one in series:
         at: dict[float, list[float]] = {}
         for each in points:
-            value = figure_of(each.resources)
+            value = figure_of(each)
             place = number_of(dict(each.where).get(x.name))
-            if each.resources.series == one and value is not None and place is not None:
+            if each.series == one and not isnan(value) and place is not None:
                 at.setdefault(place, []).append(value)
         if at:
             places = sorted(at)
             heights = tuple(mean(at[place]) for place in places)
-            lines.append(Line(looks[one], tuple(places), heights, (None,) * len(places)))
+            lines.append(Line(colours[one], tuple(places), heights, (None,) * len(places)))
     return tuple(lines)
 
 
@@ -126,14 +131,13 @@ def _axis(x: Parameter) -> XAxis:
 
 
 def _words(block: ResourcesOfSweep, title: str, x: Parameter) -> Words:
-    series = list(dict.fromkeys(each.resources.series for each in block.points))
-    labels, looks = series_labels(series), styles(series)
+    series = list(dict.fromkeys(each.series for each in block.systems))
+    labels, colours = series_labels(series), styles(series)
     return Words(
         title=f"{title}: {block.sweep.study} on {block.sweep.topology}",
-        subtitle=f"{count(len(block.points), 'point')}, each on a cluster of its own, while it was "
-        "asked",
+        subtitle=f"{count(len(block.systems), 'point')}, each on a cluster of its own, loaded",
         headers=(),
         x_label=x.name,
         caption=("One mark a point; of points that were repeated, the mean.",),
-        legend=tuple(LegendEntry(looks[one], labels[one]) for one in series),
+        legend=tuple(LegendEntry(colours[one], labels[one]) for one in series),
     )

@@ -85,7 +85,7 @@ def compare(
     if differs and not anyway:
         raise NotAlikeError(
             "The bundles were not measured alike, so that a difference need not be the store's: "
-            f"{'; '.join(differs)}. Measure both the same way, or say --anyway to compare them "
+            f"{'; '.join(differs)}. Measure both the same way, or say --force to compare them "
             "nevertheless."
         )
     rules = Rules(thresholds, kinds, strict, allow_missing)
@@ -122,8 +122,8 @@ def _are_of_round_trips(old: Bundle, new: Bundle) -> bool:
     for bundle in (old, new):
         if bundle.is_drill:
             raise BundleError(
-                f"{bundle.directory} is of a drill, and only studies are compared. `wanlat matrix` "
-                "puts drills side by side."
+                f"{bundle.directory} is of a drill, and only studies are compared. "
+                "`wanlat drill matrix` puts drills side by side."
             )
     kinds = [is_of_round_trips(bundle) for bundle in (old, new)]
     if kinds[0] is not kinds[1]:

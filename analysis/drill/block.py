@@ -7,6 +7,7 @@ from typing import Any
 
 from wanlat.analysis.drill.claims import wilson
 from wanlat.analysis.drill.model import (
+    OPERATIONS,
     PHASES,
     Claim,
     ClientFigures,
@@ -17,6 +18,7 @@ from wanlat.analysis.drill.model import (
     Latencies,
     Outage,
     Phase,
+    Place,
     SlowStretch,
 )
 from wanlat.analysis.drill.wording import durability_sentence, how_it_ended, outage_sentence
@@ -43,19 +45,15 @@ def drill_block(drill: Drill) -> dict[str, Any]:
         "description": drill.description,
         "seed": drill.bundle.manifest.get("seed"),
         "scale": drill.scale,
-        "every_ms": drill.every_ms,
+        "interval_ms": drill.interval_ms,
         "deadline_ms": drill.deadline_ms,
         "stated_time_s": drill.stated_time_s,
         "started": drill.bundle.manifest.get("started"),
         "status": drill.status,
         "reason": drill.reason,
         "reached": drill.reached,
-        "cast": {name: list(nodes) for name, nodes in drill.cast.items()},
-        "vantages": [
-            {"vantage": each.name, "at": each.at, "site": each.site, "ask": each.ask}
-            for each in drill.vantages
-        ],
-        "clients": [_client(client) for client in drill.clients],
+        "roles": {name: list(nodes) for name, nodes in drill.roles.items()},
+        "clients": [_client(drill, place) for place in drill.places],
         "endpoints": [
             {
                 "phase": each.phase,
@@ -173,20 +171,30 @@ def _durability(durability: Durability) -> dict[str, Any]:
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
-    more = ("of", "vantage", "phase", "from", "to", "availability", "durability")
     return {
+        "id": claim.id,
         "claim": claim.claim,
         "source": claim.source,
         "verdict": claim.verdict,
         "evidence": claim.evidence,
-        **{key: claim.spec[key] for key in more if claim.spec.get(key) is not None},
+        **{key: claim.spec[key] for key in ("availability", "durability") if key in claim.spec},
     }
 
 
-def _client(client: ClientFigures) -> dict[str, Any]:
+def _client(drill: Drill, place: Place) -> dict[str, Any]:
+    """A client, its reads and its writes; None where there is no request of the kind."""
+    own = {each.operation: each for each in drill.clients if each.client == place.name}
     return {
-        "vantage": client.vantage,
-        "operation": client.operation,
+        "client": place.name,
+        "node": place.node,
+        "site": place.site,
+        "target": place.target,
+        **{f"{name}s": _requests(own[name]) if name in own else None for name in OPERATIONS},
+    }
+
+
+def _requests(client: ClientFigures) -> dict[str, Any]:
+    return {
         "phases": {name: _figures(client.phases[name]) for name in PHASES},
         "longest_outage_s": _s(client.longest_outage_s),
         "outages": sum(not outage.before_fault for outage in client.outages),
@@ -208,7 +216,7 @@ def _options(drill: Drill) -> dict[str, Any]:
 
 def _outage(outage: Outage) -> dict[str, Any]:
     return {
-        "vantage": outage.vantage,
+        "client": outage.client,
         "operation": outage.operation,
         "begin_s": _s(outage.begin_s),
         "end_s": _s(outage.end_s),
@@ -221,7 +229,7 @@ def _outage(outage: Outage) -> dict[str, Any]:
 
 def _slow(stretch: SlowStretch) -> dict[str, Any]:
     return {
-        "vantage": stretch.vantage,
+        "client": stretch.client,
         "operation": stretch.operation,
         "begin_s": _s(stretch.begin_s),
         "end_s": _s(stretch.end_s),
@@ -241,7 +249,7 @@ def _fault(fault: FaultWindow) -> dict[str, Any]:
         "begin_s": _s(fault.begin_s),
         "end_s": _s(fault.end_s),
         "late_ms": fault.late_ms,
-        "blows": len(fault.blows),
+        "occurrences": len(fault.occurrences),
     }
 
 

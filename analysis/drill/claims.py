@@ -1,13 +1,13 @@
-"""What somebody claims of a system, held against what was measured."""
+"""What somebody claims of a system, compared with what was measured."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.drill.model import Claim, Durability, Phase, Vantage
+from wanlat.analysis.drill.model import Claim, Durability, Phase, Place
 from wanlat.analysis.drill.quantities import part, seconds
 from wanlat.analysis.names import count
 
@@ -23,11 +23,11 @@ _Z = 1.959963984540054
 
 @dataclass(frozen=True)
 class Measured:
-    """What claims are held against."""
+    """What claims are compared with."""
 
     requests: pd.DataFrame
     phases: Sequence[Phase]
-    vantages: Sequence[Vantage]
+    places: Sequence[Place]
     durability: Durability
 
 
@@ -42,27 +42,18 @@ def wilson(ok: int, n: int) -> tuple[float, float]:
     return (0.0 if ok == 0 else middle - half), (1.0 if ok == n else middle + half)
 
 
-def claims_of(specs: object, system: str, measured: Measured) -> tuple[Claim, ...]:
-    """Those of `specs`, a manifest's list, that are said of `system`, each with its verdict."""
-    listed: Iterable[Any] = specs if isinstance(specs, list) else ()
-    return tuple(
-        _claim(spec, measured)
-        for spec in listed
-        if isinstance(spec, Mapping) and _is_of(spec, system)
-    )
-
-
-def _is_of(spec: Mapping[str, Any], system: str) -> bool:
-    systems = spec.get("systems")
-    return not isinstance(systems, list) or system in systems
+def claims_of(specs: Sequence[Mapping[str, Any]], measured: Measured) -> tuple[Claim, ...]:
+    """The claims of a manifest, each with its verdict."""
+    return tuple(_claim(spec, measured) for spec in specs)
 
 
 def _claim(spec: Mapping[str, Any], measured: Measured) -> Claim:
     if spec.get("durability") is not None:
         verdict, evidence = _on_durability(str(spec["durability"]), measured.durability)
     else:
-        verdict, evidence = _on_availability(spec, measured)
+        verdict, evidence = _on_availability(spec.get("availability") or {}, measured)
     return Claim(
+        id=str(spec.get("id", "")),
         claim=str(spec.get("claim", "")),
         source=str(spec.get("source", "")),
         verdict=verdict,
@@ -92,28 +83,26 @@ def _on_availability(spec: Mapping[str, Any], measured: Measured) -> tuple[str, 
     n, ok = len(rows), int((rows["outcome"] == "ok").sum())
     measured_s = phase.end_s - phase.begin_s
     covered = phase.complete or (until_s is not None and measured_s >= until_s)
-    evidence = _evidence(spec, measured.vantages, n, ok, (since_s, until_s, name))
+    evidence = _evidence(spec, measured.places, n, ok, (since_s, until_s, name))
     if not covered:
         return NOT_DECIDED, f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
     if n < LEAST_N:
         return NOT_DECIDED, f"{evidence}: too few to decide"
-    return _decided(spec.get("availability"), wilson(ok, n)), evidence
+    return _decided(spec, wilson(ok, n)), evidence
 
 
 def _selected(spec: Mapping[str, Any], requests: pd.DataFrame, phase: str) -> pd.DataFrame:
     rows = requests[requests["phase"] == phase]
     if spec.get("of") in ("reads", "writes"):
         rows = rows[rows["operation"] == str(spec["of"]).removesuffix("s")]
-    if spec.get("vantage"):
-        rows = rows[rows["vantage"] == str(spec["vantage"])]
+    if spec.get("client"):
+        rows = rows[rows["client"] == str(spec["client"])]
     return rows
 
 
-def _decided(bound: object, interval: tuple[float, float]) -> str:
+def _decided(bound: Mapping[str, Any], interval: tuple[float, float]) -> str:
     """Whether all of `interval` is on the claimed side of `bound`, all on the other, or neither."""
     low, high = interval
-    if not isinstance(bound, Mapping):
-        return NOT_DECIDED
     if (least := part(bound.get("at_least"))) is not None:
         return HOLDS if low >= least else DOES_NOT_HOLD if high < least else NOT_DECIDED
     if (most := part(bound.get("at_most"))) is not None:
@@ -123,18 +112,18 @@ def _decided(bound: object, interval: tuple[float, float]) -> str:
 
 def _evidence(
     spec: Mapping[str, Any],
-    vantages: Sequence[Vantage],
+    places: Sequence[Place],
     n: int,
     ok: int,
     window: tuple[float, float | None, str],
 ) -> str:
     """ "157 of 160 reads from n3 between 5 s and 30 s of `during` were ok (98.1 %, 95–99 %)"."""
     what = str(spec.get("of") or "requests")
-    at = {each.name: each.at for each in vantages}
-    place = str(spec.get("vantage") or "")
-    where = f"from {at.get(place, place)}" if place else "from everywhere"
-    if place and at.get(place, place) != place:
-        where += f" ({place})"
+    nodes = {each.name: each.node for each in places}
+    client = str(spec.get("client") or "")
+    where = f"from {nodes.get(client, client)}" if client else "from everywhere"
+    if client and nodes.get(client, client) != client:
+        where += f" ({client})"
     since_s, until_s, phase = window
     when = f"of `{phase}`"
     if until_s is not None:

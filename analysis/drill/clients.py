@@ -1,4 +1,4 @@
-"""How each client fared: one vantage, one operation, one request in flight."""
+"""How each client fared: its reads, and its writes, one request in flight each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Course:
     `last_heal_s` is None while something is broken still; requests were measured until `until_s`.
     """
 
-    every_ms: float | None
+    interval_ms: float | None
     first_fault: Injection | None
     last_heal_s: float | None
     until_s: float
@@ -33,13 +33,13 @@ class Course:
         cls,
         faults: Sequence[FaultWindow],
         *,
-        every_ms: float | None,
+        interval_ms: float | None,
         until_s: float,
     ) -> Course:
         """The course that `faults` give a drill."""
         heals_s = [fault.end_s for fault in faults if fault.end_s is not None]
         return cls(
-            every_ms=every_ms,
+            interval_ms=interval_ms,
             first_fault=_first(faults),
             last_heal_s=max(heals_s) if faults and len(heals_s) == len(faults) else None,
             until_s=until_s,
@@ -47,17 +47,16 @@ class Course:
 
 
 def clients_of(
-    requests: pd.DataFrame, vantages: Sequence[str], course: Course
+    requests: pd.DataFrame, names: Sequence[str], course: Course
 ) -> tuple[ClientFigures, ...]:
-    """One entry a vantage and operation that has a request, in the order of `vantages`."""
-    names = [*vantages, *sorted(set(requests["vantage"]) - set(vantages))]
+    """One entry a client and operation that has a request, in the order of `names`."""
     found = []
-    for vantage in names:
-        of_vantage = requests[requests["vantage"] == vantage]
+    for name in [*names, *sorted(set(requests["client"]) - set(names))]:
+        of_client = requests[requests["client"] == name]
         for operation in OPERATIONS:
-            rows = of_vantage[of_vantage["operation"] == operation]
+            rows = of_client[of_client["operation"] == operation]
             if not rows.empty:
-                found.append(_client(rows, vantage, operation, course))
+                found.append(_client(rows, name, operation, course))
     return tuple(found)
 
 
@@ -71,22 +70,20 @@ def _first(faults: Sequence[FaultWindow]) -> Injection | None:
     )
 
 
-def _client(rows: pd.DataFrame, vantage: str, operation: str, course: Course) -> ClientFigures:
+def _client(rows: pd.DataFrame, client: str, operation: str, course: Course) -> ClientFigures:
     first_fault = course.first_fault
     begun_s = None if first_fault is None else first_fault.begun_s
-    normal = normal_of(rows, course.every_ms, begun_s)
+    normal = normal_of(rows, course.interval_ms, begun_s)
     requests = told(rows, normal)
     outages = outages_of(
         requests,
-        vantage=vantage,
+        client=client,
         operation=operation,
         first_fault=first_fault,
         limit_ms=normal.limit_ms,
         record_end_s=max([course.until_s, *(each.end_s for each in requests)]),
     )
-    slow = slow_stretches_of(
-        requests, vantage=vantage, operation=operation, first_fault=first_fault
-    )
+    slow = slow_stretches_of(requests, client=client, operation=operation, first_fault=first_fault)
     recovery = recovery_of(
         requests,
         outages,
@@ -96,7 +93,7 @@ def _client(rows: pd.DataFrame, vantage: str, operation: str, course: Course) ->
     )
     counted = [outage.duration_s for outage in outages if not outage.before_fault]
     return ClientFigures(
-        vantage=vantage,
+        client=client,
         operation=operation,
         phases={phase: figures_of(rows[rows["phase"] == phase]) for phase in PHASES},
         limit_ms=normal.limit_ms,

@@ -70,7 +70,7 @@ def told(requests: pd.DataFrame, normal: Normal) -> list[Request]:
 def outages_of(
     requests: Sequence[Request],
     *,
-    vantage: str,
+    client: str,
     operation: str,
     first_fault: Injection | None,
     limit_ms: float | None,
@@ -87,7 +87,7 @@ def outages_of(
         begin_s, before_fault = _begin(first, first_fault, limit_ms)
         found.append(
             Outage(
-                vantage=vantage,
+                client=client,
                 operation=operation,
                 begin_s=begin_s,
                 end_s=record_end_s if last is None else last.end_s,
@@ -100,7 +100,7 @@ def outages_of(
 
 
 def slow_stretches_of(
-    requests: Sequence[Request], *, vantage: str, operation: str, first_fault: Injection | None
+    requests: Sequence[Request], *, client: str, operation: str, first_fault: Injection | None
 ) -> tuple[SlowStretch, ...]:
     """Every stretch since the first fault in which most answers were slower than normal.
 
@@ -125,7 +125,7 @@ def slow_stretches_of(
         slow = [each for each in answers[first : last + 1] if each.is_slow]
         found.append(
             SlowStretch(
-                vantage=vantage,
+                client=client,
                 operation=operation,
                 begin_s=max(slow[0].begin_s, first_fault.begun_s),
                 end_s=max(each.end_s for each in slow),

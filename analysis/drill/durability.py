@@ -158,7 +158,7 @@ def _examples(
                 verdict=verdict,
                 round=name,
                 expected=key.expected.value,
-                written_through=key.vantage,
+                written_through=key.client,
                 answers=rounds[name].of(key.name),
             )
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.drill.model import PHASES, Blow, FaultWindow, Mark, Recalibration
+from wanlat.analysis.drill.model import PHASES, FaultOccurrence, FaultWindow, Mark, Recalibration
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_lines
 
@@ -84,10 +84,10 @@ def fault_windows(events: Sequence[Event], origin_ns: int) -> tuple[FaultWindow,
     windows = []
     for number, (name, event) in enumerate(sorted(injected.items(), key=lambda i: i[1].t_ns), 1):
         facts, end = event.facts, healed.get(name)
-        blows = [
-            Blow(_s(blow.t_ns, origin_ns), blow.facts)
-            for blow in events
-            if blow.kind == "blow" and blow.subject == name
+        occurrences = [
+            FaultOccurrence(_s(occurrence.t_ns, origin_ns), occurrence.facts)
+            for occurrence in events
+            if occurrence.kind == "occurrence" and occurrence.subject == name
         ]
         # "1 kill n2" is what the fault is called where nothing more is told of it.
         words = name.split(" ", 2)
@@ -102,13 +102,13 @@ def fault_windows(events: Sequence[Event], origin_ns: int) -> tuple[FaultWindow,
                 begin_s=_s(event.t_ns, origin_ns),
                 end_s=None if end is None else _s(end.t_ns, origin_ns),
                 late_ms=_number(facts.get("late_ms")),
-                blows=tuple(blows),
+                occurrences=tuple(occurrences),
             )
         )
     return tuple(windows)
 
 
-_TOLD_ELSEWHERE = {"phase", "inject", "heal", "blow", "recalibrated", "impairment"}
+_TOLD_ELSEWHERE = {"phase", "inject", "heal", "occurrence", "recalibrated", "impairment"}
 
 
 def other_marks(events: Sequence[Event], origin_ns: int) -> tuple[Mark, ...]:

@@ -35,7 +35,7 @@ class Key:
     """
 
     name: str
-    vantage: str
+    client: str
     puts: list[str] = field(default_factory=list)
     removes: list[str] = field(default_factory=list)
 
@@ -105,7 +105,7 @@ def _ledger(lines: Iterable[dict[str, Any]]) -> Ledger:
     keys: dict[str, Key] = {}
     for number, line in invoked.items():
         name = str(line["key"])
-        key = keys.setdefault(name, Key(name, str(line.get("vantage") or "")))
+        key = keys.setdefault(name, Key(name, str(line.get("client") or "")))
         writes = key.puts if line["op"] == "put" else key.removes
         writes.append(outcomes.get(number, "unknown"))
     return Ledger(keys, len(invoked), orphans)

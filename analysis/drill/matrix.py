@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.drill.claims import DOES_NOT_HOLD
-from wanlat.analysis.drill.wording import BAD
+from wanlat.analysis.drill.wording import BAD, bound_of
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_json
 
@@ -36,9 +36,9 @@ class DrillKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Share:
-    """Which share of the requests of one vantage was ok; None where none was due."""
+    """Which share of the requests of one client was ok; None where none was due."""
 
-    vantage: str
+    client: str
     availability: float | None
 
 
@@ -54,7 +54,7 @@ class Operation:
 
     @property
     def availability(self) -> float | None:
-        """Over all vantages."""
+        """Over all clients."""
         return self.ok / self.attempted if self.attempted else None
 
     @property
@@ -144,8 +144,10 @@ class ClaimRow:
     """One claim of one drill, and its verdict for each system that it was tried on."""
 
     drill: DrillKey
+    id: str
     claim: str
     source: str
+    bound: str
     verdicts: Mapping[Series, Verdict]
 
 
@@ -159,23 +161,25 @@ class Matrix:
 
     @cached_property
     def claims(self) -> tuple[ClaimRow, ...]:
-        """Every claim, drill by drill, in the order of the drills' files."""
+        """Every claim, drill by drill, in the order of the files of claims."""
         return tuple(row for drill in self.drills for row in self._claims_of(drill))
 
     def _claims_of(self, drill: DrillKey) -> Iterator[ClaimRow]:
-        verdicts: dict[tuple[str, str], dict[Series, Verdict]] = {}
+        verdicts: dict[str, dict[Series, Verdict]] = {}
+        words: dict[str, tuple[str, str, str]] = {}
         for one in self.series:
             cell = self.cells.get((drill, one))
             for run in cell.runs if cell else ():
                 for claim in run.claims:
-                    name = str(claim["claim"]), str(claim.get("source") or "")
-                    told = verdicts.setdefault(name, {})
+                    told = verdicts.setdefault(str(claim["id"]), {})
+                    source = str(claim.get("source") or "")
+                    words[str(claim["id"])] = str(claim["claim"]), source, bound_of(claim)
                     # The shown run comes first; one in which it does not hold, before it.
                     failed = claim["verdict"] == DOES_NOT_HOLD
                     if cell and (one not in told or failed > (told[one].verdict == DOES_NOT_HOLD)):
                         told[one] = _verdict(cell, one, claim)
-        for (text, source), found in verdicts.items():
-            yield ClaimRow(drill, text, source, found)
+        for name, found in verdicts.items():
+            yield ClaimRow(drill, name, *words[name], found)
 
     def to_json(self) -> dict[str, Any]:
         """The document of matrix.json."""
@@ -195,8 +199,10 @@ class Matrix:
             "claims": [
                 {
                     "drill": row.drill.name,
+                    "id": row.id,
                     "claim": row.claim,
                     "source": row.source,
+                    "bound": row.bound,
                     "verdicts": [
                         {
                             **verdict.series._asdict(),
@@ -260,7 +266,7 @@ def bundles_at(place: Path) -> list[Path]:
     if not drills:
         raise BundleError(
             f"{place} is no bundle of a drill and holds none below it. Give the directories that "
-            "`wanlat drill` named when it ended, or one that they lie in."
+            "`wanlat drill run` named when it ended, or one that they lie in."
         )
     return drills
 
@@ -274,7 +280,7 @@ def read_run(directory: Path) -> Run:
     if manifest.get("kind") != "drill":
         raise BundleError(
             f"{directory} is the bundle of a study and not of a drill. A matrix is made from what "
-            "`wanlat drill` left; leave this one out."
+            "`wanlat drill run` left; leave this one out."
         )
     block = _block(directory)
     try:
@@ -322,9 +328,9 @@ def _operation(block: Mapping[str, Any], operation: str) -> Operation:
     during: Mapping[str, Any] = phases.get(_DURING) or {}
     attempted, ok = int(during.get("attempted", 0)), int(during.get("ok", 0))
     shares = [
-        Share(str(client["vantage"]), _share(client["phases"].get(_DURING) or {}))
+        Share(str(client["client"]), _share(of_it["phases"].get(_DURING) or {}))
         for client in block["clients"]
-        if client["operation"] == operation
+        if (of_it := client[f"{operation}s"]) is not None
     ]
     return Operation(
         attempted=attempted,
@@ -346,7 +352,7 @@ def _verdict(cell: Cell, one: Series, claim: Mapping[str, Any]) -> Verdict:
         str(other["verdict"])
         for run in cell.runs
         for other in run.claims
-        if other.get("claim") == claim.get("claim")
+        if other.get("id") == claim.get("id")
     ]
     return Verdict(
         one, verdict, str(claim.get("evidence") or ""), len(others), others.count(verdict)
@@ -358,8 +364,8 @@ def _to_json(operation: Operation) -> dict[str, Any]:
         "attempted": operation.attempted,
         "ok": operation.ok,
         "availability": operation.availability,
-        "availability_by_vantage": {
-            share.vantage: share.availability for share in operation.shares if share.vantage
+        "availability_by_client": {
+            share.client: share.availability for share in operation.shares if share.client
         },
         "p99_ms": operation.p99_ms,
         "p99_before_ms": operation.normal_p99_ms,

@@ -78,8 +78,10 @@ def claims_markdown(matrix: Matrix) -> str:
             _claim_cell(row.verdicts.get(one), (row.drill, one) in matrix.cells)
             for one in matrix.series
         ]
-        rows.append([row.claim, row.source or EN_DASH, row.drill.name, *cells])
-    return _table(["claim", "source", "drill", *(labels[one] for one in matrix.series)], rows)
+        said = [row.id, row.claim, row.source or EN_DASH, row.drill.name, row.bound]
+        rows.append([*said, *cells])
+    headers = ["id", "claim", "source", "drill", "bound"]
+    return _table([*headers, *(labels[one] for one in matrix.series)], rows)
 
 
 def _claim_cell(verdict: Verdict | None, was_run: bool) -> str:
@@ -136,7 +138,7 @@ def drills_markdown(matrix: Matrix) -> str:
 def _shares(operation: Operation) -> str:
     if len(operation.shares) == 1:
         return percent(operation.availability)
-    return ", ".join(f"{one.vantage} {percent(one.availability)}" for one in operation.shares)
+    return ", ".join(f"{one.client} {percent(one.availability)}" for one in operation.shares)
 
 
 def _p99(operation: Operation) -> str:

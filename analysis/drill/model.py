@@ -93,8 +93,8 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Blow:
-    """One single kill or cut of a fault that strikes again and again (crash loop, flapping)."""
+class FaultOccurrence:
+    """One kill or cut of a fault that occurs again and again (crash loop, flapping)."""
 
     at_s: float
     detail: Mapping[str, Any] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class FaultWindow:
     begin_s: float
     end_s: float | None
     late_ms: float | None
-    blows: tuple[Blow, ...]
+    occurrences: tuple[FaultOccurrence, ...]
 
     @property
     def acts_from_s(self) -> float:
@@ -159,16 +159,14 @@ class Recalibration:
 
 
 @dataclass(frozen=True)
-class Vantage:
-    """A place from which the drill probed: the node it stands on, that node's site, whom it asks.
-
-    Its two clients are named `NAME/read` and `NAME/write`.
-    """
+class Place:
+    """Where a client ran: its node, that node's site, and the node that its requests went to."""
 
     name: str
-    at: str
+    """Of the client, which reads and writes."""
+    node: str
     site: str
-    ask: str
+    target: str
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ class Outage:
     `before_fault` says that it began before anything was injected, so that no fault explains it.
     """
 
-    vantage: str
+    client: str
     operation: str
     begin_s: float
     end_s: float
@@ -197,7 +195,7 @@ class Outage:
 class SlowStretch:
     """A stretch in which a client was answered, but slower than ever before the faults."""
 
-    vantage: str
+    client: str
     operation: str
     begin_s: float
     end_s: float
@@ -207,7 +205,7 @@ class SlowStretch:
 
 @dataclass(frozen=True)
 class ClientFigures:
-    """One client: its figures by phase, what was normal for it, and how it was disturbed.
+    """The reads or the writes of a client: figures by phase, what was normal, what disturbed it.
 
     `limit_ms` is what an answer may take before it counts as an outage, `slow_ms` what half of
     them may take before it counts as slow; None where too little is known of the phase before.
@@ -216,7 +214,7 @@ class ClientFigures:
     nothing was injected (`recovered` is None).
     """
 
-    vantage: str
+    client: str
     operation: str
     phases: Mapping[str, Figures]
     limit_ms: float | None
@@ -231,12 +229,12 @@ class ClientFigures:
     @property
     def name(self) -> str:
         """``survivor/read``."""
-        return f"{self.vantage}/{self.operation}"
+        return f"{self.client}/{self.operation}"
 
 
 @dataclass(frozen=True)
 class EndpointFigures:
-    """One endpoint in one phase, all vantages together."""
+    """One endpoint in one phase, all clients together."""
 
     phase: str
     endpoint: str
@@ -300,6 +298,7 @@ class Durability:
 class Claim:
     """A claim that somebody makes of the system. `verdict`: holds, does not hold, not decided."""
 
+    id: str
     claim: str
     source: str
     verdict: str
@@ -311,12 +310,11 @@ class Claim:
 class Drill:
     """One drill on one system.
 
-    `requests` has one row a due request of the three phases, in order of due time: `vantage`,
-    `operation` (read, write), `client` ("survivor/read"), `endpoint`, `node` (it stands on),
-    `target` (it asks), `key`, `phase`, `outcome` (ok, fail, unknown), `sent` (bool), `due_s`,
-    `start_s` (NaN if not sent), `end_s` (when it was answered or given up; NaN if unknown),
-    `latency_ms` (end − due), `latency_from_start_ms`, `error`, `status`, `due_ns`, `start_ns`,
-    `end_ns`.
+    `requests` has one row a due request of the three phases, in order of due time: `client`,
+    `operation` (read, write), `endpoint`, `node` (it ran on), `target` (it went to), `key`,
+    `phase`, `outcome` (ok, fail, unknown), `sent` (bool), `due_s`, `start_s` (NaN if not sent),
+    `end_s` (when it was answered or given up; NaN if unknown), `latency_ms` (end − due),
+    `latency_from_start_ms`, `error`, `status`, `due_ns`, `start_ns`, `end_ns`.
     """
 
     bundle: Bundle
@@ -328,11 +326,11 @@ class Drill:
     reached: str | None
     reason: str | None
     scale: float
-    every_ms: float | None
+    interval_ms: float | None
     deadline_ms: float | None
     stated_time_s: float | None
-    cast: Mapping[str, tuple[str, ...]]
-    vantages: tuple[Vantage, ...]
+    roles: Mapping[str, tuple[str, ...]]
+    places: tuple[Place, ...]
     origin_ns: int | None
     end_s: float | None
     requests: pd.DataFrame
@@ -368,7 +366,7 @@ class Drill:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Why the drill did not pass, a sentence each; what `wanlat drill` ends with 1 for."""
+        """Why the drill did not pass, a sentence each; what `wanlat drill run` ends with 1 for."""
         from wanlat.analysis.drill.failures import failures_of
 
         return failures_of(self)

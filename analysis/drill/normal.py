@@ -32,7 +32,7 @@ class Normal:
     slow_ms: float | None
 
 
-def normal_of(requests: pd.DataFrame, every_ms: float | None, before_s: float | None) -> Normal:
+def normal_of(requests: pd.DataFrame, interval_ms: float | None, before_s: float | None) -> Normal:
     """What is normal for the client of `requests`; `before_s` is when the first fault began.
 
     From the ok requests of the phase before that were answered before `before_s`. p95 and not
@@ -47,6 +47,6 @@ def normal_of(requests: pd.DataFrame, every_ms: float | None, before_s: float | 
         return Normal(None, None)
     (p95_ms,) = percentiles(took_ms, (95,))
     return Normal(
-        limit_ms=max(LIMIT_OVER_P95 * p95_ms, 2 * (every_ms or 0.0), LEAST_LIMIT_MS),
+        limit_ms=max(LIMIT_OVER_P95 * p95_ms, 2 * (interval_ms or 0.0), LEAST_LIMIT_MS),
         slow_ms=max(SLOW_OVER_P95 * p95_ms, p95_ms + SLOW_AT_LEAST_MS),
     )

@@ -66,7 +66,7 @@ def _on_what_was_served(drill: Drill) -> Iterator[str]:
 def _on_recovery(drill: Drill) -> Iterator[str]:
     early = [outage for outage in drill.outages if outage.before_fault]
     if early:
-        names = dict.fromkeys(f"{each.vantage}/{each.operation}" for each in early)
+        names = dict.fromkeys(f"{each.client}/{each.operation}" for each in early)
         yield (
             f"{count(len(early), 'outage')} began before anything was broken "
             f"({listing(list(names), _NAMED_AT_MOST)}): they count for no fault."
@@ -89,8 +89,8 @@ def _on_the_first_phase(drill: Drill) -> Iterator[str]:
     if behind:
         yield (
             f"Requests waited in line although nothing was broken yet "
-            f"({listing(behind, _NAMED_AT_MOST)}): they take longer than `every` is. Latencies "
-            "from when they were due grow with the length of the phase; choose a longer `every`."
+            f"({listing(behind, _NAMED_AT_MOST)}): they take longer than `interval` is. Latencies "
+            "from when they were due grow with the length of the phase; choose a longer `interval`."
         )
     unknown = [client.name for client in drill.clients if client.limit_ms is None]
     if unknown and drill.faults:
@@ -101,12 +101,12 @@ def _on_the_first_phase(drill: Drill) -> Iterator[str]:
 
 
 def _falls_behind(drill: Drill, phases: object) -> bool:
-    """Whether half of the requests of the first phase were sent at least `every` too late."""
-    if not isinstance(phases, dict) or drill.every_ms is None:
+    """Whether half of the requests of the first phase were sent at least `interval` too late."""
+    if not isinstance(phases, dict) or drill.interval_ms is None:
         return False
     figures = phases["before"]
     due_ms, start_ms = figures.from_due.p50_ms, figures.from_start.p50_ms
-    return due_ms is not None and start_ms is not None and due_ms - start_ms > drill.every_ms
+    return due_ms is not None and start_ms is not None and due_ms - start_ms > drill.interval_ms
 
 
 def _on_faults(drill: Drill) -> Iterator[str]:

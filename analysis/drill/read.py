@@ -14,7 +14,7 @@ from wanlat.analysis.drill.clients import Course, clients_of
 from wanlat.analysis.drill.durability import durability_of
 from wanlat.analysis.drill.figures import by_endpoint
 from wanlat.analysis.drill.ledger import Ledger, read_ledger
-from wanlat.analysis.drill.model import Drill, Vantage
+from wanlat.analysis.drill.model import Drill, Place
 from wanlat.analysis.drill.notes import notes_on
 from wanlat.analysis.drill.phases import phases_of
 from wanlat.analysis.drill.quantities import seconds
@@ -37,7 +37,9 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
     if not isinstance(bundle, Bundle):
         bundle = read_bundle(bundle)
     if not bundle.is_drill:
-        raise BundleError(f"{bundle.directory} is no bundle of a drill; `wanlat drill` makes them.")
+        raise BundleError(
+            f"{bundle.directory} is no bundle of a drill; `wanlat drill run` makes them."
+        )
     manifest = bundle.manifest
     spec = _mapping(manifest.get("drill"))
     events = happened.read_events(bundle.directory)
@@ -53,15 +55,15 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
         record_end_s=record_end_s,
         was_cut_short=bundle.status in _CUT_SHORT,
     )
-    vantages = _vantages(manifest.get("vantages"))
-    every_ms, deadline_ms = _ms(spec.get("every")), _ms(spec.get("deadline"))
+    places = _places(manifest.get("clients"))
+    interval_ms, deadline_ms = _ms(spec.get("interval")), _ms(spec.get("deadline"))
     ends_s = [phase.end_s for phase in phases if phase.end_s is not None]
     course = Course.of(
         faults,
-        every_ms=every_ms,
+        interval_ms=interval_ms,
         until_s=max(ends_s, default=0.0),
     )
-    clients = clients_of(requests, [vantage.name for vantage in vantages], course)
+    clients = clients_of(requests, [place.name for place in places], course)
     overall = of_all(
         Recovery(one.recovered, one.recovery_s, one.recovery_after_heal_s) for one in clients
     )
@@ -69,7 +71,7 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
     rounds = read_verification(bundle.directory)
     durability = durability_of(ledger, rounds, _unledgered(requests, ledger))
     series = _series(bundle)
-    measured = Measured(requests, phases, vantages, durability)
+    measured = Measured(requests, phases, places, durability)
     drill = Drill(
         bundle=bundle,
         name=bundle.study,
@@ -80,15 +82,15 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
         reached=_reached(manifest, events),
         reason=None if manifest.get("reason") is None else str(manifest["reason"]),
         scale=_number(spec.get("scale")) or 1.0,
-        every_ms=every_ms,
+        interval_ms=interval_ms,
         deadline_ms=deadline_ms,
         stated_time_s=_number(manifest.get("stated_time_s")),
-        cast={
+        roles={
             str(name): tuple(str(node) for node in nodes)
-            for name, nodes in _mapping(manifest.get("cast")).items()
+            for name, nodes in _mapping(manifest.get("roles")).items()
             if isinstance(nodes, list)
         },
-        vantages=vantages,
+        places=places,
         origin_ns=known_origin_ns,
         end_s=record_end_s,
         requests=requests,
@@ -103,7 +105,7 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
         recovery_s=overall.recovery_s,
         recovery_after_heal_s=overall.after_heal_s,
         durability=durability,
-        claims=claims_of(spec.get("claims"), series.system, measured),
+        claims=claims_of(manifest.get("claims") or (), measured),
         notes=(),
     )
     return replace(drill, notes=notes_on(drill))
@@ -140,13 +142,13 @@ def _unledgered(requests: pd.DataFrame, ledger: Ledger | None) -> int:
     return len(keys) if ledger is None else int((~keys.isin(list(ledger.keys))).sum())
 
 
-def _vantages(entries: object) -> tuple[Vantage, ...]:
+def _places(entries: object) -> tuple[Place, ...]:
     return tuple(
-        Vantage(
+        Place(
             name=str(name),
-            at=str(place.get("at", "")),
+            node=str(place.get("node", "")),
             site=str(place.get("site", "")),
-            ask=str(place.get("ask") or place.get("at", "")),
+            target=str(place.get("target") or place.get("node", "")),
         )
         for name, place in _mapping(entries).items()
         if isinstance(place, Mapping)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = (
-    *("vantage", "operation", "client", "endpoint", "node", "target", "key", "phase"),
+    *("client", "operation", "endpoint", "node", "target", "key", "phase"),
     *("outcome", "sent", "due_s", "start_s", "end_s", "latency_ms", "latency_from_start_ms"),
     *("error", "status", "due_ns", "start_ns", "end_ns"),
 )
@@ -25,12 +25,11 @@ def requests_of(samples: pd.DataFrame, origin_ns: int) -> pd.DataFrame:
     import numpy as np
 
     rows = samples[samples["phase"].isin(PHASES) & samples["due_ns"].notna()]
-    rows = rows.sort_values(["due_ns", "vantage", "operation"], kind="stable")
-    frame = rows[["vantage", "operation", "endpoint", "target", "key", "phase", "outcome"]].copy()
-    frame["vantage"] = rows["vantage"].fillna("")
+    rows = rows.sort_values(["due_ns", "drill_client", "operation"], kind="stable")
+    frame = rows[["operation", "endpoint", "target", "key", "phase", "outcome"]].copy()
+    frame["client"] = rows["drill_client"].fillna("")
     frame["operation"] = rows["operation"].fillna("")
     frame["node"] = rows["client"]
-    frame["client"] = frame["vantage"] + "/" + frame["operation"]
     frame["error"], frame["status"] = rows["error"], rows["status"]
     frame["sent"] = rows["start_ns"].notna().astype(bool)
     frame["due_ns"], frame["start_ns"] = rows["due_ns"], rows["start_ns"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from wanlat.analysis.drill.wording import (
     FAILS,
     HOLDS,
+    bound_of,
     durability_sentence,
     how_it_ended,
     outage_sentence,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _FIGURES = ("due", "ok", "fail", "unknown", "available", "p50 ms", "p99 ms", "max ms")
 _LONGEST_NAME = 20
-"""Characters of a vantage's name on one line."""
+"""Characters of a client's name on one line."""
 _VERDICT_STYLES = {HOLDS: "green", FAILS: "bold red"}
 _DURABILITY_STYLES = {"pass": "green", "fail": "bold red"}
 
@@ -74,7 +75,7 @@ def phases_table(drill: Drill) -> Table:
         show_edge=False,
     )
     table.add_column("phase", no_wrap=True)
-    table.add_column("vantage", overflow="fold", max_width=_LONGEST_NAME)
+    table.add_column("client", overflow="fold", max_width=_LONGEST_NAME)
     table.add_column("of", no_wrap=True)
     for header in _FIGURES:
         # Units go to a line of their own, which keeps the columns as narrow as their numbers.
@@ -84,20 +85,20 @@ def phases_table(drill: Drill) -> Table:
             table.add_row(phase.name, Text("not reached", style="yellow"), end_section=True)
             continue
         name = phase.name if phase.complete else f"{phase.name} (cut)"
-        vantage = ""
+        last = ""
         for number, client in enumerate(drill.clients, start=1):
             figures = client.phases.get(phase.name)
             if figures is None:
                 continue
             table.add_row(
                 name,
-                Text("" if client.vantage == vantage else client.vantage),
+                Text("" if client.client == last else client.client),
                 "reads" if client.operation == "read" else "writes",
                 *_cells(figures),
                 style=_row_style(client, phase.name),
                 end_section=number == len(drill.clients),
             )
-            name, vantage = "", client.vantage
+            name, last = "", client.client
     return table
 
 
@@ -121,7 +122,7 @@ def _row_style(client: ClientFigures, phase: str) -> str | None:
 
 
 def claims_table(drill: Drill) -> Table:
-    """One row a claim: its verdict, what it says and who says it, and what was found."""
+    """One row a claim: its verdict, what it says and who says it, its bound, and what was found."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -132,8 +133,7 @@ def claims_table(drill: Drill) -> Table:
     table.add_column("found", overflow="fold", ratio=2)
     for claim in drill.claims:
         text = Text(claim.claim)
-        if claim.source:
-            text.append(f"\n{claim.source}", style="dim")
+        text.append(f"\n{claim.id}, {claim.source}", style="dim")
         verdict = Text(claim.verdict, style=_VERDICT_STYLES.get(claim.verdict, "yellow"))
-        table.add_row(verdict, text, Text(claim.evidence or EN_DASH))
+        table.add_row(verdict, text, Text(f"{bound_of(claim.spec)}: {claim.evidence or EN_DASH}"))
     return table

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.names import EN_DASH, count, format_ms
 
@@ -66,7 +66,7 @@ def outage_sentence(drill: Drill) -> str:
         first = "No outage"
     else:
         least = "" if outage.ended else "at least "
-        of = f"{'reads' if outage.operation == 'read' else 'writes'} at {outage.vantage}"
+        of = f"{'reads' if outage.operation == 'read' else 'writes'} of {outage.client}"
         first = f"Longest outage {least}{seconds(outage.duration_s)} ({of})"
     if drill.recovered is None:
         return first
@@ -77,6 +77,16 @@ def outage_sentence(drill: Drill) -> str:
     healed = drill.recovery_after_heal_s
     after = "" if healed is None else f", {seconds(healed)} after the last heal"
     return f"{first}; back to normal {seconds(drill.recovery_s)} after the first fault{after}"
+
+
+def bound_of(claim: Mapping[str, Any]) -> str:
+    """What a claim asks for, as `reads ok ≥ 90%`."""
+    figure = claim.get("availability")
+    if not isinstance(figure, Mapping):
+        return f"durability {claim.get('durability')}"
+    signs = (("at_least", "≥"), ("at_most", "≤"))
+    bounds = [f"{sign} {figure[key]}" for key, sign in signs if figure.get(key) is not None]
+    return f"{figure.get('of')} ok {' and '.join(bounds)}"
 
 
 def claims_sentence(claims: Iterable[Claim]) -> str:

@@ -98,7 +98,7 @@ def on_line(line: QuietLine, quiet: Iterable[Quiet]) -> list[str]:
         found.append(
             f"at {count(line.left_out, 'instant')} the quiet user still waited for an answer, "
             "until too little was left of that request's deadline to send it. They count as "
-            "failed and are in no latency, so his are too good by that; a longer `probe_every` "
+            "failed and are in no latency, so his are too good by that; a longer `probe_interval` "
             "has fewer of them."
         )
     sent = [each.loaded for each in quiet if each.loaded.from_start_ms is not None]
@@ -109,6 +109,6 @@ def on_line(line: QuietLine, quiet: Iterable[Quiet]) -> list[str]:
             f"answers to the quiet user took {digits(mean_ms, 3)} ms on average beside the load, "
             f"and he asks every {digits(line.every_ms, 3)} ms: his line grew all the time, and "
             "latencies from due say how long it was. Read those from start, or measure with a "
-            "longer `probe_every`."
+            "longer `probe_interval`."
         )
     return found

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.reclaim.model import FREED_ALL, Course, Reclaimed
-from wanlat.analysis.resources.asked import reclaim_entry
-from wanlat.analysis.resources.read import read_rows
+from wanlat.analysis.resources.read import read_rows, reclaim_entry
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,20 +1,31 @@
-"""The block "resources" of one bundle."""
+"""The block "resources" of a bundle and of a sweep: resource usage per node and per request."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.drill.events import Event, read_events
-from wanlat.analysis.resources.asked import are_all_known, requests_of, spans_of
-from wanlat.analysis.resources.costs import METHOD, Counter, knows_background, request_costs
-from wanlat.analysis.resources.model import ASKED, REST, Resources, Sampling, Subject, Window
-from wanlat.analysis.resources.read import read_rows
-from wanlat.analysis.resources.stored import stored_of
-from wanlat.analysis.resources.use import space_at_end, use_of
-from wanlat.analysis.resources.windows import windows_of
+from wanlat.analysis.resources.read import are_all_known, read_rows, requests_of
+from wanlat.analysis.resources.stored import PerStoredByte, per_stored_byte
+from wanlat.analysis.resources.usage import (
+    PerRequest,
+    per_request,
+    rounded,
+    to_json,
+    usage_of,
+    usage_to_json,
+)
+from wanlat.analysis.resources.windows import (
+    IDLE,
+    LOADED,
+    Window,
+    is_idle_known,
+    loaded_spans,
+    windows_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,52 +33,111 @@ if TYPE_CHECKING:
 
     from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.grid import Grid
+    from wanlat.analysis.sweep import Sweep
 
 _KEPT_UNDER = "resources"
-_KINDS = ("node", "front", "own")
+_SAMPLING = ("every_s", "cost_cpu_share", "late_p99_ms", "stretched", "failed")
 _DEFINITIONS = {
-    "rest": "after the cluster was ready and before it was asked for anything; in a study of round "
-    "trips also before each visit",
-    "asked": "from the first request that counts to the last one's end, warm-up included; under "
+    "idle": "after the cluster was ready and before the first request; in a study of round trips "
+    "also before each RTT step",
+    "loaded": "from the first request that counts to the last one's end, warm-up included; under "
     "load, the load",
     "rss_bytes": "resident memory of all processes of a node, shared pages counted in each",
     "cpu_share": "of one core",
-    "network_peak_over_mean": "the greatest interval between two looks over the mean of all, "
-    "received and sent together",
-    "requests": METHOD,
+    "per_request": "growth of counters while loaded, less as long an idle time's, over all "
+    "requests, whatever their endpoint",
     "wan_bytes": "on all WAN links, both directions, with headers, as the kernel counts them",
     "disk_bytes_per_stored_byte": "growth of what the directories of all nodes take (blocks, not "
     "lengths), over the bytes of the objects that were stored",
 }
 
+Where = tuple[tuple[str, Any], ...]
+"""Parameters that are swept, with the point's values, as the study has them."""
+
+
+@dataclass(frozen=True)
+class SystemResources:
+    """What one system of a run, or at a point of a sweep, used.
+
+    `usage` has a row for each (kind, name) of nodes and fronts (`usage.usage_of`); `rows` are those
+    of resources.parquet.
+    """
+
+    series: Series
+    windows: tuple[Window, ...]
+    usage: pd.DataFrame = field(repr=False, compare=False)
+    per_request: PerRequest | None
+    stored: PerStoredByte | None
+    rows: pd.DataFrame = field(repr=False, compare=False)
+    where: Where = ()
+
+    @property
+    def nodes(self) -> pd.DataFrame:
+        """Those of `usage` that are nodes, by name."""
+        return self.usage[self.usage.index.get_level_values("kind") == "node"].droplevel("kind")
+
+    @property
+    def is_idle_known(self) -> bool:
+        """Whether usage per request is without what the cluster uses when idle."""
+        return is_idle_known(self.windows)
+
+    def memory(self, window: str) -> float:
+        """Median resident memory of a node, IDLE or LOADED: the mean over nodes, bytes."""
+        return float(self.nodes[window, "rss_bytes_median"].mean())
+
+    def common_json(self) -> dict[str, Any]:
+        """What the summaries of a run and of a sweep both have."""
+        return {
+            "idle_usage_subtracted": self.is_idle_known,
+            "per_request": self.per_request and to_json(asdict(self.per_request)),
+            "stored": self.stored and to_json(asdict(self.stored)),
+        }
+
 
 @dataclass(frozen=True)
 class ResourcesBlock:
-    """What every system of a run used; a block of its report (`wanlat.analysis.blocks`)."""
+    """Every system of a run; a block of its report (`wanlat.analysis.blocks`)."""
 
     bundle: Bundle
-    sampling: Sampling
-    systems: tuple[Resources, ...]
-    requests: pd.DataFrame
+    systems: tuple[SystemResources, ...]
+    requests: pd.DataFrame = field(repr=False, compare=False)
 
     @property
-    def origin_ns(self) -> int:
-        """The first look of the run."""
-        return min(int(each.frame["t_ns"].iloc[0]) for each in self.systems)
+    def sampling(self) -> dict[str, Any]:
+        """What the manifest says of how samples were taken; a run that was killed has none."""
+        found = self.bundle.manifest.get("resources")
+        said = found if isinstance(found, Mapping) else {}
+        return {key: said.get(key) for key in _SAMPLING}
 
     def to_json(self) -> dict[str, Any]:
-        """The entry of summary.json."""
+        """The entry of summary.json; instants are seconds after the run's first sample."""
+        origin_ns = min(int(each.rows["t_ns"].iloc[0]) for each in self.systems)
         return {
-            **self.sampling.to_json(),
+            **self.sampling,
             "definitions": _DEFINITIONS,
-            "systems": [each.to_json(self.origin_ns) for each in self.systems],
+            "systems": [
+                {
+                    **each.series._asdict(),
+                    "windows": [
+                        {
+                            "kind": window.kind,
+                            "begin_s": round((window.begin_ns - origin_ns) / 1e9, 3),
+                            "end_s": round((window.end_ns - origin_ns) / 1e9, 3),
+                        }
+                        for window in each.windows
+                    ],
+                    "nodes": usage_to_json(each.usage),
+                    **each.common_json(),
+                }
+                for each in self.systems
+            ],
         }
 
     def grids(self) -> Sequence[Grid]:
-        """What nodes use, what a request costs, what a stored byte costs."""
-        from wanlat.analysis.resources.table import grids_of
+        """Resource usage per node, per request, per stored byte."""
+        from wanlat.analysis.resources.tables import grids_of_run
 
-        return grids_of(self)
+        return grids_of_run(self)
 
     def charts(self) -> Mapping[str, Figure]:
         """Resources over time, under the latency."""
@@ -76,86 +146,100 @@ class ResourcesBlock:
         return {"resources": resources.draw(self)}
 
 
-def block_of(bundle: Bundle) -> ResourcesBlock | None:
+@dataclass(frozen=True)
+class ResourcesOfSweep:
+    """All points of a sweep; a block of its report (`wanlat.analysis.blocks`).
+
+    `sampling` is that of the point where it cost most; `points` are the names beside `systems`.
+    """
+
+    sweep: Sweep
+    sampling: dict[str, Any]
+    points: tuple[str, ...]
+    systems: tuple[SystemResources, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of summary.json; the points' own summaries have usage per node."""
+        return {
+            **self.sampling,
+            "points": [
+                {
+                    "point": point,
+                    **each.series._asdict(),
+                    "values": dict(each.where),
+                    "node_rss_bytes": {
+                        window: rounded(each.memory(window)) for window in (IDLE, LOADED)
+                    },
+                    **each.common_json(),
+                }
+                for point, each in zip(self.points, self.systems, strict=True)
+            ],
+        }
+
+    def grids(self) -> Sequence[Grid]:
+        """Resource usage per node, per request and per stored byte, point by point."""
+        from wanlat.analysis.resources.tables import grids_of_sweep
+
+        return grids_of_sweep(self)
+
+    def charts(self) -> Mapping[str, Figure]:
+        """Memory of a node, and CPU time and bytes of a request, against what was swept."""
+        from wanlat.analysis.charts import resources_sweep
+
+        return resources_sweep.charts_of(self)
+
+
+def resources_of(bundle: Bundle) -> ResourcesBlock | None:
     """The block of `bundle`, made once; None where nothing was sampled."""
     if _KEPT_UNDER not in bundle.derived:
-        bundle.derived[_KEPT_UNDER] = _made(bundle)
+        requests = requests_of(bundle)
+        systems = _systems(bundle, requests)
+        bundle.derived[_KEPT_UNDER] = ResourcesBlock(bundle, systems, requests) if systems else None
     made: ResourcesBlock | None = bundle.derived[_KEPT_UNDER]
     return made
 
 
-def _made(bundle: Bundle) -> ResourcesBlock | None:
-    rows = read_rows(bundle.directory)
-    if rows.empty:
+def resources_of_sweep(sweep: Sweep) -> ResourcesOfSweep | None:
+    """The block of `sweep`; None where nothing was sampled at any complete point."""
+    swept = [parameter.name for parameter in sweep.parameters if sweep.varies(parameter.name)]
+    found: list[tuple[str, SystemResources]] = []
+    samplings = []
+    for point in sweep.complete:
+        block = resources_of(point.bundle) if point.bundle is not None else None
+        if block is not None:
+            where = tuple((name, point.value(name)) for name in swept)
+            found += [(point.name, replace(each, where=where)) for each in block.systems]
+            samplings.append(block.sampling)
+    if not found:
         return None
-    requests = requests_of(bundle)
+    dearest = max(samplings, key=lambda each: each["cost_cpu_share"] or 0.0)
+    points, systems = zip(*found, strict=True)
+    return ResourcesOfSweep(sweep, dearest, points, systems)
+
+
+def _systems(bundle: Bundle, requests: pd.DataFrame) -> tuple[SystemResources, ...]:
     events = read_events(bundle.directory)
-    systems = tuple(
-        _of_system(bundle, _series(bundle, str(name)), own, requests, events)
-        for name, own in rows.groupby("system", sort=False)
+    return tuple(
+        _of_system(bundle, str(name), rows, requests[requests["system"] == name], events)
+        for name, rows in read_rows(bundle.directory).groupby("system", sort=False)
     )
-    return ResourcesBlock(bundle, Sampling.of(bundle.manifest), systems, requests)
 
 
 def _of_system(
     bundle: Bundle,
-    series: Series,
+    name: str,
     rows: pd.DataFrame,
     requests: pd.DataFrame,
     events: Sequence[Event],
-) -> Resources:
-    name = series.system
-    own = requests[requests["system"] == name]
-    windows = windows_of(name, rows, spans_of(bundle, name, requests), events)
-    by_subject = {
-        (str(kind), str(subject)): part
-        for (kind, subject), part in rows.groupby(["kind", "subject"], sort=False)
-    }
-    return Resources(
-        series=series,
+) -> SystemResources:
+    windows = windows_of(name, rows, loaded_spans(bundle, name, requests), events)
+    # What requests use while nodes are broken says nothing of requests.
+    has_per_request = not bundle.is_drill and are_all_known(bundle)
+    return SystemResources(
+        series=next((s for s in bundle.systems if s.system == name), Series(name, "")),
         windows=windows,
-        subjects=tuple(
-            _subject(kind, subject, part, windows)
-            for wanted in _KINDS
-            for (kind, subject), part in by_subject.items()
-            if kind == wanted
-        ),
-        # What requests cost while nodes are broken is no cost of requests.
-        requests=()
-        if bundle.is_drill or not are_all_known(bundle)
-        else request_costs(
-            own, windows, _counters(by_subject), bundle.seed, apart=not bundle.is_load
-        ),
-        background_known=knows_background(windows),
-        stored=stored_of(bundle, name, rows, own),
-        frame=rows,
+        usage=usage_of(rows, windows),
+        per_request=per_request(requests, rows, windows) if has_per_request else None,
+        stored=per_stored_byte(bundle, name, rows, requests, events),
+        rows=rows,
     )
-
-
-def _subject(kind: str, name: str, rows: pd.DataFrame, windows: Sequence[Window]) -> Subject:
-    space, files = space_at_end(rows)
-    return Subject(
-        kind=kind,
-        name=name,
-        at_rest=use_of(rows, [w for w in windows if w.kind == REST]),
-        asked=use_of(rows, [w for w in windows if w.kind == ASKED]),
-        space_bytes=space,
-        files=files,
-    )
-
-
-def _counters(
-    by_subject: Mapping[tuple[str, str], pd.DataFrame],
-) -> tuple[Counter, Counter, Counter]:
-    def of(*kinds: str) -> list[pd.DataFrame]:
-        return [rows for (kind, _), rows in by_subject.items() if kind in kinds]
-
-    return (
-        Counter(of("link"), "tx_bytes"),
-        Counter(of("node"), "tx_bytes"),
-        Counter(of("node", "front"), "cpu_ns", 1e-6),
-    )
-
-
-def _series(bundle: Bundle, system: str) -> Series:
-    return next((s for s in bundle.systems if s.system == system), Series(system, ""))

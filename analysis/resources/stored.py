@@ -1,13 +1,17 @@
-"""What stored bytes cost: disk space of all nodes over bytes that are stored."""
+"""Disk usage per stored byte: what the directories of all nodes grew by, over what was stored."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from math import nan
+from typing import TYPE_CHECKING, NamedTuple
 
 from wanlat.analysis.calibration import sites_by_node
-from wanlat.analysis.resources.asked import prefill_entry, reclaim_entry
-from wanlat.analysis.resources.model import StoredCost
+from wanlat.analysis.drill.events import Event
+from wanlat.analysis.resources.read import manifest_entry, prefill_entry, reclaim_entry
+from wanlat.analysis.resources.usage import total_growth
+from wanlat.analysis.resources.windows import LOADED, Window
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,79 +19,112 @@ if TYPE_CHECKING:
     from wanlat.analysis.bundle import Bundle
 
 
-def stored_of(
-    bundle: Bundle, system: str, rows: pd.DataFrame, requests: pd.DataFrame
-) -> StoredCost | None:
-    """What was stored, and by how much the nodes' directories grew for it.
+@dataclass(frozen=True)
+class PerStoredByte:
+    """What stored bytes take: `disk_bytes` is what the directories of all nodes grew by.
+
+    `stated_copies` is what the system's options say that a byte must take, in words (`scheme`) and
+    as a number: 3 of three replicas, 1.5 of 4 + 2 erasure coding; None where they do not say.
+    `written_bytes_per_put_byte` is what all nodes wrote to disks, over the bytes that were put; NaN
+    where that is not known, as on tmpfs.
+    """
+
+    objects: int
+    stored_bytes: int
+    disk_bytes: int
+    disk_bytes_per_stored_byte: float
+    written_bytes_per_put_byte: float
+    stated_copies: float | None
+    scheme: str | None
+
+
+class _Stored(NamedTuple):
+    """What was stored, and the instants of the samples before and after."""
+
+    objects: int
+    stored_bytes: int
+    put_bytes: int
+    begin_ns: int
+    end_ns: int
+
+
+def per_stored_byte(
+    bundle: Bundle,
+    system: str,
+    rows: pd.DataFrame,
+    requests: pd.DataFrame,
+    events: Sequence[Event],
+) -> PerStoredByte | None:
+    """Disk usage of what was stored; None where that is not known, or nothing was.
 
     Over a prefill where there is one: from before it to after it nothing else was written. Else
-    over the whole run, if every write and removal in it was acknowledged. None where that is not
-    known, or nothing was stored.
+    over the whole run, if every write and removal in it was acknowledged.
     """
-    said = bundle.manifest.get("resources")
-    entry = said.get("systems", {}).get(system, {}) if isinstance(said, Mapping) else {}
-    span = _filled(bundle, system, rows)
-    if span is not None:
-        objects, stored, begin_ns, end_ns = span
-        put, of_prefill = stored, True
-    elif not requests.empty and bundle.is_load:
+    stored = _filled(bundle, system, rows, events)
+    if stored is None and (requests.empty or not bundle.is_load):
+        stored = _in_run(bundle, system, rows)
+    if stored is None or stored.stored_bytes <= 0:
         return None
-    else:
-        if not entry.get("stored_is_known"):
-            return None
-        objects, stored = int(entry["stored_objects"]), int(entry["stored_bytes"])
-        put, of_prefill = int(entry["put_bytes"]), False
-        begin_ns, end_ns = int(rows["t_ns"].iloc[0]), int(rows["t_ns"].iloc[-1])
-    grown = _grown(rows, begin_ns, end_ns)
-    if grown is None or stored <= 0:
+    grown = _grown(rows, stored.begin_ns, stored.end_ns)
+    if grown is None:
         return None
-    copies, scheme = _scheme(bundle, system)
-    written = _written(rows, begin_ns, end_ns)
-    return StoredCost(
-        objects=objects,
-        stored_bytes=stored,
-        disk_bytes=grown,
-        copies=copies,
-        scheme=scheme,
-        written=written / put if written and put else None,
-        of_prefill=of_prefill,
+    span = Window(LOADED, stored.begin_ns, stored.end_ns)
+    written = total_growth(rows, ("node",), (span,), "written_bytes")
+    is_known = written > 0 and stored.put_bytes > 0
+    return PerStoredByte(
+        stored.objects,
+        stored.stored_bytes,
+        grown,
+        grown / stored.stored_bytes,
+        written / stored.put_bytes if is_known else nan,
+        *_scheme(bundle, system),
     )
 
 
-def _filled(bundle: Bundle, system: str, rows: pd.DataFrame) -> tuple[int, int, int, int] | None:
-    """Objects, bytes, and the instants of the looks before and after they were written."""
+def _in_run(bundle: Bundle, system: str, rows: pd.DataFrame) -> _Stored | None:
+    entry = manifest_entry(bundle.manifest, system)
+    if not entry.get("stored_is_known"):
+        return None
+    return _Stored(
+        int(entry["stored_objects"]),
+        int(entry["stored_bytes"]),
+        int(entry["put_bytes"]),
+        int(rows["t_ns"].iloc[0]),
+        int(rows["t_ns"].iloc[-1]),
+    )
+
+
+def _filled(
+    bundle: Bundle, system: str, rows: pd.DataFrame, events: Sequence[Event]
+) -> _Stored | None:
     reclaimed = reclaim_entry(bundle.directory, system)
     if reclaimed is not None and reclaimed.get("settled_ns"):
-        objects, size = int(reclaimed["objects"]), int(reclaimed["object_bytes"])
-        return objects, objects * size, int(reclaimed["filled_ns"][0]), int(reclaimed["settled_ns"])
+        objects = int(reclaimed["objects"])
+        stored = objects * int(reclaimed["object_bytes"])
+        begin_ns, end_ns = int(reclaimed["filled_ns"][0]), int(reclaimed["settled_ns"])
+        return _Stored(objects, stored, stored, begin_ns, end_ns)
     filled = prefill_entry(bundle.directory, system)
-    if filled is None or filled.get("resumed"):
-        return None  # of a prefill that went on, the first look already saw most of it
-    events = [e for e in _prefill_events(bundle) if e.subject == system]
-    begins = [e.t_ns for e in events if e.facts.get("what") == "begins"]
-    ends = [e.t_ns for e in events if e.facts.get("what") == "ends"]
+    if filled is None:
+        return None
+    own = [event for event in events if (event.kind, event.subject) == ("prefill", system)]
+    begins = [event.t_ns for event in own if event.facts.get("what") == "begins"]
+    ends = [event.t_ns for event in own if event.facts.get("what") == "ends"]
     if not begins or not ends:
         return None
     nodes = rows[(rows["kind"] == "node") & rows["space_bytes"].notna()]
-    # Going through a directory takes time: one that was begun before the end may have missed what
-    # was written since. (Bundles from before that was noted have only when it was over.)
+    # Scanning a directory takes time: a scan that was begun before the end may have missed what was
+    # written since. (Bundles without that column have only when it was over.)
     begun_ns = nodes["space_began_ns"].fillna(nodes["t_ns"])
     after = nodes[begun_ns >= ends[-1]].groupby("subject")["t_ns"].min()
     if len(after) < nodes["subject"].nunique():
         return None
     objects = int(filled["objects"]) * max(1, len(filled.get("buckets") or ()))
-    end_ns = int(after.max())  # by then every node was looked at
-    return objects, objects * int(filled["object_bytes"]), begins[-1], end_ns
-
-
-def _prefill_events(bundle: Bundle) -> Sequence[Any]:
-    from wanlat.analysis.drill.events import read_events
-
-    return [event for event in read_events(bundle.directory) if event.kind == "prefill"]
+    stored = objects * int(filled["object_bytes"])
+    return _Stored(objects, stored, stored, begins[-1], int(after.max()))
 
 
 def _grown(rows: pd.DataFrame, begin_ns: int, end_ns: int) -> int | None:
-    """By how much the directories of all nodes grew; None where one was not looked at."""
+    """By how much the directories of all nodes grew; None where one was not scanned."""
     total = 0.0
     for _, own in rows[rows["kind"] == "node"].groupby("subject"):
         known = own[own["space_bytes"].notna()]
@@ -99,17 +136,8 @@ def _grown(rows: pd.DataFrame, begin_ns: int, end_ns: int) -> int | None:
     return round(total)
 
 
-def _written(rows: pd.DataFrame, begin_ns: int, end_ns: int) -> float:
-    from wanlat.analysis.resources.model import ASKED, Window
-    from wanlat.analysis.resources.use import growth
-
-    window = Window(ASKED, begin_ns, end_ns)
-    nodes = (own for _, own in rows[rows["kind"] == "node"].groupby("subject"))
-    return sum(growth(own, [window], "written_bytes") or 0.0 for own in nodes)
-
-
 def _scheme(bundle: Bundle, system: str) -> tuple[float | None, str | None]:
-    """What the options in effect say that a byte must cost, as a number and in words."""
+    """What the options in effect say that a byte must take, as a number and in words."""
     entries = bundle.manifest.get("systems")
     listed = entries if isinstance(entries, list) else []
     own = next((e for e in listed if isinstance(e, Mapping) and e.get("name") == system), {})
@@ -125,12 +153,6 @@ def _scheme(bundle: Bundle, system: str) -> tuple[float | None, str | None]:
     copies = options.get("replication_factor")
     if isinstance(copies, int):
         return float(copies), "one copy" if copies == 1 else f"{copies} replicas"
-    if system == "quorum":
-        nodes = rows_of_nodes(bundle)
-        return (float(nodes), f"{nodes} replicas") if nodes else (None, None)
-    return None, None
-
-
-def rows_of_nodes(bundle: Bundle) -> int | None:
-    """How many nodes the topology has; the reference store has a replica on each."""
-    return len(sites_by_node(bundle.manifest.get("topology"))) or None
+    # The reference store has a replica on each node.
+    nodes = len(sites_by_node(bundle.manifest.get("topology"))) if system == "quorum" else 0
+    return (float(nodes), f"{nodes} replicas") if nodes else (None, None)

@@ -1,70 +1,115 @@
-"""When a system was at rest, and when it was asked."""
+"""When a system was idle, and when it was loaded."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wanlat.analysis.drill.events import Event
-from wanlat.analysis.resources.model import ASKED, REST, Window
+from wanlat.analysis.resources.read import reclaim_entry
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Span = tuple[int, int]
+    from wanlat.analysis.bundle import Bundle
 
+IDLE, LOADED = "idle", "loaded"
+LEAST_IDLE_S = 2.0
+"""Usage in idle windows that are shorter in all is not known well enough to be subtracted."""
+_SHORTEST_IDLE_NS = 500_000_000
 _SOON_NS = 100_000_000
 _MOSTLY = 0.5
 
-_LEAST_REST_NS = 500_000_000
-"""Shorter ones, of a cluster that was asked at once, say nothing."""
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of a run, on the samples' clock: `kind` is IDLE or LOADED."""
+
+    kind: str
+    begin_ns: int
+    end_ns: int
+
+
+def of_kind(windows: Iterable[Window], kind: str) -> list[Window]:
+    """Those of `windows` that are IDLE, or LOADED."""
+    return [window for window in windows if window.kind == kind]
+
+
+def seconds(windows: Iterable[Window]) -> float:
+    """How long they are in all."""
+    return sum((window.end_ns - window.begin_ns) / 1e9 for window in windows)
+
+
+def is_idle_known(windows: Iterable[Window]) -> bool:
+    """Whether it was idle for long enough to know what it uses of its own accord."""
+    return seconds(of_kind(windows, IDLE)) >= LEAST_IDLE_S
+
+
+def loaded_spans(bundle: Bundle, system: str, requests: pd.DataFrame) -> list[Span]:
+    """When `system` was loaded: from its first request that counts to the last one's end.
+
+    In a study of disk space that is given back: while it was filled, and while it removed.
+    """
+    reclaimed = reclaim_entry(bundle.directory, system)
+    if reclaimed is not None:
+        spans = (reclaimed.get("filled_ns"), reclaimed.get("removed_ns"))
+        return [(int(span[0]), int(span[1])) for span in spans if span]
+    if requests.empty:
+        return []
+    return [(int(requests["begin_ns"].min()), int(requests["end_ns"].max()))]
 
 
 def windows_of(
-    system: str, rows: pd.DataFrame, asked: Sequence[Span], events: Iterable[Event]
+    system: str, rows: pd.DataFrame, loaded: Sequence[Span], events: Iterable[Event]
 ) -> tuple[Window, ...]:
     """The windows of one system, in order of time, as far as there are `rows` of resources.
 
-    `asked` are the spans in which it was sent what counts. In a study of round trips it is asked
-    visit by visit, and rests before each.
+    In a study of round trips it is loaded RTT step by RTT step, and idle before each; else it is
+    loaded in the spans of `loaded`.
     """
     if rows.empty:
         return ()
-    first_ns, last_ns = int(rows["t_ns"].iloc[0]), int(rows["t_ns"].iloc[-1])
+    samples = sorted(set(rows["t_ns"]))
     own = [event for event in events if event.subject == system]
     found = [
-        *(Window(REST, *span) for span in _before_it_is_asked(own, first_ns)),
-        *(Window(REST, *span) for span in _of_visits(own, "idle", "calibrate")),
-        *(Window(ASKED, *span) for span in (_of_visits(own, "warmup", "end") or asked)),
+        *(Window(IDLE, *span) for span in _before_load(own, samples[0])),
+        *(Window(IDLE, *span) for span in _of_steps(own, "idle", "calibrate")),
+        *(Window(LOADED, *span) for span in (_of_steps(own, "warmup", "end") or loaded)),
     ]
-    looks = sorted(set(rows["t_ns"]))
-    seen = (_snapped(window, looks) for window in found)
-    cut = [Window(w.kind, max(w.begin_ns, first_ns), min(w.end_ns, last_ns)) for w in seen if w]
+    snapped = [each for window in found if (each := _snapped(window, samples)) is not None]
+    cut = [
+        Window(each.kind, max(each.begin_ns, samples[0]), min(each.end_ns, samples[-1]))
+        for each in snapped
+    ]
     return tuple(sorted((w for w in cut if w.end_ns > w.begin_ns), key=lambda w: w.begin_ns))
 
 
-def _snapped(window: Window, looks: Sequence[int]) -> Window | None:
-    """From the first look in `window` to the last one in it, or soon after it.
+def _snapped(window: Window, samples: Sequence[int]) -> Window | None:
+    """From the first sample in `window` to the last one in it, or soon after it.
 
-    Between two looks nobody knows when a counter grew. A study looks right after its first request
-    and right after its last one. Where looks are too far apart, what it was asked for is in the
-    window as it is; but of a rest nothing is known then (None): what came after it was more.
+    Between two samples nobody knows when a counter grew. A study samples right after its first
+    request and right after its last one. Where samples are too far apart, a loaded window stays as
+    it is; but of an idle one nothing is known then (None): what came after it was more.
     """
-    begin = bisect_left(looks, window.begin_ns)
-    end = bisect_right(looks, window.end_ns + _SOON_NS) - 1
-    if begin >= end or looks[end] - looks[begin] < window.seconds * 1e9 * _MOSTLY:
-        return window if window.kind == ASKED else None
-    return Window(window.kind, looks[begin], looks[end])
+    begin = bisect_left(samples, window.begin_ns)
+    end = bisect_right(samples, window.end_ns + _SOON_NS) - 1
+    least_ns = (window.end_ns - window.begin_ns) * _MOSTLY
+    if begin >= end or samples[end] - samples[begin] < least_ns:
+        return window if window.kind == LOADED else None
+    return Window(window.kind, samples[begin], samples[end])
 
 
-def _before_it_is_asked(events: Sequence[Event], first_ns: int) -> list[Span]:
-    asked_ns = next((event.t_ns for event in events if event.kind == "asked"), first_ns)
-    return [(first_ns, asked_ns)] if asked_ns - first_ns >= _LEAST_REST_NS else []
+def _before_load(events: Sequence[Event], first_ns: int) -> list[Span]:
+    loaded_ns = next((event.t_ns for event in events if event.kind == "asked"), first_ns)
+    return [(first_ns, loaded_ns)] if loaded_ns - first_ns >= _SHORTEST_IDLE_NS else []
 
 
-def _of_visits(events: Sequence[Event], first: str, last: str) -> list[Span]:
-    """From one thing that begins in a visit to another, of every visit that came so far."""
+def _of_steps(events: Sequence[Event], first: str, last: str) -> list[Span]:
+    """From one stage of an RTT step to another, of every step that came so far."""
     found: list[Span] = []
     begun_ns: int | None = None
     for event in events:

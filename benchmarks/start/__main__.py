@@ -28,7 +28,7 @@ from benchmarks.command import positive, show_round
 _COMMANDS = {
     "help": ["--help"],
     "mistyped study": ["run", "endpoint-latensy"],
-    "mistyped drill": ["drill", "one-node-kiled"],
+    "mistyped drill": ["drill", "run", "one-node-kiled"],
     "mistyped topology": ["calibrate", "fife-sites"],
     "help of a command": ["run", "--help"],
 }

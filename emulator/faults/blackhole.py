@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.fault import Roles
 from wanlat.emulator.faults.link_fault import LinkFault, Settings
 from wanlat.emulator.faults.naming import links
 from wanlat.topologies.resolve import Plan
@@ -21,10 +21,10 @@ class Blackhole(LinkFault):
     kind = "blackhole"
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
         """``blackhole: T``. Raises UserError."""
         written.read(cls.kind, settings)
-        return cls(links(cls.kind, target, plan, cast))
+        return cls(links(cls.kind, target, plan, roles))
 
     def hold(self, lab: Lab) -> Hold:
         """Return the cut."""

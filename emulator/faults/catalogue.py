@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from wanlat.emulator.faults.fault import Cast, Fault
+from wanlat.emulator.faults.fault import Fault, Roles
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.wording import did_you_mean, listing, show
@@ -50,7 +50,9 @@ class _Kinds(Mapping[str, type[Fault]]):
 KINDS: Mapping[str, type[Fault]] = _Kinds()
 
 
-def parse(kind: str, target: object, settings: Mapping[str, Any], plan: Plan, cast: Cast) -> Fault:
+def parse(
+    kind: str, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles
+) -> Fault:
     """Return the fault that an entry of a drill means: its kind, target and other keys.
 
     Raises UserError for an unknown kind and for all that is wrong with the rest.
@@ -60,4 +62,4 @@ def parse(kind: str, target: object, settings: Mapping[str, Any], plan: Plan, ca
             f"There is no fault {show(kind)}{did_you_mean(kind, list(KINDS))}; there are "
             f"{listing(KINDS)}."
         )
-    return KINDS[kind].parse(target, settings, plan, cast)
+    return KINDS[kind].parse(target, settings, plan, roles)

@@ -14,7 +14,7 @@ from wanlat.emulator import family
 from wanlat.emulator.cgroup import CpuGroup, Usage
 from wanlat.emulator.faults import limits, naming
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast, Fault, FaultFailed, Scene
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Roles, Scene
 from wanlat.emulator.process_ids import outside
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Plan
@@ -61,10 +61,10 @@ class CpuThrottled(Fault):
         """What the kernel counted of each node, from the beginning to the end."""
 
     @classmethod
-    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """``cpu-throttled: T {quota: 10%}``. Raises UserError."""
         values = written.read(cls.kind, settings, needed={"quota": _quota})
-        return cls(naming.nodes(cls.kind, target, plan, cast), values["quota"])
+        return cls(naming.nodes(cls.kind, target, plan, roles), values["quota"])
 
     @property
     def subject(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from wanlat.emulator.faults import naming, settings
-from wanlat.emulator.faults.fault import Cast, FaultFailed, Scene
+from wanlat.emulator.faults.fault import FaultFailed, Roles, Scene
 from wanlat.emulator.faults.on_nodes import OnNodes
 from wanlat.emulator.faults.repeating import Repeating
 from wanlat.topologies.resolve import Plan
@@ -33,7 +33,7 @@ class CrashLoop(Repeating, OnNodes):
         self._period, self._down = period, down
 
     @classmethod
-    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """Take nodes, the time from kill to kill, and the part of it for which they are down."""
         values = settings.read(
             cls.kind,
@@ -43,7 +43,7 @@ class CrashLoop(Repeating, OnNodes):
                 "down": Fraction.parse,
             },
         )
-        nodes = naming.nodes(cls.kind, target, plan, cast)
+        nodes = naming.nodes(cls.kind, target, plan, roles)
         return cls(nodes, values.get("period", _PERIOD), values.get("down", _AT_ONCE))
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from wanlat.emulator.faults import ballast, naming
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast, Fault, FaultFailed, Scene
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Roles, Scene
 from wanlat.emulator.machine import available_memory_bytes
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.resolve import Plan
@@ -36,10 +36,10 @@ class DiskFull(Fault):
         self._filled: list[str] = []
 
     @classmethod
-    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """``disk-full: T {size: 64MiB}``. Raises UserError."""
         values = written.read(cls.kind, settings, optional={"size": _size})
-        return cls(naming.nodes(cls.kind, target, plan, cast), values.get("size", _DEFAULT))
+        return cls(naming.nodes(cls.kind, target, plan, roles), values.get("size", _DEFAULT))
 
     @property
     def subject(self) -> str:

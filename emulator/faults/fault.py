@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from wanlat.emulator.process import Process
     from wanlat.topologies.resolve import Plan
 
-Cast = Mapping[str, Sequence[str]]
-"""What the names of a drill's cast stand for: nodes, as `emulator.faults.cast.draw` picked them."""
+Roles = Mapping[str, Sequence[str]]
+"""The nodes of each role of a drill, as `emulator.faults.roles.draw` drew them."""
 
 
 class FaultFailed(RunFailed):
@@ -52,9 +52,9 @@ class Scene:
     lab: Lab
     services: Mapping[str, Service]
     stopping: threading.Event = field(default_factory=threading.Event)
-    """Set when the timeline is cut short: whoever waits between two blows stops waiting."""
-    on_blow: Callable[[Fault, int, Mapping[str, Any]], None] = lambda *_: None
-    """Told of each blow of a fault that strikes more than once: the fault, the instant, more."""
+    """Set when the timeline is cut short: whoever waits between two occurrences stops waiting."""
+    on_occurrence: Callable[[Fault, int, Mapping[str, Any]], None] = lambda *_: None
+    """Told of each occurrence of a fault that has several: the fault, the instant, more."""
     on_failure: Callable[[Fault, BaseException], None] = lambda *_: None
     """Told when a fault fails between its beginning and its end, in a thread of its own."""
     _held: dict[str, Held] = field(default_factory=dict, init=False)
@@ -91,11 +91,11 @@ class Fault(ABC):
 
     @classmethod
     @abstractmethod
-    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """Return the fault that a drill's file means, all of whose mistakes UserError lists.
 
         ``target`` is the value of the kind's key: a text or a list of texts. ``settings`` are
-        the other keys, without the times. Names of the cast stand for their nodes.
+        the other keys, without the times. Names of roles stand for their nodes.
         """
 
     @property

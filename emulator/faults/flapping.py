@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast, Scene
+from wanlat.emulator.faults.fault import Roles, Scene
 from wanlat.emulator.faults.link_fault import LinkFault, Settings
 from wanlat.emulator.faults.naming import Links, links
 from wanlat.emulator.faults.repeating import Repeating
@@ -34,12 +34,12 @@ class Flapping(Repeating, LinkFault):
         self.down = down
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
         """``flapping: T {period: 5s, down: 50%}``. Raises UserError."""
         values = written.read(
             cls.kind, settings, needed={"period": _period}, optional={"down": _down}
         )
-        named = links(cls.kind, target, plan, cast)
+        named = links(cls.kind, target, plan, roles)
         return cls(named, values["period"], values.get("down", _HALF))
 
     @property
@@ -48,7 +48,7 @@ class Flapping(Repeating, LinkFault):
         return f"down for {Duration(self.down_ns)} of every {self.period}"
 
     def hold(self, lab: Lab) -> Hold:
-        """Return the cut of one blow."""
+        """Return the cut of one occurrence."""
         return lab.cutting(self.directions, origin=self.kind)
 
     def strike(self, scene: Scene) -> int:

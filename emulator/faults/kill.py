@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from wanlat.emulator.faults import naming, settings
-from wanlat.emulator.faults.fault import Cast, FaultFailed, Scene
+from wanlat.emulator.faults.fault import FaultFailed, Roles, Scene
 from wanlat.emulator.faults.on_nodes import OnNodes
 from wanlat.topologies.resolve import Plan
 
@@ -21,10 +21,10 @@ class Kill(OnNodes):
     kind: ClassVar[str] = "kill"
 
     @classmethod
-    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """Take nodes, and no settings."""
         settings.read(cls.kind, given)
-        return cls(naming.nodes(cls.kind, target, plan, cast))
+        return cls(naming.nodes(cls.kind, target, plan, roles))
 
     def begin(self, scene: Scene) -> int:
         """Kill; return the instant at which the last of the processes had ended."""

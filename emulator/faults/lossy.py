@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.fault import Roles
 from wanlat.emulator.faults.link_fault import LinkFault, Settings, each_direction
 from wanlat.emulator.faults.naming import Links, links
 from wanlat.emulator.links import Direction
@@ -32,10 +32,10 @@ class Lossy(LinkFault):
         self._changes = changes
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
         """``lossy: T {loss: 5%}``, or bursts: ``{loss: {p: 1%, r: 30%}}``. Raises UserError."""
         values = written.read(cls.kind, settings, needed={"loss": _loss})
-        named = links(cls.kind, target, plan, cast)
+        named = links(cls.kind, target, plan, roles)
         loss = values["loss"]
         changes = each_direction(cls.kind, plan, named.directions, {"loss": loss})
         return cls(named, loss, changes)

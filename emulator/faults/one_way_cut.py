@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.fault import Roles
 from wanlat.emulator.faults.link_fault import LinkFault, Settings
 from wanlat.emulator.faults.naming import links
 from wanlat.topologies.errors import UserError
@@ -23,10 +23,10 @@ class OneWayCut(LinkFault):
     kind = "one-way-cut"
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
         """``one-way-cut: "A:B"``. Raises UserError."""
         written.read(cls.kind, settings)
-        named = links(cls.kind, target, plan, cast)
+        named = links(cls.kind, target, plan, roles)
         if any(each.opposite in named.directions for each in named.directions):
             raise UserError(
                 f"The fault {show(cls.kind)}: {show(target)} is both ways. Say from where to "

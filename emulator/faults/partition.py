@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Self
 
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.fault import Roles
 from wanlat.emulator.faults.link_fault import LinkFault, Settings
 from wanlat.emulator.faults.naming import Links, groups
 from wanlat.emulator.links import wan
@@ -30,10 +30,10 @@ class Partition(LinkFault):
         self.groups = groups
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
         """``partition: [A, B, …]``. Raises UserError."""
         written.read(cls.kind, settings)
-        sites = groups(cls.kind, target, plan, cast)
+        sites = groups(cls.kind, target, plan, roles)
         members = tuple(
             tuple(node.name for name in group for node in plan.site(name).nodes) for group in sites
         )

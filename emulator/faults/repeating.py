@@ -8,14 +8,14 @@ from abc import abstractmethod
 
 from wanlat.emulator.faults.fault import Fault, Scene
 
-_LONGEST_BLOW_S = 60.0
+_LONGEST_OCCURRENCE_S = 60.0
 
 
 class Repeating(Fault):
     """Strikes at its beginning and every ``period_ns`` from then on, and mends ``down_ns`` later.
 
-    Each blow is told as it happens: ``{"blow": 1, "state": "down"}``, then ``"up"``. A beat that
-    a slow blow has run over is left out, so that the others keep their times.
+    Each occurrence is told as it happens: ``{"occurrence": 1, "state": "down"}``, then ``"up"``. A
+    beat that a slow occurrence has run over is left out, so that the others keep their times.
     """
 
     def __init__(self, period_ns: int, down_ns: int) -> None:
@@ -24,7 +24,7 @@ class Repeating(Fault):
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_down = False
-        self._blows = 0
+        self._occurrences = 0
 
     @abstractmethod
     def strike(self, scene: Scene) -> int:
@@ -32,7 +32,7 @@ class Repeating(Fault):
 
     @abstractmethod
     def mend(self, scene: Scene) -> int:
-        """Undo one blow; return the instant at which that was in force."""
+        """Undo one occurrence; return the instant at which that was in force."""
 
     def begin(self, scene: Scene) -> int:
         """Strike for the first time, and leave the rest to a thread."""
@@ -47,7 +47,7 @@ class Repeating(Fault):
         """Stop striking, and mend what is broken."""
         self._over.set()
         if self._thread is not None:
-            self._thread.join(_LONGEST_BLOW_S)
+            self._thread.join(_LONGEST_OCCURRENCE_S)
         return self._mend(scene) if self._is_down else time.monotonic_ns()
 
     def _go_on(self, scene: Scene, first_ns: int) -> None:
@@ -66,16 +66,16 @@ class Repeating(Fault):
             scene.on_failure(self, error)
 
     def _strike(self, scene: Scene) -> int:
-        self._blows += 1
+        self._occurrences += 1
         self._is_down = True
         instant = self.strike(scene)
-        scene.on_blow(self, instant, {"blow": self._blows, "state": "down"})
+        scene.on_occurrence(self, instant, {"occurrence": self._occurrences, "state": "down"})
         return instant
 
     def _mend(self, scene: Scene) -> int:
         instant = self.mend(scene)
         self._is_down = False
-        scene.on_blow(self, instant, {"blow": self._blows, "state": "up"})
+        scene.on_occurrence(self, instant, {"occurrence": self._occurrences, "state": "up"})
         return instant
 
     def _waits_until(self, due_ns: int, scene: Scene) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from wanlat.emulator.faults import naming, settings
-from wanlat.emulator.faults.fault import Cast, FaultFailed, Scene
+from wanlat.emulator.faults.fault import FaultFailed, Roles, Scene
 from wanlat.emulator.faults.on_nodes import OnNodes
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration
@@ -33,10 +33,10 @@ class Restart(OnNodes):
         self._were_down: list[str] = []
 
     @classmethod
-    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """Take nodes, and how long they are given to end."""
         values = settings.read(cls.kind, given, optional={"grace": Duration.parse})
-        return cls(naming.nodes(cls.kind, target, plan, cast), values.get("grace", _GRACE))
+        return cls(naming.nodes(cls.kind, target, plan, roles), values.get("grace", _GRACE))
 
     @property
     def is_undone(self) -> bool:

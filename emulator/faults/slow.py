@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.fault import Roles
 from wanlat.emulator.faults.link_fault import LinkFault, Settings, checked
 from wanlat.emulator.faults.naming import Links, links
 from wanlat.emulator.links import Direction
@@ -36,7 +36,7 @@ class Slow(LinkFault):
         self._changes = changes
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
         """``slow: T {delay: 200ms, jitter: 20ms}``. Raises UserError."""
         values = written.read(
             cls.kind,
@@ -44,7 +44,7 @@ class Slow(LinkFault):
             needed={"delay": written.more_than_none(Duration.parse)},
             optional={"jitter": Duration.parse},
         )
-        named = links(cls.kind, target, plan, cast)
+        named = links(cls.kind, target, plan, roles)
         delay, jitter = values["delay"], values.get("jitter", Duration(0))
         changes = {
             each: _share(delay, jitter, 2 if each.opposite in named.directions else 1)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from wanlat.emulator.faults import naming, settings
-from wanlat.emulator.faults.fault import Cast, Scene
+from wanlat.emulator.faults.fault import Roles, Scene
 from wanlat.emulator.faults.on_nodes import OnNodes
 from wanlat.topologies.resolve import Plan
 
@@ -22,10 +22,10 @@ class Stop(OnNodes):
     settle_s: ClassVar[float] = 0.0
 
     @classmethod
-    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """Take nodes, and no settings."""
         settings.read(cls.kind, given)
-        return cls(naming.nodes(cls.kind, target, plan, cast))
+        return cls(naming.nodes(cls.kind, target, plan, roles))
 
     def begin(self, scene: Scene) -> int:
         """Stop; return the instant from which none of the threads ran any more."""

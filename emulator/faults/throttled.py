@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Cast
+from wanlat.emulator.faults.fault import Roles
 from wanlat.emulator.faults.link_fault import LinkFault, Settings, each_direction
 from wanlat.emulator.faults.naming import Links, links
 from wanlat.emulator.links import Direction
@@ -31,7 +31,7 @@ class Throttled(LinkFault):
         self._changes = changes
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
         """``throttled: T {rate: 1mbit, queue: 64KiB}``. Raises UserError."""
         values = written.read(
             cls.kind,
@@ -39,7 +39,7 @@ class Throttled(LinkFault):
             needed={"rate": Rate.parse},
             optional={"queue": written.more_than_none(Size.parse)},
         )
-        named = links(cls.kind, target, plan, cast)
+        named = links(cls.kind, target, plan, roles)
         changed = {name: str(value) for name, value in values.items()}
         changes = each_direction(cls.kind, plan, named.directions, changed)
         return cls(named, values["rate"], values.get("queue"), changes)

@@ -52,22 +52,25 @@ class Mark:
     """What happened to a fault, and when it took effect (CLOCK_MONOTONIC)."""
 
     t_ns: int
-    kind: Literal["inject", "heal", "blow"]
+    kind: Literal["inject", "heal", "occurrence"]
     step: Step
     detail: Mapping[str, Any]
     """``id``, ``kind``, ``subject``, ``detail``, ``nodes``, ``directions``, ``late_ms`` (None
-    where nothing was due), and for a blow its number ``blow`` and ``state``, down or up."""
+    where nothing was due), and for one of several its number ``occurrence`` and ``state``, down or
+    up."""
 
 
 class Timeline:
     """Faults over time, on a scene. It runs once.
 
-    ``note`` is told of every injection, healing and blow once it is in force, from the thread in
-    which it happened: several at once, so it must be safe for that.
+    ``note`` is told of every injection, healing and occurrence once it is in force, from the thread
+    in which it happened: several at once, so it must be safe for that.
     """
 
     def __init__(self, scene: Scene, steps: Sequence[Step], note: Callable[[Mark], None]) -> None:
-        self._scene = replace(scene, on_blow=self._blow, on_failure=self._failed_between)
+        self._scene = replace(
+            scene, on_occurrence=self._occurrence, on_failure=self._failed_between
+        )
         self._steps = tuple(steps)
         self._note = note
         self._lock = threading.Lock()
@@ -219,10 +222,10 @@ class Timeline:
         late_ms = None if due_ns is None else round((instant - due_ns) / 1e6, 3)
         self._note(Mark(instant, kind, step, {**_described(step), "late_ms": late_ms}))
 
-    def _blow(self, fault: Fault, instant: int, more: Mapping[str, Any]) -> None:
+    def _occurrence(self, fault: Fault, instant: int, more: Mapping[str, Any]) -> None:
         self._own.add(threading.current_thread())
         step = self._step_of(fault)
-        self._note(Mark(instant, "blow", step, {**_described(step), "late_ms": None, **more}))
+        self._note(Mark(instant, "occurrence", step, {**_described(step), "late_ms": None, **more}))
 
     def _failed_between(self, fault: Fault, error: BaseException) -> None:
         step = self._step_of(fault)

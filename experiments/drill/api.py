@@ -6,8 +6,8 @@ import random
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from wanlat.experiments.config.prefill import BUCKET
 from wanlat.experiments.drill.objects import Object
-from wanlat.experiments.prefill.model import BUCKET
 from wanlat.probes.oneshot import prepare
 from wanlat.probes.plan import KEY_BYTES, GrpcHeader, Header, Phase, Placement, PlanHeader, Request
 from wanlat.probes.process import Spawn

@@ -1,4 +1,4 @@
-"""A client of a drill: reads, or writes, by its schedule, one request in flight.
+"""The reader or the writer of a drill's client: by its schedule, one request in flight.
 
 A request that is due while the one before it is on its way waits in line, and is sent as soon as
 that is done, with what is left of its deadline, which counts from the instant it was due. Where too
@@ -20,7 +20,7 @@ from wanlat.experiments.drill.api import StoreApi, api_of
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.objects import Object
 from wanlat.experiments.drill.prober import Prober, Unanswered
-from wanlat.experiments.drill.rows import OnRow, Vantage, Way, never_answered, never_sent, sampled
+from wanlat.experiments.drill.rows import OnRow, Place, Way, never_answered, never_sent, sampled
 from wanlat.experiments.drill.schedule import Schedule, Span
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Outcome
@@ -42,8 +42,8 @@ class Load:
     """Columns that are the same in every row: ``system``, ``version``, ``topology``, ``rtt_ms``."""
     on_row: OnRow
     """Called from the clients' threads."""
-    removes: float = 0.0
-    """The share of a writer's requests that remove an object of its own."""
+    delete_ratio: float = 0.0
+    """The share of a writer's requests that delete an object of its own."""
 
     @property
     def api(self) -> StoreApi:
@@ -62,11 +62,11 @@ class _Turn:
 
 
 class Client:
-    """Reads, or writes, from one vantage."""
+    """The reader, or the writer, of one client of the drill."""
 
-    def __init__(self, load: Load, vantage: Vantage, way: Way, schedule: Schedule) -> None:
-        self.name = f"{vantage.name} {way}"
-        self.vantage = vantage
+    def __init__(self, load: Load, place: Place, way: Way, schedule: Schedule) -> None:
+        self.name = f"{place.name} {way}"
+        self.place = place
         self.way = way
         self._load = load
         self._api = load.api
@@ -85,10 +85,10 @@ class Client:
         """
         deadline_ns = self._schedule.deadline_ns
         header = self._api.header(
-            self._load.cluster, self.vantage.ask, _ms(deadline_ns), self._load.object_bytes
+            self._load.cluster, self.place.target, _ms(deadline_ns), self._load.object_bytes
         )
         took_ns = 0
-        with Prober(self._load.lab, self.vantage.at, header, stop) as prober:
+        with Prober(self._load.lab, self.place.node, header, stop) as prober:
             for turn in self._turns(origin_ns, spans):
                 # What takes time is done before it is due: a process, the hash of a large object.
                 prober.make_ready()
@@ -105,9 +105,9 @@ class Client:
                     took_ns = time.monotonic_ns() - now_ns
 
     def _turns(self, origin_ns: int, spans: Sequence[Span]) -> Sequence[_Turn]:
-        removes = self._load.removes if self.way == "write" else 0.0
+        ratio = self._load.delete_ratio if self.way == "write" else 0.0
         return [
-            _Turn(seq, origin_ns + offset_ns, phase, self._chance.random() < removes)
+            _Turn(seq, origin_ns + offset_ns, phase, self._chance.random() < ratio)
             for seq, (offset_ns, phase) in enumerate(self._schedule.due(spans))
         ]
 
@@ -144,15 +144,15 @@ class Client:
     def _write(self, turn: _Turn, prober: Prober, left_ms: int) -> None:
         what, self._next = self._describe_next(), None
         request = self._api.put(turn.seq, what, "measure", left_ms)
-        vantage = self.vantage
-        number = self._ledger.put(what, vantage=vantage.name, target=vantage.ask, owner=self.name)
+        place = self.place
+        number = self._ledger.put(what, client=place.name, target=place.target, owner=self.name)
         self._ledger.complete(number, *self._ask(turn, prober, what, request))
 
     def _remove(self, turn: _Turn, prober: Prober, left_ms: int) -> bool:
         """Return whether there was anything to remove."""
-        vantage = self.vantage
+        place = self.place
         chosen = self._ledger.remove_one(
-            self.name, self._chance, vantage=vantage.name, target=vantage.ask
+            self.name, self._chance, client=place.name, target=place.target
         )
         if chosen is None:
             return False
@@ -180,10 +180,10 @@ class Client:
         return sample.outcome, sample.error
 
     def _note(self, turn: _Turn, key: str | None, came: dict[str, Any]) -> None:
-        load, vantage = self._load, self.vantage
-        placement = self._api.placement(load.cluster, vantage.ask, key) if key else "unknown"
+        load, place = self._load, self.place
+        placement = self._api.placement(load.cluster, place.target, key) if key else "unknown"
         load.on_row(
-            vantage.row(
+            place.row(
                 load.constant,
                 came,
                 phase=turn.phase,

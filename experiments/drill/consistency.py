@@ -18,11 +18,11 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 LEAST_REQUESTS = 10
 """Due of each client in a phase: of fewer nothing can be said."""
 
-_VANTAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+_CLIENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
 
 def systems_fit(raw: Mapping[str, Any]) -> Iterator[Finding]:
-    """Every system exists and is named once; options and claims are of those that are named."""
+    """Every system exists and is named once; options are of those that are named."""
     given = raw.get("systems", ["quorum"])
     known = list(registry.SYSTEMS)
     names = [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
@@ -41,48 +41,39 @@ def systems_fit(raw: Mapping[str, Any]) -> Iterator[Finding]:
         if name not in names:
             text = f"{show(name)} is not among `systems`{did_you_mean(str(name), names)}: "
             yield Finding(("options", name), f"{text}{listing(names)}", at_key=True)
-    for index, claim in enumerate(_mappings(raw, "claims")):
-        of = claim.get("systems")
-        for place, name in enumerate(of if isinstance(of, list) else ()):
-            if isinstance(name, str) and name not in names:
-                text = f"{show(name)} is not among the drill's `systems`"
-                yield Finding(
-                    ("claims", index, "systems", place),
-                    f"{text}{did_you_mean(name, names)}: {listing(names)}",
-                )
 
 
 def names_fit(raw: Mapping[str, Any]) -> Iterator[Finding]:
-    """Names of vantages are words; those of cast are checked where they are drawn."""
-    given = raw.get("vantages")
+    """Names of clients are words; those of roles are checked where they are drawn."""
+    given = raw.get("clients")
     for name in given if isinstance(given, dict) else ():
-        if not isinstance(name, str) or _VANTAGE_NAME.fullmatch(name) is None:
+        if not isinstance(name, str) or _CLIENT_NAME.fullmatch(name) is None:
             text = (
                 f"{show(name)} cannot be a name here; one begins with a letter and has up to 32 "
                 "letters, digits, `-` and `_`"
             )
-            yield Finding(("vantages", name), text, at_key=True)
+            yield Finding(("clients", name), text, at_key=True)
 
 
 def times_fit(raw: Mapping[str, Any]) -> Iterator[Finding]:
     """Each phase is long enough to tell something, and holds the faults that are due in it."""
-    every = _quantity(Duration, raw.get("every"), Duration(250 * 10**6))
+    interval = quantity(Duration, raw.get("interval"), Duration(250 * 10**6))
     phases = raw.get("phases")
     lengths = {
-        name: _quantity(Duration, phases.get(name)) if isinstance(phases, dict) else None
+        name: quantity(Duration, phases.get(name)) if isinstance(phases, dict) else None
         for name in PHASES
     }
     for name, length in lengths.items():
-        if length and every and length.ns and length.ns < LEAST_REQUESTS * every.ns:
+        if length and interval and length.ns and length.ns < LEAST_REQUESTS * interval.ns:
             text = (
-                f"{length} is too short: with `every: {every}` fewer than {LEAST_REQUESTS} "
-                "requests of a client are due in it. Lengthen it, or shorten `every`"
+                f"{length} is too short: with `interval: {interval}` fewer than {LEAST_REQUESTS} "
+                "requests of a client are due in it. Lengthen it, or shorten `interval`"
             )
             yield Finding(("phases", name), text)
     during = lengths["during"]
-    for index, fault in enumerate(_mappings(raw, "faults")):
-        begin = _quantity(Duration, fault.get("at"), Duration(0))
-        lasts = _quantity(Duration, fault.get("for"), Duration(0))
+    for index, fault in enumerate(mappings(raw, "faults")):
+        begin = quantity(Duration, fault.get("at"), Duration(0))
+        lasts = quantity(Duration, fault.get("for"), Duration(0))
         if begin is None or lasts is None or not during:
             continue
         if begin >= during:
@@ -96,40 +87,14 @@ def times_fit(raw: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(("faults", index, "for"), text)
 
 
-def claims_fit(raw: Mapping[str, Any]) -> Iterator[Finding]:
-    """What a claim is about is there: its vantage, and its part of the phase."""
-    phases = raw.get("phases")
-    vantages = raw.get("vantages")
-    places = [str(name) for name in vantages] if isinstance(vantages, dict) else []
-    for index, claim in enumerate(_mappings(raw, "claims")):
-        at = claim.get("vantage")
-        if isinstance(at, str) and places and at not in places:
-            text = f"there is no vantage {show(at)}{did_you_mean(at, places)}; there are"
-            yield Finding(("claims", index, "vantage"), f"{text} {listing(places)}")
-        name = claim.get("phase", "during")
-        length = None
-        if isinstance(phases, dict) and name in PHASES:
-            length = _quantity(Duration, phases.get(name))
-        since = _quantity(Duration, claim.get("from"), Duration(0))
-        to = _quantity(Duration, claim.get("to"), length)
-        if length is None or since is None or to is None:
-            continue
-        if to > length:
-            text = f"phase `{name}` is over after {length}"
-            yield Finding(("claims", index, "to"), text)
-        elif since >= to:
-            text = f"nothing is left of the phase between {since} and {to}"
-            yield Finding(("claims", index, "from" if "from" in claim else "to"), text)
-
-
-def _mappings(raw: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+def mappings(raw: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
     """The entries of a list; an empty mapping for what is none, so that places stay right."""
     value = raw.get(key)
     for each in value if isinstance(value, list) else ():
         yield each if isinstance(each, dict) else {}
 
 
-def _quantity(kind: type[Quantity], raw: Any, default: Any = None) -> Any:
+def quantity(kind: type[Quantity], raw: Any, default: Any = None) -> Any:
     """What a scalar means; None when it is no such quantity, which is told elsewhere."""
     if raw is None:
         return default

@@ -1,11 +1,12 @@
-"""Drills by the name of a shipped file, or by path."""
+"""Drills by the name of a shipped file or by path, and the shipped files of claims."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.experiments.shipped import Shipped
+from wanlat.experiments.config.files import Shipped
 from wanlat.topologies.yaml_errors import YamlError
 
 if TYPE_CHECKING:
@@ -16,8 +17,13 @@ class DrillError(YamlError):
     """A drill that cannot be used. The message lists every mistake, with file and line."""
 
 
+class ClaimsError(YamlError):
+    """Claims that cannot be used. The message lists every mistake, with file and line."""
+
+
 _SHIPPED = Shipped(Path(__file__).parent.parent / "drills", "drill", DrillError)
 shipped, find = _SHIPPED.names, _SHIPPED.find
+CLAIMS = Shipped(Path(__file__).parent.parent / "claims", "file of claims", ClaimsError)
 
 
 def load(name_or_path: str, *, topology: str | None = None) -> Drill:
@@ -40,6 +46,15 @@ def load(name_or_path: str, *, topology: str | None = None) -> Drill:
 
     drill = load_yaml_model(path, Drill, on_its_topology, error=DrillError)
     return drill.model_copy(update={"topology": topology or beside(path, drill.to_dict())})
+
+
+@cache
+def scenario(name: str) -> Drill:
+    """Return a shipped drill as its file has it, unchecked on its topology."""
+    from wanlat.experiments.drill.model import Drill
+    from wanlat.topologies.yaml_lines import load_yaml_model
+
+    return load_yaml_model(find(name), Drill, error=DrillError)
 
 
 def beside(path: Path, raw: Any) -> str | None:

@@ -11,7 +11,7 @@ from wanlat.experiments.drill.client import Load
 from wanlat.experiments.drill.objects import Object
 from wanlat.experiments.drill.parallel import run_all
 from wanlat.experiments.drill.prober import Prober, Unanswered, spawn_on
-from wanlat.experiments.drill.rows import Vantage, never_answered, sampled
+from wanlat.experiments.drill.rows import Place, never_answered, sampled
 from wanlat.probes.errors import ProbeFailed
 
 PROCESSES = 8
@@ -22,7 +22,7 @@ OWNER = "filled"
 
 def fill(
     load: Load,
-    vantage: Vantage,
+    place: Place,
     count: int,
     deadline_ms: int,
     *,
@@ -30,7 +30,7 @@ def fill(
     on_progress: Callable[[int, int], object],
     processes: int = PROCESSES,
 ) -> None:
-    """Put ``count`` objects through one vantage, several at a time, all of them on the ledger.
+    """Put ``count`` objects through one client, several at a time, all of them on the ledger.
 
     What is not acknowledged is put again, the same object at the same key, which is another write
     on the ledger. ``on_progress`` gets how many are there, of how many; it and ``load.on_row`` are
@@ -38,22 +38,22 @@ def fill(
     ``stop`` is set. Raises ProbeFailed when an object is not acknowledged in five attempts.
     """
     api, ledger = load.api, load.ledger
-    header = api.header(load.cluster, vantage.ask, deadline_ms, load.object_bytes)
-    api.make_ready(load.cluster, spawn_on(load.lab, vantage.at), header)
+    header = api.header(load.cluster, place.target, deadline_ms, load.object_bytes)
+    api.make_ready(load.cluster, spawn_on(load.lab, place.node), header)
     keys = [api.key(load.seed, OWNER, number) for number in range(count)]
     work = _Work([ledger.describe(key, load.object_bytes) for key in keys], on_progress)
 
     def fill_some(ended: threading.Event) -> None:
-        with Prober(load.lab, vantage.at, header, ended) as prober:
+        with Prober(load.lab, place.node, header, ended) as prober:
             while not ended.is_set() and (taken := work.take()):
-                _put(load, vantage, prober, *taken, work, ended)
+                _put(load, place, prober, *taken, work, ended)
 
     run_all([fill_some] * min(processes, count), stop)
 
 
 def _put(
     load: Load,
-    vantage: Vantage,
+    place: Place,
     prober: Prober,
     seq: int,
     what: Object,
@@ -63,7 +63,7 @@ def _put(
     """Put one object, in as many attempts as it takes."""
     for attempt in range(1, _ATTEMPTS + 1):
         request = load.api.put(seq, what, "prepare")
-        number = load.ledger.put(what, vantage=vantage.name, target=vantage.ask)
+        number = load.ledger.put(what, client=place.name, target=place.target)
         try:
             sample = prober.ask(request)
         except Unanswered as gone:
@@ -72,8 +72,8 @@ def _put(
         else:
             came = sampled(sample)
         load.ledger.complete(number, came["outcome"], came["error"])
-        placement = load.api.placement(load.cluster, vantage.ask, what.key)
-        row = vantage.row(
+        placement = load.api.placement(load.cluster, place.target, what.key)
+        row = place.row(
             load.constant,
             came,
             phase="prepare",
@@ -90,7 +90,7 @@ def _put(
         if ended.wait(_PAUSE_S * attempt):
             return
     raise ProbeFailed(
-        f"The store could not be filled: {request.endpoint} of {what.key} through {vantage.ask} "
+        f"The store could not be filled: {request.endpoint} of {what.key} through {place.target} "
         f"failed {_ATTEMPTS} times, at last with {came['error']} ({came['outcome']}). "
         "Its log may say why."
     )

@@ -4,7 +4,7 @@ Each write has two lines. The first is with the kernel before the request is han
 could send it, so whatever becomes of the drill, every request that a store can have seen is in it:
 
     {"state":"invoked","id":0,"op":"put","key":"…","bytes":1024,"body_seed":7,"sha256":"…",
-     "vantage":"survivor","target":"n2","t_ns":…}
+     "client":"survivor","target":"n2","t_ns":…}
     {"id":0,"state":"ok","error":null,"t_ns":…}
 
 ``op`` is ``put`` or ``remove``; ``bytes``, ``body_seed`` and ``sha256`` are null of a remove. A
@@ -73,7 +73,7 @@ class Ledger(Closing):
         sha256 = hashlib.sha256(body(seed, object_bytes)).hexdigest()
         return Object(key, object_bytes, seed, sha256)
 
-    def put(self, put: Object, *, vantage: str, target: str, owner: str | None = None) -> int:
+    def put(self, put: Object, *, client: str, target: str, owner: str | None = None) -> int:
         """Write down that it is about to be put, and return the number of this write.
 
         ``owner`` may remove it later. Raises MachineError when it cannot be written: then the
@@ -81,10 +81,10 @@ class Ledger(Closing):
         """
         with self._lock:
             self._objects.putting(put, owner)
-            return self._invoke("put", put, 0, vantage, target)
+            return self._invoke("put", put, 0, client, target)
 
     def remove_one(
-        self, owner: str, chance: random.Random, *, vantage: str, target: str
+        self, owner: str, chance: random.Random, *, client: str, target: str
     ) -> tuple[int, Object] | None:
         """Choose an object of the owner's that is there and not being read, and write down that it
         is about to be removed: the number of this write, and the object. None: there is no such.
@@ -94,7 +94,7 @@ class Ledger(Closing):
             if chosen is None:
                 return None
             remove = self._objects.removing(chosen.key)
-            return self._invoke("remove", chosen, remove, vantage, target), chosen
+            return self._invoke("remove", chosen, remove, client, target), chosen
 
     def complete(self, number: int, outcome: Outcome, error: str | None = None) -> None:
         """Write down what came of a write."""
@@ -124,7 +124,7 @@ class Ledger(Closing):
         self._lines.close()
 
     def _invoke(
-        self, operation: Operation, what: Object, remove: int, vantage: str, target: str
+        self, operation: Operation, what: Object, remove: int, client: str, target: str
     ) -> int:
         number, self._next_id = self._next_id, self._next_id + 1
         puts = operation == "put"
@@ -137,7 +137,7 @@ class Ledger(Closing):
                 "bytes": what.object_bytes if puts else None,
                 "body_seed": what.body_seed if puts else None,
                 "sha256": what.sha256 if puts else None,
-                "vantage": vantage,
+                "client": client,
                 "target": target,
                 "t_ns": time.monotonic_ns(),
             }
@@ -156,7 +156,7 @@ class Write:
     bytes: int | None
     body_seed: int | None
     sha256: str | None
-    vantage: str
+    client: str
     target: str
     invoked_ns: int
     state: Outcome | None = None
@@ -197,6 +197,6 @@ def _add(writes: dict[int, Write], line: dict[str, Any]) -> None:
         write = writes[line["id"]]
         write.state, write.error, write.completed_ns = line["state"], line["error"], line["t_ns"]
         return
-    fields = ("id", "op", "key", "bytes", "body_seed", "sha256", "vantage", "target")
+    fields = ("id", "op", "key", "bytes", "body_seed", "sha256", "client", "target")
     made = Write(**{name: line[name] for name in fields}, invoked_ns=line["t_ns"])
     writes[made.id] = made

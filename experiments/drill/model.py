@@ -1,14 +1,12 @@
-"""A drill: the YAML file that says what is run, what is broken when, and what is claimed of it."""
+"""A drill: the YAML file that says what runs, who sends requests, and what is broken when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 
-from wanlat.experiments.drill.claim import Claim
-from wanlat.experiments.drill.consistency import claims_fit, names_fit, systems_fit, times_fit
+from wanlat.experiments.drill.consistency import names_fit, systems_fit, times_fit
 from wanlat.experiments.drill.fault_spec import FaultSpec
 from wanlat.experiments.drill.phases import Phases, Positive
 from wanlat.topologies.findings import Finding
@@ -16,14 +14,14 @@ from wanlat.topologies.units import Duration, Fraction, Size
 from wanlat.topologies.wording import show
 from wanlat.topologies.yaml_model import YamlModel
 
-SHORTEST_EVERY = Duration(20 * 10**6)
+SHORTEST_INTERVAL = Duration(20 * 10**6)
 """Requests more often than this measure the machine that sends them."""
 
 
-def _cast(raw: Any) -> Any:
+def _select(raw: Any) -> Any:
     if isinstance(raw, bool) or not isinstance(raw, str | int | list):
         raise ValueError(
-            f"{show(raw)} picks no nodes; a cast is `one`, `minority`, `majority`, `rest`, "
+            f"{show(raw)} selects no nodes; give `one`, `minority`, `majority`, `rest`, "
             "`one site`, a number, a role of the system, a node, a site or a list of these"
         )
     if isinstance(raw, int) and raw < 1:
@@ -34,50 +32,71 @@ def _cast(raw: Any) -> Any:
             shown = show(wrong[0]) if wrong else "an empty list"
             raise ValueError(f"{shown} names no node; a list holds names of nodes")
     if raw == "":
-        raise ValueError("it is empty; name who plays this part")
+        raise ValueError("it is empty; say which nodes have this role")
     return raw
 
 
-CastSpec = Annotated[StrictInt | StrictStr | list[StrictStr], BeforeValidator(_cast)]
+Select = Annotated[StrictInt | StrictStr | list[StrictStr], BeforeValidator(_select)]
 
 
-def _every(every: Duration) -> Duration:
-    if every < SHORTEST_EVERY:
+def _interval(interval: Duration) -> Duration:
+    if interval < SHORTEST_INTERVAL:
         raise ValueError(
-            f"every {every} is too often: a request is a process and a connection's work on this "
-            f"machine too; at least {SHORTEST_EVERY}"
+            f"{interval} is too short: a request is a process and a connection's work on this "
+            f"machine too; at least {SHORTEST_INTERVAL}"
         )
-    return every
+    return interval
 
 
-class Vantage(YamlModel):
-    """A place from which a drill probes: two clients, one that reads and one that writes."""
+class Role(YamlModel):
+    """Nodes under a name of their own, which faults and clients use."""
 
-    at: StrictStr = Field(description="where the clients stand: a node, a site, or a name of cast")
-    ask: StrictStr | None = Field(
-        default=None, description="the node that is asked; default: the one they stand on"
+    select: Select = Field(
+        description="`one`, a number, `minority`, `majority`, `rest`, `one site`, a node, a site, "
+        "a role of the system, or a list of these"
+    )
+
+    key_hints: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("mode", "selector", "value", "nodes"), "which nodes have the role is `select`"
+    )
+
+
+class ClientSpec(YamlModel):
+    """A client: one process that reads and one that writes, each one request at a time."""
+
+    node: StrictStr = Field(description="where it runs: a role, a node or a site")
+    target: StrictStr | None = Field(
+        default=None, description="the node that its requests go to; default: its own"
     )
 
     key_hints: ClassVar[dict[str, str]] = {
-        "target": "the node that is asked is `ask`",
-        "client": "where the clients stand is `at`",
+        "at": "where the client runs is `node`",
+        "ask": "the node that its requests go to is `target`",
     }
 
 
-class Verification(YamlModel):
-    """How much time each step after the phases may take. What was not read by then is unread."""
+class Timeouts(YamlModel):
+    """The most that each wait may take. What was not read by then is unread."""
 
-    healed: Positive = Field(
+    ready: Positive = Field(
+        default=Duration(120 * 10**9), description="until the new cluster is ready"
+    )
+    serve_after_restart: Positive = Field(
+        default=Duration(60 * 10**9), description="until nodes that were started again serve"
+    )
+    verify_after_heal: Positive = Field(
         default=Duration(60 * 10**9),
         description="to read every object from every node after the heal",
     )
-    restarted: Positive = Field(
+    verify_after_restart: Positive = Field(
         default=Duration(60 * 10**9), description="the same after the restart of all nodes"
     )
-    serving: Positive = Field(
-        default=Duration(60 * 10**9),
-        description="until nodes that were started again serve requests",
-    )
+
+    key_hints: ClassVar[dict[str, str]] = {
+        "healed": "to read every object after the heal is `verify_after_heal`",
+        "restarted": "to read every object after the restart is `verify_after_restart`",
+        "serving": "until restarted nodes serve is `serve_after_restart`",
+    }
 
 
 class Drill(YamlModel):
@@ -94,14 +113,15 @@ class Drill(YamlModel):
     options: dict[str, dict[str, Any]] = Field(
         default={}, description="Options of each system, by its name"
     )
-    cast: dict[str, CastSpec] = Field(
-        default={}, description="Names for nodes that are drawn with the seed, in this order"
+    roles: dict[str, Role] = Field(
+        default={}, description="Names for nodes, drawn with the seed, in this order"
     )
-    vantages: dict[str, Vantage] = Field(
-        min_length=1, description="Where clients stand, by a name for it"
+    clients: dict[str, ClientSpec] = Field(
+        min_length=1, description="Who sends requests, by a name for it"
     )
-    every: Annotated[Duration, AfterValidator(_every)] = Field(
-        default=Duration(250 * 10**6), description="One request of each client is due so often"
+    interval: Annotated[Duration, AfterValidator(_interval)] = Field(
+        default=Duration(250 * 10**6),
+        description="Between two reads of a client, and between two writes",
     )
     deadline: Positive = Field(
         default=Duration(10 * 10**9), description="Of a request, counted from its due time"
@@ -110,20 +130,16 @@ class Drill(YamlModel):
         default=200, ge=1, le=100_000, description="Written before anything is measured"
     )
     object_size: Size = Field(default=Size(1024), description="Size of the objects")
-    removes: Fraction = Field(
+    delete_ratio: Fraction = Field(
         default=Fraction(0.1),
-        description="The part of the writing clients' requests that remove an object of theirs",
+        description="The part of a client's writes that delete an object that it wrote",
     )
     storage: Literal["memory", "disk"] = Field(
         default="memory", description="Where the stores' data lies"
     )
-    ready_timeout: Positive = Field(
-        default=Duration(120 * 10**9), description="How long a cluster may take to be ready"
-    )
-    verification: Verification = Verification()
+    timeouts: Timeouts = Timeouts()
     phases: Phases
     faults: list[FaultSpec] = Field(min_length=1, description="What is broken, in `during`")
-    claims: list[Claim] = Field(default=[], description="What is said of it, and where")
     seed: int | None = Field(
         default=None, ge=0, lt=2**63, description="Of every random choice. Default: drawn"
     )
@@ -131,32 +147,37 @@ class Drill(YamlModel):
     key_hints: ClassVar[dict[str, str]] = {
         "rtt": "delays are the topology's",
         "system": "`systems` takes a list",
-        "client": "clients stand at `vantages`",
-        "samples": "how many requests there are follows from `phases` and `every`",
+        "role": "`roles` takes a mapping, such as `{victim: {select: one}}`",
+        "cast": "names for nodes are `roles`, such as `{victim: {select: one}}`",
+        "client": "`clients` takes a mapping, such as `{survivor: {node: survivor}}`",
+        "vantages": "who sends requests is `clients`, such as `{survivor: {node: survivor}}`",
+        "samples": "how many requests there are follows from `phases` and `interval`",
+        "every": "the time between two requests is `interval`",
+        "removes": "the part of the writes that delete is `delete_ratio`",
         "fault": "`faults` takes a list",
-        "claim": "`claims` takes a list",
+        "ready_timeout": "it is `ready`, under `timeouts`",
+        "verification": "`timeouts` has `verify_after_heal` and `verify_after_restart`",
+        "claims": "claims are in files of their own; docs/drills.md shows one",
     }
+
+    @property
+    def selects(self) -> dict[str, Any]:
+        """Which nodes each role selects, as it was written."""
+        return {name: role.select for name, role in self.roles.items()}
 
     @classmethod
     def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell what does not fit together, of the parts and between them."""
+        """Return what does not fit together, of the parts and between them."""
         if not isinstance(raw, dict):
             return []
-        found: list[Finding] = []
-        found += _each(FaultSpec, raw, "faults")
-        found += _each(Claim, raw, "claims")
-        found += systems_fit(raw)
-        found += names_fit(raw)
-        found += times_fit(raw)
-        found += claims_fit(raw)
-        return found
-
-
-def _each(model: type[YamlModel], raw: Mapping[str, Any], key: str) -> Iterator[Finding]:
-    """Call the checks of the models at a key: one, or a list of them."""
-    value = raw.get(key)
-    if isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from (found.under((key, index)) for found in model.cross_checks(each))
-    elif value is not None:
-        yield from (found.under((key,)) for found in model.cross_checks(value))
+        faults = raw.get("faults")
+        return [
+            *(
+                found.under(("faults", index))
+                for index, each in enumerate(faults if isinstance(faults, list) else ())
+                for found in FaultSpec.cross_checks(each)
+            ),
+            *systems_fit(raw),
+            *names_fit(raw),
+            *times_fit(raw),
+        ]

@@ -1,16 +1,16 @@
-"""A drill on a topology: who plays which part, where clients stand, what exactly is broken."""
+"""A drill on a topology: the nodes of each role, where clients run, what exactly is broken."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from wanlat.emulator.faults import catalogue
-from wanlat.emulator.faults.cast import draw
 from wanlat.emulator.faults.fault import Fault
+from wanlat.emulator.faults.roles import draw
 from wanlat.experiments.drill.fault_spec import FaultSpec
-from wanlat.experiments.drill.model import Drill
+from wanlat.experiments.drill.model import ClientSpec, Drill
+from wanlat.experiments.drill.rows import Place
 from wanlat.systems import registry
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
@@ -18,49 +18,40 @@ from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import Plan, resolve
 from wanlat.topologies.wording import did_you_mean, listing, show
 
-Cast = Mapping[str, tuple[str, ...]]
-Roles = Mapping[str, Sequence[str]]
+Roles = Mapping[str, tuple[str, ...]]
+"""The nodes of each role of a drill."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """A vantage with its names resolved: clients stand on node `at`, and ask node `ask`."""
-
-    name: str
-    at: str
-    site: str
-    ask: str
+def place(name: str, client: ClientSpec, plan: Plan, roles: Roles) -> Place:
+    """Return where a client runs, and which node it targets. Raises UserError."""
+    node = node_of(client.node, plan, roles)
+    site = next(each.site for each in plan.nodes if each.name == node)
+    target = node if client.target is None else node_of(client.target, plan, roles)
+    return Place(name, node, target, site)
 
 
-def place(name: str, at: str, ask: str | None, plan: Plan, cast: Cast) -> Place:
-    """Return where a vantage is. Raises UserError."""
-    here = node_of(at, plan, cast)
-    site = next(node.site for node in plan.nodes if node.name == here)
-    return Place(name, here, site, here if ask is None else node_of(ask, plan, cast))
-
-
-def node_of(wanted: str, plan: Plan, cast: Cast) -> str:
-    """Return the node that a name means: of cast, of a node, or of a site; the first of several.
+def node_of(wanted: str, plan: Plan, roles: Roles) -> str:
+    """Return the node that a name means: a role, a node or a site; of several nodes the first.
 
     Raises UserError.
     """
-    if wanted in cast:
-        return cast[wanted][0]
+    if wanted in roles:
+        return roles[wanted][0]
     if any(node.name == wanted for node in plan.nodes):
         return wanted
     for node in plan.nodes:
         if node.site == wanted:
             return node.name
-    names = [*cast, *(node.name for node in plan.nodes), *(site.name for site in plan.sites)]
+    names = [*roles, *(node.name for node in plan.nodes), *(site.name for site in plan.sites)]
     raise UserError(
-        f"{show(wanted)} is no name of the cast, and no node or site of topology {plan.name}"
+        f"{show(wanted)} is no role of the drill, and no node or site of topology {plan.name}"
         f"{did_you_mean(wanted, names)}; there are {listing(dict.fromkeys(names), at_most=20)}"
     )
 
 
-def fault_of(spec: FaultSpec, plan: Plan, cast: Cast) -> Fault:
+def fault_of(spec: FaultSpec, plan: Plan, roles: Roles) -> Fault:
     """Return what an entry of `faults` means. Raises UserError."""
-    fault = catalogue.parse(spec.kind, spec.target, spec.settings, plan, cast)
+    fault = catalogue.parse(spec.kind, spec.target, spec.settings, plan, roles)
     if spec.lasts is not None and not fault.is_undone:
         raise UserError(
             f"a {spec.kind} is over when it has happened; leave out `for: {spec.lasts}`"
@@ -71,7 +62,7 @@ def fault_of(spec: FaultSpec, plan: Plan, cast: Cast) -> Fault:
 def findings(raw: Any, topology: str | None) -> list[Finding]:
     """Return what is wrong with the raw values of a drill's file on a topology.
 
-    Names are drawn with one seed; another may pick nodes that do not fit, which is told before
+    Roles are drawn with one seed; another may pick nodes that do not fit, which is reported before
     anything starts.
     """
     if not isinstance(raw, dict) or topology is None:
@@ -87,7 +78,7 @@ def findings(raw: Any, topology: str | None) -> list[Finding]:
         return found  # told already, and what follows from it is no help
     told: set[tuple[object, str]] = set()
     for name in drill.systems:
-        for finding in _of_names(drill, plan, _roles(drill, name, plan)):
+        for finding in _of_names(drill, plan, _system_roles(drill, name, plan)):
             if (finding.path, finding.text) not in told:
                 told.add((finding.path, finding.text))
                 found.append(finding)
@@ -119,7 +110,7 @@ def _of_systems(raw: Mapping[str, Any], plan: Plan) -> Iterator[Finding]:
             yield Finding(("systems", index), str(error))
 
 
-def _roles(drill: Drill, name: str, plan: Plan) -> Roles:
+def _system_roles(drill: Drill, name: str, plan: Plan) -> Mapping[str, Sequence[str]]:
     system = registry.SYSTEMS[name]
     try:
         return system.roles(plan, system.parse_options(drill.options.get(name)))
@@ -127,26 +118,28 @@ def _roles(drill: Drill, name: str, plan: Plan) -> Roles:
         return {}
 
 
-def _of_names(drill: Drill, plan: Plan, roles: Roles) -> Iterator[Finding]:
+def _of_names(
+    drill: Drill, plan: Plan, system_roles: Mapping[str, Sequence[str]]
+) -> Iterator[Finding]:
     try:
-        cast = draw(drill.cast, plan, roles, drill.seed or 0)
+        roles = draw(drill.selects, plan, system_roles, drill.seed or 0)
     except UserError as error:
-        yield Finding(_about(str(error), drill.cast), str(error))
+        yield Finding(_about(str(error), drill.roles), str(error))
         return
-    for name, vantage in drill.vantages.items():
-        for key, wanted in (("at", vantage.at), ("ask", vantage.ask)):
+    for name, client in drill.clients.items():
+        for key, wanted in (("node", client.node), ("target", client.target)):
             try:
-                node_of(wanted, plan, cast) if wanted is not None else None
+                node_of(wanted, plan, roles) if wanted is not None else None
             except UserError as error:
-                yield Finding(("vantages", name, key), str(error))
+                yield Finding(("clients", name, key), str(error))
     for index, spec in enumerate(drill.faults):
         try:
-            fault_of(spec, plan, cast)
+            fault_of(spec, plan, roles)
         except UserError as error:
             yield Finding(("faults", index), str(error))
 
 
-def _about(text: str, cast: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the path to the name that an error of the cast is about."""
-    name = text.removeprefix("cast: ").partition(" ")[0].strip("`")
-    return ("cast", name) if name in cast else ("cast",)
+def _about(text: str, roles: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the path to the role that an error of the draw is about."""
+    name = text.removeprefix("roles: ").partition(" ")[0].strip("`")
+    return ("roles", name) if name in roles else ("roles",)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
-_LOOK_UP_S = 0.05
+_POLL_S = 0.05
 
 Worker = Callable[[threading.Event], object]
 """Works until it is done or the event is set."""
@@ -26,7 +26,7 @@ def run_all(workers: Sequence[Worker], stop: threading.Event) -> None:
             futures = [pool.submit(worker, ended) for worker in workers]
             waiting = set(futures)
             while waiting and not ended.is_set():
-                done, waiting = wait(waiting, _LOOK_UP_S, FIRST_EXCEPTION)
+                done, waiting = wait(waiting, _POLL_S, FIRST_EXCEPTION)
                 if stop.is_set() or any(future.exception() for future in done):
                     ended.set()
         finally:

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a drill, looked at before anything starts."""
+"""Everything that can be wrong with a drill, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from typing import Any
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture
-from wanlat.emulator.faults.cast import draw
+from wanlat.emulator.faults.roles import draw
 from wanlat.emulator.faults.timeline import Step
-from wanlat.emulator.lab import BackendName, Lab
+from wanlat.emulator.lab import BackendName
+from wanlat.experiments.drill.claim import Claim, claims_on
 from wanlat.experiments.drill.files import load
 from wanlat.experiments.drill.model import Drill
-from wanlat.experiments.drill.on_topology import Cast, Place, fault_of, place
-from wanlat.experiments.drill.scale import scaled
+from wanlat.experiments.drill.on_topology import Roles, fault_of, place
+from wanlat.experiments.drill.rows import Place
+from wanlat.experiments.drill.scale import scaled, scaled_claims
 from wanlat.experiments.drill.timing import Stated, stated
-from wanlat.experiments.runner import CaptureWanted
+from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, System
 from wanlat.systems.options import Options
@@ -32,7 +34,7 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 
 @dataclass(frozen=True)
 class PreparedDrill:
-    """One run of a drill on one system, with everything that could be wrong about it looked at."""
+    """One run of a drill on one system, with everything that could be wrong about it checked."""
 
     drill: Drill
     """Scaled, as it is going to run."""
@@ -43,8 +45,10 @@ class PreparedDrill:
     options: Options
     binary: Binary
     api: Api
-    cast: Cast
+    roles: Roles
     places: tuple[Place, ...]
+    claims: tuple[Claim, ...]
+    """Of this system about this drill, scaled with it."""
     steps: tuple[Step, ...]
     volumes: Mapping[str, int]
     """Nodes whose directory is a file system of so many bytes."""
@@ -53,6 +57,24 @@ class PreparedDrill:
     directory: Path
     capture: CaptureWanted | None
     stated: Stated
+
+    @property
+    def setup(self) -> Setup:
+        """The store and its network; every link can be changed."""
+        return Setup(
+            name=self.system.name,
+            plan=self.plan,
+            system=self.system,
+            options=self.options,
+            binary=self.binary,
+            targets=tuple(place.target for place in self.places),
+            client=self.places[0].node,
+            seed=self.seed,
+            backend=self.backend,
+            storage=self.drill.storage,
+            splice="all",
+            volumes=self.volumes,
+        )
 
 
 def prepare(
@@ -64,6 +86,7 @@ def prepare(
     seed: int | None = None,
     options: Mapping[str, Any] | None = None,
     storage: str | None = None,
+    claims: Sequence[Path] = (),
     backend: BackendName | None = None,
     capture: CaptureWanted | None = None,
     directory: Path | None = None,
@@ -71,7 +94,8 @@ def prepare(
     """Check everything that the user could have got wrong, and that the machine must have.
 
     ``drill`` is one, or the name of a shipped one or the path of its file. ``options`` are the
-    system's; they take precedence over the drill's. Raises UserError or MachineError; nothing has
+    system's; they take precedence over the drill's. ``claims`` are files of claims besides the
+    shipped ones. Raises UserError or MachineError; nothing has
     been started or written then.
     """
     read = load(drill, topology=topology) if isinstance(drill, str) else drill
@@ -95,8 +119,8 @@ def prepare(
     plan = resolve(made)
     subject.check_topology(plan, chosen)
     drawn = secrets.randbits(32) if wanted.seed is None else wanted.seed
-    cast = draw(wanted.cast, plan, subject.roles(plan, chosen), drawn)
-    timed = _steps(wanted, plan, cast)
+    roles = draw(wanted.selects, plan, subject.roles(plan, chosen), drawn)
+    timed = _steps(wanted, plan, roles)
     prepared = PreparedDrill(
         drill=wanted,
         scale=scale,
@@ -106,8 +130,9 @@ def prepare(
         options=chosen,
         binary=subject.binary_for(chosen),
         api=api,
-        cast=cast,
-        places=_places(wanted, plan, cast),
+        roles=roles,
+        places=_places(wanted, plan, roles),
+        claims=scaled_claims(claims_on(read, system, claims), scale),
         steps=timed,
         volumes=_volumes(timed),
         seed=drawn,
@@ -120,19 +145,6 @@ def prepare(
     return prepared
 
 
-def lab_of(prepared: PreparedDrill, capture: Capture | None = None) -> Lab:
-    """Return the drill's lab, which is not up yet: every link can be changed."""
-    return Lab(
-        prepared.plan,
-        backend=prepared.backend,
-        seed=prepared.seed,
-        storage=prepared.drill.storage,
-        splice="all",
-        capture=capture,
-        volumes=prepared.volumes,
-    )
-
-
 def _system(drill: Drill, name: str) -> System[Any]:
     system = registry.get(name)
     if name not in drill.systems:
@@ -143,22 +155,22 @@ def _system(drill: Drill, name: str) -> System[Any]:
     return system
 
 
-def _places(drill: Drill, plan: Plan, cast: Cast) -> tuple[Place, ...]:
+def _places(drill: Drill, plan: Plan, roles: Roles) -> tuple[Place, ...]:
     found = []
-    for name, vantage in drill.vantages.items():
+    for name, client in drill.clients.items():
         try:
-            found.append(place(name, vantage.at, vantage.ask, plan, cast))
+            found.append(place(name, client, plan, roles))
         except UserError as error:
-            raise UserError(f"vantage {show(name)}: {error}") from None
+            raise UserError(f"client {show(name)}: {error}") from None
     return tuple(found)
 
 
-def _steps(drill: Drill, plan: Plan, cast: Cast) -> tuple[Step, ...]:
+def _steps(drill: Drill, plan: Plan, roles: Roles) -> tuple[Step, ...]:
     """Return the faults with their times after the beginning of `during`. Raises UserError."""
     timed = []
     for number, spec in enumerate(drill.faults, start=1):
         try:
-            fault = fault_of(spec, plan, cast)
+            fault = fault_of(spec, plan, roles)
         except UserError as error:
             raise UserError(f"drill {drill.name}, fault {number}: {error}") from None
         until_ns = None
@@ -185,7 +197,7 @@ def _check_machine(prepared: PreparedDrill) -> None:
     """Raise MachineError for what the machine lacks, UserError for a bundle that cannot be."""
     prepared.system.check_machine(prepared.plan, prepared.drill.storage)
     binary("oneshot")
-    lab = lab_of(prepared)
+    lab = prepared.setup.make_lab()
     for step in prepared.steps:
         step.fault.check(lab)
     wanted = prepared.capture

@@ -13,7 +13,7 @@ from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import Closing, Process, Spawn
 from wanlat.probes.records import Sample
 
-_LOOK_UP_MS = 50
+_POLL_MS = 50
 """How soon a stop is heeded while a request is on its way."""
 _DEATHS = 3
 
@@ -84,7 +84,7 @@ class Prober(Closing):
     def _wait(self, oneshot: Oneshot, handed_ns: int) -> None:
         poll = select.poll()
         poll.register(oneshot.fileno(), select.POLLIN)
-        while not poll.poll(_LOOK_UP_MS):
+        while not poll.poll(_POLL_MS):
             if self._stop.is_set():
                 self.close()
                 raise Unanswered(handed_ns, "abandoned: the drill was stopped")

@@ -7,30 +7,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+
+from wanlat.experiments.session import Report
 
 WINDOW_S = 5.0
-
-
-class Report(Protocol):
-    """Shows that ``done`` of ``total`` of a stage is done, and what else there is to say of it.
-
-    A stage is told when it changes; a detail is a part of the same line.
-    """
-
-    def __call__(
-        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
-    ) -> None:
-        """Report."""
-
-
-class Silent:
-    """Reports to nobody."""
-
-    def __call__(
-        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
-    ) -> None:
-        """Say nothing."""
 
 
 @dataclass(frozen=True)

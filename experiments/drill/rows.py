@@ -40,14 +40,15 @@ _COLUMNS = tuple(field.name for field in fields(Sample))
 
 
 @dataclass(frozen=True)
-class Vantage:
-    """A place from which a drill looks at the cluster."""
+class Place:
+    """Where a client of the drill, its reader and its writer, runs and which node it targets."""
 
     name: str
-    at: str
-    """The node it stands on."""
-    ask: str
-    """The node it asks."""
+    """Of the client."""
+    node: str
+    target: str
+    site: str = ""
+    """Of its own node."""
 
     def row(
         self,
@@ -65,9 +66,9 @@ class Vantage:
             **what,
             **constant,
             "phase": phase,
-            "client": self.at,
-            "vantage": self.name,
-            "target": self.ask,
+            "client": self.node,
+            "drill_client": self.name,
+            "target": self.target,
             "operation": way,
             "key": key,
             "placement": placement,

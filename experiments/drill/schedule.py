@@ -23,15 +23,15 @@ class Schedule:
     Each must be answered ``deadline_ns`` after it was due.
     """
 
-    every_ns: int
+    interval_ns: int
     offset_ns: int
     deadline_ns: int
 
     @classmethod
-    def of(cls, every_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
+    def of(cls, interval_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
         """Return a client's schedule, its offset drawn, so that clients do not beat together."""
-        offset_ns = random.Random(f"{seed}/{client}/offset").randrange(every_ns)
-        return cls(every_ns, offset_ns, deadline_ns)
+        offset_ns = random.Random(f"{seed}/{client}/offset").randrange(interval_ns)
+        return cls(interval_ns, offset_ns, deadline_ns)
 
     def least_left_ns(self, took_ns: int) -> int:
         """Return the time that a request must have left to be sent, when the one before it took
@@ -43,12 +43,12 @@ class Schedule:
         ever: the client's own doing, and not the store's.
         """
         half_ns = self.deadline_ns // 2
-        return half_ns if took_ns < half_ns else max(half_ns, self.deadline_ns - self.every_ns)
+        return half_ns if took_ns < half_ns else max(half_ns, self.deadline_ns - self.interval_ns)
 
     def due(self, spans: Sequence[Span]) -> Iterator[tuple[int, str]]:
         """Yield the instant at which each request of these phases is due, and the phase's name."""
         for span in spans:
-            first = -(-(span.begin_ns - self.offset_ns) // self.every_ns)
-            first_ns = self.offset_ns + first * self.every_ns
-            for due_ns in range(first_ns, span.until_ns, self.every_ns):
+            first = -(-(span.begin_ns - self.offset_ns) // self.interval_ns)
+            first_ns = self.offset_ns + first * self.interval_ns
+            for due_ns in range(first_ns, span.until_ns, self.interval_ns):
                 yield due_ns, span.name

@@ -14,24 +14,22 @@ from wanlat.experiments.drill.client import Client, Load
 from wanlat.experiments.drill.clients import Clients
 from wanlat.experiments.drill.fill import fill
 from wanlat.experiments.drill.ledger import Ledger
-from wanlat.experiments.drill.on_topology import Place
 from wanlat.experiments.drill.phases import PHASES
 from wanlat.experiments.drill.progress import Live
 from wanlat.experiments.drill.record import Record
-from wanlat.experiments.drill.rows import Row, Vantage, Way
+from wanlat.experiments.drill.rows import Place, Row, Way
 from wanlat.experiments.drill.schedule import Schedule, Span
 from wanlat.experiments.drill.timing import RECALIBRATION_S, WARMUP_S
 from wanlat.experiments.drill.verify import Round, verify
 from wanlat.experiments.drill.watched import Watched
-from wanlat.experiments.runner import requested_rtt_ms
+from wanlat.experiments.session import requested_rtt_ms
 from wanlat.systems.base import Cluster
 from wanlat.systems.errors import SystemFailed
 from wanlat.systems.wait import Wait
-from wanlat.topologies.errors import WanlatError
 from wanlat.topologies.wording import listing
 
 _WAYS: tuple[Way, Way] = ("read", "write")
-_LOOK_EVERY_S = 0.1
+_POLL_S = 0.1
 _HEAD_START_S = 0.5
 """From starting the clients to their first request: each starts a process."""
 _LETTING_GO_S = 3.0
@@ -60,7 +58,7 @@ class Stage:
         first = self._record.prepared.places[0]
         fill(
             self._load(first),
-            _vantage(first),
+            first,
             self._drill.objects,
             max(self._drill.deadline.ns // 10**6, _LEAST_FILLING_DEADLINE_MS),
             stop=self._record.stop,
@@ -106,7 +104,7 @@ class Stage:
             round,
             budget_s,
             on_progress=lambda done, total: self._record.tell(
-                f"looking for every object ({round})", done, total
+                f"verifying every object ({round})", done, total
             ),
             write=self._write_answer,
             stop=self._record.stop,
@@ -137,19 +135,8 @@ class Stage:
     def remark(self) -> None:
         """Have a reader told of what makes samples doubtful."""
         broken = {each for step in self._record.prepared.steps for each in step.fault.directions}
-        for direction, counters in self._lab.counters().items():
-            if counters.overflows and direction not in broken:
-                self._record.warn(
-                    f"{counters.overflows} packets were dropped on {direction} because a queue of "
-                    "the emulation was full; samples of this run may be slower than the network "
-                    "that was asked for."
-                )
-        try:
-            remarks = self._cluster.remarks()
-        except (WanlatError, OSError) as error:
-            remarks = [f"what state it was in afterwards is not known: {error}"]
-        for remark in remarks:
-            self._record.warn(f"{self._record.system}: {remark}")
+        self._record.session.note_overflows(self._lab, broken)
+        self._record.session.note_state(self._cluster)
 
     @property
     def _places(self) -> Sequence[Place]:
@@ -158,9 +145,9 @@ class Stage:
     def _client(self, place: Place, way: Way) -> Client:
         drill, seed = self._drill, self._record.prepared.seed
         schedule = Schedule.of(
-            drill.every.ns, drill.deadline.ns, seed=seed, client=f"{place.name} {way}"
+            drill.interval.ns, drill.deadline.ns, seed=seed, client=f"{place.name} {way}"
         )
-        return Client(self._load(place), _vantage(place), way, schedule)
+        return Client(self._load(place), place, way, schedule)
 
     def _load(self, place: Place) -> Load:
         prepared = self._record.prepared
@@ -174,10 +161,10 @@ class Stage:
                 "system": prepared.system.name,
                 "version": prepared.binary.version,
                 "topology": prepared.plan.name,
-                "rtt_ms": requested_rtt_ms(prepared.plan, place.ask),
+                "rtt_ms": requested_rtt_ms(prepared.plan, place.target),
             },
             on_row=self._take,
-            removes=float(self._drill.removes),
+            delete_ratio=float(self._drill.delete_ratio),
         )
 
     def _take(self, row: Row) -> None:
@@ -202,7 +189,7 @@ class Stage:
                 max(0, done_ns // 10**9),
                 (span.until_ns - span.begin_ns) / 1e9,
             )
-            time.sleep(_LOOK_EVERY_S)
+            time.sleep(_POLL_S)
         self._breaking.check()
         clients.check()
         self._record.bundle.event("phase", "end", t_ns=origin_ns + spans[-1].until_ns)
@@ -214,7 +201,9 @@ class Stage:
                 self._record.reach(phase)
 
     def _await_serving(self, when: str) -> None:
-        wait = Wait(self._cluster.nodes, self._drill.verification.serving.s, self._record.tell)
+        wait = Wait(
+            self._cluster.nodes, self._drill.timeouts.serve_after_restart.s, self._record.tell
+        )
         try:
             self._cluster.await_serving(wait)
         except SystemFailed as error:
@@ -230,7 +219,3 @@ def _spans(phases: object) -> list[Span]:
         begin_ns = spans[-1].until_ns
         spans.append(Span(name, begin_ns, begin_ns + getattr(phases, name).ns))
     return spans
-
-
-def _vantage(place: Place) -> Vantage:
-    return Vantage(place.name, place.at, place.ask)

@@ -60,10 +60,10 @@ def stated(drill: Drill) -> Stated:
     These are limits, at which a drill is ended; most stages of most drills are over much sooner.
     """
     phases = drill.phases
-    budgets = drill.verification
+    timeouts = drill.timeouts
     return Stated(
         lab=_BUILDING_S + CALIBRATION_S,
-        ready=drill.ready_timeout.s + _GRACE_S,
+        ready=timeouts.ready.s + _GRACE_S,
         fill=fill_budget_s(drill),
         phases=WARMUP_S
         + phases.before.s
@@ -71,10 +71,10 @@ def stated(drill: Drill) -> Stated:
         + phases.after.s
         + drill.deadline.s
         + _GRACE_S,
-        healing=RECALIBRATION_S + budgets.serving.s + _GRACE_S,
-        healed=budgets.healed.s + _GRACE_S,
-        restart=budgets.serving.s + _GRACE_S,
-        restarted=budgets.restarted.s + _GRACE_S,
+        healing=RECALIBRATION_S + timeouts.serve_after_restart.s + _GRACE_S,
+        healed=timeouts.verify_after_heal.s + _GRACE_S,
+        restart=timeouts.serve_after_restart.s + _GRACE_S,
+        restarted=timeouts.verify_after_restart.s + _GRACE_S,
         report=30.0,
     )
 

@@ -1,1 +1,1 @@
-"""What a node pays: memory, CPU, files, disk and network, sampled while a study runs."""
+"""Resource usage of nodes: memory, CPU, files, disk and network, sampled while a study runs."""

@@ -2,22 +2,41 @@
 
 That /proc shows the lab's processes only, by the numbers they have there, and its owner may read
 it from outside, root or not (he owns the user namespace: cap_capable(), security/commoncap.c).
+
+CPU time comes from the kernel's clock of each process, to the nanosecond: /proc has ticks of 10 ms,
+and a request may take a node a tenth of a millisecond. Anybody may read that clock who can name the
+process (clock_getcpuclockid(3); kernel/time/posix-cpu-timers.c, pid_for_clock()), by the number
+that it has in the reader's own PID namespace, which is an ancestor of the lab's.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-
-from wanlat.experiments.resources.cpu_clocks import CpuClocks, own_number
-from wanlat.experiments.resources.rows import Usage
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SHORT = 4096
-ZOMBIE = "Z"
+_ZOMBIE = "Z"
+_CPUCLOCK_SCHED = 2
+"""Of a whole process, as the scheduler counts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Columns of a row: memory, threads and files at this instant; the others are counters.
+
+    ``read_bytes`` and ``written_bytes`` are of disks, and None where the kernel does not tell.
+    """
+
+    rss_bytes: int = 0
+    cpu_ns: int = 0
+    threads: int = 0
+    open_files: int | None = 0
+    read_bytes: int | None = None
+    written_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +44,6 @@ class ProcessStat:
     """A line of /proc/PID/stat (proc(5)). ``begun``: a number that a later PID does not share."""
 
     pid: int
-    name: str
     state: str
     parent: int
     begun: int
@@ -37,12 +55,10 @@ class ProcessStat:
 
 
 def parse_stat(text: bytes) -> ProcessStat:
-    """Read it. The name may hold anything, brackets too: what counts is the last of them."""
-    opening, closing = text.index(b"("), text.rindex(b")")
-    rest = text[closing + 2 :].split()
+    """Read it. The name, in brackets, may hold brackets too: the last one ends it."""
+    rest = text[text.rindex(b")") + 2 :].split()
     return ProcessStat(
-        pid=int(text[:opening]),
-        name=text[opening + 1 : closing].decode("utf-8", "replace"),
+        pid=int(text[: text.index(b"(")]),
         state=rest[0].decode(),
         parent=int(rest[1]),
         begun=int(rest[19]),
@@ -87,7 +103,7 @@ class ProcessTable:
         """
         numbers = {pid for pid, _ in wanted}
         for name in os.listdir(self._fd):  # noqa: PTH208 - a descriptor
-            inside = own_number(self._read(f"{name}/status")) if name.isdigit() else None
+            inside = _innermost_pid(self._read(f"{name}/status")) if name.isdigit() else None
             if inside not in numbers or (stat := self.stat(name)) is None:
                 continue
             if (inside, stat.begun) in wanted:
@@ -134,6 +150,44 @@ class ProcessTable:
             return b""
         finally:
             os.close(fd)
+
+
+def _innermost_pid(status: bytes) -> int | None:
+    """Return the number that a process has in its innermost PID namespace, from its status."""
+    for line in status.splitlines():
+        if line.startswith(b"NSpid:"):
+            return int(line.split()[-1])
+    return None
+
+
+class CpuClocks:
+    """Finds out what processes of a lab are called here, and asks their clocks."""
+
+    def __init__(self, host: ProcessTable) -> None:
+        """``host`` is this program's own /proc."""
+        self._host = host
+        self._here: dict[tuple[int, int], int | None] = {}
+
+    def learn(self, processes: dict[int, ProcessStat]) -> None:
+        """Find what the processes of a lab, by their numbers there, are called here."""
+        wanted = {(stat.pid, stat.begun) for stat in processes.values()}
+        new = wanted - self._here.keys()
+        if new:
+            # When a process began is the same wherever it is read.
+            found = dict(self._host.seen_inside(new))
+            self._here.update({key: found.get(key) for key in new})
+        for gone in self._here.keys() - wanted:
+            del self._here[gone]
+
+    def own_cpu_ns(self, stat: ProcessStat) -> int:
+        """Return what a process has used itself; from /proc where it has no clock here."""
+        here = self._here.get((stat.pid, stat.begun))
+        if here is None:
+            return stat.own_cpu_ns
+        try:
+            return time.clock_gettime_ns((~here << 3) | _CPUCLOCK_SCHED)
+        except OSError:  # it has ended since
+            return stat.own_cpu_ns
 
 
 def families(
@@ -192,7 +246,7 @@ class Meter:
             before = self._known.get((stat.pid, stat.begun))
             known.disk = table.disk_bytes(stat.pid) or (before.disk if before else None)
             present[stat.pid, stat.begun] = known
-            if stat.state == ZOMBIE:
+            if stat.state == _ZOMBIE:
                 continue
             rss += stat.rss_bytes
             threads += stat.threads
@@ -229,24 +283,3 @@ class Meter:
             read_bytes=max(read, self._last.read_bytes or 0) if self._tells_disk else None,
             written_bytes=max(written, self._last.written_bytes or 0) if self._tells_disk else None,
         )
-
-
-class OneProcess:
-    """A process by itself, without its children, of any /proc: the supervisor, this program."""
-
-    def __init__(self, table: ProcessTable, name: str | int) -> None:
-        self._table = table
-        self._name = name
-
-    def take(self) -> Usage | None:
-        """Return what it uses; None when it has ended.
-
-        Its disk bytes are left out: they hold those of every child it has waited for.
-        """
-        stat = self._table.stat(self._name)
-        if stat is None:
-            return None
-        files = None
-        with suppress(OSError):
-            files = self._table.open_files(self._name)
-        return Usage(stat.rss_bytes, stat.own_cpu_ns, stat.threads, files)

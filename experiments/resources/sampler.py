@@ -11,20 +11,91 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from wanlat.bundle import tables
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.resources.cost import Cost
-from wanlat.experiments.resources.look import Looker
-from wanlat.experiments.resources.rows import NAME
+from wanlat.experiments.resources.cluster_reader import ClusterReader, Row
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import WanlatError
 
+LARGEST_SHARE = 0.008
+"""Of one core: what one sample costs, over the time to the next."""
+_SPACE_SHARE = 0.003
+"""The part of it that scanning directories may take."""
+_MOST_SAVED = 5
+"""Samples."""
+_SAVED_AT_FIRST = 2.5
+_NEARLY = 1.02
 _END_WITHIN_S = 5.0
-_WEIGH_WITHIN_S = 30.0
-_WEIGH_AT_FIRST_S = 3.0
+_SPACE_WITHIN_S = 30.0
+_FIRST_SPACE_WITHIN_S = 3.0
+
+
+@dataclass
+class SamplingBudget:
+    """What samples cost, and how long to wait so that they stay below their share of a core.
+
+    All times in nanoseconds; ``interval_ns`` is what the study wants.
+    """
+
+    interval_ns: int
+    cpu_ns: int = 0
+    late_ns: list[int] = field(default_factory=list)
+    """How late each sample was begun."""
+    _longest_wait_ns: int = 0
+    _stretched_by_ns: int = 0
+    """CPU time of the sample that made the longest wait."""
+    _saved_ns: float = 0.0
+    """CPU time that samples so far have left of their share."""
+
+    def __post_init__(self) -> None:
+        """Save a little for the first sample, which finds little in any cache."""
+        self._saved_ns = _SAVED_AT_FIRST * self.interval_ns * LARGEST_SHARE
+
+    def space_ns(self, spent_ns: int) -> int:
+        """Return the CPU time that a sample, which has spent so much, has left for directories.
+
+        There is always some, or on a slow machine no directory would ever be done.
+        """
+        most = int(self.interval_ns * _SPACE_SHARE)
+        left = int(self.interval_ns * LARGEST_SHARE) - spent_ns
+        return max(min(most, left), most // 8)
+
+    def wait_after(self, spent_ns: int, late_ns: int) -> int:
+        """Take note of a sample; return how long after its beginning the next one may begin.
+
+        What cheap samples left is spent on a dear one, but no more than a few samples' share is
+        saved: else a run that was idle for long could be disturbed later.
+        """
+        self.cpu_ns += spent_ns
+        self.late_ns.append(late_ns)
+        self._saved_ns -= spent_ns
+        wait_ns = max(self.interval_ns, round(-self._saved_ns / LARGEST_SHARE))
+        if wait_ns > self._longest_wait_ns:
+            self._longest_wait_ns, self._stretched_by_ns = wait_ns, spent_ns
+        most_ns = _MOST_SAVED * self.interval_ns * LARGEST_SHARE
+        self._saved_ns = min(self._saved_ns + wait_ns * LARGEST_SHARE, most_ns)
+        return wait_ns
+
+    def stretched(self, of_what: str) -> str | None:
+        """Say that samples lie further apart than was wanted, and why; None when they do not."""
+        if self._longest_wait_ns <= self.interval_ns * _NEARLY:
+            return None
+        return (
+            f"a sample of {of_what} took up to {self._stretched_by_ns / 1e6:.1f} ms of CPU time, "
+            f"so samples lie up to {self._longest_wait_ns / 1e9:.1f} s apart and not "
+            f"{self.interval_ns / 1e9:g} s"
+        )
+
+    def late_p99_ms(self) -> float:
+        """Return how late one sample in a hundred began, or later; 0 without any."""
+        if not self.late_ns:
+            return 0.0
+        ordered = sorted(self.late_ns)
+        return round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] / 1e6, 3)
 
 
 class Bundle(Protocol):
@@ -42,11 +113,11 @@ class Bundle(Protocol):
 class Sampler:
     """A context manager around everything that is done with a cluster.
 
-    A look when it is entered, one every ``every_s`` seconds, one when it is left. It never ends a
-    run: should it fail, the manifest says so under ``resources``, and the run goes on without it.
+    A sample when it is entered, one every ``every_s`` seconds, one when it is left. It never ends a
+    run: should it fail, the manifest says so under ``resources``, and the run continues without it.
 
-    Going through directories is dear where there are many files, so beside a measurement it is
-    done little by little; ``weigh`` does it at once, for when nothing is being measured.
+    Scanning directories is dear where there are many files, so beside a measurement it is done
+    little by little; ``sample_space`` does it at once, for when nothing is being measured.
     """
 
     def __init__(
@@ -58,64 +129,48 @@ class Sampler:
         every_s: float,
         facts: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        """``facts`` gives, at the end, what else the manifest is to say of the system there."""
+        """``facts`` gives, at the end, more entries for the manifest."""
         self._lab = lab
         self._cluster = cluster
         self._bundle = bundle
         self._system = system
         self._every_s = every_s
-        self._cost = Cost(round(every_s * 1e9))
-        self._looker: Looker | None = None
+        self._facts = facts
+        self._budget = SamplingBudget(round(every_s * 1e9))
+        self._reader: ClusterReader | None = None
         self._append: Any = None
         self._began_ns = 0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._looking = threading.Lock()
-        self._rows = 0
+        self._sampling = threading.Lock()
         self._between_s = 0.0
-        self._facts = facts
         self._failure: str | None = None
 
-    def look(self) -> None:
-        """Look now, where one stage ends and another begins, so that what each used is known."""
-        self._look_between(0.0)
+    def sample(self) -> None:
+        """Sample now, where one stage ends and another begins, so that each one's use is known."""
+        self._sample_between(0.0)
 
-    def weigh(self, within_s: float = _WEIGH_WITHIN_S) -> None:
-        """Look at the disk space of every node now, as far as that can be done in the time."""
-        self._look_between(within_s)
-
-    def _look_between(self, space_within_s: float) -> None:
-        """Look while nothing is measured: what that costs is no cost of a measurement."""
-        if self._looker is None or self._failure is not None:
-            return
-        began = time.monotonic()
-        with self._looking:
-            try:
-                rows = self._looker.look()
-                if space_within_s:
-                    self._looker.weigh(rows, round(space_within_s * 1e9))
-                self._write(rows)
-            except (OSError, ValueError, WanlatError) as error:
-                self._failure = f"{type(error).__name__}: {error}"
-        self._between_s += time.monotonic() - began
+    def sample_space(self, within_s: float = _SPACE_WITHIN_S) -> None:
+        """Sample now, with the disk space of every node, as far as that is done in the time."""
+        self._sample_between(within_s)
 
     def __enter__(self) -> Self:
-        """Look once, so that there is a sample of the cluster at rest, and begin to sample."""
+        """Sample once, so that there is a sample of the idle cluster, and begin."""
         self._began_ns = time.monotonic_ns()
         try:
-            self._append = self._bundle.table(NAME, tables.RESOURCES)
-            self._looker = Looker(self._lab, self._cluster, self._system)
+            self._append = self._bundle.table("resources", tables.RESOURCES)
+            self._reader = ClusterReader(self._lab, self._cluster, self._system)
         except (OSError, WanlatError) as error:
             self._failure = str(error)
             return self
-        # A full collection takes more than a hundred looks do, whichever thread it falls to: now,
+        # A full collection takes more than a hundred samples do, whichever thread it falls to: now,
         # and what is here by now is not gone through again.
         gc.collect()
         gc.freeze()
-        self.weigh(_WEIGH_AT_FIRST_S)  # mostly nothing is there yet
+        self.sample_space(_FIRST_SPACE_WITHIN_S)  # mostly nothing is there yet
         self._thread = threading.Thread(
-            target=self._sample,
-            args=(self._began_ns + self._cost.every_ns,),
+            target=self._run,
+            args=(self._began_ns + self._budget.interval_ns,),
             name="resources",
             daemon=True,
         )
@@ -133,77 +188,91 @@ class Sampler:
         gc.unfreeze()
         if self._thread is not None:
             self._thread.join(_END_WITHIN_S)
-        if self._looker is not None:
+        if self._reader is not None:
             if kind is None:
-                self.weigh()
-            self._looker.close()
-        self._tell()
+                self.sample_space()
+            self._reader.close()
+        self._write_manifest()
 
-    def _sample(self, due_ns: int) -> None:
-        while not self._stop.wait(max(due_ns - time.monotonic_ns(), 0) / 1e9):
-            began_ns = time.monotonic_ns()
-            wait_ns = self._look(due_ns)
-            if self._failure is not None:
-                return
-            # On a grid, unless a look came late or was dear.
-            due_ns = max(due_ns + self._cost.every_ns, began_ns + wait_ns)
-
-    def _look(self, due_ns: int) -> int:
-        """Look once; return how long after its beginning the next look may begin."""
-        assert self._looker is not None
-        with self._looking:
-            cpu_ns, now_ns = time.thread_time_ns(), time.monotonic_ns()
+    def _sample_between(self, space_within_s: float) -> None:
+        """Sample while nothing is measured: what that costs is no cost of a measurement."""
+        if self._reader is None or self._failure is not None:
+            return
+        began = time.monotonic()
+        with self._sampling:
             try:
-                rows = self._looker.look()
-                budget_ns = self._cost.space_budget_ns(time.thread_time_ns() - cpu_ns)
-                self._looker.look_at_space(rows, budget_ns)
+                rows = self._reader.read()
+                if space_within_s:
+                    self._reader.add_all_space(rows, round(space_within_s * 1e9))
                 self._write(rows)
             except (OSError, ValueError, WanlatError) as error:
                 self._failure = f"{type(error).__name__}: {error}"
-        return self._cost.wait_after(time.thread_time_ns() - cpu_ns, max(now_ns - due_ns, 0))
+        self._between_s += time.monotonic() - began
 
-    def _write(self, rows: list[dict[str, Any]]) -> None:
+    def _run(self, due_ns: int) -> None:
+        while not self._stop.wait(max(due_ns - time.monotonic_ns(), 0) / 1e9):
+            began_ns = time.monotonic_ns()
+            wait_ns = self._sample_when_due(due_ns)
+            if self._failure is not None:
+                return
+            # On a grid, unless a sample came late or was dear.
+            due_ns = max(due_ns + self._budget.interval_ns, began_ns + wait_ns)
+
+    def _sample_when_due(self, due_ns: int) -> int:
+        """Sample once; return how long after its beginning the next one may begin."""
+        assert self._reader is not None
+        with self._sampling:
+            cpu_ns, now_ns = time.thread_time_ns(), time.monotonic_ns()
+            try:
+                rows = self._reader.read()
+                self._reader.add_space(rows, self._budget.space_ns(time.thread_time_ns() - cpu_ns))
+                self._write(rows)
+            except (OSError, ValueError, WanlatError) as error:
+                self._failure = f"{type(error).__name__}: {error}"
+        return self._budget.wait_after(time.thread_time_ns() - cpu_ns, max(now_ns - due_ns, 0))
+
+    def _write(self, rows: list[Row]) -> None:
         for row in rows:
             self._append(row)
-        self._rows += len(rows)
 
-    def _tell(self) -> None:
+    def _write_manifest(self) -> None:
         elapsed_ns = max(time.monotonic_ns() - self._began_ns, 1)
+        nodes = len(self._cluster.nodes)
+        processes = self._reader.processes if self._reader is not None else 0
         mine = {
             "every_s": self._every_s,
-            "samples": self._rows,
-            "looks": self._cost.looks,
+            "samples": len(self._budget.late_ns),
             "elapsed_s": round(elapsed_ns / 1e9, 3),
-            "cpu_s": round(self._cost.cpu_ns / 1e9, 6),
-            "cost_cpu_share": round(self._cost.cpu_ns / elapsed_ns, 6),
-            "late_p99_ms": self._cost.late_p99_ms(),
-            "stretched": self._cost.stretched(self._what),
+            "cpu_s": round(self._budget.cpu_ns / 1e9, 6),
+            "cost_cpu_share": round(self._budget.cpu_ns / elapsed_ns, 6),
+            "late_p99_ms": self._budget.late_p99_ms(),
+            "stretched": self._budget.stretched(
+                f"{nodes} node{'s' * (nodes > 1)} and {processes} processes"
+            ),
             "between_s": round(self._between_s, 3),
             "failed": self._failure,
             **self._facts(),
         }
-        self._bundle.write_manifest(resources=joined(self._bundle.manifest, self._system, mine))
-
-    def _what(self) -> str:
-        nodes = len(self._cluster.nodes)
-        processes = self._looker.processes if self._looker is not None else 0
-        return f"{nodes} node{'s' * (nodes > 1)} and {processes} processes"
+        self._bundle.write_manifest(resources=_joined(self._bundle.manifest, self._system, mine))
 
 
-def joined(manifest: Mapping[str, Any], system: str, mine: Mapping[str, Any]) -> dict[str, Any]:
+def _joined(manifest: Mapping[str, Any], system: str, mine: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manifest's ``resources`` with one more system's part of the run."""
     before = manifest.get("resources")
     systems = {**(before["systems"] if isinstance(before, Mapping) else {}), system: dict(mine)}
     parts = list(systems.values())
     elapsed_s = sum(part["elapsed_s"] for part in parts)
-    why = {name: part["stretched"] for name, part in systems.items() if part["stretched"]}
-    failed = {name: part["failed"] for name, part in systems.items() if part["failed"]}
+
+    def said(key: str) -> str | None:
+        texts = (f"{name}: {part[key]}" for name, part in systems.items() if part[key])
+        return "; ".join(texts) or None
+
     return {
         "every_s": max(part["every_s"] for part in parts),
         "samples": sum(part["samples"] for part in parts),
         "cost_cpu_share": round(sum(part["cpu_s"] for part in parts) / max(elapsed_s, 1e-9), 6),
         "late_p99_ms": max(part["late_p99_ms"] for part in parts),
-        "stretched": "; ".join(f"{name}: {text}" for name, text in why.items()) or None,
-        "failed": "; ".join(f"{name}: {text}" for name, text in failed.items()) or None,
+        "stretched": said("stretched"),
+        "failed": said("failed"),
         "systems": systems,
     }

@@ -21,9 +21,9 @@ ORIGIN_NS = 5_000_000_000_000
 """Begin of `before` on the monotonic clock."""
 NODES = ("n1", "n2", "n3", "n4")
 SITES = {"n1": "dc1", "n2": "dc2", "n3": "dc3", "n4": "dc4"}
-VANTAGES = {
-    "survivor": {"at": "n3", "site": "dc3", "ask": "n3"},
-    "victim": {"at": "n2", "site": "dc2", "ask": "n2"},
+CLIENTS = {
+    "survivor": {"node": "n3", "site": "dc3", "target": "n3"},
+    "victim": {"node": "n2", "site": "dc2", "target": "n2"},
 }
 PHASES_S = (20.0, 40.0, 40.0)
 S = 1_000_000_000
@@ -34,22 +34,22 @@ class Trouble:
     """What the store does from `begin_s` to `end_s`, seconds since the origin.
 
     `stall`: requests in flight wait until it is over. `down`: refused at once. `silent`: never
-    answered, the deadline runs out. `slow`: `extra_ms` on top. None of vantages or operations:
+    answered, the deadline runs out. `slow`: `extra_ms` on top. None of clients or operations:
     all of them.
     """
 
     kind: str
     begin_s: float
     end_s: float
-    vantages: Sequence[str] | None = None
+    clients: Sequence[str] | None = None
     operations: Sequence[str] | None = None
     extra_ms: float = 0.0
     error: str = "refused"
     part: float = 1.0
 
-    def hits(self, vantage: str, operation: str) -> bool:
+    def hits(self, client: str, operation: str) -> bool:
         """Whether it is this client's trouble."""
-        return (self.vantages is None or vantage in self.vantages) and (
+        return (self.clients is None or client in self.clients) and (
             self.operations is None or operation in self.operations
         )
 
@@ -65,7 +65,7 @@ class Fault:
     detail: str = ""
     nodes: Sequence[str] = ()
     directions: Sequence[str] = ()
-    blows_s: Sequence[float] = ()
+    occurrences_s: Sequence[float] = ()
 
 
 @dataclass
@@ -89,9 +89,9 @@ def write_drill(
     name: str = "one-node-killed",
     system: tuple[str, str] = ("quorum", "0.1.0"),
     topology: str = "four-sites",
-    vantages: Mapping[str, Mapping[str, str]] = VANTAGES,
+    clients: Mapping[str, Mapping[str, str]] = CLIENTS,
     phases_s: tuple[float, float, float] = PHASES_S,
-    every_ms: float = 250.0,
+    interval_ms: float = 250.0,
     deadline_ms: float = 10_000.0,
     latency_ms: tuple[float, float] = (5.0, 60.0),
     jitter: float = 0.2,
@@ -120,28 +120,28 @@ def write_drill(
     if faults is None:
         faults = [Fault("kill", "n2", before, before + during, nodes=("n2",))]
     play = Play()
-    keys = _prefill(play, objects, next(iter(vantages)), vantages)
-    for vantage, place in vantages.items():
+    keys = _prefill(play, objects, next(iter(clients)), clients)
+    for client, place in clients.items():
         for operation in ("read", "write"):
             play_client(
                 play,
                 rng,
-                vantage,
+                client,
                 place,
                 operation,
                 keys=keys,
-                schedule=(every_ms, deadline_ms, sum(phases_s)),
+                schedule=(interval_ms, deadline_ms, sum(phases_s)),
                 cuts=(before, before + during),
                 latency_ms=latency_ms[operation == "write"],
                 spread=(jitter, heavy_tail),
-                troubles=[t for t in troubles if t.hits(vantage, operation)],
+                troubles=[t for t in troubles if t.hits(client, operation)],
                 series=system,
                 topology=topology,
             )
     _events(play, phases_s, faults, extra_events)
     _verify(play, sum(phases_s) + 2, rounds, spoil or {})
-    document = _manifest(name, system, topology, vantages, phases_s, every_ms, deadline_ms, seed)
-    document["drill"]["claims"] = [dict(claim) for claim in claims]
+    document = _manifest(name, system, topology, clients, phases_s, interval_ms, deadline_ms, seed)
+    document["claims"] = [dict(claim) for claim in claims]
     document["drill"]["faults"] = [{f.kind: f.subject, "at": "0s"} for f in faults]
     directory.mkdir(parents=True, exist_ok=True)
     killed = killed_at_s is not None
@@ -154,19 +154,19 @@ def write_drill(
 
 
 def _prefill(
-    play: Play, objects: int, vantage: str, vantages: Mapping[str, Mapping[str, str]]
+    play: Play, objects: int, client: str, clients: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     keys = [f"fill-{number:05d}" for number in range(objects)]
     for number, key in enumerate(keys):
         begin_ns = ORIGIN_NS - 3 * S + number * S // max(objects, 1)
-        _put(play, key, vantage, vantages[vantage]["ask"], begin_ns, begin_ns + 10_000_000, "ok")
+        _put(play, key, client, clients[client]["target"], begin_ns, begin_ns + 10_000_000, "ok")
     return keys
 
 
 def play_client(
     play: Play,
     rng: np.random.Generator,
-    vantage: str,
+    client: str,
     place: Mapping[str, str],
     operation: str,
     *,
@@ -189,7 +189,7 @@ def play_client(
     own: list[str] = []
     seq = 0
     while due_s < total_s:
-        base = _row(vantage, place, operation, series, topology, seq, due_s, cuts)
+        base = _row(client, place, operation, series, topology, seq, due_s, cuts)
         start_s = max(due_s, free_s)
         # As the drill's own clients: what has not half of its time left is not sent any more.
         if due_s + deadline_s - start_s < deadline_s / 2:
@@ -210,12 +210,12 @@ def play_client(
             key = str(rng.choice(keys)) if operation == "read" and keys else ""
             if operation == "write":
                 remove = bool(own) and rng.random() < 0.1
-                key = own.pop() if remove else f"{vantage}-{seq:06d}"
+                key = own.pop() if remove else f"{client}-{seq:06d}"
                 if remove:
-                    _remove(play, key, vantage, place["ask"], start_ns, end_ns, outcome)
+                    _remove(play, key, client, place["target"], start_ns, end_ns, outcome)
                     base["endpoint"] = "RemoveObject"
                 else:
-                    _put(play, key, vantage, place["ask"], start_ns, end_ns, outcome)
+                    _put(play, key, client, place["target"], start_ns, end_ns, outcome)
                     own += [key] if outcome == "ok" else []
             base |= {
                 "key": key,
@@ -262,7 +262,7 @@ def _served(
 
 
 def _row(
-    vantage: str,
+    client: str,
     place: Mapping[str, str],
     operation: str,
     series: tuple[str, str],
@@ -276,9 +276,9 @@ def _row(
         "system": series[0],
         "version": series[1],
         "topology": topology,
-        "client": place["at"],
-        "vantage": vantage,
-        "target": place["ask"],
+        "client": place["node"],
+        "drill_client": client,
+        "target": place["target"],
         "operation": operation,
         "key": None,
         "endpoint": "GetObject" if operation == "read" else "PutObject",
@@ -306,24 +306,24 @@ def _ns(seconds: float) -> int:
 
 
 def _put(
-    play: Play, key: str, vantage: str, target: str, begin_ns: int, end_ns: int, outcome: str
+    play: Play, key: str, client: str, target: str, begin_ns: int, end_ns: int, outcome: str
 ) -> None:
     extra = {"bytes": 1024, "body_seed": len(play.ledger), "sha256": sha_of(key)}
-    _ledger(play, "put", key, vantage, target, begin_ns, end_ns, outcome, extra)
+    _ledger(play, "put", key, client, target, begin_ns, end_ns, outcome, extra)
 
 
 def _remove(
-    play: Play, key: str, vantage: str, target: str, begin_ns: int, end_ns: int, outcome: str
+    play: Play, key: str, client: str, target: str, begin_ns: int, end_ns: int, outcome: str
 ) -> None:
     extra = {"bytes": None, "body_seed": None, "sha256": None}
-    _ledger(play, "remove", key, vantage, target, begin_ns, end_ns, outcome, extra)
+    _ledger(play, "remove", key, client, target, begin_ns, end_ns, outcome, extra)
 
 
 def _ledger(
     play: Play,
     op: str,
     key: str,
-    vantage: str,
+    client: str,
     target: str,
     begin_ns: int,
     end_ns: int,
@@ -332,7 +332,7 @@ def _ledger(
 ) -> None:
     number = len(play.ledger) // 2 + 1
     invoked = {"state": "invoked", "id": number, "op": op, "key": key, **extra}
-    play.ledger.append(invoked | {"vantage": vantage, "target": target, "t_ns": begin_ns})
+    play.ledger.append(invoked | {"client": client, "target": target, "t_ns": begin_ns})
     error = None if outcome == "ok" else "as the sample says"
     play.ledger.append({"id": number, "state": outcome, "error": error, "t_ns": end_ns})
 
@@ -369,7 +369,7 @@ def _events(
             "late_ms": 0.4,
         }
         marks.append((fault.begin_s, "inject", subject, detail))
-        marks += [(at_s, "blow", subject, detail) for at_s in fault.blows_s]
+        marks += [(at_s, "occurrence", subject, detail) for at_s in fault.occurrences_s]
         if fault.end_s is not None:
             marks.append((fault.end_s, "heal", subject, detail))
     marks += extra
@@ -449,9 +449,9 @@ def _manifest(
     name: str,
     system: tuple[str, str],
     topology: str,
-    vantages: Mapping[str, Mapping[str, str]],
+    clients: Mapping[str, Mapping[str, str]],
     phases_s: tuple[float, float, float],
-    every_ms: float,
+    interval_ms: float,
     deadline_ms: float,
     seed: int,
 ) -> dict[str, Any]:
@@ -468,15 +468,15 @@ def _manifest(
             "description": "made up for a test",
             "topology": topology,
             "scale": 1,
-            "every": f"{every_ms:g}ms",
+            "interval": f"{interval_ms:g}ms",
             "deadline": f"{deadline_ms:g}ms",
             "phases": {
                 phase: f"{seconds:g}s"
                 for phase, seconds in zip(("before", "during", "after"), phases_s, strict=True)
             },
         },
-        "cast": {"victim": ["n2"], "survivor": ["n3"]},
-        "vantages": {vantage: dict(place) for vantage, place in vantages.items()},
+        "roles": {"victim": ["n2"], "survivor": ["n3"]},
+        "clients": {client: dict(place) for client, place in clients.items()},
         "stated_time_s": sum(phases_s) + 200,
         "topology": {
             "name": topology,

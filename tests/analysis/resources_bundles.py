@@ -1,4 +1,4 @@
-"""Synthetic resources: what the sampler writes of a cluster whose every cost is known."""
+"""Synthetic resources: what the sampler writes of a cluster whose usage is known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 S = 10**9
 KIB, MIB = 2**10, 2**20
-REST_S = 10
+IDLE_S = 10
 WAN_BYTES = {"PutObject": 200 * KIB, "GetObject": 3 * KIB, "HeadObject": 1 * KIB}
 CPU_MS = {"PutObject": 12.0, "GetObject": 2.0, "HeadObject": 1.0}
 OBJECT_BYTES = {"PutObject": 64 * KIB, "GetObject": 64 * KIB, "HeadObject": 0}
@@ -27,15 +27,13 @@ def write_resources(
     *,
     systems: Mapping[str, float] | None = None,
     requests: int = 600,
-    rests: bool = True,
+    idles: bool = True,
     as_lines: bool = False,
-    spiky: Sequence[str] = (),
 ) -> None:
     """Add resources.parquet and events to a bundle, and give its samples times that fit.
 
     `systems` gives the memory of a node of each in MiB. Requests are one after the other, in
-    shuffled order; every cost is of the tables above, spread evenly over a request's time. Of a
-    `spiky` system all traffic of ten seconds comes in one.
+    shuffled order; their usage is that of the tables above, spread evenly over a request's time.
     """
     rng = np.random.default_rng(5)
     rows: list[dict[str, Any]] = []
@@ -46,17 +44,16 @@ def write_resources(
     for system, memory_mib in (systems or {"garage": 120.0}).items():
         version = next(s["version"] for s in manifest["systems"] if s["name"] == system)
         names = rng.permutation(np.resize(list(WAN_BYTES), requests))
-        begin = t0 + REST_S * S + np.arange(requests) * round(REQUEST_S * S)
+        begin = t0 + IDLE_S * S + np.arange(requests) * round(REQUEST_S * S)
         end = int(begin[-1]) + round(REQUEST_S * S)
-        rested = t0 + (REST_S * S if rests else 0)
+        loaded = t0 + (IDLE_S * S if idles else 0)
         events.append({"t_ns": t0, "kind": "ready", "subject": system, "detail": ""})
-        events.append({"t_ns": rested, "kind": "asked", "subject": system, "detail": ""})
+        events.append({"t_ns": loaded, "kind": "asked", "subject": system, "detail": ""})
         wan = np.cumsum([0, *(WAN_BYTES[name] for name in names)]).astype(float)
         cpu = np.cumsum([0, *(CPU_MS[name] for name in names)])
         edges = np.array([*begin, end], dtype=float)
         for t in np.arange(t0, end + S, S):
-            seen = round(t - t % (10 * S)) if system in spiky else t
-            crossed = np.interp(seen, edges, wan) + BACKGROUND_BYTES_PER_S * (seen - t0) / S
+            crossed = np.interp(t, edges, wan) + BACKGROUND_BYTES_PER_S * (t - t0) / S
             used_ms = np.interp(t, edges, cpu) + 1e3 * BACKGROUND_CPU * (t - t0) / S
             stored = MIB * np.interp(t, edges, np.linspace(0, 90, edges.size))
             common = {"t_ns": int(t), "system": system}
@@ -151,12 +148,12 @@ def write_reclaim(
     t0 = 1000 * S
     for system, (spaces, trashes) in courses.items():
         end = t0 + 30 * S
-        looks = [(t0, 10.0, 0.0), (t0 + 20 * S, 110.0, 0.0)]
-        looks += [
+        samples = [(t0, 10.0, 0.0), (t0 + 20 * S, 110.0, 0.0)]
+        samples += [
             (end + n * step_s * S, space, trash)
             for n, (space, trash) in enumerate(zip(spaces, trashes, strict=True))
         ]
-        for t, space, trash in looks:
+        for t, space, trash in samples:
             rows += [
                 {"t_ns": t, "system": system, "kind": "node", "subject": node}
                 | {"space_bytes": space * MIB / 2, "trash_bytes": trash * MIB / 2, "files": 1}
@@ -165,9 +162,9 @@ def write_reclaim(
         entries.append(
             {"system": system, "objects": 100, "object_bytes": MIB, "removed": 50}
             | {"which": "spread", "filled_ns": [t0, t0 + 10 * S], "settled_ns": t0 + 20 * S}
-            | {"removed_ns": [t0 + 21 * S, end], "watched_ns": [end, looks[-1][0]]}
+            | {"removed_ns": [t0 + 21 * S, end], "watched_ns": [end, samples[-1][0]]}
             | {"found": {"kept": 50, "lost": 0, "removed": 50, "still_there": 0}}
         )
-        t0 = looks[-1][0] + 60 * S
+        t0 = samples[-1][0] + 60 * S
     (directory / "reclaim.json").write_text(json.dumps({"systems": entries}))
     pd.DataFrame(rows).to_parquet(directory / "resources.parquet")

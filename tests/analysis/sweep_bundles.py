@@ -65,7 +65,7 @@ def write_sweep(
     a point's bundle in place of the one of single requests.
     """
     values = values or plausible()
-    whole = {"name": "object-sizes", "systems": [name for name, _ in systems], "keys": "fresh"}
+    whole = {"name": "object-sizes", "systems": [name for name, _ in systems], "key_mode": "fresh"}
     whole |= {"samples": 100, "warmup": 5, "object_size": "1KiB", "nodes": 1, **(study or {})}
     points = []
     for combination in product(*parameters.values()):
@@ -93,7 +93,7 @@ def write_sweep(
         json.dumps(
             {
                 "schema_version": 2,
-                "kind": "sweep",
+                "kind": "matrix",
                 "wanlat": "0.1.0",
                 "status": "complete",
                 "reason": None,

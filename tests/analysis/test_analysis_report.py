@@ -201,7 +201,7 @@ def test_a_terminal_gets_resource_usage_where_it_is_asked_for(
         monkeypatch.setattr(results, "people", Console(file=out, width=160))
         results.show_report(path, as_json=False, verbose=verbose)
         texts[verbose] = out.getvalue()
-    assert "What a node pays" not in texts[False]
-    assert "What a node pays" in texts[True]
+    assert "Resource usage per node" not in texts[False]
+    assert "Resource usage per node" in texts[True]
     tables = (path / "tables.md").read_text()
-    assert tables.index("| Garage 2.5.0 | PutObject |") < tables.index("What a node pays")
+    assert tables.index("| Garage 2.5.0 | PutObject |") < tables.index("Resource usage per node")

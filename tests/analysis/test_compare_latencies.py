@@ -254,7 +254,7 @@ def test_a_drill_is_refused(make_bundle: MakeBundle) -> None:
     manifest = json.loads((drill / "manifest.json").read_text())
     manifest |= {"kind": "drill", "drill": manifest.pop("study")}
     (drill / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(BundleError, match="wanlat matrix"):
+    with pytest.raises(BundleError, match="wanlat drill matrix"):
         held(study, drill)
 
 

@@ -36,7 +36,13 @@ GARAGE, MINIO, BOB = (
     Series("minio", "v0.0.0-20260212201848-7aac2a2c5b7c"),
     Series("bob", "2.1.0-alpha.23"),
 )
-WRITES_GO_ON = {"claim": "writes go on", "source": "its manual | 3", "evidence": "99 of 100"}
+WRITES_GO_ON = {
+    "id": "writes",
+    "claim": "writes go on",
+    "source": "its manual | 3",
+    "availability": {"of": "writes", "at_least": "90%"},
+    "evidence": "99 of 100",
+}
 
 
 def run_of(name: str = "one-node-killed", series: Series = MINIO, **changed: Any) -> Run:
@@ -128,7 +134,7 @@ def test_not_recovered_is_said_and_no_number_made_up() -> None:
     assert "not back" in drills_markdown(matrix)
 
 
-def test_each_vantage_has_its_own_share() -> None:
+def test_each_client_has_its_own_share() -> None:
     reads = Operation(200, 100, (Share("survivor", 1.0), Share("victim", 0.0)), 60.0, 58.0)
     matrix = matrix_of([run_of(reads=reads)])
     assert "survivor 100 %, victim 0 %" in drills_markdown(matrix)
@@ -157,7 +163,7 @@ def test_a_newer_run_hides_no_loss() -> None:
 
 def test_a_newer_run_hides_no_claim_that_did_not_hold() -> None:
     def claimed(verdict: str) -> tuple[dict[str, str], ...]:
-        return ({"claim": "nothing is lost", "verdict": verdict, "evidence": verdict},)
+        return ({"id": "intact", "claim": "it is", "verdict": verdict, "evidence": verdict},)
 
     old = run_of(started="2026-03-01", claims=claimed("does not hold"))
     new = run_of(started="2026-03-02", claims=claimed("holds"))
@@ -189,10 +195,11 @@ def test_claims_stand_side_by_side_with_how_many_runs_agree() -> None:
     )
     head, _, row = claims_markdown(matrix).splitlines()
     assert head == (
-        "| claim | source | drill | Garage 2.5.0 | MinIO 2026-02-12 | Bob 2.1.0-alpha.23 |"
+        "| id | claim | source | drill | bound "
+        "| Garage 2.5.0 | MinIO 2026-02-12 | Bob 2.1.0-alpha.23 |"
     )
     assert row == (
-        "| writes go on | its manual \\| 3 | one-node-killed | – "
+        "| writes | writes go on | its manual \\| 3 | one-node-killed | writes ok ≥ 90% | – "
         "| **does not hold** (1 of 2 runs): 99 of 100 | **does not hold**: 99 of 100 |"
     )
 
@@ -201,13 +208,14 @@ def test_claims_stand_side_by_side_with_how_many_runs_agree() -> None:
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a drill on each of two systems, one of which lost two writes."""
     root = tmp_path_factory.mktemp("drills")
-    claims = [{"claim": "nothing is lost", "source": "its manual", "durability": "intact"}]
+    claim = {"id": "intact", "claim": "nothing is lost", "source": "its manual"}
+    claims = [claim | {"durability": "intact"}]
     for series, spoil in ((MINIO, {"lost": 2}), (BOB, {})):
         played.write_drill(
             root / "deep" / series.system,
             system=series,
             phases_s=(5.0, 8.0, 5.0),
-            troubles=[played.Trouble("down", 5, 13, vantages=["victim"])],
+            troubles=[played.Trouble("down", 5, 13, clients=["victim"])],
             spoil=spoil,
             claims=claims,
         )
@@ -225,7 +233,7 @@ def test_a_summary_alone_says_what_the_whole_bundle_says(bundles: Path, tmp_path
 
 def test_the_command_writes_pictures_tables_and_one_document(bundles: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "place"
-    done = CliRunner().invoke(app, ["matrix", str(bundles), "--out", str(out), "--json"])
+    done = CliRunner().invoke(app, ["drill", "matrix", str(bundles), "--out", str(out), "--json"])
     assert done.exit_code == 0, done.output
     assert {path.name for path in out.iterdir()} == {
         *("matrix.png", "matrix.svg", "matrix.json", "drills.md", "claims.md")
@@ -235,7 +243,7 @@ def test_the_command_writes_pictures_tables_and_one_document(bundles: Path, tmp_
     assert [one["system"] for one in document["systems"]] == ["minio", "bob"]
     by_system = {cell["system"]: cell["runs"][0] for cell in document["cells"]}
     assert by_system["minio"]["durability"]["lost"] == 2
-    assert by_system["bob"]["during"]["reads"]["availability_by_vantage"] == {
+    assert by_system["bob"]["during"]["reads"]["availability_by_client"] == {
         "survivor": 1.0,
         "victim": 0.0,
     }

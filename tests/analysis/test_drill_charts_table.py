@@ -20,11 +20,10 @@ CLAIMS = [
     {
         "claim": "reads go on with one of four nodes lost, for as long as anybody cares to ask",
         "source": "a document with a long title, section 12.3.4, https://example.org/a/long/path",
-        "of": "reads",
-        "vantage": "survivor",
-        "availability": {"at_least": "80%"},
+        "id": "minio-reads",
+        "availability": {"of": "reads", "client": "survivor", "at_least": "80%"},
     },
-    {"claim": "nothing is lost", "source": "its manual", "durability": "intact"},
+    {"id": "intact", "claim": "nothing is lost", "source": "its manual", "durability": "intact"},
 ]
 
 
@@ -39,10 +38,10 @@ def printed(directory: Path, width: int = 100, **settings: Any) -> str:
 def test_a_table_fits_100_columns_with_long_names_and_large_numbers(tmp_path: Path) -> None:
     text = printed(
         tmp_path,
-        every_ms=20.0,
-        vantages={
-            **played.VANTAGES,
-            "a-vantage-with-a-rather-long-name": {"at": "n1", "site": "dc1", "ask": "n4"},
+        interval_ms=20.0,
+        clients={
+            **played.CLIENTS,
+            "a-client-with-a-rather-long-name": {"node": "n1", "site": "dc1", "target": "n4"},
         },
         latency_ms=(1.0, 12_345.0),
         claims=CLAIMS,
@@ -52,7 +51,7 @@ def test_a_table_fits_100_columns_with_long_names_and_large_numbers(tmp_path: Pa
 
 
 def test_each_phase_and_client_has_its_counts(tmp_path: Path) -> None:
-    text = printed(tmp_path, troubles=[played.Trouble("down", 5, 13, vantages=["victim"])])
+    text = printed(tmp_path, troubles=[played.Trouble("down", 5, 13, clients=["victim"])])
     rows = [line.split() for line in text.splitlines()]
     assert ["during", "survivor", "reads", "32", "32", "0", "0", "100", "%"] in [
         r[:9] for r in rows
@@ -67,6 +66,9 @@ def test_durability_outage_and_claims_are_told(tmp_path: Path) -> None:
     assert "No outage" in text
     lines = text.splitlines()
     assert any(line.startswith("holds") and "reads go on" in line for line in lines)
+    words = " ".join(text.split())
+    for said in ("minio-reads", "reads ok ≥ 80%:", "32 of 32", "89.3–100.0 %"):
+        assert said in words, said
     assert any(line.startswith("does not hold") and "nothing is lost" in line for line in lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations, pairwise
@@ -31,7 +32,7 @@ from wanlat.analysis.drill.read import read_drill
 
 SHORT = (5.0, 10.0, 10.0)
 LONG_NAME = "a-drill-whose-name-is-longer-than-any-page-is-wide-and-goes-on-" * 2
-LONG_VANTAGE = "a-vantage-with-a-rather-long-name-that-somebody-chose"
+LONG_CLIENT = "a-client-with-a-rather-long-name-that-somebody-chose"
 MANY_NODES = ", ".join(f"n{number}" for number in range(1, 30))
 
 CASES: dict[str, dict[str, Any]] = {
@@ -46,11 +47,13 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "rolling loss": {
         "faults": [Fault("kill", f"n{number}", 4 + number, 15) for number in (1, 2, 4)],
-        "troubles": [Trouble("down", 5, 15, vantages=["victim"])],
+        "troubles": [Trouble("down", 5, 15, clients=["victim"])],
         "extra_events": [(9.0, "died", "n3", "exit 1")],
     },
     "flapping": {
-        "faults": [Fault("flapping", "dc1 / dc2", 5, 15, "every 2 s", blows_s=[5, 7, 9, 11, 13])],
+        "faults": [
+            Fault("flapping", "dc1 / dc2", 5, 15, "every 2 s", occurrences_s=[5, 7, 9, 11, 13])
+        ],
         "troubles": [Trouble("silent", at, at + 1) for at in (5, 7, 9, 11, 13)],
         "deadline_ms": 1000.0,
     },
@@ -60,9 +63,9 @@ CASES: dict[str, dict[str, Any]] = {
     "never began": {"killed_at_s": -4.0},
     "long names": {
         "name": LONG_NAME,
-        "vantages": {
-            **played.VANTAGES,
-            LONG_VANTAGE: {"at": "n1", "site": "dc1", "ask": "n4"},
+        "clients": {
+            **played.CLIENTS,
+            LONG_CLIENT: {"node": "n1", "site": "dc1", "target": "n4"},
         },
         "faults": [
             Fault("slow", MANY_NODES, 5, 15, "+1.5 s ± 200 ms, and some more words"),
@@ -85,7 +88,7 @@ def drill_of(tmp_path_factory: pytest.TempPathFactory) -> MakeDrill:
     def make(case: str) -> Drill:
         if case not in read:
             directory = tmp_path_factory.mktemp("drill") / "bundle"
-            settings = {"phases_s": SHORT, "every_ms": 250.0, **CASES[case]}
+            settings = {"phases_s": SHORT, "interval_ms": 250.0, **CASES[case]}
             read[case] = read_drill(played.write_drill(directory, **settings))
         return read[case]
 
@@ -120,8 +123,9 @@ def test_every_request_is_a_point_where_it_was_due(
     drill, points = drill_of(case), points_of(chart_of(case))
     assert sum(len(each) for each in points.values()) == len(drill.requests)
     for name, drawn in points.items():
-        client, kind = name.split(" ", 1)
-        asked = drill.requests[drill.requests["client"] == client]
+        client, operation, kind = re.split("[/ ]", name, maxsplit=2)
+        every = drill.requests
+        asked = every[(every["client"] == client) & (every["operation"] == operation)]
         sent = asked["sent"].to_numpy(dtype=bool)
         rows = asked[~sent if kind == "not sent" else sent & (asked["outcome"] == kind).to_numpy()]
         due_s = rows["due_s"].to_numpy(dtype=float) - 5.0
@@ -170,7 +174,7 @@ def test_a_fault_that_nobody_healed_reaches_to_the_end_and_has_none(
     assert "Durability unknown" in text_of(figure)
 
 
-def test_each_blow_has_a_tick_and_a_death_its_name(chart_of: Callable[[str], Figure]) -> None:
+def test_each_occurrence_has_a_tick_and_a_death_its_name(chart_of: Callable[[str], Figure]) -> None:
     lanes = axes_named(chart_of("flapping"), "lanes")
     ticks = [
         float(np.asarray(line.get_xdata())[0])
@@ -187,7 +191,7 @@ def test_the_longest_outage_and_the_recovery_stand_where_they_were(
     drill, figure = drill_of("stall"), chart_of("stall")
     assert drill.recovery_s is not None
     worst = max(drill.outages, key=lambda outage: outage.duration_s)
-    axes = axes_named(figure, f"{worst.vantage}/{worst.operation}")
+    axes = axes_named(figure, f"{worst.client}/{worst.operation}")
     bars = [line for line in axes.get_lines() if line.get_gid() == "outage"]
     longest = max(bars, key=lambda bar: float(np.ptp(np.asarray(bar.get_xdata()))))
     assert list(np.asarray(longest.get_xdata())) == pytest.approx(

@@ -51,10 +51,10 @@ def test_what_must_be_at_a_key_follows_from_what_was_acknowledged(
 
 def test_a_write_without_an_outcome_is_one_of_which_nobody_knows(tmp_path: Path) -> None:
     lines = [
-        {"state": "invoked", "id": 1, "op": "put", "key": "a", "vantage": "v", "t_ns": 1},
+        {"state": "invoked", "id": 1, "op": "put", "key": "a", "client": "v", "t_ns": 1},
         {"id": 1, "state": "ok", "t_ns": 2},
-        {"state": "invoked", "id": 2, "op": "put", "key": "b", "vantage": "v", "t_ns": 3},
-        {"state": "invoked", "id": 3, "op": "remove", "key": "a", "vantage": "v", "t_ns": 4},
+        {"state": "invoked", "id": 2, "op": "put", "key": "b", "client": "v", "t_ns": 3},
+        {"state": "invoked", "id": 3, "op": "remove", "key": "a", "client": "v", "t_ns": 4},
     ]
     (tmp_path / "ledger.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     ledger = read_ledger(tmp_path)
@@ -183,7 +183,7 @@ def test_each_verdict_is_told_by_its_name(tmp_path: Path, verdict: str) -> None:
     from drill_bundles import Trouble
 
     troubles = [Trouble("down", 4, 5, ["victim"]), Trouble("reset", 5, 5.3)]
-    told = durability(tmp_path / "b", troubles=troubles, spoil={verdict: 1}, every_ms=100)
+    told = durability(tmp_path / "b", troubles=troubles, spoil={verdict: 1}, interval_ms=100)
     assert {name: n for name, n in told.counts.items() if n and name != "fine"} == {verdict: 1}
     expected = {"unread": "unknown", "recovered": "pass"}.get(verdict, "fail")
     assert told.verdict == expected, told.why

@@ -32,7 +32,7 @@ def fault(begin_s: float = FAULT_S, end_s: float | None = HEAL_S) -> FaultWindow
 def client(
     *troubles: Trouble,
     seed: int = 1,
-    every_ms: float = 50.0,
+    interval_ms: float = 50.0,
     latency_ms: float = 5.0,
     jitter: float = 0.2,
     heavy_tail: float = 0.0,
@@ -45,10 +45,10 @@ def client(
         play,
         np.random.default_rng(seed),
         "victim",
-        {"at": "n2", "site": "dc2", "ask": "n2"},
+        {"node": "n2", "site": "dc2", "target": "n2"},
         "read",
         keys=["k"],
-        schedule=(every_ms, deadline_ms, END_S),
+        schedule=(interval_ms, deadline_ms, END_S),
         cuts=(FAULT_S, HEAL_S),
         latency_ms=latency_ms,
         spread=(jitter, heavy_tail),
@@ -59,7 +59,7 @@ def client(
     requests = requests_of(typed(play.samples), ORIGIN_NS)
     course = Course.of(
         [fault()] if faults is None else faults,
-        every_ms=every_ms,
+        interval_ms=interval_ms,
         until_s=END_S,
     )
     (figures,) = clients_of(requests, ["victim"], course)
@@ -76,18 +76,18 @@ def typed(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("every_ms", "latency_ms"),
+    ("interval_ms", "latency_ms"),
     [(20.0, 0.5), (20.0, 15.0), (50.0, 0.5), (50.0, 5.0), (50.0, 40.0), (100.0, 20.0)],
 )
 def test_a_stall_of_three_seconds_is_an_outage_of_three_seconds(
-    every_ms: float, latency_ms: float
+    interval_ms: float, latency_ms: float
 ) -> None:
     for seed in range(6):
         at_s = FAULT_S + seed * 0.0137
         told = client(
             stalled(3.0, at_s),
             seed=seed,
-            every_ms=every_ms,
+            interval_ms=interval_ms,
             latency_ms=latency_ms,
             faults=[fault(at_s, at_s + 3.0)],
         )
@@ -200,13 +200,13 @@ def test_of_several_outages_the_longest_is_told_and_recovery_ends_with_the_last(
     assert told.recovery_s == pytest.approx(15.0, abs=0.1)
 
 
-@pytest.mark.parametrize("every_ms", [50.0, 250.0])
+@pytest.mark.parametrize("interval_ms", [50.0, 250.0])
 @pytest.mark.parametrize("latency_ms", [2.0, 40.0])
 def test_a_store_that_is_only_slower_recovers_at_its_heal(
-    every_ms: float, latency_ms: float
+    interval_ms: float, latency_ms: float
 ) -> None:
     slower = Trouble("slow", FAULT_S, HEAL_S, extra_ms=200.0)
-    told = client(slower, every_ms=every_ms, latency_ms=latency_ms)
+    told = client(slower, interval_ms=interval_ms, latency_ms=latency_ms)
     assert told.recovery_s == pytest.approx(HEAL_S - FAULT_S, abs=0.3)
     assert told.recovered is True
     assert told.longest_outage_s < 0.4  # each request is answered
@@ -256,9 +256,9 @@ def test_a_store_that_stays_slow_is_not_recovered() -> None:
 
 
 def test_a_hiccup_of_a_few_requests_is_no_slow_stretch() -> None:
-    told = client(Trouble("slow", 10.0, 10.3, extra_ms=15.0), every_ms=25.0)
+    told = client(Trouble("slow", 10.0, 10.3, extra_ms=15.0), interval_ms=25.0)
     assert (told.slow, told.recovery_s) == ((), 0.0)
-    longer = client(Trouble("slow", 10.0, 11.5, extra_ms=15.0), every_ms=25.0)
+    longer = client(Trouble("slow", 10.0, 11.5, extra_ms=15.0), interval_ms=25.0)
     (stretch,) = longer.slow
     assert (stretch.begin_s, stretch.end_s) == pytest.approx((10.0, 11.5), abs=0.06)
 
@@ -284,7 +284,7 @@ def test_without_a_fault_there_is_nothing_to_recover_from_and_every_outage_count
 
 
 def test_one_hiccup_before_the_fault_does_not_make_a_stall_look_normal() -> None:
-    told = client(stalled(1.5, 0.4), stalled(3.0, FAULT_S), every_ms=100.0)
+    told = client(stalled(1.5, 0.4), stalled(3.0, FAULT_S), interval_ms=100.0)
     assert told.longest_outage_s == pytest.approx(3.0, abs=0.1)
 
 
@@ -311,7 +311,7 @@ def test_outages_agree_with_the_definition(drawn: list[Says], fault_at: int) -> 
     ]
     told = outages_of(
         requests,
-        vantage="v",
+        client="v",
         operation="read",
         first_fault=Injection(float(fault_at), float(fault_at)),
         limit_ms=100.0,
@@ -336,10 +336,10 @@ def test_drill_figures_are_of_the_client_that_fared_worst(tmp_path: Path) -> Non
         write_drill(
             tmp_path / "b",
             phases_s=(4, 10, 6),
-            every_ms=100,
+            interval_ms=100,
             latency_ms=(5.0, 20.0),
             faults=[Fault("stop", "n2", 5.0, 8.0)],
-            troubles=[stalled(3.0, 5.0, vantages=["victim"])],
+            troubles=[stalled(3.0, 5.0, clients=["victim"])],
         )
     )
     by_name = {one.name: one for one in drill.clients}

@@ -36,14 +36,14 @@ def block(path: Path) -> dict[str, Any]:
 
 
 def test_the_block_has_the_promised_keys_first_and_in_order(tmp_path: Path) -> None:
-    claim = {"claim": "c", "source": "s", "durability": "intact"}
+    claim = {"id": "i", "claim": "c", "source": "s", "durability": "intact"}
     told = block(write_drill(tmp_path / "b", phases_s=SHORT, claims=[claim]))
     assert list(told)[: len(KEYS)] == KEYS
     for phase in told["phases"]:
         assert list(phase)[:3] == ["name", "reads", "writes"]
         assert list(phase["reads"])[:7] == list(phase["writes"])[:7] == FIGURES
     assert list(told["durability"])[: len(DURABILITY)] == DURABILITY
-    assert list(told["claims"][0])[:4] == ["claim", "source", "verdict", "evidence"]
+    assert list(told["claims"][0])[:3] == ["id", "claim", "source"]
     assert [phase["name"] for phase in told["phases"]] == ["before", "during", "after"]
 
 
@@ -87,8 +87,8 @@ def test_requests_that_were_never_sent_are_attempts_that_failed(tmp_path: Path) 
     assert during.fail >= during.not_sent
 
 
-def test_vantages_and_endpoints_add_up_to_the_phases(tmp_path: Path) -> None:
-    drill = read_drill(write_drill(tmp_path / "b", phases_s=SHORT, every_ms=100))
+def test_clients_and_endpoints_add_up_to_the_phases(tmp_path: Path) -> None:
+    drill = read_drill(write_drill(tmp_path / "b", phases_s=SHORT, interval_ms=100))
     for phase in drill.phases:
         for operation in ("read", "write"):
             clients = [each for each in drill.clients if each.operation == operation]
@@ -105,16 +105,16 @@ def test_vantages_and_endpoints_add_up_to_the_phases(tmp_path: Path) -> None:
     }
 
 
-def test_a_fault_has_its_window_its_blows_and_its_words(tmp_path: Path) -> None:
+def test_a_fault_has_its_window_its_occurrences_and_its_words(tmp_path: Path) -> None:
     faults = [
-        Fault("crash-loop", "n2", 4.2, 8.0, "every 1 s", ("n2",), blows_s=(5.0, 6.0)),
+        Fault("crash-loop", "n2", 4.2, 8.0, "every 1 s", ("n2",), occurrences_s=(5.0, 6.0)),
         Fault("partition", "n1, n2 | n3, n4", 5.0, None, directions=("dc1 → dc3",)),
     ]
     drill = read_drill(write_drill(tmp_path / "b", phases_s=SHORT, faults=faults))
     loop, cut = drill.faults
     assert (loop.begin_s, loop.end_s, loop.nodes) == (4.2, 8.0, ("n2",))
     assert loop.label == "crash-loop n2, every 1 s"
-    assert [blow.at_s for blow in loop.blows] == [5.0, 6.0]
+    assert [occurrence.at_s for occurrence in loop.occurrences] == [5.0, 6.0]
     assert (cut.end_s, cut.directions) == (None, ("dc1 → dc3",))
     assert any("Not healed" in note and "partition" in note for note in drill.notes)
     assert drill.recovery_after_heal_s is None
@@ -274,7 +274,7 @@ def test_instants_are_seconds_since_the_first_phase(tmp_path: Path) -> None:
 
 
 def test_requests_that_always_wait_in_line_are_told_of(tmp_path: Path) -> None:
-    path = write_drill(tmp_path / "b", phases_s=SHORT, every_ms=50, latency_ms=(5.0, 60.0))
+    path = write_drill(tmp_path / "b", phases_s=SHORT, interval_ms=50, latency_ms=(5.0, 60.0))
     (note,) = [note for note in read_drill(path).notes if "waited in line" in note]
     assert "survivor/write" in note and "survivor/read" not in note
 
@@ -283,7 +283,9 @@ def test_an_unhealthy_first_phase_is_told_but_not_what_was_in_flight(tmp_path: P
     sick = read_drill(write_drill(tmp_path / "a", phases_s=SHORT, troubles=[Trouble("down", 1, 2)]))
     assert any("Not everything was well" in note for note in sick.notes)
     hit = read_drill(
-        write_drill(tmp_path / "b", phases_s=SHORT, every_ms=65, troubles=[Trouble("down", 4, 5)])
+        write_drill(
+            tmp_path / "b", phases_s=SHORT, interval_ms=65, troubles=[Trouble("down", 4, 5)]
+        )
     )
     assert hit.phases[0].writes.ok < hit.phases[0].writes.attempted
     assert not any("Not everything was well" in note for note in hit.notes)

@@ -265,7 +265,7 @@ def test_what_was_never_sent_is_counted_as_failed_and_told(tmp_path: Path) -> No
     assert (quiet.loaded.fail, quiet.loaded.ok) == (7, len(counted(rows, load)) - 7)
     (late,) = [note for note in load.notes if " instants the quiet" in note]
     assert "at 7 instants the quiet user" in late
-    assert "probe_every" in late
+    assert "probe_interval" in late
     document = load_json(load)
     assert (document["quiet_late"], document["quiet_left_out"]) == (32, 7)
     assert document["quiet"][0]["loaded"]["from_start_ms"]["median"] == 8
@@ -479,7 +479,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> LoadSweepBlock:
     (directory / "points.json").write_text(json.dumps({"parameters": parameters, "points": points}))
     manifest = {
         "schema_version": 2,
-        "kind": "sweep",
+        "kind": "matrix",
         "status": "failed",
         "seed": 3,
         "study": {"name": "mixed-load", "load": {"workers": 16}},

@@ -1,4 +1,4 @@
-"""What is said of resources is what was put into the rows: costs, memory, space, remarks."""
+"""What is said of resources is what was put into the rows: usage, space, remarks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from resources_bundles import (
     BACKGROUND_BYTES_PER_S,
     BACKGROUND_CPU,
     CPU_MS,
-    KIB,
+    IDLE_S,
     MIB,
+    OBJECT_BYTES,
     REQUEST_S,
-    REST_S,
     WAN_BYTES,
     stored,
     write_prefill,
@@ -24,13 +24,13 @@ from rich.console import Console
 from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle
 
 from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.calibration import sites_by_node
 from wanlat.analysis.grid import print_grid
 from wanlat.analysis.reclaim import reclaim_of
-from wanlat.analysis.resources import resources_of
-from wanlat.analysis.resources.model import ASKED, Sampling
+from wanlat.analysis.resources.block import resources_of
 from wanlat.analysis.resources.remarks import remarks_of_bundle
-from wanlat.analysis.resources.stored import rows_of_nodes
-from wanlat.analysis.resources.table import sampling_notes
+from wanlat.analysis.resources.tables import sampling_notes
+from wanlat.analysis.resources.windows import IDLE, LOADED
 
 ALL = sum(WAN_BYTES.values()) / len(WAN_BYTES)
 PREFILLED = stored("garage", 480, 30 * MIB, 45 * MIB)
@@ -44,42 +44,42 @@ def printed(grids) -> str:
 
 
 @pytest.mark.parametrize("nodes", [1, ["n1"], [{"name": "n1"}]])
-def test_nodes_may_be_a_count_a_name_or_more(make_bundle: MakeBundle, nodes: object) -> None:
+def test_nodes_may_be_a_count_a_name_or_more(nodes: object) -> None:
     sites = [{"name": "dc1", "nodes": nodes}, {"name": "dc2", "nodes": 2}]
-    topology = {"name": "five-sites", "sites": sites}
-    assert rows_of_nodes(read_bundle(make_bundle(manifest={"topology": topology}, n=5))) == 3
+    assert len(sites_by_node({"name": "five-sites", "sites": sites})) == 3
 
 
-def test_a_request_costs_what_it_cost_whichever_others_were_sent_between(
+def test_usage_per_request_is_a_mean_without_what_the_cluster_uses_when_idle(
     make_bundle: MakeBundle,
 ) -> None:
     directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
     write_resources(directory)
-    (found,) = resources_of(read_bundle(directory)).systems
-
-    assert found.background_known
-    assert found.of_all.wan_bytes.value == pytest.approx(ALL, rel=0.01)
-    costs = {cost.endpoint: cost for cost in found.requests}
-    for name, cost in WAN_BYTES.items():
-        low, high = costs[name].wan_bytes.ci95
-        assert low - 200 <= cost <= high + 200
-        assert costs[name].wan_bytes.value == pytest.approx(cost, abs=3 * KIB)
-        assert costs[name].cpu_ms.value == pytest.approx(CPU_MS[name], abs=0.5)
-    assert costs["PutObject"].wan_over_object == pytest.approx(200 / 64, rel=0.03)
-
-
-def test_without_a_rest_what_the_cluster_does_by_itself_stays_in_and_that_is_said(
-    make_bundle: MakeBundle,
-) -> None:
-    directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
-    write_resources(directory, rests=False)
     block = resources_of(read_bundle(directory))
     (found,) = block.systems
 
-    assert not found.background_known
+    assert found.is_idle_known
+    assert found.per_request.requests == 600
+    assert found.per_request.wan_bytes == pytest.approx(ALL, rel=0.01)
+    assert found.per_request.sent_bytes == pytest.approx(ALL, rel=0.01)
+    assert found.per_request.cpu_ms == pytest.approx(sum(CPU_MS.values()) / 3, rel=0.01)
+    mean_bytes = sum(OBJECT_BYTES.values()) / 3
+    assert found.per_request.wan_over_object_bytes == pytest.approx(ALL / mean_bytes, rel=0.01)
+    of_json = block.to_json()["systems"][0]["per_request"]
+    assert of_json["wan_bytes"] == pytest.approx(ALL, rel=0.01)
+
+
+def test_without_an_idle_window_idle_usage_stays_in_and_that_is_said(
+    make_bundle: MakeBundle,
+) -> None:
+    directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
+    write_resources(directory, idles=False)
+    block = resources_of(read_bundle(directory))
+    (found,) = block.systems
+
+    assert not found.is_idle_known
     gross = ALL + BACKGROUND_BYTES_PER_S * REQUEST_S
-    assert found.of_all.wan_bytes.value == pytest.approx(gross, rel=0.01)
-    assert "not seen at rest" in printed(block.grids())
+    assert found.per_request.wan_bytes == pytest.approx(gross, rel=0.01)
+    assert "no idle window" in printed(block.grids())
 
 
 def test_memory_cpu_and_disk_are_those_of_the_rows(make_bundle: MakeBundle) -> None:
@@ -90,25 +90,28 @@ def test_memory_cpu_and_disk_are_those_of_the_rows(make_bundle: MakeBundle) -> N
     block = resources_of(read_bundle(directory))
     (found,) = block.systems
 
-    first = found.nodes[0]
-    assert first.at_rest.rss_median == 120 * MIB
-    assert first.at_rest.cpu_share == pytest.approx(BACKGROUND_CPU / 3, rel=0.01)
+    first = found.nodes.loc["n1"]
+    assert first[IDLE, "rss_bytes_median"] == 120 * MIB
+    assert first[IDLE, "cpu_share"] == pytest.approx(BACKGROUND_CPU / 3, rel=0.01)
     busy = BACKGROUND_CPU + sum(CPU_MS.values()) / 3 / 1e3 / REQUEST_S
-    assert first.asked.cpu_share == pytest.approx(busy / 3, rel=0.01)
-    assert found.stored.per_byte == pytest.approx(90 / 30, rel=0.01)
-    assert found.stored.written == pytest.approx(2 * 90 / 45, rel=0.02)
+    assert first[LOADED, "cpu_share"] == pytest.approx(busy / 3, rel=0.01)
+    assert found.stored.disk_bytes_per_stored_byte == pytest.approx(90 / 30, rel=0.01)
+    assert found.stored.written_bytes_per_put_byte == pytest.approx(2 * 90 / 45, rel=0.02)
     assert "0.40 % of one core" in printed(block.grids())
-    assert block.to_json()["systems"][0]["subjects"][0]["name"] == "n1"
+    node = block.to_json()["systems"][0]["nodes"][0]
+    assert node["name"] == "n1"
+    assert node["idle"]["rss_bytes_median"] == 120 * MIB
+    assert node["loaded"]["threads"] == 9
 
 
 @pytest.mark.parametrize(("noted", "per_byte"), [(True, 2.0), (False, 2 * 48 / 60)])
-def test_a_look_at_the_disk_that_began_before_the_end_of_a_prefill_is_not_what_it_cost(
+def test_a_scan_that_began_before_the_end_of_a_prefill_is_not_what_it_takes(
     make_bundle: MakeBundle, noted: bool, per_byte: float
 ) -> None:
     directory = make_bundle(systems=(MINIO,))
     write_prefill(directory, noted=noted)
     (found,) = resources_of(read_bundle(directory)).systems
-    assert found.stored.per_byte == pytest.approx(per_byte)
+    assert found.stored.disk_bytes_per_stored_byte == pytest.approx(per_byte)
 
 
 def test_rows_of_a_killed_run_are_read_up_to_the_torn_one(make_bundle: MakeBundle) -> None:
@@ -127,19 +130,18 @@ def test_a_run_from_before_resources_were_sampled_has_no_block(make_bundle: Make
 
 
 @pytest.mark.parametrize(("minio_mib", "verdict"), [(300.0, "holds"), (20.0, "does not hold")])
-def test_more_memory_and_spikes_are_compared_node_by_node(
+def test_memory_is_compared_node_by_node(
     make_bundle: MakeBundle, minio_mib: float, verdict: str
 ) -> None:
     directory = make_bundle(systems=(BOB, MINIO), endpoints=tuple(WAN_BYTES))
-    write_resources(directory, systems={"bob": 25.0, "minio": minio_mib}, spiky=("bob",))
+    write_resources(directory, systems={"bob": 25.0, "minio": minio_mib})
     remarks = {each.key: each for each in remarks_of_bundle(read_bundle(directory)).remarks}
 
     assert str(remarks["memory"].verdict) == verdict
     (part,) = remarks["memory"].parts
-    assert part.ratio == pytest.approx((minio_mib + 1) / 26, rel=0.01)
-    assert part.low < part.ratio < part.high
-    assert str(remarks["network-spikes"].verdict) == "holds"
-    assert remarks["network-spikes"].parts[0].ratio > 5
+    assert part.values["ratio"] == pytest.approx((minio_mib + 1) / 26, rel=0.01)
+    low, high = part.values["ratio_over_nodes"]
+    assert low < part.values["ratio"] < high
 
 
 def test_space_given_back_is_a_share_of_what_the_removed_objects_took(
@@ -183,12 +185,12 @@ def test_space_given_back_is_a_share_of_what_the_removed_objects_took(
         (0.0, "only where stages begin and end: it was over in less than 1 s"),
     ],
 )
-def test_what_looking_cost_is_said_and_whether_that_was_too_much(share: float, said: str) -> None:
-    sampling = Sampling(1.0, share, 3.0, None, None)
+def test_what_sampling_cost_is_said_and_whether_that_was_too_much(share: float, said: str) -> None:
+    sampling = {"every_s": 1.0, "cost_cpu_share": share, "stretched": None, "failed": None}
     assert said in " ".join(sampling_notes(sampling))
 
 
-def test_the_charts_are_drawn_in_one_look(make_bundle: MakeBundle) -> None:
+def test_the_charts_are_drawn_on_one_scale(make_bundle: MakeBundle) -> None:
     directory = make_bundle(systems=(BOB, MINIO), endpoints=tuple(WAN_BYTES))
     write_resources(directory, systems={"bob": 25.0, "minio": 200.0}, requests=120)
     (figure,) = resources_of(read_bundle(directory)).charts().values()
@@ -200,16 +202,17 @@ def test_the_charts_are_drawn_in_one_look(make_bundle: MakeBundle) -> None:
     assert len(tops) == 1  # both systems on one scale
 
 
-def test_a_rest_that_nobody_looked_at_to_its_end_is_no_rest(make_bundle: MakeBundle) -> None:
-    """Between two looks a counter is a straight line, and what follows a rest is steeper."""
+def test_an_idle_window_without_samples_to_its_end_is_none(make_bundle: MakeBundle) -> None:
+    """Between two samples a counter is a straight line, and what follows is steeper."""
     directory = make_bundle(systems=(GARAGE,), endpoints=tuple(WAN_BYTES))
     write_resources(directory)
     rows = pd.read_parquet(directory / "resources.parquet")
     since_s = (rows.t_ns - rows.t_ns.min()) / 1e9
-    late = rows[(since_s < 2) | (since_s > REST_S + 5)]
+    late = rows[(since_s < 2) | (since_s > IDLE_S + 5)]
     late.to_parquet(directory / "resources.parquet")
     (found,) = resources_of(read_bundle(directory)).systems
 
-    assert not found.background_known
-    assert [window.kind for window in found.windows] == [ASKED]
-    assert found.nodes[0].at_rest is None
+    assert not found.is_idle_known
+    assert [window.kind for window in found.windows] == [LOADED]
+    assert found.nodes[IDLE].isna().all(axis=None)
+    assert resources_of(read_bundle(directory)).to_json()["systems"][0]["nodes"][0]["idle"] is None

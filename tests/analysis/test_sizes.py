@@ -25,8 +25,8 @@ SIZES = ("1KiB", "1MiB", "100MiB")
 
 
 def slower_with_one_key(system: str, at: Mapping[str, Any], endpoint: str, size: int) -> np.ndarray:
-    values: np.ndarray = plausible(30)(system, {**at, "keys": "fresh"}, endpoint, size)
-    again = system == "bob" and endpoint == "Put" and at["keys"] == "one"
+    values: np.ndarray = plausible(30)(system, {**at, "key_mode": "fresh"}, endpoint, size)
+    again = system == "bob" and endpoint == "Put" and at["key_mode"] == "same"
     return values * 1.5 if again else values
 
 
@@ -36,7 +36,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sizes") / "sweep"
     write_sweep(
         path,
-        {"nodes": [2], "object_size": SIZES, "keys": ["fresh", "one"]},
+        {"nodes": [2], "object_size": SIZES, "key_mode": ["fresh", "same"]},
         systems=(BOB, MINIO, MINIO_NGINX),
         values=slower_with_one_key,
         placed={"bob": ("local", "remote")},
@@ -64,7 +64,7 @@ def test_every_row_is_of_one_system_operation_size_and_kind_of_keys(sizes: Sizes
 def test_rates_are_of_the_mean_of_single_requests(sizes: Sizes, directory: Path) -> None:
     entry = sizes.find("bob", at(2**20))
     assert entry is not None
-    name = "bob-nodes-2-object_size-1MiB-keys-fresh"
+    name = "bob-nodes-2-object_size-1MiB-key_mode-fresh"
     rows = pd.read_parquet(directory / "points" / name / "samples.parquet")
     rows = rows[(rows.endpoint == "Put") & (rows.placement == "local") & (rows.phase == "measure")]
     mean_s = rows.total_ns.mean() / 1e9

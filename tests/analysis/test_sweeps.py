@@ -37,7 +37,7 @@ def printed(summary: SweepSummary) -> str:
 
 
 def test_points_stand_in_the_order_of_the_grid_however_they_were_run(tmp_path: Path) -> None:
-    study = {"sweep": {"object_size": ["1MiB", "50KiB"], "topology": ["near", "far"]}}
+    study = {"matrix": {"object_size": ["1MiB", "50KiB"], "topology": ["near", "far"]}}
     swept = {"object_size": ["1MiB", "50KiB"], "topology": ["far", "near"]}
     write_sweep(tmp_path / "s", swept, systems=(MINIO, BOB), study=study)
     sweep = read_sweep(tmp_path / "s")
@@ -52,11 +52,11 @@ def test_points_stand_in_the_order_of_the_grid_however_they_were_run(tmp_path: P
 
 
 def test_a_parameter_that_is_not_swept_has_the_studys_value(tmp_path: Path) -> None:
-    study = {"prefill": {"objects": 100}, "keys": "one"}
+    study = {"prefill": {"objects": 100}, "key_mode": "same"}
     write_sweep(tmp_path / "s", {"nodes": [1, 2]}, systems=(MINIO,), study=study)
     point = read_sweep(tmp_path / "s").points[1]
     assert (point.value("nodes"), point.value("prefill.objects")) == (2, 100)
-    assert point.value("keys") == "one"
+    assert point.value("key_mode") == "same"
     assert point.value("nothing.like.it") is None
 
 
@@ -70,12 +70,12 @@ def test_what_is_missing_is_named_with_its_reason_and_in_no_figure(tmp_path: Pat
     )
     assert [point.name for point, _ in summary.points] == ["minio-nodes-1"]
     (how, missing, *_) = summary.notes
-    assert how == "The sweep was interrupted (interrupted by the user)."
+    assert how == "The matrix was interrupted (interrupted by the user)."
     assert missing.startswith("3 points of 4 missing, in no figure: ")
     for why in ("it failed: the store died", "it was killed while it ran", "it was never begun"):
         assert why in missing
     assert "wanlat run --resume" in missing
-    entry = summary.to_json()["sweep"]
+    entry = summary.to_json()["matrix"]
     assert entry["missing"] == ["minio-nodes-2", "minio-nodes-3", "minio-nodes-4"]
     assert [p["status"] for p in entry["points"]] == ["complete", "failed", "running", "planned"]
 
@@ -98,11 +98,11 @@ def test_a_sweep_of_which_nothing_is_there_is_reported_all_the_same(tmp_path: Pa
 
 def test_the_table_has_a_row_for_every_endpoint_of_every_point(tmp_path: Path) -> None:
     summary = summary_of(
-        tmp_path / "s", {"nodes": [1, 2], "keys": ["fresh", "one"]}, systems=(BOB, MINIO)
+        tmp_path / "s", {"nodes": [1, 2], "key_mode": ["fresh", "same"]}, systems=(BOB, MINIO)
     )
     (grid,) = latencies(summary)
     assert len(summary.entries) == len(grid.rows) == 2 * 2 * 2 * 2
-    assert grid.headers[:4] == ("nodes", "keys", "system", "endpoint")
+    assert grid.headers[:4] == ("nodes", "key_mode", "system", "endpoint")
     assert len({row[:4] for row in grid.rows}) == len(grid.rows)
     assert [row[:3] for row in grid.rows[:3:2]] == [("1", "fresh", "Bob"), ("1", "fresh", "MinIO")]
 
@@ -127,7 +127,7 @@ def test_the_chart_has_a_line_for_each_system_against_what_was_swept(tmp_path: P
 
 
 def test_words_are_drawn_too_and_a_third_parameter_has_charts_of_its_own(tmp_path: Path) -> None:
-    swept = {"topology": ["near", "far"], "keys": ["fresh", "one"], "nodes": [1, 2]}
+    swept = {"topology": ["near", "far"], "key_mode": ["fresh", "same"], "nodes": [1, 2]}
     charts = draw(summary_of(tmp_path / "s", swept))
     assert len(charts) == 2
     for figure in charts.values():
@@ -193,7 +193,7 @@ def test_only_a_sweep_is_read_as_one(tmp_path: Path) -> None:
     write_sweep(tmp_path / "s", {"nodes": [1]}, systems=(MINIO,))
     assert is_sweep(tmp_path / "s")
     assert not is_sweep(tmp_path / "s" / "points" / "minio-nodes-1")
-    with pytest.raises(BundleError, match="not of a sweep"):
+    with pytest.raises(BundleError, match="not of a matrix"):
         read_sweep(tmp_path / "s" / "points" / "minio-nodes-1")
     (tmp_path / "s" / "points.json").write_text('{"parameters": [{}], "points": []}')
     with pytest.raises(BundleError, match="damaged"):

@@ -60,14 +60,14 @@ def test_a_run_that_is_ended_has_tables_of_the_schema_and_says_how_it_ended(tmp_
     writer = BundleWriter.create(tmp_path / "b", STUDY)
     writer.sample({"system": "garage", "seq": 7, "outcome": "ok", "unknown column": 1})
     writer.event("fault", "n1")
-    writer.close("failed", "the store died", completed=["garage"])
+    writer.close("failed", "the store died", tcp={"ecn": 2})
     assert pq.read_schema(tmp_path / "b" / "samples.parquet").equals(tables.SAMPLES)
     assert pq.read_table(tmp_path / "b" / "samples.parquet")["seq"].to_pylist() == [7]
     assert pq.read_schema(tmp_path / "b" / "events.parquet").equals(tables.EVENTS)
     manifest = read_manifest(tmp_path / "b")
     assert isinstance(manifest, StudyManifest)
     assert (manifest.status, manifest.reason) == ("failed", "the store died")
-    assert manifest.completed == ["garage"]
+    assert manifest.tcp == {"ecn": 2}
     assert read_table(tmp_path / "b", "load") is None
 
 
@@ -80,7 +80,7 @@ def test_what_the_schema_does_not_know_is_not_written(tmp_path: Path) -> None:
 
 
 def test_a_drill_is_no_study(tmp_path: Path) -> None:
-    drill = {"kind": "drill", "drill": {"name": "mine"}, "cast": {"victim": ["n1"]}}
+    drill = {"kind": "drill", "drill": {"name": "mine"}, "roles": {"victim": ["n1"]}}
     BundleWriter.create(tmp_path / "b", drill)
     assert isinstance(read_manifest(tmp_path / "b"), DrillManifest)
     path = tmp_path / "b" / "manifest.json"

@@ -34,7 +34,7 @@ class Grpcurl(IndependentClient):
     def __init__(self, at: dict[str, Any]) -> None:
         found = find_grpcurl()
         if found is None:
-            raise FileNotFoundError("grpcurl is not installed: `wanlat systems install grpcurl`")
+            raise FileNotFoundError("grpcurl is not installed: `wanlat system install grpcurl`")
         self._start = [str(found), "-plaintext"]
         for include in at["includes"]:
             self._start += ["-import-path", include]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wanlat.experiments import session
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.files import load
 from wanlat.experiments.drill.model import Drill as Script
@@ -76,7 +77,7 @@ def play(runs: Iterable[Short], below: Path) -> Iterator[Came]:
 
 
 def _skip_calibration() -> None:
-    runner.prove = lambda *_, **__: None
+    session.prove = lambda *_, **__: None
 
 
 def _run(run: Short, bundle: Path) -> tuple[str, str | None, Path]:

@@ -10,11 +10,11 @@ from tests.drills.short import Came, Short, play
 
 pytestmark = pytest.mark.minutes
 
-FEW = {"objects": 100, "every": "500ms"}
+FEW = {"objects": 100, "interval": "500ms"}
 CAUGHT = {
     "lose-acked": ("two-nodes-killed", FEW, "lost"),
     # With all its objects: it takes a thousand to lose one.
-    "drop-acked": ("one-node-killed", {"every": "500ms"}, "lost"),
+    "drop-acked": ("one-node-killed", {"interval": "500ms"}, "lost"),
     "stale-reads": ("one-node-stopped", FEW, "stale"),
     # A node's two hundredth Put is the first that suffers.
     "flip-bits": ("one-link-lossy", FEW | {"objects": 250}, "corrupt"),

@@ -12,7 +12,7 @@ from tests.drills.short import Came, Short, play
 from tests.wanlat.running import in_process
 
 DRILL, SEED = "two-nodes-killed", 11
-FEW = {"objects": 100, "every": "500ms"}
+FEW = {"objects": 100, "interval": "500ms"}
 DEFECT = "lose-acked"
 
 
@@ -47,7 +47,7 @@ def test_nothing_is_found_where_nothing_is_lost(came: Mapping[bool, Came]) -> No
 
 def test_a_matrix_shows_both(came: Mapping[bool, Came], tmp_path: Path) -> None:
     bundles = [str(came[planted].bundle) for planted in (True, False)]
-    done = in_process(["matrix", *bundles, "--out", str(tmp_path / "matrix")])
+    done = in_process(["drill", "matrix", *bundles, "--out", str(tmp_path / "matrix")])
     assert done.returncode == 0, done.stderr
     (cell,) = json.loads((tmp_path / "matrix" / "matrix.json").read_text())["cells"]
     assert sorted(run["durability"]["verdict"] for run in cell["runs"]) == ["fail", "pass"]

@@ -32,10 +32,10 @@ name: scripted-stall
 description: the node that is asked is stopped for three seconds
 topology: near.yaml
 systems: [quorum]
-vantages:
-  stopped: {at: n2}
-  elsewhere: {at: n1}
-every: 50ms
+clients:
+  stopped: {node: n2}
+  elsewhere: {node: n1}
+interval: 50ms
 deadline: 10s
 objects: 20
 phases: {before: 3s, during: 5s, after: 3s}

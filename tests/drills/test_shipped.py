@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from wanlat.emulator.faults.cast import draw
-from wanlat.experiments.drill.claim import Claim
-from wanlat.experiments.drill.files import load, shipped
+from wanlat.emulator.faults.roles import draw
+from wanlat.experiments.drill.claim import Availability, Claims, claims_on
+from wanlat.experiments.drill.files import CLAIMS, load, shipped
 from wanlat.experiments.drill.model import Drill
 from wanlat.experiments.drill.on_topology import fault_of, place
 from wanlat.experiments.drill.timing import stated
 from wanlat.systems import registry
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
+from wanlat.topologies.yaml_lines import load_yaml_model
 
 FOUR_NODES = {
     *("one-node-killed", "one-node-stopped", "two-nodes-killed", "rolling-loss"),
@@ -44,18 +45,18 @@ def test_a_shipped_drill_is_for_every_store(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_whoever_is_drawn_the_faults_and_vantages_fit(name: str) -> None:
+def test_whoever_is_drawn_the_faults_and_clients_fit(name: str) -> None:
     drill = load(name)
     plan = resolve(load_topology(drill.topology))
     for system in drill.systems:
         options = registry.SYSTEMS[system].parse_options(drill.options.get(system))
-        roles = registry.SYSTEMS[system].roles(plan, options)
+        system_roles = registry.SYSTEMS[system].roles(plan, options)
         for seed in SEEDS:
-            cast = draw(drill.cast, plan, roles, seed)
+            roles = draw(drill.selects, plan, system_roles, seed)
             for spec in drill.faults:
-                assert fault_of(spec, plan, cast).subject
-            places = [place(at, v.at, v.ask, plan, cast) for at, v in drill.vantages.items()]
-            assert len({each.ask for each in places}) == len(places)
+                assert fault_of(spec, plan, roles).subject
+            places = [place(name, each, plan, roles) for name, each in drill.clients.items()]
+            assert len({each.target for each in places}) == len(places)
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -68,47 +69,58 @@ def test_no_client_is_late_while_nothing_is_broken(name: str) -> None:
     # MinIO's PutObject takes up to ten round trips, and the machine something besides.
     drill = load(name)
     rtt_s = {"four-sites": 0.012, "three-datacenters": 0.12}[drill.topology]
-    assert drill.every.s > 10 * rtt_s
+    assert drill.interval.s > 10 * rtt_s
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_every_claim_has_a_source_that_can_be_looked_up(name: str) -> None:
-    for claim in load(name).claims:
-        assert claim.systems is not None, "what one store says is not said of another one"
-        assert len(claim.systems) == 1
-        if claim.systems == ["quorum"]:
-            assert claim.source.startswith("systems/quorum/README.md, ")
-        else:
-            assert ", https://" in claim.source
+def test_a_fault_says_how_long_it_lasts(name: str) -> None:
+    assert all(spec.lasts is not None for spec in load(name).faults)
+
+
+def test_every_store_has_claims_and_they_are_of_that_store() -> None:
+    assert set(CLAIMS.names()) == {"quorum", *REAL_STORES}
+    for system in CLAIMS.names():
+        read = load_yaml_model(CLAIMS.find(system), Claims)
+        assert read.system == system
+        assert all(claim.id.startswith(f"{system}-") for claim in read.claims)
+        assert {name for claim in read.claims for name in claim.drills} == set(shipped())
+
+
+@pytest.mark.parametrize("system", CLAIMS.names())
+def test_every_claim_names_drills_and_clients_that_exist(system: str) -> None:
+    for claim in load_yaml_model(CLAIMS.find(system), Claims).claims:
+        for name in claim.drills:
+            assert name in shipped(), claim.id
+            client = claim.availability and claim.availability.client
+            assert client is None or client in load(name).clients, claim.id
+
+
+@pytest.mark.parametrize("system", CLAIMS.names())
+def test_every_claim_has_a_source_that_can_be_looked_up(system: str) -> None:
+    where = "systems/quorum/README.md, " if system == "quorum" else ", https://"
+    for claim in load_yaml_model(CLAIMS.find(system), Claims).claims:
+        assert where in claim.source, claim.id
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_a_claim_of_availability_can_be_decided(name: str) -> None:
     # With every request as claimed, the interval of its share must be able to clear the bound.
     drill = load(name)
-    for claim in drill.claims:
-        if claim.availability is None:
+    for claim in (each for system in drill.systems for each in claims_on(drill, system)):
+        if (figure := claim.availability) is None:
             continue
-        at_least, at_most = claim.availability.at_least, claim.availability.at_most
-        due = _due(drill, claim)
+        due = _due(drill, figure)
         widest = 3.84 / (due + 3.84)  # of Wilson's 95 % interval, when none or all succeed
-        assert due >= 10, claim.claim
-        if at_least is not None:
-            assert 1 - widest > at_least.value, (claim.claim, due)
-        if at_most is not None:
-            assert widest < at_most.value, (claim.claim, due)
+        assert due >= 10, claim.id
+        if figure.at_least is not None:
+            assert 1 - widest > figure.at_least.value, (claim.id, due)
+        if figure.at_most is not None:
+            assert widest < figure.at_most.value, (claim.id, due)
 
 
-def _due(drill: Drill, claim: Claim) -> float:
-    until_s = (claim.to or getattr(drill.phases, claim.phase)).s
-    return float((until_s - claim.since.s) / drill.every.s)
-
-
-def _said_of(system: str) -> dict[str, set[str]]:
-    return {
-        name: {claim.claim for claim in load(name).claims if claim.is_of(system)}
-        for name in shipped()
-    }
+def _due(drill: Drill, figure: Availability) -> float:
+    until_s = (figure.to or getattr(drill.phases, figure.phase)).s
+    return float((until_s - figure.since.s) / drill.interval.s)
 
 
 @pytest.mark.parametrize(
@@ -127,4 +139,4 @@ def _said_of(system: str) -> dict[str, set[str]]:
 def test_what_the_stores_are_known_to_claim_is_put_to_the_test(
     system: str, drill: str, word: str
 ) -> None:
-    assert any(word in claim for claim in _said_of(system)[drill])
+    assert any(word in claim.claim for claim in claims_on(load(drill), system))

@@ -18,7 +18,7 @@ from wanlat.experiments.drill.files import shipped
 pytestmark = pytest.mark.minutes
 
 RUNS = int(os.environ.get("WANLAT_SOUND_RUNS", "0")) or len(shipped())
-FEW = {"objects": 60, "every": "500ms"}
+FEW = {"objects": 60, "interval": "500ms"}
 """Enough to be lost, and no more than two cores can look for so many times over."""
 
 

@@ -1,4 +1,4 @@
-"""How many samples a budget allows, and what `keys: one` reads: decided as requests are sent."""
+"""How many samples a budget allows, and what `key_mode: same` reads: decided while it runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.experiments.commands import manifest_of, samples_of
-from wanlat.experiments import runner
-from wanlat.experiments.asked import Asked, ask
-from wanlat.experiments.budget import BudgetSpec, Planned, plan_samples
-from wanlat.experiments.study import Study, load
+from wanlat.experiments.config.budget import BudgetSpec, Planned, plan_samples
+from wanlat.experiments.config.study import Study, load
+from wanlat.experiments.prepare import prepare
+from wanlat.experiments.request_plan import RequestPlan, plan_requests
+from wanlat.experiments.run import run
 from wanlat.probes.fewer import Turn, fewer
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.plan import Request
@@ -34,11 +35,11 @@ def planned(spec: BudgetSpec, took_s: float, turn: Turn = GET, wanted: int = 100
     [
         ({"time": "60s"}, 0.1, 100, None, "all fit"),
         ({"time": "60s"}, 2.0, 30, "time", "in 60s there are 30 requests of 2 s"),
-        ({"time": "10s"}, 2.0, 10, "least", "and 10 are taken at least"),
+        ({"time": "10s"}, 2.0, 10, "min_samples", "and 10 are taken at least"),
         ({"bytes": "4GiB"}, 0.1, 40, "bytes", "4GiB hold 40 objects of 100MiB"),
         ({"bytes": "4GiB", "time": "60s"}, 2.0, 30, "time", "30 requests"),
         ({"bytes": "4GiB", "time": "600s"}, 2.0, 40, "bytes", "40 objects"),
-        ({"bytes": "1GiB", "least": 50}, 2.0, 50, "least", "and 50 are taken at least"),
+        ({"bytes": "1GiB", "min_samples": 50}, 2.0, 50, "min_samples", "and 50 are taken at least"),
     ],
 )
 def test_samples_are_as_many_as_fit(
@@ -51,9 +52,8 @@ def test_samples_are_as_many_as_fit(
 
 
 def test_never_more_than_the_study_wants() -> None:
-    assert (
-        planned(BudgetSpec.model_validate({"time": "1h", "least": 50}), 1.0, wanted=7).samples == 7
-    )
+    spec = BudgetSpec.model_validate({"time": "1h", "min_samples": 50})
+    assert planned(spec, 1.0, wanted=7).samples == 7
 
 
 def test_what_carries_no_object_pays_no_bytes() -> None:
@@ -62,7 +62,7 @@ def test_what_carries_no_object_pays_no_bytes() -> None:
     assert planned(spec, 0.001, GET).samples == 10
 
 
-def asked(**keys: object) -> Asked:
+def asked(**keys: object) -> RequestPlan:
     study = Study.model_validate(
         {
             "name": "mine",
@@ -72,7 +72,7 @@ def asked(**keys: object) -> Asked:
             **keys,
         }
     )
-    return ask(study, "quorum", "s3", target="n1", replicas=lambda _: [], seed=7)
+    return plan_requests(study, "quorum", "s3", target="n1", replicas=lambda _: [], seed=7)
 
 
 def test_what_bytes_forbid_is_never_prepared() -> None:
@@ -99,7 +99,7 @@ def test_fewer_is_the_same_every_time_and_keeps_what_is_read() -> None:
 
 
 def test_one_key_is_written_again_and_again_and_is_what_is_read() -> None:
-    plan = asked(keys="one").plan()
+    plan = asked(key_mode="same").plan()
     requests = [*plan.prepare, *plan.warmup, *plan.measure]
     keys = {each.key for each in requests if each.endpoint in ("PutObject", "GetObject")}
     assert keys == {"one/object"}
@@ -130,11 +130,11 @@ def test_a_run_on_one_key_within_a_budget(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(
         "name: test\ntopology: one-site\nnodes: 1\nendpoints: [GetObject, PutObject]\n"
-        "keys: one\nobject_size: 1MiB\nsamples: 50\nwarmup: 3\nseed: 7\nresources: false\n"
-        "budget: {bytes: 20MiB, time: 60s, least: 5}\n"
+        "key_mode: same\nobject_size: 1MiB\nsamples: 50\nwarmup: 3\nseed: 7\nresources: false\n"
+        "budget: {bytes: 20MiB, time: 60s, min_samples: 5}\n"
     )
     out = tmp_path / "bundle"
-    outcome = runner.run(runner.prepare(load(str(file)), directory=out), lambda *_: None)
+    outcome = run(prepare(load(str(file)), directory=out), lambda *_: None)
     assert outcome.status == "complete"
     assert (outcome.measured, outcome.planned) == (40, 40)
     (remark,) = outcome.remarks

@@ -21,8 +21,9 @@ from tests.experiments.commands import (
 )
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.load.records import read_records as read_records_of_bundle
-from wanlat.experiments.runner import prepare, run
-from wanlat.experiments.study import load
+from wanlat.experiments.config.study import load
+from wanlat.experiments.prepare import prepare
+from wanlat.experiments.run import run
 from wanlat.probes.load_records import read_records
 
 LOAD = """
@@ -36,7 +37,7 @@ prefill: {objects: 20, buckets: 2, writers: 4}
 def loaded(directory: Path, keys: str, more: str = "") -> str:
     """Write a study of load on one site, where nothing needs calibration."""
     return study(
-        directory, f"{LOAD}{more}load: {{workers: 4, probe_every: 20ms, {keys}}}\n", sites=1
+        directory, f"{LOAD}{more}load: {{workers: 4, probe_interval: 20ms, {keys}}}\n", sites=1
     )
 
 

@@ -16,12 +16,11 @@ import pytest
 
 from tests.probes.null_store import null_store
 from tests.probes.test_load_records import header, rows_of
-from wanlat.experiments.load.account import account_of
-from wanlat.experiments.load.model import LoadSpec
-from wanlat.experiments.load.table import add_rows, keep_rows, raw_path
-from wanlat.experiments.prepared import prepare
-from wanlat.experiments.study import StudyError, load
-from wanlat.experiments.sweep.expand import points_of
+from wanlat.experiments.config.load import LoadSpec
+from wanlat.experiments.config.study import StudyError, load
+from wanlat.experiments.matrix_points import points_of
+from wanlat.experiments.prepare import prepare
+from wanlat.experiments.workloads.load_result import account_of, add_rows, raw_path
 from wanlat.probes.load import End, LoadJob, run_job
 from wanlat.probes.process import Process, spawn_here
 from wanlat.topologies.errors import UserError
@@ -49,7 +48,7 @@ def mistakes(directory: Path, text: str) -> str:
         ("load: {mix: {GetObjekt: 1.0}}", "5: load.mix.GetObjekt: .*did you mean .*GetObject"),
         ("load: {mix: {GetObject: 1.5, PutObject: -0.5}}", "5: .*from 0 to 1, not 1.5"),
         ("load: {duration: 0s}", "5: load.duration: .*nothing"),
-        ("load: {probe_every: 0s}", "5: load.probe_every: .*nothing"),
+        ("load: {probe_interval: 0s}", "5: load.probe_interval: .*nothing"),
         ("load: {rate: 0}", "5: load.rate"),
         ("load: {workers: 0}", "5: load.workers"),
         ("load: {object_size: 1KiB}", "5: .*it is the study's"),
@@ -236,9 +235,6 @@ def test_the_table_has_the_rows_of_each_system_once(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.raw"))
     record("minio", 3)  # measured anew
     assert counted() == {"minio": 3, "minio-nginx": 7}
-    raw_path(tmp_path, "garage").write_bytes(b"")
-    keep_rows(tmp_path, lambda system: system == "minio-nginx")
-    assert counted() == {"minio-nginx": 7}
     assert not list(tmp_path.glob("*.raw"))
 
 

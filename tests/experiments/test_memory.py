@@ -74,7 +74,7 @@ def test_objects_of_a_hundred_mebibytes_take_at_most_300_mebibytes_of_our_own(
     file = study(
         tmp_path,
         f"endpoints: [GetObject, PutObject, Get, Put]\noptions: {{quorum: {{api: {api}}}}}\n"
-        "samples: 2\nwarmup: 0\nkeys: one\nobject_size: 100MiB\ndeadline: 200s\n",
+        "samples: 2\nwarmup: 0\nkey_mode: same\nobject_size: 100MiB\ndeadline: 200s\n",
         rtt="1ms",
         sites=2,
     )

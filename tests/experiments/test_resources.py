@@ -9,18 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from wanlat.experiments.reclaim.model import ReclaimSpec, ranges
-from wanlat.experiments.resources.cost import LARGEST_SHARE, Cost
-from wanlat.experiments.resources.cpu_clocks import CpuClocks
+from wanlat.experiments.config.reclaim import ReclaimSpec, ranges
 from wanlat.experiments.resources.processes import (
+    CpuClocks,
     Meter,
     ProcessStat,
     ProcessTable,
     families,
     parse_stat,
 )
-from wanlat.experiments.resources.space import SpaceWatch, space_of
-from wanlat.experiments.resources.stored import Stored
+from wanlat.experiments.resources.sampler import LARGEST_SHARE, SamplingBudget
+from wanlat.experiments.resources.space import SpaceScanner, StoredBytes, space_of
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
 
@@ -28,7 +27,7 @@ SECOND = 10**9
 
 
 def stat(pid: int, parent: int, cpu_ns: int, reaped_ns: int = 0, begun: int = 0) -> ProcessStat:
-    return ProcessStat(pid, "store", "S", parent, begun, 1, 4096, cpu_ns, reaped_ns)
+    return ProcessStat(pid, "S", parent, begun, 1, 4096, cpu_ns, reaped_ns)
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def test_a_name_with_brackets_and_spaces_shifts_no_field() -> None:
     plain = parse_stat(f"7 (store) S {fields}".encode())
     odd = parse_stat(f"7 (a) S 9 (b) S {fields}".encode())
     assert (odd.parent, odd.threads, odd.begun) == (plain.parent, plain.threads, plain.begun)
-    assert odd.name == "a) S 9 (b"
+    assert odd.pid == 7
 
 
 def test_a_process_counts_as_the_kernel_counts_it(table: ProcessTable) -> None:
@@ -100,32 +99,32 @@ def test_cpu_time_goes_on_counting_over_a_restart_and_is_never_counted_twice(
     assert meter.take(after, table).cpu_ns == 8 * SECOND
 
 
-def test_looks_are_stretched_until_they_cost_less_than_a_hundredth_of_a_core() -> None:
-    cost = Cost(every_ns=SECOND)
-    elapsed = sum(cost.wait_after(spent_ns=30_000_000, late_ns=0) for _ in range(50))
-    assert cost.cpu_ns / elapsed <= 1.02 * LARGEST_SHARE < 0.01
-    said = cost.stretched(lambda: "24 nodes")
+def test_samples_are_stretched_until_they_cost_less_than_a_hundredth_of_a_core() -> None:
+    budget = SamplingBudget(interval_ns=SECOND)
+    elapsed = sum(budget.wait_after(spent_ns=30_000_000, late_ns=0) for _ in range(50))
+    assert budget.cpu_ns / elapsed <= 1.02 * LARGEST_SHARE < 0.01
+    said = budget.stretched("24 nodes")
     assert said is not None
     assert "24 nodes" in said
     assert "3.8 s apart" in said
 
-    cheap = Cost(every_ns=SECOND)
+    cheap = SamplingBudget(interval_ns=SECOND)
     assert cheap.wait_after(spent_ns=1_000_000, late_ns=0) == SECOND
-    assert cheap.stretched(str) is None
+    assert cheap.stretched("24 nodes") is None
 
 
-def test_one_dear_look_after_cheap_ones_makes_no_gap() -> None:
-    cost = Cost(every_ns=SECOND)
+def test_one_dear_sample_after_cheap_ones_makes_no_gap() -> None:
+    budget = SamplingBudget(interval_ns=SECOND)
     for _ in range(10):
-        cost.wait_after(spent_ns=2_000_000, late_ns=0)
-    assert cost.wait_after(spent_ns=30_000_000, late_ns=0) == SECOND
+        budget.wait_after(spent_ns=2_000_000, late_ns=0)
+    assert budget.wait_after(spent_ns=30_000_000, late_ns=0) == SECOND
     # That used up what was saved.
-    assert cost.wait_after(spent_ns=30_000_000, late_ns=0) > SECOND
+    assert budget.wait_after(spent_ns=30_000_000, late_ns=0) > SECOND
 
 
-def test_directories_are_left_less_time_the_dearer_the_rest_was() -> None:
-    cost = Cost(every_ns=SECOND)
-    assert cost.space_budget_ns(0) > cost.space_budget_ns(7_000_000) > 0
+def test_directories_get_less_time_the_dearer_the_sample_was() -> None:
+    budget = SamplingBudget(interval_ns=SECOND)
+    assert budget.space_ns(0) > budget.space_ns(7_000_000) > 0
 
 
 def test_space_is_what_du_says(tmp_path: Path) -> None:
@@ -149,10 +148,11 @@ def test_space_is_what_du_says(tmp_path: Path) -> None:
     assert space.bytes == int(du.stdout.split()[0])
     assert 50_000 <= space.trash_bytes < 60_000
     found: dict[str, int] = {}
-    watch = SpaceWatch({"n1": root, "n2": tmp_path / "missing"})
+    scanner = SpaceScanner({"n1": root, "n2": tmp_path / "missing"})
     for _ in range(100):  # a little at a time, it comes to the same
-        found |= {name: each.bytes for name, each in watch.go_on(1).items()}
+        found |= {name: each.bytes for name, each in scanner.advance(1).items()}
     assert found["n1"] == space.bytes
+    assert {name: each.bytes for name, each in scanner.all(SECOND).items()} == found
 
 
 def test_half_of_the_objects_is_half_and_no_other_half_for_the_same_seed() -> None:
@@ -171,7 +171,7 @@ def answered(outcome: str = "ok") -> Sample:
 
 
 def test_stored_bytes_are_those_acknowledged_and_not_removed() -> None:
-    stored = Stored()
+    stored = StoredBytes()
     for key, size in (("a", 100), ("b", 100), ("a", 300)):
         put = Request(0, "measure", "PutObject", "bucket", key, object_bytes=size)
         stored.take(put, answered())

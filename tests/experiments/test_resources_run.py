@@ -19,7 +19,7 @@ samples: 200
 warmup: 1
 object_size: 64KiB
 seed: 7
-resources: {every: 100ms, rest: 1s}
+resources: {interval: 100ms, idle: 1s}
 """
 RECLAIM = """
 name: test
@@ -28,7 +28,7 @@ nodes: 1
 endpoints: [RemoveObject]
 object_size: 64KiB
 seed: 7
-resources: {every: 200ms}
+resources: {interval: 200ms}
 reclaim: {objects: 60, remove: 0.5, settle: 300ms, watch: 1s}
 """
 
@@ -44,9 +44,11 @@ def test_a_run_tells_what_its_nodes_used_on_the_samples_clock_and_cheaply(tmp_pa
     done = run(str(file), out=out)
     assert done.returncode == 0, done.stderr
 
+    kinds = set(pd.read_parquet(out / "resources.parquet").kind)
+    assert kinds == {"node"}  # one site has no links
     node, samples = resources_of(out, "node"), samples_of(out)
     assert node.t_ns.is_monotonic_increasing
-    assert node.t_ns.min() < samples.start_ns.min() - 9 * 10**8  # it rested first
+    assert node.t_ns.min() < samples.start_ns.min() - 9 * 10**8  # it was idle first
     assert node.t_ns.max() > samples.start_ns.max()
     stored = manifest_of(out)["resources"]["systems"]["quorum"]
     assert stored["stored_bytes"] == 201 * 65536
@@ -58,7 +60,7 @@ def test_a_run_tells_what_its_nodes_used_on_the_samples_clock_and_cheaply(tmp_pa
     assert said["cost_cpu_share"] > 0  # how small it is kept: test_resources.py
     summary = json.loads((out / "summary.json").read_text())
     (system,) = summary["resources"]["systems"]
-    assert system["background_taken_off"] is False  # a second is too short to know it
+    assert system["idle_usage_subtracted"] is False  # a second is too short to know it
     assert system["stored"]["disk_bytes_per_stored_byte"] == pytest.approx(1.0, abs=0.15)
 
 

@@ -17,9 +17,11 @@ from tests.late_network import accepting_late_packets
 from tests.wanlat.running import in_process
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.round_trips_block import round_trips_of
-from wanlat.experiments.runner import CaptureWanted, Outcome, prepare, run
-from wanlat.experiments.study import load
-from wanlat.experiments.visits.schedule import schedule
+from wanlat.experiments.config.study import load
+from wanlat.experiments.prepare import prepare
+from wanlat.experiments.run import run
+from wanlat.experiments.session import CaptureWanted, Outcome
+from wanlat.experiments.workloads.rtt_steps import schedule
 
 RTTS_MS = (0.0, 10.0, 20.0)
 SAMPLES, WARMUP = 2, 1

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from wanlat.commands.run import _capture
-from wanlat.experiments.prepared import CaptureWanted, check_study_options, prepare
-from wanlat.experiments.study import Study, StudyError, load
-from wanlat.experiments.visits.check import check_visits
-from wanlat.experiments.visits.model import RoundTripsSpec
-from wanlat.experiments.visits.schedule import schedule
+from wanlat.experiments.config.rtt_steps import RoundTripsSpec, check_visits
+from wanlat.experiments.config.study import Study, StudyError, load
+from wanlat.experiments.prepare import check_study_options, prepare
+from wanlat.experiments.session import CaptureWanted
+from wanlat.experiments.workloads.rtt_steps import schedule
 from wanlat.probes.bob_plan import bob_visits
 from wanlat.probes.method_plan import Call, Measured, method_visits
 from wanlat.probes.plan import VisitsPlan
@@ -20,7 +20,7 @@ from wanlat.probes.s3_plan import S3Endpoint, s3_visits
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
-from wanlat.topologies.units import Duration
+from wanlat.topologies.units import Duration, Size
 
 TOP = "name: mine\ntopology: five-sites\nendpoints: [GetObject, PutObject]\n"
 S3: tuple[S3Endpoint, ...] = ("ListObjects", "GetObject", "PutObject", "RemoveObject")
@@ -201,8 +201,8 @@ def test_every_call_of_a_service_has_a_key_of_its_own() -> None:
 
 def test_packets_are_recorded_unless_they_are_not_wanted() -> None:
     round_trips, latency = load("round-trips"), load("endpoint-latency")
-    assert _capture(round_trips, None, None, "256B") == CaptureWanted(1 << 30, 256)
-    assert _capture(round_trips, True, "1MiB", "200B") == CaptureWanted(1 << 20, 200)
-    assert _capture(round_trips, False, None, "256B") is None
-    assert _capture(latency, None, None, "256B") is None
-    assert _capture(latency, True, None, "256B") == CaptureWanted(256 << 20, 256)
+    assert _capture(round_trips, None, None, Size(256)) == CaptureWanted(1 << 30, 256)
+    assert _capture(round_trips, True, Size(1 << 20), Size(200)) == CaptureWanted(1 << 20, 200)
+    assert _capture(round_trips, False, None, Size(256)) is None
+    assert _capture(latency, None, None, Size(256)) is None
+    assert _capture(latency, True, None, Size(256)) == CaptureWanted(256 << 20, 256)

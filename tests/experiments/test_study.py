@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wanlat.experiments.endpoints import MethodEndpoint, asked_of, name_of
-from wanlat.experiments.study import StudyError, load
+from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, name_of
+from wanlat.experiments.config.study import StudyError, load
 from wanlat.systems import registry
 from wanlat.systems.errors import SystemMissing
 

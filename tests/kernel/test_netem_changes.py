@@ -6,7 +6,6 @@ import json
 import os
 import random
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.emulator.plans import mesh, ms
 from tests.kernel import packets
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import wan
-from wanlat.experiments.system_run import Outcome, tell_of_overflows
+from wanlat.experiments.session import LabSetup, Session
 
 FORWARD, BACK = wan("dc1", "dc2"), wan("dc2", "dc1")
 REQUESTS = 5_000 if os.environ.get("WANLAT_LONG") == "1" else 500  # of two changes each
@@ -132,10 +131,12 @@ def test_an_overflowing_queue_is_flagged_in_the_bundle(loss: float) -> None:
         counters = lab.counters()[FORWARD]
         events: list[tuple[str, ...]] = []
         bundle: Any = SimpleNamespace(event=lambda *told: events.append(told))
-        outcome = Outcome(Path())
-        tell_of_overflows("s", lab, bundle, outcome)
+        warnings: list[str] = []
+        recording: Any = SimpleNamespace(bundle=bundle, outcome=None, warn=warnings.append)
+        setup = LabSetup(name="s", plan=lab.plan, client="n1", seed=1)
+        Session(recording, setup).note_overflows(lab)
     assert passage.lost > 200
     assert counters.overflows == pytest.approx(passage.lost, abs=1000 * loss + 50)
     assert counters.overflows + counters.lost == passage.lost
     assert [event[:2] for event in events] == [("overflow", "dc1->dc2")]
-    assert "dropped on dc1->dc2" in outcome.warnings[0]
+    assert "dropped on dc1->dc2" in warnings[0]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from wanlat.analysis.load.raw import read_raw
 from wanlat.bundle import tables
@@ -22,14 +19,11 @@ from wanlat.probes.load_records import (
     RECORD,
     Records,
     RecordsFile,
-    done_turns,
     read_records,
     records_table,
-    union,
 )
 
 _READ = ("start_ns", "first_byte_ns", "total_ns", "elapsed_ns", "object_bytes", "worker")
-RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8)
 
 
 def rows_of(count: int, **fields: Any) -> np.ndarray[Any, Any]:
@@ -69,28 +63,6 @@ def test_a_word_is_that_of_the_body() -> None:
     made = body(99, 80)
     words = [int.from_bytes(made[8 * i : 8 * i + 8], "little") for i in range(10)]
     assert words == [word(99, i) for i in range(10)]
-
-
-@given(RANGES, RANGES)
-def test_a_union_has_what_either_has_in_sorted_disjoint_ranges(
-    some: list[tuple[int, int]], others: list[tuple[int, int]]
-) -> None:
-    joined = union(some, others)
-    expected = {each for begin, end in some + others for each in range(begin, end)}
-    assert {each for begin, end in joined for each in range(begin, end)} == expected
-    assert all(a[1] < b[0] for a, b in pairwise(joined))
-
-
-@given(st.sets(st.integers(0, 40)), st.integers(1, 3), st.integers(0, 5))
-def test_done_turns_are_the_acknowledged_ones(turns: set[int], buckets: int, first: int) -> None:
-    done = sorted(turns)
-    rows = rows_of(len(done), endpoint=ENDPOINTS.index("Put"))
-    rows["bucket"] = [turn % buckets for turn in done]
-    rows["index"] = [first + turn // buckets for turn in done]
-    refused = rows_of(41, endpoint=ENDPOINTS.index("Put"), outcome=2, index=range(41))
-    records = Records(np.concatenate((rows, refused)), [])
-    ranges = done_turns(records, [f"b{n}" for n in range(buckets)], first)
-    assert [turn for begin, end in ranges for turn in range(begin, end)] == done
 
 
 def test_names_of_errors_are_read_wherever_they_stand(tmp_path: Path) -> None:

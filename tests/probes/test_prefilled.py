@@ -9,7 +9,7 @@ from typing import Any, Literal
 from wanlat.probes.bob_plan import bob_visits
 from wanlat.probes.load import body_seed_of, key_of
 from wanlat.probes.plan import Request, VisitsPlan
-from wanlat.probes.prefilled import Prefilled, aside
+from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_visits
 
 S3: list[S3Endpoint] = [
@@ -126,18 +126,3 @@ def test_objects_of_another_size_are_not_read_and_surround_the_listed_prefix_all
     (visit,) = s3_plan(1000, prefilled=other).visits
     assert {str(each.key)[:4] for each in of(visit.measure, "GetObject")} == {"get/"}
     assert {str(each.prefix)[:4] for each in of(visit.measure, "ListObjects")} == {"fill"}
-
-
-def test_a_plan_that_is_begun_again_writes_fresh_keys_and_reads_the_same_ones() -> None:
-    first, again = s3_plan(1000), aside(s3_plan(1000), "again-1")
-    (one,), (two,) = first.visits, again.visits
-    fresh = {each.key for each in of(one.measure, "PutObject", "RemoveObject")}
-    assert not fresh & {each.key for each in of(two.measure, "PutObject", "RemoveObject")}
-    assert of(one.measure, "GetObject", "HeadObject") == of(two.measure, "GetObject", "HeadObject")
-    # What is removed and listed was put under the same new names.
-    put = {each.key for each in of(again.prepare, "PutObject")}
-    assert {each.key for each in of(two.measure, "RemoveObject")} <= put
-    (prefix,) = {each.prefix for each in of(two.measure, "ListObjects")}
-    assert sum(str(key).startswith(str(prefix)) for key in put) == 10
-    (before,) = {each.prefix for each in of(one.measure, "ListObjects")}
-    assert prefix == f"{before}again-1/"

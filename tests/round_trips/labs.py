@@ -91,15 +91,16 @@ def _leave_out_the_proof() -> None:
 
     What a visit measured is what its latencies are held against, as in any run.
     """
-    from wanlat.experiments import system_run
+    from wanlat.experiments import session
 
     accept_late_packets("run")
-    system_run.prove = lambda *_, **__: None
+    session.prove = lambda *_, **__: None
 
 
 def _play(name: str, run: Run, bundle: Path) -> Came:
-    from wanlat.experiments.prepared import CaptureWanted, prepare
-    from wanlat.experiments.runner import run as run_study
+    from wanlat.experiments.prepare import prepare
+    from wanlat.experiments.run import run as run_study
+    from wanlat.experiments.session import CaptureWanted
 
     topology = bundle.with_suffix(".yaml")
     topology.write_text(_topology(run), encoding="utf-8")
@@ -118,7 +119,7 @@ def _topology(run: Run) -> str:
 
 
 def _study(run: Run, topology: Path) -> Any:
-    from wanlat.experiments.study import Study
+    from wanlat.experiments.config.study import Study
 
     return Study.model_validate(
         {

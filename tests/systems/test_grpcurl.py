@@ -51,7 +51,7 @@ def test_an_absent_one_says_how_to_install_it(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert grpcurl.find_grpcurl() is None
-    with pytest.raises(SystemMissing, match="wanlat systems install grpcurl"):
+    with pytest.raises(SystemMissing, match="wanlat system install grpcurl"):
         grpcurl.find()
 
 

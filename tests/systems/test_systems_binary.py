@@ -29,7 +29,7 @@ def script(path: Path, prints: str) -> Path:
 
 @pytest.mark.parametrize("name", ["garage", "minio"])
 def test_an_absent_store_says_how_to_install_it(cache: Cache, name: str) -> None:
-    with pytest.raises(SystemMissing, match=f"wanlat systems install {name}") as caught:
+    with pytest.raises(SystemMissing, match=f"wanlat system install {name}") as caught:
         registry.get(name).find()
     assert caught.value.exit_code == 3
 

@@ -39,12 +39,12 @@ def test_every_system_is_listed_with_how_to_get_it(
         "bob": False,
         "service": False,
     }
-    assert entries["garage"].get == "wanlat systems install garage"
+    assert entries["garage"].get == "wanlat system install garage"
     assert entries["garage"].pinned == "2.5.0"
     assert entries["minio"].pinned == PINNED_MINIO
     assert entries["quorum"].get == "make build"
     assert "https://github.com/qoollo/bob" in entries["bob"].get
-    assert "wanlat systems install minio" in entries["minio-nginx"].get
+    assert "wanlat system install minio" in entries["minio-nginx"].get
     assert "sudo apt install nginx-light" in entries["minio-nginx"].get
     assert "command" in entries["service"].get
     assert "not on this machine" in (entries["minio"].problem or "")
@@ -115,7 +115,7 @@ def test_the_reference_store_is_not_installed_by_this_command(cache: Cache) -> N
 
 
 def test_minio_behind_nginx_is_not_installed_by_this_command_and_says_what_is(cache: Cache) -> None:
-    with pytest.raises(UserError, match=r"wanlat systems install minio, and .*nginx-light"):
+    with pytest.raises(UserError, match=r"wanlat system install minio, and .*nginx-light"):
         install_systems(["minio-nginx"], plain_reporter())
 
 
@@ -132,7 +132,7 @@ def test_a_tool_is_listed_apart_and_installed_likewise(
     monkeypatch.setenv("PATH", str(tmp_path))
     (absent,) = list_tools()
     assert (absent.kind, absent.name, absent.installed) == ("tool", "grpcurl", False)
-    assert (absent.pinned, absent.get) == ("v1.9.4", "wanlat systems install grpcurl")
+    assert (absent.pinned, absent.get) == ("v1.9.4", "wanlat system install grpcurl")
     assert "grpcurl" not in [entry.name for entry in list_systems()]
     with pytest.raises(MachineError, match=r"grpcurl v1\.9\.4 needs `go`"):
         install_systems(["grpcurl"], plain_reporter())

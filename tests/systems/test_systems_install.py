@@ -94,7 +94,7 @@ def test_a_changed_binary_is_noticed_and_built_again(
     (first,) = install([fake_recipe()], cache, plain_reporter())
     with first.path.open("a") as file:
         file.write("# tampered\n")
-    with pytest.raises(Damaged, match="wanlat systems install fake"):
+    with pytest.raises(Damaged, match="wanlat system install fake"):
         find_installed(fake_recipe(), cache)
     (again,) = install([fake_recipe()], cache, plain_reporter())
     assert "was changed since it was built" in capsys.readouterr().out

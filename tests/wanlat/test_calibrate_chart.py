@@ -54,7 +54,7 @@ def test_a_chart_that_cannot_be_is_told_at_once(tmp_path: Path, file: str, words
 
 def test_the_picture_is_where_it_was_asked_for_and_else_with_the_results(tmp_path: Path) -> None:
     done = calibrate(tmp_path, "--chart", "here.svg")
-    assert "picture: here.svg" in done.stderr
+    assert "chart: here.svg" in done.stderr
     assert (tmp_path / "here.svg").read_text().lstrip().startswith("<?xml")
     calibrate(tmp_path)
     assert (tmp_path / "results" / "calibration-near.png").read_bytes()[:4] == b"\x89PNG"

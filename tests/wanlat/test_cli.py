@@ -30,7 +30,7 @@ def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         (["topology", "show", "fife-sites"], "five-sites"),
         (["calibrate", "nowhere"], "no topology named"),
         (["calibrate", "five-sites", "--backend", "magic"], "netem"),
-        (["calibrate", "five-sites", "--jitter", "20"], "unit"),
+        (["calibrate", "five-sites", "--jitter", "20"], "has no unit"),
         (["calibrate", "five-sites", "--rtt", "10ms", "--jitter", "50ms"], "jitter"),
         (["lab", "exec", "one-site", "n99", "--", "true"], "n99"),
         (["run", "endpoint-latensy"], "endpoint-latency"),
@@ -38,6 +38,14 @@ def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         (["run", "endpoint-latency", "--topology", "mars"], "mars"),
         (["run", "endpoint-latency", "--client", "mars"], "dc1"),
         (["run", "endpoint-latency", "--storage", "tape"], "memory"),
+        (["run", "endpoint-latency", "--rtt", "50"], "--rtt"),
+        (["run", "endpoint-latency", "--rtt", "1ms", "--jitter", "5ms"], "jitter"),
+        (["run", "round-trips", "--rtt", "50ms"], "--set round_trips.rtts="),
+        (["run", "round-trips", "--jitter", "1ms"], "--set round_trips.jitter="),
+        (["run", "--resume", "b", "--rtt", "5ms"], "leave --resume out"),
+        (["run", "--resume", "b", "--dry-run"], "leave --resume out"),
+        (["study", "show", "endpoint-latensy"], "did you mean `endpoint-latency`"),
+        (["completion", "tcsh"], "bash"),
         (["run", "endpoint-latency", "--out", "/proc/nowhere/bundle"], "/proc/nowhere/bundle"),
         (["run", "endpoint-latency", "--option", "quorum"], "SYSTEM.KEY=VALUE"),
         (["run", "endpoint-latency", "--option", "quorum.api"], "SYSTEM.KEY=VALUE"),
@@ -52,7 +60,7 @@ def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         (["run", "endpoint-latency", "--systems", "bob", "--bobd", "/etc/passwd"], "executable"),
         (["run", "endpoint-latency", "--systems", "service"], "command"),
         (["report", "/nonexistent"], "/nonexistent"),
-        (["systems", "install", "ceph"], "garage"),
+        (["system", "install", "ceph"], "garage"),
         (["frobnicate"], "frobnicate"),
     ],
 )
@@ -77,7 +85,7 @@ def test_a_store_that_is_not_installed_ends_with_code_3_and_how_to_get_it(tmp_pa
         PATH="/usr/bin:/bin",
     )
     assert done.returncode == 3, done.stderr
-    assert "wanlat systems install garage" in done.stderr
+    assert "wanlat system install garage" in done.stderr
     assert not (tmp_path / "b").exists()
 
 
@@ -88,7 +96,7 @@ def test_an_option_is_given_once(tmp_path):
     assert "given twice" in done.stderr
 
 
-def test_a_program_that_is_not_bob_is_told_apart(tmp_path, monkeypatch):
+def test_a_program_that_is_not_bob_is_recognized(tmp_path, monkeypatch):
     lsof = tmp_path / "lsof"  # which a real one needs
     lsof.write_text("#!/bin/sh\n")
     lsof.chmod(0o755)
@@ -101,7 +109,7 @@ def test_a_program_that_is_not_bob_is_told_apart(tmp_path, monkeypatch):
     assert str(impostor) in done.stderr
 
 
-def test_a_system_without_any_of_the_endpoints_is_told_what_it_has(tmp_path):
+def test_a_system_without_any_of_the_endpoints_says_what_it_has(tmp_path):
     study = tmp_path / "study.yaml"
     study.write_text("name: mine\ntopology: five-sites\nendpoints: [Put, Get]\n")
     done = wanlat("run", str(study))
@@ -126,13 +134,14 @@ def test_a_directory_that_holds_something_is_never_overwritten(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
-def test_every_mistake_of_a_study_is_told_with_its_line(tmp_path):
+@pytest.mark.parametrize("command", [["run"], ["study", "validate"]])
+def test_every_mistake_of_a_study_is_reported_with_its_line(tmp_path, command):
     file = tmp_path / "study.yaml"
     file.write_text(
         "name: mine\ntopology: five-sites\nendpoints: [GetObject, GetObjekt]\nsamples: -1\n"
         "smaples: 3\n"
     )
-    done = wanlat("run", str(file))
+    done = wanlat(*command, str(file))
     assert done.returncode == 2
     for line in (f"{file}:3:", f"{file}:4:", f"{file}:5:"):
         assert line in done.stderr
@@ -156,7 +165,7 @@ def test_topologies_are_listed_as_json():
 
 def test_systems_are_listed_with_version_and_hash():
     entries = {
-        entry["name"]: entry for entry in json.loads(wanlat("systems", "list", "--json").stdout)
+        entry["name"]: entry for entry in json.loads(wanlat("system", "list", "--json").stdout)
     }
     assert entries["quorum"]["installed"]
     assert len(entries["quorum"]["sha256"]) == 64

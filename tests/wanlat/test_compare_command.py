@@ -104,7 +104,7 @@ def test_what_was_not_measured_alike_ends_with_2_or_with_a_warning(runs: Any) ->
     done = compare(runs["old"], runs["disk"], "--json")
     assert done.returncode == 2
     assert done.stdout == ""
-    done = compare(runs["old"], runs["disk"], "--anyway", "--json")
+    done = compare(runs["old"], runs["disk"], "--force", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["differs"] == ["storage: memory against disk"]
 
@@ -212,7 +212,7 @@ def test_the_script_says_what_is_no_program(script: Any) -> None:
 
 
 def test_the_study_of_the_example_is_one(tmp_path: Path) -> None:
-    from wanlat.experiments.study import load
+    from wanlat.experiments.config.study import load
 
     study = load(str(SCRIPT.with_name("round-trips-in-ci.yaml")))
     assert study.round_trips is not None

@@ -1,4 +1,4 @@
-"""``wanlat drill``: which there are, what it is told, and what it refuses."""
+"""``wanlat drill``: which there are, what they would do, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ import pytest
 from tests.experiments.commands import command
 from tests.experiments.drill.drills import SHORT, UNPROVED, drill
 from tests.wanlat.running import Done, in_process
-from wanlat.experiments.drill.files import shipped
+from wanlat.experiments.drill.files import find, shipped
 from wanlat.experiments.drill.progress import Live
 
 
-def told(*arguments: str) -> Done:
+def reported(*arguments: str) -> Done:
     return in_process(["drill", *arguments])
 
 
-def test_without_a_name_it_lists_what_is_shipped() -> None:
-    done = subprocess.run(
-        command("drill"), capture_output=True, text=True, timeout=300, check=False
-    )
+def test_the_shipped_ones_are_listed_with_their_time() -> None:
+    done = reported("list")
     assert done.returncode == 0
-    assert all(name in done.stderr for name in shipped())
-    assert "at most" in done.stderr
-    listed = json.loads(told("--json").stdout)["drills"]
+    assert all(name in done.stdout for name in shipped())
+    assert "AT MOST" in done.stdout
+    listed = json.loads(reported("list", "--json").stdout)
     assert [each["name"] for each in listed] == shipped()
     for each in listed:
         assert 60 < each["stated_time_s"] <= 600
@@ -34,30 +32,70 @@ def test_without_a_name_it_lists_what_is_shipped() -> None:
         assert set(each["systems"]) >= {"quorum", "garage", "minio", "bob"}
 
 
+def test_one_is_shown_as_it_is_written() -> None:
+    done = reported("show", "one-node-killed")
+    assert done.stdout.rstrip() == find("one-node-killed").read_text(encoding="utf-8").rstrip()
+    assert "takes at most" in done.stderr
+    assert "takes at most" not in reported("show", "one-node-killed", "-q").stderr
+    assert json.loads(reported("show", "flapping", "--json").stdout)["name"] == "flapping"
+
+
+def test_all_mistakes_of_a_file_are_reported_with_their_lines(tmp_path: Path) -> None:
+    text = find("one-node-killed").read_text(encoding="utf-8")
+    file = tmp_path / "mine.yaml"
+    file.write_text(text)
+    done = reported("validate", str(file))
+    assert done.returncode == 0, done.stderr
+    assert "is valid: 1 fault; takes at most" in done.stderr
+    file.write_text(text + "\nfautls: []\nmore: 3\n")
+    done = reported("validate", str(file))
+    assert done.returncode == 2
+    lines = len(text.splitlines())
+    assert f"{file}:{lines + 2}:" in done.stderr and f"{file}:{lines + 3}:" in done.stderr
+
+
+def test_a_dry_run_says_what_would_be_broken_when_and_starts_nothing(tmp_path: Path) -> None:
+    wanted = ("run", "one-node-killed", "--systems", "quorum", "--seed", "7", "--dry-run")
+    out = tmp_path / "bundle"
+    done = reported(*wanted, "--json", "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["system"], document["seed"], document["backend"]) == ("quorum", 7, "auto")
+    (fault,) = document["faults"]
+    (victim,) = document["roles"]["victim"]
+    assert fault["fault"] == f"kill {victim}"
+    assert document["at_most_s"]["total"] == sum(
+        seconds for stage, seconds in document["at_most_s"].items() if stage != "total"
+    )
+    assert not out.exists()
+    done = reported(*wanted)
+    assert f"kill {victim}" in done.stdout and "Nothing was started." in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (("one-node-kiled",), "did you mean `one-node-killed`?"),
-        (("one-node-killed",), "--system quorum"),
-        (("one-node-killed", "--system", "quorun"), "did you mean `quorum`?"),
-        (("one-node-killed", "--system", "quorum,quorum"), "given twice"),
-        (("one-node-killed", "--system", "service"), "not meant for it"),
-        (("one-node-killed", "--system", "quorum", "--scale", "0"), "more than 0"),
-        (("one-node-killed", "--system", "quorum", "--scale", "0.001"), "too short"),
+        (("one-node-killed",), "--systems quorum"),
+        (("one-node-killed", "--systems", "quorun"), "did you mean `quorum`?"),
+        (("one-node-killed", "--systems", "quorum,quorum"), "given twice"),
+        (("one-node-killed", "--systems", "service"), "not meant for it"),
+        (("one-node-killed", "--systems", "quorum", "--scale", "0"), "more than 0"),
+        (("one-node-killed", "--systems", "quorum", "--scale", "0.001"), "too short"),
         (
-            ("partition-two-two", "--system", "quorum", "--topology", "one-site"),
+            ("partition-two-two", "--systems", "quorum", "--topology", "one-site"),
             "shares the WAN links",
         ),
-        (("one-node-killed", "--system", "quorum", "--storage", "tape"), "`memory` and `disk`"),
-        (("one-node-killed", "--system", "quorum", "--option", "quorum.x=1"), "`x` is unknown"),
-        (("one-node-killed", "--system", "quorum", "--option", "bob.x=1"), "bob is not measured"),
-        (("one-node-killed", "--system", "quorum", "--bobd", "x"), "bob is not measured"),
+        (("one-node-killed", "--systems", "quorum", "--storage", "tape"), "'memory', 'disk'"),
+        (("one-node-killed", "--systems", "quorum", "--option", "quorum.x=1"), "`x` is unknown"),
+        (("one-node-killed", "--systems", "quorum", "--option", "bob.x=1"), "bob is not measured"),
+        (("one-node-killed", "--systems", "quorum", "--bobd", "x"), "bob is not measured"),
     ],
 )
-def test_a_mistake_is_told_before_anything_starts(
+def test_a_mistake_is_reported_before_anything_starts(
     arguments: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
-    done = told(*arguments, "--out", str(tmp_path / "bundle"))
+    done = reported("run", *arguments, "--out", str(tmp_path / "bundle"))
     assert done.returncode == 2, done.stderr
     assert says in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
@@ -67,7 +105,10 @@ def test_a_mistake_is_told_before_anything_starts(
 def test_several_systems_run_one_after_another_each_with_its_bundle(tmp_path: Path) -> None:
     # Of two that cannot both be had, the first is not started either.
     done = subprocess.run(
-        command("drill", "one-node-killed", "--system", "quorum,bob", "--out", str(tmp_path / "b")),
+        command(
+            *("drill", "run", "one-node-killed", "--systems", "quorum,bob"),
+            *("--out", str(tmp_path / "b")),
+        ),
         capture_output=True,
         text=True,
         timeout=300,
@@ -83,12 +124,14 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(tmp_path: Path) -> None:
     head = SHORT.replace(
         "before: 1s, during: 2500ms, after: 2s", "before: 1s, during: 1s, after: 1s"
     )
-    text = (
-        "faults: [{stop: victim}]\nclaims: [{claim: it answers when stopped, source: nobody, "
-        "of: reads, vantage: victim, availability: {at_least: 90%}}]\n"
+    (tmp_path / "claims.yaml").write_text(
+        "system: quorum\nclaims:\n  - {id: mine, claim: it answers when stopped, source: nobody, "
+        "drill: short, availability: {of: reads, client: victim, at_least: 90%}}\n"
     )
-    file = drill(tmp_path, text, head.replace("deadline: 1s", "deadline: 300ms"))
-    argv = command("drill", file, "--out", str(tmp_path / "b"), "--json")
+    head = head.replace("deadline: 1s", "deadline: 300ms")
+    file, claims = drill(tmp_path, "faults: [{stop: victim}]\n", head), tmp_path / "claims.yaml"
+    options = ("--claims", str(claims), "--out", str(tmp_path / "b"), "--json")
+    argv = command("drill", "run", file, *options)
     done = subprocess.run(
         [argv[0], "-c", UNPROVED, *argv[3:]],
         capture_output=True,

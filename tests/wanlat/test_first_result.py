@@ -99,7 +99,7 @@ def is_running(pid: int) -> bool:
 
 def test_progress_into_a_pipe_is_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(output, "say", said.append)
+    monkeypatch.setattr(output, "remark", said.append)
     now_s = 0.0
     report = output.Reporter(None, clock=lambda: now_s)
     for second in range(150):
@@ -115,7 +115,7 @@ def test_progress_into_a_pipe_is_a_line_a_minute(monkeypatch: pytest.MonkeyPatch
 
 def test_progress_of_something_else_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(output, "say", said.append)
+    monkeypatch.setattr(output, "remark", said.append)
     output.Reporter(None)("building the lab")
     output.Reporter(None)("measuring", 0, None, "visit 3 of 15")
     assert said == ["building the lab", "measuring: visit 3 of 15"]
@@ -153,7 +153,7 @@ def test_after_the_reference_store_come_real_ones(
     monkeypatch.setenv("WANLAT_CACHE", str(tmp_path))
     step = next_step.next_step(made("quorum"), "endpoint-latency", "five-sites")
     assert step is not None
-    assert "wanlat systems install garage minio (about 15 min" in step
+    assert "wanlat system install garage minio (about 15 min" in step
     assert step.endswith("wanlat run endpoint-latency --systems garage,minio")
     mine = next_step.next_step(made("quorum"), "my study.yaml", "five-sites")
     assert mine is not None and "run 'my study.yaml' --systems" in mine
@@ -174,7 +174,7 @@ def test_after_whole_numbers_and_within_a_site_comes_a_drill(is_local: bool) -> 
     rtts = (None,) if is_local else (1, 0)
     step = next_step.next_step(made("garage", rtts=rtts, is_local=is_local), "mine", "one-site")
     assert step is not None
-    assert step.endswith("wanlat drill one-node-killed --system garage")
+    assert step.endswith("wanlat drill run one-node-killed --systems garage")
 
 
 def test_nothing_follows_where_no_drill_is_meant_for_it() -> None:

@@ -1,4 +1,4 @@
-"""`--set PARAMETER=VALUE` and `--sweep PARAMETER=V1,V2`: text into values."""
+"""`--set PARAMETER=VALUE` and `--matrix PARAMETER=V1,V2`: text into values."""
 
 from __future__ import annotations
 
@@ -56,14 +56,13 @@ def test_an_axis_has_values() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "Which STUDY?"),
         (["--resume", "nowhere"], "there is no bundle"),
         (["--resume", "nowhere", "--out", "b"], "leave --out out"),
         (["--resume", "nowhere", "--capture"], "leave --backend and --capture"),
         (["endpoint-latency", "--samples", "3", "--set", "samples=4"], "do one of them"),
         (["endpoint-latency", "--set", "nodes=2"], "fewer than topology"),
-        (["endpoint-latency", "--sweep", "nodes=5,2"], "nodes-2 of the sweep: nodes: 2 is fewer"),
-        (["endpoint-latency", "--sweep", "nods=1"], "did you mean `nodes`"),
+        (["endpoint-latency", "--matrix", "nodes=5,2"], "nodes-2 of the matrix: nodes: 2 is fewer"),
+        (["endpoint-latency", "--matrix", "nods=1"], "did you mean `nodes`"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_starts(

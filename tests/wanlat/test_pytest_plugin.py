@@ -111,7 +111,7 @@ def test_a_store_that_is_not_installed_skips_its_test_and_says_how_to_get_it(
     _, printed = suite
     assert "PASSED test_store.py::test_on_each[quorum]" in printed, printed
     assert "SKIPPED test_store.py::test_on_each[garage]" in printed, printed
-    assert "wanlat systems install garage" in printed
+    assert "wanlat system install garage" in printed
 
 
 def test_a_failed_test_leaves_its_bundle_and_the_others_none(suite: tuple[Path, str]) -> None:

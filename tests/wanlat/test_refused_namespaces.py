@@ -33,7 +33,7 @@ def refused(limit: str, directory: Path, *arguments: str) -> subprocess.Complete
     """Run a command in a directory where a limit (`user=0`) of namespaces is in force."""
     name, value = limit.split("=")
     (directory / "study.yaml").write_text(STUDY)
-    (directory / "sweep.yaml").write_text(STUDY + "sweep: {object_size: [1KiB, 2KiB]}\n")
+    (directory / "matrix.yaml").write_text(STUDY + "matrix: {object_size: [1KiB, 2KiB]}\n")
     return subprocess.run(
         [
             *("unshare", "--user", "--map-root-user", "sh", "-c"),
@@ -49,10 +49,10 @@ def refused(limit: str, directory: Path, *arguments: str) -> subprocess.Complete
 
 
 def left_in(directory: Path) -> set[str]:
-    return {each.name for each in directory.iterdir()} - {"study.yaml", "sweep.yaml"}
+    return {each.name for each in directory.iterdir()} - {"study.yaml", "matrix.yaml"}
 
 
-DRILL = ("drill", "one-node-killed", "--system", "quorum")
+DRILL = ("drill", "run", "one-node-killed", "--systems", "quorum")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ DRILL = ("drill", "one-node-killed", "--system", "quorum")
     [
         ("run", "study.yaml"),
         ("run", "study.yaml", "--out", "bundle"),
-        ("run", "sweep.yaml"),
+        ("run", "matrix.yaml"),
         DRILL,
         (*DRILL, "--out", "bundle"),
         ("trace", "five-sites", "--system", "quorum", "--endpoint", "PutObject", "--out", "bundle"),
@@ -95,9 +95,10 @@ def test_a_lab_that_is_too_large_for_the_limit_is_told_as_early(
     assert left_in(tmp_path) == set()
 
 
-def test_a_bundle_to_go_on_with_is_left_as_it_is(tmp_path: Path) -> None:
+def test_a_bundle_to_resume_is_left_as_it_is(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
-    study.write_text(STUDY.replace("samples: 5", "samples: 5\nready_timeout: 1s"))
+    text = "samples: 5\nready_timeout: 1s\nmatrix: {warmup: [1]}"
+    study.write_text(STUDY.replace("samples: 5", text))
     hangs = tmp_path / "quorum"
     hangs.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'quorum 9' && exit\nexec sleep 600\n")
     hangs.chmod(0o755)

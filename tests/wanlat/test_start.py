@@ -16,7 +16,11 @@ from wanlat import cli, start
 
 HEAVY = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn", "yaml")
 ROOMS = tuple(f"wanlat.{room}" for room in ("analysis", "emulator", "probes", "systems"))
-MODELS = ("wanlat.experiments.study", "wanlat.topologies.model", "wanlat.topologies.yaml_model")
+MODELS = (
+    "wanlat.experiments.config.study",
+    "wanlat.topologies.model",
+    "wanlat.topologies.yaml_model",
+)
 
 
 def imported(code: str, arguments: Sequence[str] = ()) -> tuple[int, set[str], str]:
@@ -53,7 +57,7 @@ def test_the_list_of_commands_needs_none_of_them(arguments: list[str]) -> None:
     ("arguments", "says"),
     [
         (["run", "endpoint-latensy"], "did you mean `endpoint-latency`"),
-        (["drill", "one-node-kiled"], "did you mean `one-node-killed`"),
+        (["drill", "run", "one-node-kiled"], "did you mean `one-node-killed`"),
         (["calibrate", "fife-sites"], "did you mean `five-sites`"),
         (["topology", "show", "fife-sites"], "did you mean `five-sites`"),
     ],
@@ -125,7 +129,7 @@ def test_an_interrupt_during_the_imports_is_one_word(
     ("arguments", "where"),
     [
         (["run", "endpoint-latensy"], "wanlat.cli.import_module"),
-        (["run", "endpoint-latensy"], "wanlat.experiments.study_files.find"),
+        (["run", "endpoint-latensy"], "wanlat.experiments.config.files.find"),
         (["--help"], "typer.core.TyperGroup.format_help"),
     ],
 )

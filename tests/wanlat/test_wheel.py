@@ -168,7 +168,7 @@ def test_a_study_runs_beside_a_users_own_modules(programs: Path, desk: Path) -> 
     (desk / "mine.yaml").write_text(STUDY)
     said = succeed(
         *(programs / "wanlat", "run", "mine.yaml", "--json", "--out", desk / "bundle"),
-        *("--tolerate", "200ms"),
+        *("--max-p99-error", "200ms"),
         cwd=desk,
     )
     endpoints = json.loads(said)["endpoints"]
@@ -188,7 +188,7 @@ def test_a_study_runs_beside_a_users_own_modules(programs: Path, desk: Path) -> 
 
 def test_a_drill_runs_there(programs: Path, desk: Path) -> None:
     said = succeed(
-        *(programs / "wanlat", "drill", "one-node-killed", "--system", "quorum"),
+        *(programs / "wanlat", "drill", "run", "one-node-killed", "--systems", "quorum"),
         *("--scale", "0.1", "--json", "--out", desk / "drill"),
         cwd=desk,
     )

@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wanlat.options import Backend, Jitter, Json, Rtt, Seed, TopologyName, backend_name, topology_of
-from wanlat.output import emit, reporter, say
+from wanlat.options import (
+    Backend,
+    Jitter,
+    Json,
+    Quiet,
+    Rtt,
+    Seed,
+    TopologyName,
+    Verbose,
+    topology_of,
+)
+from wanlat.output import emit, remark, reporter, say
 from wanlat.topologies.errors import MachineError, UserError
 
 if TYPE_CHECKING:
@@ -30,7 +40,7 @@ def table_of(document: dict[str, Any]) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     pairs = document["pairs"]
     table.add_column("pair")
-    for column in ("asked", "bare", "median", "min", "max", "error p50", "error p99"):
+    for column in ("requested", "bare", "median", "min", "max", "error p50", "error p99"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("jitter p", justify="right", no_wrap=True)
     rated = any(pair["rate"] for pair in pairs)
@@ -53,16 +63,16 @@ def table_of(document: dict[str, Any]) -> Table:
 
 def _times(pair: dict[str, Any]) -> list[str]:
     rtt, error, bare = pair["rtt_ms"], pair["error_ms"], pair["bare_rtt_ms"]
-    asked = f"{pair['requested_rtt_ms']:g}"
+    requested = f"{pair['requested_rtt_ms']:g}"
     if pair["requested_jitter_ms"]:
-        asked += f" ± {pair['requested_jitter_ms']:g}"
+        requested += f" ± {pair['requested_jitter_ms']:g}"
     figures = (
         [f"{rtt[key]:.3f}" for key in ("p50", "min", "max")]
         + [f"{error[key]:.3f}" for key in ("p50", "p99")]
         if rtt
         else ["–"] * 5
     )
-    return [asked, f"{bare['p50']:.3f}" if bare else "–", *figures]
+    return [requested, f"{bare['p50']:.3f}" if bare else "–", *figures]
 
 
 def _p_value(pair: dict[str, Any]) -> str:
@@ -84,34 +94,40 @@ def calibrate(
     backend: Backend = None,
     rtt: Rtt = None,
     jitter: Jitter = None,
-    samples: Annotated[int, typer.Option(min=20, max=100_000, help="Probes a pair.")] = 200,
+    samples: Annotated[
+        int, typer.Option(metavar="N", min=20, max=100_000, help="Probes per pair of nodes")
+    ] = 200,
     applied: Annotated[
         str | None,
         typer.Option(
             metavar="TOPOLOGY",
-            help="Build this one instead, and hold it against TOPOLOGY: "
-            "shows that a wrong network is found out.",
+            help="Build this topology, and compare it with the other: shows that a wrong network "
+            "is detected",
         ),
     ] = None,
     chart: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Where to draw requested against measured, .png, .svg or .pdf. "
-            "Default: results/calibration-TOPOLOGY.png.",
+            help="Chart of requested and measured RTTs, .png, .svg or .pdf "
+            "(default: results/calibration-TOPOLOGY.png)",
         ),
     ] = None,
     seed: Seed = None,
     as_json: Json = False,
+    _verbose: Verbose = False,
+    _quiet: Quiet = False,
 ) -> None:
-    """Build a topology and measure every pair of nodes against what it asks for."""
+    """Compare an emulated network with its topology.
+
+    Every pair of nodes is measured. Exit code 1: a pair is not what the topology says.
+    """
     from wanlat.topologies.resolve import resolve
 
     requested = resolve(topology_of(topology, rtt, jitter))
     if chart is not None:
         _check(chart)  # before anything slow starts
     built = resolve(topology_of(applied)) if applied else requested
-    chosen = backend_name(backend)
     for node in built.nodes:
         requested.node(node.name)  # both must have the same nodes
 
@@ -121,7 +137,7 @@ def calibrate(
     from wanlat.output import people
 
     chance = secrets.randbits(32) if seed is None else seed
-    with reporter() as report, Lab(built, backend=chosen, seed=chance) as lab:
+    with reporter() as report, Lab(built, backend=backend, seed=chance) as lab:
         document = measure(
             lab,
             against=requested,
@@ -159,7 +175,7 @@ def _check(chart: Path) -> None:
 
 
 def _draw(document: dict[str, Any], chart: Path | None) -> None:
-    """Draw the picture. Where nobody asked for it, it is left out if it cannot be written."""
+    """Draw the chart. Where nobody asked for it, it is left out if it cannot be written."""
     from wanlat.analysis.charts import style
     from wanlat.analysis.charts.calibration_picture import draw
     from wanlat.bundle.errors import BundleError
@@ -171,6 +187,6 @@ def _draw(document: dict[str, Any], chart: Path | None) -> None:
     except BundleError as error:
         if chart is not None:
             raise MachineError(f"--chart {chart}: {error}") from error
-        say(f"no picture: {error}")
+        remark(f"no chart: {error}")
         return
-    say(f"picture: {path}")
+    say(f"chart: {path}")

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wanlat.options import size_of
+from wanlat.app import App
 from wanlat.output import say
 from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
     from wanlat.emulator.capture.store import CaptureStore
+    from wanlat.topologies.units import Size
 
-app = typer.Typer(no_args_is_help=True, help="Records of the packets that crossed WAN links.")
+app = App("Convert the packet records of a run.")
 
 LabCapture = Annotated[
     Path | None,
     typer.Option(
         "--capture",
         metavar="DIR",
-        help="Record every packet that crosses a WAN link into this directory.",
+        help="Record every packet that crosses a WAN link into this directory",
     ),
 ]
 
@@ -35,11 +36,13 @@ def _group() -> None:
 @app.command()
 def table(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Records: pcapng files of wanlat.")
+        list[Path], typer.Argument(metavar="FILE", help="Packet records: pcapng files of wanlat")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The table.")] = Path("packets.parquet"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The Parquet table to write")
+    ] = Path("packets.parquet"),
 ) -> None:
-    """Make the table of packets again, from records that a run left, also of a killed one."""
+    """Write the table of packets again, from the records of a run, even a killed one."""
     from wanlat.emulator.capture.table import write_table
 
     for file in files:
@@ -53,8 +56,8 @@ def table(
     say(f"{summary.packets} packets: {out}")
 
 
-def store_of(directory: Path | None, limit: str, snap: str) -> CaptureStore | None:
-    """Return where a lab of the command line records. Raises UserError."""
+def store_of(directory: Path | None, limit: Size, snap: Size) -> CaptureStore | None:
+    """Return where a lab of the command line records."""
     if directory is None:
         return None
     from wanlat.emulator.capture.store import CaptureStore
@@ -62,8 +65,8 @@ def store_of(directory: Path | None, limit: str, snap: str) -> CaptureStore | No
     return CaptureStore(
         directory,
         directory / "packets.parquet",
-        size_of("--capture-limit", limit),
-        size_of("--capture-snap", snap),
+        limit.bytes,
+        snap.bytes,
     )
 
 

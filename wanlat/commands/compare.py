@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wanlat.options import Json
+from wanlat.options import Json, Quiet, quantity
 from wanlat.output import emit, people
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
@@ -22,78 +22,110 @@ if TYPE_CHECKING:
 ALL = "all"
 
 
+def _limit(amount: Callable[[str], float], what: str, *names: str) -> Any:
+    """Return an option that is "10%", "5ms" or "10%,5ms"."""
+
+    def parse(text: str) -> Limit:
+        from wanlat.analysis.compare import Limit
+
+        parts = [part.strip() for part in text.split(",")]
+        shares = [_percent(part) for part in parts if part.endswith("%")]
+        amounts = [amount(part) for part in parts if not part.endswith("%")]
+        if len(shares) > 1 or len(amounts) > 1:
+            raise UserError(f"{text!r}: give a percentage, an amount, or one of each.")
+        return Limit(sum(shares), sum(amounts))
+
+    return typer.Option(*names, parser=quantity(parse), metavar="LIMIT", help=what)
+
+
+def _share(what: str) -> Any:
+    return typer.Option(parser=quantity(_percent), metavar="PERCENT", help=what)
+
+
+def _percent(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*%", text.strip())
+    if found is None:
+        raise UserError(f"{text!r}: write a percentage, as 10%.")
+    return float(found[1]) / 100
+
+
+def _ms(text: str) -> float:
+    return Duration.parse(text).ms
+
+
+def _bytes(text: str) -> float:
+    return float(Size.parse(text).bytes)
+
+
+def _packets(text: str) -> float:
+    if not re.fullmatch(r"\d+(?:\.\d+)?", text):
+        raise UserError(f"{text!r}: write a number of packets, or a percentage.")
+    return float(text)
+
+
 def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The bundle to compare with.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The bundle to judge.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The bundle to compare with")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The bundle to judge")],
     gate: Annotated[
         str | None,
         typer.Option(
             metavar="A,B",
-            help="What may fail it: round-trips, latency, intercept, bytes, outliers, unexplained, "
-            "all. Failed requests always may. Default: round-trips; latency where none were "
-            "measured.",
+            help="What may fail the comparison: round-trips, latency, intercept, bytes, outliers, "
+            "unexplained, all; failed requests always may (default: round-trips, or latency where "
+            "none were measured)",
         ),
     ] = None,
     round_trips: Annotated[
-        float, typer.Option(min=0, help="More than this many round trips more is worse.")
+        float, typer.Option(metavar="N", min=0, help="Largest increase in round trips")
     ] = 0.25,
-    share: Annotated[
-        str,
-        typer.Option(
-            metavar="PERCENT",
-            help="Nor may more requests than this gain as many, though most do not.",
-        ),
-    ] = "10%",
+    share: Annotated[Any, _share("Largest share of requests that may gain round trips")] = "10%",
     latency: Annotated[
-        str,
-        typer.Option(
-            metavar="LIMIT", help="Of latencies: 10%, 5ms, or both: the greater of the two."
-        ),
+        Any, _limit(_ms, "Largest increase in latency: 10%, 5ms, or both: the greater of the two")
     ] = "10%,5ms",
     intercept: Annotated[
-        str, typer.Option(metavar="LIMIT", help="Of the store's own time, at RTT 0.")
+        Any, _limit(_ms, "Largest increase in the intercept (store time at RTT 0)")
     ] = "5ms",
     wan_bytes: Annotated[
-        str, typer.Option("--bytes", metavar="LIMIT", help="Of WAN bytes a request.")
+        Any, _limit(_bytes, "Largest increase in WAN bytes per request", "--bytes")
     ] = "10%,512B",
     packets: Annotated[
-        str, typer.Option(metavar="LIMIT", help="Of WAN packets a request.")
+        Any, _limit(_packets, "Largest increase in WAN packets per request")
     ] = "10%,2",
-    failures: Annotated[
-        str, typer.Option(metavar="PERCENT", help="More requests than this failing is worse.")
-    ] = "0%",
+    failures: Annotated[Any, _share("Largest increase in the share of failed requests")] = "0%",
     at: Annotated[
-        str | None,
+        float | None,
         typer.Option(
+            parser=quantity(_ms),
             metavar="RTT",
-            help="Where latencies of studies of round trips are compared. Default: the greatest "
-            "RTT that both measured, up to 100ms.",
+            help="RTT at which latencies of studies of round trips are compared (default: the "
+            "largest that both measured, up to 100ms)",
         ),
     ] = None,
     renamed: Annotated[
         list[str] | None,
         typer.Option(
-            "--as", metavar="OLD=NEW", help="Hold a system of OLD against another one of NEW."
+            "--as",
+            metavar="OLD=NEW",
+            help="Compare a system of OLD with one of another name; may be repeated",
         ),
     ] = None,
-    anyway: Annotated[
-        bool, typer.Option("--anyway", help="Compare what was not measured alike, and say so.")
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Compare bundles that were measured under other conditions"),
     ] = False,
     allow_missing: Annotated[
-        bool,
-        typer.Option("--allow-missing", help="What one of them has no figure of fails nothing."),
+        bool, typer.Option("--allow-missing", help="Ignore metrics that one run lacks")
     ] = False,
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict", help="What is beyond its threshold fails even where it may be chance."
-        ),
+        typer.Option("--strict", help="Fail on differences that may be chance, too"),
     ] = False,
     as_json: Json = False,
+    _quiet: Quiet = False,
 ) -> None:
-    """Tell which endpoints changed from OLD to NEW, with intervals.
+    """Report which endpoints changed between two bundles.
 
-    Exit code 1: something that the gate looks at became worse, or an endpoint is gone.
+    Exit code 1: something that --gate names became worse, or an endpoint is gone.
     """
     from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.compare import Thresholds
@@ -104,12 +136,12 @@ def compare(
 
     thresholds = Thresholds(
         round_trips=round_trips,
-        share=_percent("--share", share),
-        intercept_ms=_limit("--intercept", intercept, _ms),
-        latency_ms=_limit("--latency", latency, _ms),
-        wan_bytes=_limit("--bytes", wan_bytes, _bytes),
-        wan_packets=_limit("--packets", packets, _packets),
-        failures=_percent("--failures", failures),
+        share=share,
+        intercept_ms=intercept,
+        latency_ms=latency,
+        wan_bytes=wan_bytes,
+        wan_packets=packets,
+        failures=failures,
     )
     kinds, mapping = _kinds(gate), _mapping(renamed or [])
     try:
@@ -119,8 +151,8 @@ def compare(
             thresholds,
             gate=kinds,
             renamed=mapping,
-            at_rtt_ms=None if at is None else _ms("--at", at),
-            anyway=anyway,
+            at_rtt_ms=at,
+            anyway=force,
             allow_missing=allow_missing,
             strict=strict,
         )
@@ -160,48 +192,6 @@ def _mapping(given: list[str]) -> dict[str, str]:
         if not (old and equals and new):
             raise UserError(f"--as {text!r}: write OLD=NEW, the names of two systems.")
         if old in mapping:
-            raise UserError(f"--as {text!r}: {old} is held against {mapping[old]} already.")
+            raise UserError(f"--as {text!r}: {old} is compared with {mapping[old]} already.")
         mapping[old] = new
     return mapping
-
-
-def _limit(option: str, text: str, amount: Callable[[str, str], float]) -> Limit:
-    """The limit that "10%", "5ms" or "10%,5ms" stand for. Raises UserError."""
-    from wanlat.analysis.compare import Limit
-
-    relative = absolute = None
-    for part in (part.strip() for part in text.split(",")):
-        if part.endswith("%") and relative is None:
-            relative = _percent(option, part)
-        elif not part.endswith("%") and absolute is None:
-            absolute = amount(option, part)
-        else:
-            raise UserError(f"{option} {text!r}: give a percentage, an amount, or one of each.")
-    return Limit(relative or 0.0, absolute or 0.0)
-
-
-def _percent(option: str, text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)\s*%", text.strip())
-    if found is None:
-        raise UserError(f"{option} {text!r}: write a percentage, as 10%.")
-    return float(found[1]) / 100
-
-
-def _ms(option: str, text: str) -> float:
-    try:
-        return Duration.parse(text).ms
-    except UserError as error:
-        raise UserError(f"{option}: {error}") from None
-
-
-def _bytes(option: str, text: str) -> float:
-    try:
-        return float(Size.parse(text).bytes)
-    except UserError as error:
-        raise UserError(f"{option}: {error}") from None
-
-
-def _packets(option: str, text: str) -> float:
-    if not re.fullmatch(r"\d+(?:\.\d+)?", text):
-        raise UserError(f"{option} {text!r}: write a number of packets, or a percentage.")
-    return float(text)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from wanlat.options import Json
 from wanlat.output import emit
 
 if TYPE_CHECKING:
@@ -25,10 +26,8 @@ def _show(check: Check) -> None:
         people.print(f"     {escape(check.remedy)}", soft_wrap=True)
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
-) -> None:
-    """Check this machine: what works, what does not, and how to mend it."""
+def doctor(as_json: Json = False) -> None:
+    """Check this machine, and say how to fix what is missing."""
     from wanlat.emulator.doctor import examine
 
     checks = []

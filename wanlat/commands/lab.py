@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wanlat.app import App
 from wanlat.commands import lab_running
 from wanlat.commands.capture import LabCapture, show_capture, store_of
 from wanlat.interruption import heed_interruptions
 from wanlat.options import (
+    DEFAULT_LIMIT,
+    DEFAULT_SNAP,
     Backend,
     CaptureLimit,
     CaptureSnap,
@@ -23,7 +26,6 @@ from wanlat.options import (
     Json,
     Rtt,
     TopologyName,
-    backend_name,
     topology_of,
 )
 from wanlat.output import emit, say
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from wanlat.emulator.capture.store import CaptureStore
     from wanlat.emulator.lab import Lab
 
-app = typer.Typer(no_args_is_help=True, help="A topology to try things on by hand.")
+app = App("Run commands in an emulated network, and change its links.")
 _FEW_NODES = 12
 
 
@@ -46,7 +48,7 @@ def exec_(
         list[str],
         typer.Argument(
             metavar="[TOPOLOGY] NODE -- COMMAND...",
-            help="TOPOLOGY: of a fresh lab, for this command only; none with --lab.",
+            help="TOPOLOGY of a new lab for this command alone; none with --lab",
         ),
     ],
     lab: lab_running.LabName = None,
@@ -54,10 +56,10 @@ def exec_(
     rtt: Rtt = None,
     jitter: Jitter = None,
     capture: LabCapture = None,
-    capture_limit: CaptureLimit = "256MiB",
-    capture_snap: CaptureSnap = "256B",
+    capture_limit: CaptureLimit = DEFAULT_LIMIT,
+    capture_snap: CaptureSnap = DEFAULT_SNAP,
 ) -> None:
-    """Run one command on a node of a fresh or running lab; its exit code is this command's."""
+    """Run one command on a node of a new or running lab, and end with its exit code."""
     if lab is not None:
         if backend or rtt or jitter or capture:
             raise UserError("With --lab the lab is there already: leave other options out.")
@@ -73,7 +75,7 @@ def exec_(
         plan = resolve(read)
         plan.node(node)
         store = store_of(capture, capture_limit, capture_snap)
-        made = Lab(plan, backend=backend_name(backend), capture=_prepared(store))
+        made = Lab(plan, backend=backend, capture=_prepared(store))
         with _recorded(made, store) as fresh:
             code = _run(fresh, node, argv)
     raise typer.Exit(code if code >= 0 else 128 - code)
@@ -86,24 +88,26 @@ def up(
     rtt: Rtt = None,
     jitter: Jitter = None,
     name: Annotated[
-        str | None, typer.Option(help="For other terminals. Default: the topology's name.")
+        str | None,
+        typer.Option(metavar="NAME", help="Name for other terminals (default: the topology's)"),
     ] = None,
     journal: Annotated[
-        Path | None, typer.Option(help="Append every change of a link to this file, as JSON lines.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Append every change of a link to FILE, as JSON lines"),
     ] = None,
     cables: Annotated[
         bool,
         typer.Option(
             "--cables",
-            help="Leave LAN links without impairments as they are: faster, but not to be changed.",
+            help="Do not emulate LAN links without impairments: faster, but they cannot be changed",
         ),
     ] = False,
     capture: LabCapture = None,
-    capture_limit: CaptureLimit = "256MiB",
-    capture_snap: CaptureSnap = "256B",
+    capture_limit: CaptureLimit = DEFAULT_LIMIT,
+    capture_snap: CaptureSnap = DEFAULT_SNAP,
     as_json: Json = False,
 ) -> None:
-    """Keep a lab up until interrupted; other terminals look at it, change it, enter its nodes."""
+    """Keep a lab up until interrupted; other terminals inspect it, change it, enter its nodes."""
     heed_interruptions()
     read = topology_of(topology, rtt, jitter)
 
@@ -116,7 +120,7 @@ def up(
     store = store_of(capture, capture_limit, capture_snap)
     lab = Lab(
         plan,
-        backend=backend_name(backend),
+        backend=backend,
         capture=_prepared(store),
         splice="needed" if cables else "all",
         journal=journal,
@@ -181,14 +185,7 @@ def _run(lab: Lab, node: str, argv: list[str]) -> int:
         stdout=sys.stdout,
         stderr=sys.stderr,
     )
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        try:
-            return process.wait(2)
-        except TimeoutError:
-            return -signal.SIGKILL
+    return lab_running.wait_for(process)
 
 
 def _tell(lab: Lab, name: str) -> None:

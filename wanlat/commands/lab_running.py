@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wanlat.emulator.control import client
-from wanlat.options import Json
+from wanlat.options import Json, quantity
 from wanlat.output import emit, say
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration
@@ -22,21 +22,37 @@ from wanlat.topologies.wording import show as shown
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from wanlat.emulator.process import Process
+
 _FEW_ROWS = 40
 _FEW_LINES = 10
 _FOLLOW_S = 0.3
 
 LabName = Annotated[
     str | None,
-    typer.Option("--lab", metavar="NAME|PID", help="Which running lab; default: the only one."),
+    typer.Option("--lab", metavar="NAME|PID", help="The running lab (default: the only one)"),
 ]
+
+
+def _seconds(text: str) -> float:
+    seconds = Duration.parse(text).s
+    if not seconds:
+        raise UserError("0 would change nothing; give a longer time.")
+    return seconds
+
+
 For = Annotated[
-    str | None,
-    typer.Option("--for", metavar="TIME", help="Take it away again after this time, e.g. 30s."),
+    float | None,
+    typer.Option(
+        "--for",
+        parser=quantity(_seconds),
+        metavar="TIME",
+        help="Undo the change after this time, e.g. 30s",
+    ),
 ]
 Targets = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TARGET...]", help="See `wanlat lab change --help`. Default: all."),
+    typer.Argument(metavar="TARGET", help="As of `wanlat lab change -h` (default: all)"),
 ]
 _EMIT_ENTRY = ("t_ns", "not_before_ns", "clock", "link", "from", "to", "before", "after", "origin")
 
@@ -61,7 +77,7 @@ def list_(as_json: Json = False) -> None:
 
 
 def show(targets: Targets = None, lab: LabName = None, as_json: Json = False) -> None:
-    """Show the links of a running lab: what is in force, what passed, what was lost."""
+    """Show the links of a running lab: settings, packets, losses."""
     with client.find(lab) as running:
         answer = running.ask("show", targets=targets)
     if as_json:
@@ -88,7 +104,7 @@ def change(
             metavar="TARGET... KEY=VALUE...",
             help="TARGET: a node, a site (its WAN links), SITE.lan, A:B (one direction), A/B "
             "(both), groups with commas, or wan, lan, all. KEY: delay, rtt, jitter, loss, rate "
-            "and the other keys of topology files; `delay=+200ms` adds, `rate=none` removes.",
+            "and the other keys of topology files; `delay=+200ms` adds, `rate=none` removes",
         ),
     ],
     lab: LabName = None,
@@ -114,19 +130,21 @@ def change(
             "delay=200ms or loss=5%."
         )
     with client.find(lab) as running:
-        answer = running.ask("change", targets=targets, settings=settings, for_s=_seconds(for_))
+        answer = running.ask("change", targets=targets, settings=settings, for_s=for_)
     _tell(answer, as_json)
 
 
 def cut(
-    targets: Annotated[list[str], typer.Argument(metavar="TARGET...")],
+    targets: Annotated[
+        list[str], typer.Argument(metavar="TARGET", help="As of `wanlat lab change -h`")
+    ],
     lab: LabName = None,
     for_: For = None,
     as_json: Json = False,
 ) -> None:
-    """Let nothing pass (A:B: one way only) until it is healed, restored, or the time is over."""
+    """Drop every packet (A:B: in one direction) until it is healed, restored, or time is up."""
     with client.find(lab) as running:
-        answer = running.ask("cut", targets=targets, for_s=_seconds(for_))
+        answer = running.ask("cut", targets=targets, for_s=for_)
     _tell(answer, as_json)
 
 
@@ -147,7 +165,7 @@ def restore(targets: Targets = None, lab: LabName = None, as_json: Json = False)
 def journal(
     lab: LabName = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as changes come, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Print changes as they come, until Ctrl-C")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -178,14 +196,19 @@ def run_inside(lab: str, node: str, argv: Sequence[str]) -> int:
     """Run a command on a node of a running lab; return its exit code."""
     with client.find(lab) as running:
         running.spawn(node, argv, (0, 1, 2))
+        return wait_for(running)
+
+
+def wait_for(process: client.LabClient | Process) -> int:
+    """Wait for a command; Ctrl-C goes to it, and what ignores that is killed by its lab's end."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
         try:
-            return running.wait()
-        except KeyboardInterrupt:
-            running.send_signal(signal.SIGINT)
-            try:
-                return running.wait(2)
-            except TimeoutError:
-                return -signal.SIGKILL  # which the lab sends when this connection closes
+            return process.wait(2)
+        except TimeoutError:
+            return -signal.SIGKILL
 
 
 def _setting(word: str) -> tuple[str, Any]:
@@ -207,18 +230,6 @@ def _setting(word: str) -> tuple[str, Any]:
     if key == "table" and isinstance(value, dict) and isinstance(value.get("file"), str):
         value = value | {"file": str(Path(value["file"]).absolute())}
     return key, value
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        seconds = Duration.parse(text).s
-    except UserError as error:
-        raise UserError(f"--for: {error}") from None
-    if not seconds:
-        raise UserError("--for 0 would change nothing; give a longer time.")
-    return seconds
 
 
 def _tell(answer: Mapping[str, Any], as_json: bool) -> None:

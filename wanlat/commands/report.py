@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from wanlat.options import Json, Verbose
+from wanlat.options import Json, Quiet, Verbose
 from wanlat.results import show_report
 
 
 def report(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory a run left.")],
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory of a run")],
     as_json: Json = False,
     verbose: Verbose = False,
+    _quiet: Quiet = False,
 ) -> None:
-    """Make the summary, the table and the charts of a bundle again."""
+    """Write the summary, tables and charts of a bundle again."""
     show_report(bundle, as_json=as_json, verbose=verbose)

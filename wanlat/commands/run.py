@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wanlat.commands import completion
 from wanlat.commands.settings import axes, settings, use_bobd, with_options
-from wanlat.interruption import INTERRUPTED, heed_interruptions
+from wanlat.commands.study import show_studies
+from wanlat.interruption import document, exit_code, heed_interruptions, show_ending
 from wanlat.options import (
+    DEFAULT_LIMIT,
+    DEFAULT_SNAP,
     Backend,
     Bobd,
     CaptureChoice,
     CaptureSnap,
+    Client,
+    DryRun,
+    Jitter,
     Json,
+    Matrix,
+    MaxP99Error,
+    Out,
+    Quiet,
     Resume,
+    Rtt,
+    Samples,
     Seed,
     Set,
     StorageChoice,
-    Sweep,
     SystemOptions,
-    Tolerate,
+    Systems,
     TopologyChoice,
     Verbose,
-    backend_name,
-    check_storage,
-    size_of,
+    size,
+    topology_of,
 )
-from wanlat.output import emit, reporter, say
+from wanlat.output import emit, remark, reporter, say
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Duration, Size
 
 if TYPE_CHECKING:
     from wanlat.analysis.report import Report
     from wanlat.analysis.sweep_report import SweepReport
     from wanlat.emulator.lab import BackendName
-    from wanlat.experiments.resumed import Unfinished
-    from wanlat.experiments.runner import CaptureWanted, Outcome
-    from wanlat.experiments.study import Study
-    from wanlat.experiments.sweep.run import SweepOutcome
+    from wanlat.experiments.config.study import Study
+    from wanlat.experiments.matrix import MatrixOutcome
+    from wanlat.experiments.matrix_resume import Unfinished
+    from wanlat.experiments.session import CaptureWanted, Outcome
+    from wanlat.topologies.model import Topology
 
-DEFAULT_SNAP = "256B"
 _MOST_FAILURES = 20
 
 
@@ -53,11 +66,15 @@ class _Wanted:
     directory: Path | None
     backend: BackendName | None
     capture: CaptureWanted | None
+    topologies: Mapping[str, Topology] | None = None
+    """In place of those that the study names."""
     unfinished: Unfinished | None = None
     verbose: bool = False
     named: str | None = None
     """The study, as the command line names it."""
     is_topology_chosen: bool = False
+    is_dry: bool = False
+    """Whether to say what would run, and not run it."""
 
 
 def run(
@@ -65,47 +82,51 @@ def run(
         str | None,
         typer.Argument(
             metavar="STUDY",
-            help="A shipped study or the path of a YAML file. With --resume it may be left out.",
+            help="A shipped study, or the path of a YAML file; none lists the shipped ones",
+            autocompletion=completion.names(completion.studies),
         ),
     ] = None,
-    systems: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Systems, one after another.")
-    ] = None,
+    systems: Systems = None,
     topology: TopologyChoice = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Samples an endpoint (and placement, and visit).")
-    ] = None,
+    rtt: Rtt = None,
+    jitter: Jitter = None,
+    samples: Samples = None,
     seed: Seed = None,
-    client: Annotated[
-        str | None, typer.Option(help="The node or site where the client stands.")
-    ] = None,
+    client: Client = None,
     storage: StorageChoice = None,
-    tolerate: Tolerate = None,
+    max_p99_error: MaxP99Error = None,
     option: SystemOptions = None,
     set_: Set = None,
-    sweep: Sweep = None,
+    matrix: Matrix = None,
     bobd: Bobd = None,
     backend: Backend = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The bundle's directory. Default: results/STUDY-TIME."),
-    ] = None,
+    out: Out = None,
     resume: Resume = None,
     capture: CaptureChoice = None,
     capture_limit: Annotated[
-        str | None,
+        Size | None,
         typer.Option(
+            parser=size,
             metavar="SIZE",
-            help="The packet record does not grow beyond this. Default: 256MiB; of round trips "
-            "1GiB.",
+            help="Largest size of the packet record (default: 256MiB; of round trips 1GiB)",
         ),
     ] = None,
     capture_snap: CaptureSnap = DEFAULT_SNAP,
+    dry_run: DryRun = False,
     as_json: Json = False,
     verbose: Verbose = False,
+    _quiet: Quiet = False,
 ) -> None:
-    """Run a study: calibrate, start each system, take the samples, draw the chart."""
-    check_storage(storage)
+    """Run a study: measure the latency of each endpoint.
+
+    The emulated network is calibrated, each system is started on it and sampled, and tables and
+    charts are written.
+    """
+    if study is None and resume is None:
+        show_studies(as_json=as_json)
+        return
+    if resume is not None and (dry_run or rtt is not None or jitter is not None):
+        raise UserError("--dry-run, --rtt and --jitter are for new runs: leave --resume out.")
     unfinished = _unfinished(resume, out, backend, (capture, capture_limit, capture_snap))
     read = _read(study, unfinished)
     names = None if systems is None else [name.strip() for name in systems.split(",")]
@@ -120,52 +141,61 @@ def run(
         "seed": seed,
         "client": client,
         "storage": storage,
-        "tolerate": tolerate,
+        "max_p99_error": max_p99_error,
     }
-    changed = _changed(read, changes, settings(set_), axes(sweep))
+    changed = _changed(read, changes, settings(set_), axes(matrix))
     if unfinished is None:
         packets = _capture(changed, capture, capture_limit, capture_snap)
-        wanted = _Wanted(changed, out, backend_name(backend), packets)
+        topologies = _overridden(changed, rtt, jitter)
+        wanted = _Wanted(changed, out, backend, packets, topologies)
     else:
         wanted = _going_on(unfinished, changed, seed, is_named=study is not None)
         if unfinished.is_complete:
             say(f"{unfinished.directory} is complete: nothing is left to measure.")
             show_report(unfinished.directory, as_json=as_json, verbose=verbose)
             return
-    wanted = replace(wanted, verbose=verbose, named=study, is_topology_chosen=topology is not None)
-    if wanted.study.sweep is not None:
-        _run_sweep(wanted, as_json)
+    wanted = replace(
+        wanted,
+        verbose=verbose,
+        named=study,
+        is_topology_chosen=topology is not None,
+        is_dry=dry_run,
+    )
+    if wanted.study.matrix is not None:
+        _run_matrix(wanted, as_json)
     else:
         _run_systems(wanted, as_json)
 
 
 def _read(name: str | None, unfinished: Unfinished | None) -> Study:
-    from wanlat.experiments.study_files import find
+    from wanlat.experiments.config.files import find
 
     if name is not None:
         find(name)  # a mistyped name is answered before all that reads a study is imported
-        from wanlat.experiments.study import load
+        from wanlat.experiments.config.study import load
 
         return load(name)
-    if unfinished is None:
-        raise UserError("Which STUDY? Name a shipped one, a YAML file, or --resume BUNDLE.")
-    from wanlat.experiments.same import study_of
+    from wanlat.experiments.matrix_resume import study_of
+
+    assert unfinished is not None
 
     return study_of(unfinished)
 
 
 def _changed(
-    study: Study, options: dict[str, Any], given: dict[str, Any], swept: dict[str, list[Any]]
+    study: Study, options: dict[str, Any], given: dict[str, Any], varied: dict[str, list[Any]]
 ) -> Study:
     """Return the study with what the command line says of it."""
-    from wanlat.experiments.changed import changed
+    from wanlat.experiments.config.overrides import changed
 
     named = {name: value for name, value in options.items() if value is not None}
     for name in named:
-        if name in given or name in swept:
-            how = "set" if name in given else "swept"
-            raise UserError(f"--{name} is given, and `{name}` is {how}; do one of them.")
-    return changed(study, {**named, **given}, swept)
+        if name in given or name in varied:
+            how = "set" if name in given else "varied"
+            raise UserError(
+                f"--{name.replace('_', '-')} is given, and `{name}` is {how}; do one of them."
+            )
+    return changed(study, {**named, **given}, varied)
 
 
 def _unfinished(
@@ -181,13 +211,13 @@ def _unfinished(
             f"--resume {resume} goes on with the backend and the record of packets that the "
             "bundle was begun with; leave --backend and --capture… out."
         )
-    from wanlat.experiments.resumed import read_unfinished
+    from wanlat.experiments.matrix_resume import read_unfinished
 
     return read_unfinished(resume)
 
 
 def _going_on(unfinished: Unfinished, study: Study, seed: int | None, *, is_named: bool) -> _Wanted:
-    from wanlat.experiments import same
+    from wanlat.experiments import matrix_resume as same
     from wanlat.topologies.load import load
 
     same.check_same_study(unfinished, study, seed)
@@ -198,69 +228,104 @@ def _going_on(unfinished: Unfinished, study: Study, seed: int | None, *, is_name
     return _Wanted(
         same.study_of(unfinished),
         unfinished.directory,
-        backend_name(requested.get("backend")),
+        requested.get("backend"),
         same.capture_of(unfinished),
+        same.topologies_of(unfinished),
         unfinished,
     )
 
 
 def _run_systems(wanted: _Wanted, as_json: bool) -> None:
+    from wanlat.commands.dry_run import show_study
     from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments import runner, same
+    from wanlat.experiments.prepare import prepare
+    from wanlat.experiments.run import run as run_study
 
-    unfinished = wanted.unfinished
-    prepared = runner.prepare(
+    prepared = prepare(
         wanted.study,
         directory=wanted.directory,
         backend=wanted.backend,
         capture=wanted.capture,
-        seed=unfinished.manifest["seed"] if unfinished else None,
-        topologies=same.topologies_of(unfinished) if unfinished else None,
-        resumed=unfinished is not None,
+        topologies=wanted.topologies,
     )
+    if wanted.is_dry:
+        show_study(
+            [(None, prepared)],
+            backend=prepared.backend,
+            directory=prepared.directory,
+            as_json=as_json,
+        )
+        return
     heed_interruptions()
     demand_lab(prepared.plan, prepared.backend)
     with reporter() as report:
-        outcome = runner.run(prepared, report, unfinished=unfinished)
+        outcome = run_study(prepared, report)
     _show(outcome, as_json, wanted)
 
 
-def _run_sweep(wanted: _Wanted, as_json: bool) -> None:
+def _run_matrix(wanted: _Wanted, as_json: bool) -> None:
+    from wanlat.commands.dry_run import prepared_points, show_study
     from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments import same
-    from wanlat.experiments.sweep.prepared import prepare_sweep
-    from wanlat.experiments.sweep.run import run_sweep
+    from wanlat.experiments.matrix import prepare_matrix, run_matrix
 
     unfinished = wanted.unfinished
-    prepared = prepare_sweep(
+    prepared = prepare_matrix(
         wanted.study,
         directory=wanted.directory,
         backend=wanted.backend,
         capture=wanted.capture,
         seed=unfinished.manifest["seed"] if unfinished else None,
-        topologies=same.topologies_of(unfinished) if unfinished else None,
+        topologies=wanted.topologies,
     )
+    if wanted.is_dry:
+        show_study(
+            prepared_points(prepared),
+            backend=prepared.backend,
+            directory=prepared.directory,
+            as_json=as_json,
+        )
+        return
     heed_interruptions()
     demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
-    say(f"{len(prepared.points)} points; bundle: {prepared.directory}")
+    remark(f"{len(prepared.points)} points; bundle: {prepared.directory}")
     with reporter() as report:
-        outcome = run_sweep(prepared, report, unfinished=unfinished)
-    _show_sweep(outcome, as_json, wanted)
+        outcome = run_matrix(prepared, report, unfinished=unfinished)
+    _show_matrix(outcome, as_json, wanted)
 
 
-def _capture(study: Study, wish: bool | None, limit: str | None, snap: str) -> CaptureWanted | None:
+def _overridden(
+    study: Study, rtt: Duration | None, jitter: Duration | None
+) -> dict[str, Topology] | None:
+    """Return the topologies of a study's points with `--rtt` and `--jitter`. Raises UserError."""
+    if rtt is None and jitter is None:
+        return None
+    from wanlat.experiments.matrix_points import points_of
+
+    points = [point.study for point in points_of(study)]
+    if any(point.round_trips is not None for point in points):
+        option, key = ("--rtt", "rtts=[0ms,50ms,100ms]") if rtt else ("--jitter", "jitter=1ms")
+        raise UserError(
+            f"{option}: study {study.name} changes the RTT of the WAN links itself. Give it other "
+            f"values with `--set round_trips.{key}`."
+        )
+    return {name: topology_of(name, rtt, jitter) for name in {each.topology for each in points}}
+
+
+def _capture(
+    study: Study, wish: bool | None, limit: Size | None, snap: Size
+) -> CaptureWanted | None:
     """Return what is to be recorded. The packets of a study of round trips are half its answer."""
-    from wanlat.experiments.runner import CaptureWanted
+    from wanlat.experiments.session import CaptureWanted
 
     of_round_trips = study.round_trips is not None
     if not (of_round_trips if wish is None else wish):
         return None
-    text = limit or ("1GiB" if of_round_trips else "256MiB")
-    return CaptureWanted(size_of("--capture-limit", text), size_of("--capture-snap", snap))
+    largest = limit or (Size(1 << 30) if of_round_trips else DEFAULT_LIMIT)
+    return CaptureWanted(largest.bytes, snap.bytes)
 
 
 def _show(outcome: Outcome, as_json: bool, wanted: _Wanted) -> None:
-    _tell(outcome)
+    show_ending(outcome)
     if outcome.status == "complete":
         made = show_report(outcome.directory, as_json=as_json, verbose=wanted.verbose)
         say(f"bundle: {outcome.directory}")
@@ -270,15 +335,15 @@ def _show(outcome: Outcome, as_json: bool, wanted: _Wanted) -> None:
     taken = f"{outcome.measured} of {outcome.planned} samples were taken and are"
     say(
         f"{taken if outcome.planned else 'What was measured is'} kept in {outcome.directory}; "
-        f"`wanlat report {outcome.directory}` shows it. {_way_on(outcome)}"
+        f"`wanlat report {outcome.directory}` shows it."
     )
     if as_json:
-        emit({"bundle": _of_bundle(outcome), "endpoints": []})
-    _exit(outcome)
+        emit({"bundle": document(outcome), "endpoints": []})
+    raise typer.Exit(exit_code(outcome))
 
 
-def _show_sweep(outcome: SweepOutcome, as_json: bool, wanted: _Wanted) -> None:
-    _tell(outcome)
+def _show_matrix(outcome: MatrixOutcome, as_json: bool, wanted: _Wanted) -> None:
+    show_ending(outcome)
     if outcome.status == "complete":
         show_report(outcome.directory, as_json=as_json, verbose=wanted.verbose)
         say(f"bundle: {outcome.directory}")
@@ -293,8 +358,8 @@ def _show_sweep(outcome: SweepOutcome, as_json: bool, wanted: _Wanted) -> None:
     )
     if as_json:
         points = {"planned": outcome.points, "complete": outcome.complete, "failed": outcome.failed}
-        emit({"bundle": _of_bundle(outcome), "points": points})
-    _exit(outcome)
+        emit({"bundle": document(outcome), "points": points})
+    raise typer.Exit(exit_code(outcome))
 
 
 def show_report(directory: Path, *, as_json: bool, verbose: bool) -> Report | SweepReport:
@@ -314,32 +379,9 @@ def _say_next(made: Report | SweepReport, wanted: _Wanted) -> None:
     on = wanted.study.topology
     step = next_step(made, wanted.named, on, is_chosen=wanted.is_topology_chosen)
     if step is not None:
-        say(step)
+        remark(step)
 
 
-def _tell(outcome: Outcome | SweepOutcome) -> None:
-    for remark in outcome.remarks:
-        say(remark)
-    for warning in outcome.warnings:
-        say(f"warning: {warning}", style="yellow")
-    if outcome.status == "interrupted":
-        say("Interrupted.", style="bold yellow")
-    elif outcome.status != "complete":
-        say(f"The run failed: {outcome.reason}", style="bold red")
-
-
-def _way_on(outcome: Outcome | SweepOutcome) -> str:
+def _way_on(outcome: Outcome | MatrixOutcome) -> str:
     room = "Make room: then " if outcome.is_disk_full else ""
-    return f"{room}`wanlat run --resume {outcome.directory}` goes on with it."
-
-
-def _of_bundle(outcome: Outcome | SweepOutcome) -> dict[str, Any]:
-    return {
-        "directory": str(outcome.directory),
-        "status": outcome.status,
-        "reason": outcome.reason,
-    }
-
-
-def _exit(outcome: Outcome | SweepOutcome) -> None:
-    raise typer.Exit(INTERRUPTED if outcome.status == "interrupted" else 1)
+    return f"{room}`wanlat run --resume {outcome.directory}` resumes it."

@@ -1,4 +1,4 @@
-"""Settings on the command line: ``--set``, ``--sweep``, ``--option`` and ``--bobd``."""
+"""Settings on the command line: ``--set``, ``--matrix``, ``--option`` and ``--bobd``."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def settings(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def axes(given: Sequence[str] | None) -> dict[str, list[Any]]:
-    """Return the parameters of ``--sweep PARAMETER=V1,V2``. Values are YAML. Raises UserError."""
+    """Return the parameters of ``--matrix PARAMETER=V1,V2``. Values are YAML. Raises UserError."""
     found = {}
-    for text, name, value in _parameters("--sweep", given, "`nodes=1,2,4`"):
-        values = _value(text, f"[{value}]", "--sweep")
+    for text, name, value in _parameters("--matrix", given, "`nodes=1,2,4`"):
+        values = _value(text, f"[{value}]", "--matrix")
         if not values:
-            raise UserError(f"--sweep {show(text)}: it has no values.")
+            raise UserError(f"--matrix {show(text)}: it has no values.")
         found[name] = values
     return found
 

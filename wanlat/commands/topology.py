@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from wanlat.output import emit, say
+from wanlat.app import App
+from wanlat.options import File, Force, Json, Quiet, TopologyName, duration, quantity
+from wanlat.output import emit, print_rows, remark, say
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load, origin, shipped
 from wanlat.topologies.resolve import Impairment, Plan, resolve
-from wanlat.topologies.units import Duration, Fraction, Rate, Size
+from wanlat.topologies.units import Duration, Fraction
 from wanlat.topologies.wording import listing
-from wanlat.topologies.wording import show as shown
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from wanlat.topologies.export.exported import Exported
 
-app = typer.Typer(no_args_is_help=True, help="The networks that can be emulated.")
+app = App("List, show, validate, import and export topologies.")
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 _FEW_NODES = 12
+
+
+def _duration_or_share(text: str) -> Duration | Fraction:
+    return Fraction.parse(text) if text.endswith("%") else Duration.parse(text)
 
 
 @app.command("list")
@@ -46,10 +51,12 @@ def list_(as_json: Json = False) -> None:
             ]
         )
         return
-    for topology in topologies:
-        plan = resolve(topology)
-        size = f"{len(plan.sites)} sites, {len(plan.nodes)} nodes"
-        typer.echo(f"{topology.name:<20} {size:<20} {topology.description}")
+    plans = [resolve(topology) for topology in topologies]
+    rows = [
+        (topology.name, str(len(plan.sites)), str(len(plan.nodes)), topology.description)
+        for topology, plan in zip(topologies, plans, strict=True)
+    ]
+    print_rows([("TOPOLOGY", "SITES", "NODES", "DESCRIPTION"), *rows])
 
 
 def _matrix(plan: Plan) -> Table:
@@ -74,7 +81,7 @@ def _round_trip(plan: Plan, a: str, b: str) -> str:
         return rtt
     steps = plan.path(a, b) + plan.path(b, a)
     if any(step.jitter_ns and step.distribution != "uniform" for step in steps):
-        return f"{rtt}, sd {plan.deviation_ms(a, b):.3g}"  # it has no bounds worth telling
+        return f"{rtt}, sd {plan.deviation_ms(a, b):.3g}"  # it has no bounds worth printing
     return f"{rtt} ± {jitter_ms:g}"
 
 
@@ -94,36 +101,16 @@ def _besides(plan: Plan) -> Iterator[str]:
 
 def _qualities(way: Impairment) -> str:
     """Such as `loss 0.5%, rate 2mbit`; empty when there is nothing to say."""
-    parts = []
-    if way.jitter_ns and way.distribution != "uniform":
-        parts.append(f"{way.distribution} jitter")
-    if way.correlation:
-        parts.append(f"correlation {_part(way.correlation)}")
-    if way.jitter_ns and way.reorder:
-        parts.append("jitter reorders")
-    if way.bursts is not None:
-        parts.append(f"loss {_part(way.bursts.loss)} in bursts")
-    for what, part in (
-        ("overtaking", way.overtake),
-        ("loss", way.loss),
-        ("duplicates", way.duplicate),
-        ("corruption", way.corrupt),
-    ):
-        if part:
-            parts.append(f"{what} {_part(part)}")
-    if way.rate_bps is not None:
-        parts.append(f"rate {Rate(way.rate_bps)}")
-    if way.queue_bytes is not None:
-        parts.append(f"queue {Size(way.queue_bytes)}")
-    return ", ".join(parts)
+    from wanlat.emulator.impairment_words import words
 
-
-def _part(part: float) -> str:
-    return str(Fraction(float(f"{part:.4g}")))
+    if way.distribution == "uniform":
+        way = replace(way, jitter_ns=0)
+    rest = replace(way, delay_ns=0)
+    return "" if rest == Impairment() else words(way if way.jitter_ns else rest)
 
 
 @app.command()
-def show(name: str, as_json: Json = False) -> None:
+def show(name: TopologyName, as_json: Json = False) -> None:
     """Show one topology: its sites, the RTT between its nodes, and where it comes from."""
     topology = load(name)
     plan = resolve(topology)
@@ -146,8 +133,8 @@ def show(name: str, as_json: Json = False) -> None:
 
 
 @app.command()
-def validate(file: str) -> None:
-    """Check a topology file; every mistake is told, with its line."""
+def validate(file: File) -> None:
+    """Check a topology; every mistake is reported with its line."""
     topology = load(file)
     plan = resolve(topology)
     say(f"{file}: {topology.name} is valid: {len(plan.sites)} sites, {len(plan.nodes)} nodes")
@@ -155,48 +142,69 @@ def validate(file: str) -> None:
 
 @app.command("import")
 def import_(
-    matrix: Annotated[Path, typer.Argument(help="CSV: sites × sites, or from,to,rtt_ms.")],
-    name: Annotated[str | None, typer.Option(help="Of the topology; default: the file's.")] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes a site.")] = 1,
+    matrix: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV: sites × sites, or from,to,rtt_ms")
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the topology (default: the file's)"),
+    ] = None,
+    nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Nodes per site")] = 1,
     jitter: Annotated[
-        str | None, typer.Option(help="Of every link between sites: 2ms, or 5% of its figure.")
+        Any,
+        typer.Option(
+            parser=quantity(_duration_or_share),
+            metavar="TIME|PERCENT",
+            help="Jitter of every WAN link: 2ms, or 5% of its RTT",
+        ),
     ] = None,
     default: Annotated[
-        str | None, typer.Option(help="For figures that are missing, such as 150ms.")
+        Duration | None,
+        typer.Option(parser=duration, metavar="TIME", help="RTT where the file has none"),
     ] = None,
     one_way: Annotated[
-        bool, typer.Option("--one-way", help="The figures are one-way delays, not round trips.")
+        bool, typer.Option("--one-way", help="The file has one-way delays, not RTTs")
     ] = False,
-    unit: Annotated[str, typer.Option(help="Of bare numbers: s, ms, us or ns.")] = "ms",
+    unit: Annotated[
+        Literal["s", "ms", "us", "ns"],
+        typer.Option(metavar="[s|ms|us|ns]", help="Unit of bare numbers"),
+    ] = "ms",
     asymmetric: Annotated[
-        str, typer.Option(help="Which of two different round trips counts: mean, min, max, error.")
+        Literal["mean", "min", "max", "error"],
+        typer.Option(
+            metavar="[mean|min|max|error]",
+            help="RTT of two sites for which the file has two different ones",
+        ),
     ] = "mean",
     inside: Annotated[
-        bool, typer.Option(help="Take the diagonal for what lies inside the places.")
+        bool, typer.Option(help="Take the diagonal for the RTT inside each site")
     ] = True,
-    out: Annotated[Path | None, typer.Option(help="The topology file to write.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Topology file to write (default: stdout)"
+        ),
+    ] = None,
+    force: Force = False,
     as_json: Json = False,
+    _quiet: Quiet = False,
 ) -> None:
-    """Make a topology file of a matrix of round-trip times; what is odd in it is told."""
-    from wanlat.topologies.matrix import UNITS
-    from wanlat.topologies.matrix_import import Asymmetric, import_matrix
+    """Convert a matrix of RTTs to a topology; what is odd in it is reported."""
+    from wanlat.topologies.matrix_import import import_matrix
 
-    unit = _one_of("--unit", unit, list(UNITS))
-    asymmetric = _one_of("--asymmetric", asymmetric, list(get_args(Asymmetric)))
     imported = import_matrix(
         matrix,
         name=name,
         nodes=nodes,
-        jitter=None if jitter is None else _duration_or_part(jitter),
-        default=None if default is None else Duration.parse(default),
+        jitter=jitter,
+        default=default,
         one_way=one_way,
-        unit=unit,  # type: ignore[arg-type]
-        asymmetric=asymmetric,  # type: ignore[arg-type]
+        unit=unit,
+        asymmetric=asymmetric,
         inside=inside,
     )
     for note in imported.notes:
-        say(note)
+        remark(note)
     if out is not None:
         _write(out, imported.text, force=force)
         topology = imported.topology
@@ -215,20 +223,30 @@ def import_(
 
 @app.command("export")
 def export(
-    name: str,
-    to: Annotated[str, typer.Option("--to", help="mininet, containerlab or chaos-mesh.")],
+    topology: TopologyName,
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="[mininet|containerlab|chaos-mesh]", help="The other tool"),
+    ],
     out: Annotated[
-        str | None, typer.Option(help="A directory, or the file when there is only one.")
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Output directory, or the file where there is only one (default: stdout)",
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over files.")] = False,
+    force: Force = False,
     as_json: Json = False,
+    _quiet: Quiet = False,
 ) -> None:
-    """Write a topology for another tool; what that cannot express is told, here and in it."""
+    """Convert a topology for another tool; what that cannot express is reported."""
     from wanlat.topologies.export.exported import export as export_to
 
-    exported = export_to(load(name), to)
+    exported = export_to(load(topology), to)
     for note in exported.notes:
-        say(note)
+        remark(note)
     written = [] if out is None else _write_all(exported, out, force=force)
     if as_json:
         emit(
@@ -243,19 +261,9 @@ def export(
         main, *others = exported.files
         typer.echo(exported.files[main], nl=False)
         if others:
-            say(f"{listing(others)}: not shown; --out DIRECTORY writes all files")
+            remark(f"{listing(others)}: not shown; --out DIR writes all files")
     else:
         say(f"written: {listing(map(str, written))}")
-
-
-def _one_of(option: str, given: str, allowed: list[str]) -> str:
-    if given not in allowed:
-        raise UserError(f"{option} {shown(given)}: allowed are {listing(allowed)}")
-    return given
-
-
-def _duration_or_part(text: str) -> Duration | Fraction:
-    return Fraction.parse(text) if text.endswith("%") else Duration.parse(text)
 
 
 def _write_all(exported: Exported, out: str, *, force: bool) -> list[Path]:
@@ -274,7 +282,7 @@ def _write_all(exported: Exported, out: str, *, force: bool) -> list[Path]:
 
 def _refuse_existing(path: Path, *, force: bool) -> None:
     if path.exists() and not force:
-        raise UserError(f"{path} is there already; --force writes over it")
+        raise UserError(f"{path} exists; --force overwrites it")
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:

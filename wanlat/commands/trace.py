@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from wanlat.commands import completion
 from wanlat.commands.settings import use_bobd, with_options
-from wanlat.interruption import INTERRUPTED, heed_interruptions
+from wanlat.interruption import exit_code, heed_interruptions, show_ending
 from wanlat.options import (
     Backend,
     Bobd,
+    Client,
     Json,
+    Out,
+    Quiet,
     Rtt,
     Seed,
     StorageChoice,
     SystemOptions,
-    backend_name,
-    check_storage,
+    Verbose,
+    size,
 )
 from wanlat.output import emit, reporter, say
 from wanlat.topologies.errors import UserError
-from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.units import Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
     from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.summary import Group
-    from wanlat.experiments.system_run import Outcome
+    from wanlat.experiments.session import Outcome
     from wanlat.experiments.trace import PreparedTrace, Wish
 
 _DEFAULT_SAMPLES = 20
@@ -37,48 +41,60 @@ _DEFAULT_SAMPLES = 20
 def trace(
     topology: Annotated[
         str | None,
-        typer.Argument(metavar="[TOPOLOGY]", help="A shipped topology or the path of a YAML file."),
+        typer.Argument(
+            metavar="TOPOLOGY",
+            help="A shipped topology, or the path of a YAML file; none with --bundle",
+            autocompletion=completion.names(completion.topologies),
+        ),
     ] = None,
-    system: Annotated[str | None, typer.Option(metavar="S", help="The system.")] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S",
+            help="The system under test",
+            autocompletion=completion.names(completion.systems),
+        ),
+    ] = None,
     endpoint: Annotated[
-        str | None, typer.Option(metavar="E", help="The endpoint, such as PutObject or Get.")
+        str | None, typer.Option(metavar="E", help="The endpoint, e.g. PutObject or Get")
     ] = None,
     bundle: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Take the request from this bundle; measure nothing."),
+        typer.Option(metavar="BUNDLE", help="Take the request from this bundle; measure nothing"),
     ] = None,
     rtt: Rtt = None,
     object_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Size of the object. Default: 1KiB.")
+        Size | None,
+        typer.Option(parser=size, metavar="SIZE", help="Size of the object (default: 1KiB)"),
     ] = None,
     placement: Annotated[
-        str | None,
+        Literal["local", "remote"] | None,
         typer.Option(
-            metavar="local|remote",
-            help="Whether the node that is asked holds a replica. Default: remote, where there is.",
+            metavar="[local|remote]",
+            help="Whether the target node holds a replica (default: remote, where there is one)",
         ),
     ] = None,
-    client: Annotated[
-        str | None, typer.Option(help="The node or site where the client stands.")
-    ] = None,
+    client: Client = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Requests to choose the typical one from. [20]")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Requests of which the typical one is drawn (default: 20)"
+        ),
     ] = None,
     slowest: Annotated[
-        bool, typer.Option("--slowest", help="The slowest of them, not the typical one.")
+        bool, typer.Option("--slowest", help="Draw the slowest request, not the typical one")
     ] = False,
     option: SystemOptions = None,
     bobd: Bobd = None,
     storage: StorageChoice = None,
     seed: Seed = None,
     backend: Backend = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to write. Default: results/trace-TIME."),
-    ] = None,
+    out: Out = None,
     as_json: Json = False,
+    _verbose: Verbose = False,
+    _quiet: Quiet = False,
 ) -> None:
-    """Draw one request: which messages cross the WAN links, and which of them it waits for."""
+    """Draw the messages and the critical path of one request."""
     _check_needed(topology, system, endpoint, bundle)
     if bundle is not None:
         measuring = {
@@ -93,11 +109,11 @@ def trace(
             "--backend": backend,
         }
         _refuse(measuring)
-        _from_bundle(bundle, str(system), str(endpoint), placement, slowest, out, as_json)
+        stem = None if out is None else out / "trace"
+        _draw(bundle, str(system), str(endpoint), placement, slowest, stem, as_json)
         return
     from wanlat.experiments.trace import Wish, prepare_trace
 
-    check_storage(storage)
     if bobd is not None:
         use_bobd(bobd, [str(system)])
     wish = Wish(
@@ -105,14 +121,14 @@ def trace(
         system=str(system),
         endpoint=str(endpoint),
         samples=samples or _DEFAULT_SAMPLES,
-        rtt=_parsed("--rtt", rtt, Duration),
-        object_size=_parsed("--object-size", object_size, Size),
+        rtt=rtt,
+        object_size=object_size,
         placement=placement,
         client=client,
         options=with_options({}, option, [str(system)]) if option else None,
         storage=storage,
         seed=seed,
-        backend=backend_name(backend),
+        backend=backend,
         directory=out,
     )
     _measured(prepare_trace(wish), wish, slowest, as_json)
@@ -123,8 +139,8 @@ def _check_needed(
 ) -> None:
     if topology is None and bundle is None:
         raise UserError(
-            "What is to be traced? `wanlat trace TOPOLOGY --system S --endpoint E` measures it; "
-            "`wanlat trace --bundle DIR --system S --endpoint E` takes it from a run."
+            "Which request? `wanlat trace TOPOLOGY --system S --endpoint E` measures it; "
+            "`wanlat trace --bundle BUNDLE --system S --endpoint E` takes it from a run."
         )
     if topology is not None and bundle is not None:
         raise UserError("A bundle has its own topology: give TOPOLOGY or --bundle, not both.")
@@ -139,15 +155,6 @@ def _refuse(measuring: dict[str, Any]) -> None:
         raise UserError(f"With --bundle nothing is measured, so {listing(given)} cannot count.")
 
 
-def _parsed(option: str, text: str | None, kind: Any) -> Any:
-    if text is None:
-        return None
-    try:
-        return kind.parse(text)
-    except UserError as error:
-        raise UserError(f"{option}: {error}") from None
-
-
 def _measured(wanted: PreparedTrace, wish: Wish, slowest: bool, as_json: bool) -> None:
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.trace import run_trace
@@ -156,8 +163,7 @@ def _measured(wanted: PreparedTrace, wish: Wish, slowest: bool, as_json: bool) -
     demand_lab(wanted.prepared.plan, wanted.prepared.backend)
     with reporter() as report:
         outcome = run_trace(wanted, report)
-    for warning in outcome.warnings:
-        say(f"warning: {warning}", style="yellow")
+    show_ending(outcome)
     if outcome.status != "complete":
         _failed(outcome, as_json)
     directory = wanted.prepared.directory
@@ -174,28 +180,10 @@ def _measured(wanted: PreparedTrace, wish: Wish, slowest: bool, as_json: bool) -
 
 
 def _failed(outcome: Outcome, as_json: bool) -> None:
-    if outcome.status == "interrupted":
-        say("Interrupted.", style="bold yellow")
-    else:
-        say(f"The run failed: {outcome.reason}", style="bold red")
     say(f"What there is of it is in {outcome.directory}.")
     if as_json:
-        directory = str(outcome.directory)
-        emit({"bundle": directory, "status": outcome.status, "reason": outcome.reason})
-    raise typer.Exit(INTERRUPTED if outcome.status == "interrupted" else 1)
-
-
-def _from_bundle(
-    bundle: Path,
-    system: str,
-    endpoint: str,
-    placement: str | None,
-    slowest: bool,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    stem = None if out is None else out / "trace"
-    _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
+        emit({"bundle": str(outcome.directory), "status": outcome.status, "reason": outcome.reason})
+    raise typer.Exit(exit_code(outcome))
 
 
 def _draw(
@@ -207,7 +195,7 @@ def _draw(
     stem: Path | None,
     as_json: bool,
 ) -> None:
-    """Draw a bundle's request, tell its chain, and say where the files are."""
+    """Draw a bundle's request, print its critical path, and say where the files are."""
     from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.charts import sequence
     from wanlat.analysis.trace import trace_of

@@ -8,9 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wanlat.bundle.write import BundleWriter, now_iso
+from wanlat.bundle.write import BundleWriter
 from wanlat.emulator.lab import Lab
-from wanlat.experiments import machine_facts
+from wanlat.experiments.session import (
+    LabSetup,
+    Recording,
+    Session,
+    Setup,
+    manifest_of,
+    system_entry,
+)
 from wanlat.systems.base import Cluster
 from wanlat.topologies.model import Topology
 
@@ -27,7 +34,7 @@ class TestBundle:
         self.directory = directory
         self.seed = seed
         self._test = test
-        self._writer: BundleWriter | None = None
+        self._recording: Recording | None = None
 
     @property
     def exists(self) -> bool:
@@ -39,30 +46,20 @@ class TestBundle:
         """The directory of the stores' logs."""
         return self._open().logs.absolute()
 
-    def begin(self, topology: Topology, lab: Lab) -> None:
-        """Say what network it is."""
-        self._open().write_manifest(
-            topology=topology.to_dict(),
-            backend=lab.backend,
-            tcp=machine_facts.tcp(lab, lab.nodes[0].name),
-        )
+    def session(self, topology: Topology, setup: LabSetup) -> Session:
+        """Say what network it is; return what makes it, and notes what becomes of it."""
+        self._open().write_manifest(topology=topology.to_dict(), storage=setup.storage)
+        assert self._recording is not None
+        return Session(self._recording, setup)
 
-    def runs(self, cluster: Cluster) -> None:
-        """Say what store runs on it."""
-        system = {
-            "name": cluster.system,
-            "version": cluster.version,
-            "label": cluster.label,
-            "sha256": cluster.sha256,
-            "api": cluster.api,
-            "endpoints": [],
-            "options": cluster.options,
-        }
-        self._open().write_manifest(systems=[system])
-
-    def calibrated(self, document: Mapping[str, Any]) -> None:
-        """Keep what calibration found."""
-        self._open().write_json("calibration.json", document)
+    def start(self, lab: Lab, setup: Setup, ready_s: float) -> Cluster:
+        """Start a store on the network, and say which. Raises as `System.start`."""
+        self._open()
+        assert self._recording is not None
+        cluster = Session(self._recording, setup).start(lab, setup, ready_s)
+        entry = {**system_entry(setup, cluster.api), "endpoints": []}
+        self._open().write_manifest(systems=[entry])
+        return cluster
 
     def sample(self, row: Mapping[str, Any]) -> None:
         """Append a sample."""
@@ -74,9 +71,9 @@ class TestBundle:
 
     def close(self, status: str, reason: str | None) -> None:
         """Write how the test ended: ``complete`` or ``failed``."""
-        if self._writer is not None:
-            self._writer.close(status, reason)
-            self._writer = None
+        if self._recording is not None:
+            self._recording.bundle.close(status, reason)
+            self._recording = None
 
     def remove(self) -> None:
         """Leave nothing behind; nor the directory that it is in, where that is empty."""
@@ -85,24 +82,16 @@ class TestBundle:
             self.directory.parent.rmdir()
 
     def _open(self) -> BundleWriter:
-        if self._writer is None:
-            self._writer = BundleWriter.create(
-                self.directory,
-                {
-                    "kind": "study",
-                    "status": "running",
-                    "reason": None,
-                    "warnings": [],
-                    "study": {"name": self._test},
-                    "topology": None,
-                    "seed": self.seed,
-                    "command": ["pytest", self._test],
-                    "started": now_iso(),
-                    "ended": None,
-                    **machine_facts.collect(),
-                    "backend": None,
-                    "systems": [],
-                    "tcp": None,
-                },
+        if self._recording is None:
+            manifest = manifest_of(
+                "study",
+                topology=None,
+                seed=self.seed,
+                storage="memory",
+                places={},
+                systems=(),
+                own={"study": {"name": self._test}},
             )
-        return self._writer
+            manifest["command"] = ["pytest", self._test]
+            self._recording = Recording(self.directory, manifest)
+        return self._recording.bundle

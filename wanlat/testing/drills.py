@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,25 +43,25 @@ class DrillResult:
         return self.drill.recovery_s
 
     def availability(
-        self, operation: str, phase: str = "during", *, vantage: str | None = None
+        self, operation: str, phase: str = "during", *, client: str | None = None
     ) -> float | None:
         """Return ok ÷ attempted of the ``read``s or ``write``s of a phase, 0 to 1.
 
-        ``vantage``: of those that were sent from there; default: of all, the victim's among them.
-        None where nothing was due. Raises UserError for a vantage that the drill has not.
+        ``client``: of that one's; default: of all clients, the victim's among them. None where
+        nothing was due. Raises UserError for a client that the drill has not.
         """
-        clients = [
-            client
-            for client in self.drill.clients
-            if client.operation == operation and vantage in (None, client.vantage)
+        found = [
+            each
+            for each in self.drill.clients
+            if each.operation == operation and client in (None, each.client)
         ]
-        if not clients:
-            known = listing(each.name for each in self.drill.vantages)
+        if not found:
+            known = listing(each.name for each in self.drill.places)
             raise UserError(
-                f"Nobody did a `{operation}` at `{vantage}` in {self.drill.name}; it has `read` "
-                f"and `write`, at {known}."
+                f"No client `{client}` did a `{operation}` in {self.drill.name}; there are `read` "
+                f"and `write`, of {known}."
             )
-        figures = [client.phases[phase] for client in clients if phase in client.phases]
+        figures = [each.phases[phase] for each in found if phase in each.phases]
         attempted = sum(each.attempted for each in figures)
         return sum(each.ok for each in figures) / attempted if attempted else None
 
@@ -91,11 +91,17 @@ class Drills:
         self._count = 0
 
     def __call__(
-        self, drill: str | Path, *, scale: float = 1.0, seed: int | None = None
+        self,
+        drill: str | Path,
+        *,
+        scale: float = 1.0,
+        seed: int | None = None,
+        claims: Sequence[Path] = (),
     ) -> DrillResult:
         """Run a drill, by its name or the path of its file, and return what came of it.
 
-        ``scale`` multiplies its times. Raises UserError, MachineError, and RunFailed when it did
+        ``scale`` multiplies its times; ``claims`` are files of claims besides the shipped ones.
+        Raises UserError, MachineError, and RunFailed when it did
         not come to its end. The bundle is kept when the test fails.
         """
         from wanlat.analysis.drill.read import read_drill
@@ -112,6 +118,7 @@ class Drills:
             topology=self._topology,
             scale=scale,
             seed=self._seed if seed is None else seed,
+            claims=claims,
             directory=self._directory / f"drill-{self._count}",
         )
         outcome = runner.run(prepared, lambda *_: None)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.api import StoreApi, api_of
-from wanlat.experiments.runner import requested_rtt_ms
+from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.oneshot import Oneshot
 from wanlat.probes.plan import KEY_BYTES, Header, Request
 from wanlat.probes.process import Process, Spawn

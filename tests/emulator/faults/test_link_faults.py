@@ -36,7 +36,7 @@ MARGIN_NS = {"wire": 2_000_000, "netem": 20_000_000}[BACKEND]
 SLACK_MS = 20.0
 """The quickest of many echoes is later than asked for by less than this: faults differ by more."""
 PLAN = mesh(4, wan=ms(2))  # n1 in dc1, … n4 in dc4
-CAST = {"victim": ("n2",), "others": ("n1", "n3", "n4"), "pair": ("n1", "n2")}
+ROLES = {"victim": ("n2",), "others": ("n1", "n3", "n4"), "pair": ("n1", "n2")}
 NOBODY: dict[str, tuple[str, ...]] = {}
 
 Pair = tuple[str, str]
@@ -100,7 +100,7 @@ def adds(rtt_ms: float, more_ms: float) -> bool:
 
 
 def slow(target: object, **settings: str) -> Slow:
-    return Slow.parse(target, settings, PLAN, CAST)
+    return Slow.parse(target, settings, PLAN, ROLES)
 
 
 def all_pairs() -> list[Pair]:
@@ -187,7 +187,7 @@ def since_first_ns(found: Delivery) -> float:
 
 
 def test_a_throttled_link_carries_its_rate(bench: Bench) -> None:
-    fault = Throttled.parse("victim", {"rate": "1mbit", "queue": "64KiB"}, PLAN, CAST)
+    fault = Throttled.parse("victim", {"rate": "1mbit", "queue": "64KiB"}, PLAN, ROLES)
     fault.begin(bench.scene)
     trains = [bench.deliver(("n1", "n2"), 40, 0.0003) for _ in range(4)]  # in at 4.6 Mbit/s
     fault.end(bench.scene)
@@ -201,7 +201,7 @@ def test_a_throttled_link_carries_its_rate(bench: Bench) -> None:
 
 
 def test_a_blackholed_node_is_silent_both_ways_and_still_reaches_itself(bench: Bench) -> None:
-    fault = Blackhole.parse("victim", {}, PLAN, CAST)
+    fault = Blackhole.parse("victim", {}, PLAN, ROLES)
     at = time.monotonic_ns()
     begun = fault.begin(bench.scene)
     assert at <= begun <= time.monotonic_ns()
@@ -214,7 +214,7 @@ def test_a_blackholed_node_is_silent_both_ways_and_still_reaches_itself(bench: B
 
 
 def test_a_partition_cuts_between_groups_and_nothing_inside(bench: Bench) -> None:
-    fault = Partition.parse(["pair", ["n3", "dc4"]], {}, PLAN, CAST)
+    fault = Partition.parse(["pair", ["n3", "dc4"]], {}, PLAN, ROLES)
     assert fault.subject == "n1, n2 | n3, n4"
     fault.begin(bench.scene)
     heard = bench.heard(all_pairs())
@@ -233,7 +233,7 @@ def test_a_partition_may_have_three_groups_and_leave_out_who_reaches_all(bench: 
 
 
 def test_a_one_way_cut_is_one_way(bench: Bench) -> None:
-    fault = OneWayCut.parse("victim:n3", {}, PLAN, CAST)
+    fault = OneWayCut.parse("victim:n3", {}, PLAN, ROLES)
     fault.begin(bench.scene)
     heard = bench.heard([("n2", "n3"), ("n3", "n2"), ("n2", "n1")])
     fault.end(bench.scene)
@@ -241,7 +241,7 @@ def test_a_one_way_cut_is_one_way(bench: Bench) -> None:
 
 
 def test_a_node_may_be_heard_and_hear_nothing(bench: Bench) -> None:
-    fault = OneWayCut.parse("dc2:victim", {}, PLAN, CAST)
+    fault = OneWayCut.parse("dc2:victim", {}, PLAN, ROLES)
     fault.begin(bench.scene)
     heard = bench.heard([("n2", "n3"), ("n3", "n2")])
     fault.end(bench.scene)
@@ -261,18 +261,20 @@ def test_cuts_that_overlap_end_each_for_itself(bench: Bench) -> None:
 
 
 def test_a_flapping_link_is_down_when_it_says_and_up_else(bench: Bench) -> None:
-    blows: list[tuple[int, str]] = []
-    scene = Scene(bench.lab, {}, on_blow=lambda _f, at, more: blows.append((at, more["state"])))
-    fault = Flapping.parse("victim", {"period": "300ms", "down": "40%"}, PLAN, CAST)
+    occurrences: list[tuple[int, str]] = []
+    scene = Scene(
+        bench.lab, {}, on_occurrence=lambda _f, at, more: occurrences.append((at, more["state"]))
+    )
+    fault = Flapping.parse("victim", {"period": "300ms", "down": "40%"}, PLAN, ROLES)
     first = Clocks.read()
     fault.begin(scene)
     found = bench.deliver(("n1", "n2"), 400, 0.004)
     fault.end(scene)
     last = Clocks.read()
-    assert [state for _, state in blows] == ["down", "up"] * (len(blows) // 2)
-    assert len(blows) >= 4
-    starts = np.array([at for at, state in blows if state == "down"])
-    ends = np.array([at for at, state in blows if state == "up"])
+    assert [state for _, state in occurrences] == ["down", "up"] * (len(occurrences) // 2)
+    assert len(occurrences) >= 4
+    starts = np.array([at for at, state in occurrences if state == "down"])
+    ends = np.array([at for at, state in occurrences if state == "up"])
     assert all(at - starts[0] >= beat * 300e6 for beat, at in enumerate(starts))
     # A packet is on the WAN for 2 ms before it meets the victim's link.
     met_ns = monotonic(found.sent_ns, first, last) + 2_000_000
@@ -332,17 +334,17 @@ def test_a_cable_is_refused_before_anything_is_measured() -> None:
 TWO = mesh(2, 2, wan=ms(5))  # n1, n2 in dc1; n3, n4 in dc2
 
 
-def test_a_cast_that_is_a_whole_site_is_the_site() -> None:
-    cast = {"east": ("n1", "n2"), "some": ("n1", "n3")}
+def test_a_role_that_is_a_whole_site_is_the_site() -> None:
+    roles = {"east": ("n1", "n2"), "some": ("n1", "n3")}
     links = {wan("dc1", "dc2"), wan("dc2", "dc1")}
-    assert set(Blackhole.parse("east", {}, TWO, cast).directions) == links
-    assert set(Blackhole.parse("site.east", {}, TWO, cast).directions) == links
-    by_node = Blackhole.parse("node.east", {}, TWO, cast)
+    assert set(Blackhole.parse("east", {}, TWO, roles).directions) == links
+    assert set(Blackhole.parse("site.east", {}, TWO, roles).directions) == links
+    by_node = Blackhole.parse("node.east", {}, TWO, roles)
     assert set(by_node.directions) == {
         way(node, "dc1") for way in (lan_up, lan_down) for node in ("n1", "n2")
     }
     assert by_node.nodes == ("n1", "n2")
-    some = Blackhole.parse("some", {}, TWO, cast)
+    some = Blackhole.parse("some", {}, TWO, roles)
     assert some.nodes == ("n1", "n3")
     assert some.subject == "n1, n3"
 
@@ -359,7 +361,7 @@ REFUSED: list[tuple[type[Fault], object, dict[str, object], str]] = [
     (Slow, "n1", {"delay": "5"}, "has no unit"),
     (Slow, "n1", {"delya": "5ms"}, "did you mean `delay`"),
     (Slow, "n1", {"delay": "5ms", "jitter": "20ms"}, "delays would be negative"),
-    (Slow, "n9", {"delay": "5ms"}, "there is no `n9`.*the cast is some"),
+    (Slow, "n9", {"delay": "5ms"}, "there is no `n9`.*the roles are some"),
     (Slow, "smoe", {"delay": "5ms"}, "did you mean `some`"),
     (Slow, [], {"delay": "5ms"}, "a list is no target"),
     (Slow, "n1/n2/n3", {"delay": "5ms"}, "more than two ends"),

@@ -224,12 +224,12 @@ def test_a_restart_waits_for_what_a_script_has_started_which_is_slower_to_end(la
 
 def test_a_crash_loop_kills_every_period_and_leaves_it_running(scene, hearts):
     played = play(scene, (CrashLoop(("n1",), ms(300), Fraction(0.5)), 0.1, 1.2))
-    blows = [mark.detail for mark in played.marks if mark.kind == "blow"]
-    last = blows[-1]["blow"]
-    assert [(blow["blow"], blow["state"]) for blow in blows] == [
+    occurrences = [mark.detail for mark in played.marks if mark.kind == "occurrence"]
+    last = occurrences[-1]["occurrence"]
+    assert [(occurrence["occurrence"], occurrence["state"]) for occurrence in occurrences] == [
         (number, state) for number in range(1, last + 1) for state in ("down", "up")
     ]
-    downs, ups = played.told("blow")[::2], played.told("blow")[1::2]
+    downs, ups = played.told("occurrence")[::2], played.told("occurrence")[1::2]
     assert all(down - downs[0] >= beat * 300e6 for beat, down in enumerate(downs))
     # What is down is up again half a period later; the last one when the fault ends.
     assert all(up - downs[0] >= beat * 300e6 + 150e6 for beat, up in enumerate(ups[:-1]))

@@ -22,11 +22,11 @@ from wanlat.topologies.errors import MachineError, UserError
 
 MIB = 1 << 20
 PLAN = mesh(2)
-CAST = {"victim": ("n2",)}
+ROLES = {"victim": ("n2",)}
 
 
 def disk_full(target: object = "victim", **settings: object) -> DiskFull:
-    return DiskFull.parse(target, {"size": "16MiB"} | settings, PLAN, CAST)
+    return DiskFull.parse(target, {"size": "16MiB"} | settings, PLAN, ROLES)
 
 
 def write(lab: Lab, node: str, name: str, size: int) -> subprocess.CompletedProcess[str]:
@@ -175,7 +175,7 @@ def test_more_than_the_machines_memory_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_targets_and_sizes_are_read() -> None:
-    assert DiskFull.parse("dc1", {}, PLAN, CAST).volumes == {"n1": 256 * MIB}
+    assert DiskFull.parse("dc1", {}, PLAN, ROLES).volumes == {"n1": 256 * MIB}
     assert disk_full(["n1", "victim"]).volumes == {"n1": 16 * MIB, "n2": 16 * MIB}
     assert disk_full().subject == "n2"
     with pytest.raises(UserError, match="at least 8MiB"):

@@ -296,12 +296,15 @@ class Beats(Repeating):
 
 
 def beats(played):
-    """Return the states and the times, which count from the first blow."""
-    blows = [mark for mark in played.marks if mark.kind == "blow"]
-    return [(blow.detail["state"], (blow.t_ns - blows[0].t_ns) / 1e9) for blow in blows]
+    """Return the states and the times, which count from the first occurrence."""
+    occurrences = [mark for mark in played.marks if mark.kind == "occurrence"]
+    return [
+        (occurrence.detail["state"], (occurrence.t_ns - occurrences[0].t_ns) / 1e9)
+        for occurrence in occurrences
+    ]
 
 
-def test_blows_come_at_their_beat_and_the_last_is_mended(scene):
+def test_occurrences_come_at_their_beat_and_the_last_is_mended(scene):
     fault = Beats()
     told = beats(play(scene, (fault, 0.0, 3.0)))
     downs, ups = ([at for each, at in told if each == state] for state in ("down", "up"))
@@ -314,7 +317,7 @@ def test_blows_come_at_their_beat_and_the_last_is_mended(scene):
     assert not fault.is_broken
 
 
-def test_a_blow_that_takes_long_leaves_beats_out_and_the_others_keep_their_times(scene):
+def test_an_occurrence_that_takes_long_leaves_beats_out_and_the_others_keep_their_times(scene):
     played = play(scene, (Beats(takes_s=0.25), 0.0, 0.58))
     downs = [at for state, at in beats(played) if state == "down"]
     assert downs[1] >= 0.1 + 0.25
@@ -323,15 +326,15 @@ def test_a_blow_that_takes_long_leaves_beats_out_and_the_others_keep_their_times
     assert all(at >= due for at, due in zip(downs[2:], (0.4, 0.5), strict=False))
 
 
-def test_a_blow_that_fails_between_fails_the_drill(scene, log):
+def test_an_occurrence_that_fails_between_fails_the_drill(scene, log):
     with pytest.raises(FaultFailed, match=r"`1 beats x` could not go on.* It strikes no more"):
         play(scene, (Beats(fails_at=3), 0.0, 60.0), (Told("a", log), 0.0, 60.0))
     assert log == ["+a", "-a"]
 
 
-def test_it_can_be_cut_short_by_whoever_is_told_of_a_blow(scene):
+def test_it_can_be_cut_short_by_whoever_is_told_of_an_occurrence(scene):
     def note(played, mark):
-        if mark.kind == "blow" and mark.detail["blow"] == 2:
+        if mark.kind == "occurrence" and mark.detail["occurrence"] == 2:
             played.timeline.cut_short()
 
     fault = Beats()

@@ -14,15 +14,18 @@ from wanlat.experiments.drill.record import Reached
 SHORT = """
 name: short
 topology: small.yaml
-cast: {victim: one, survivor: one}
-vantages:
-  survivor: {at: survivor}
-  victim: {at: victim}
-every: 50ms
+roles: {victim: {select: one}, survivor: {select: one}}
+clients:
+  survivor: {node: survivor}
+  victim: {node: victim}
+interval: 50ms
 deadline: 1s
 objects: 30
-ready_timeout: 20s
-verification: {healed: 20s, restarted: 20s, serving: 20s}
+timeouts:
+  ready: 20s
+  serve_after_restart: 20s
+  verify_after_heal: 20s
+  verify_after_restart: 20s
 phases: {before: 1s, during: 2500ms, after: 2s}
 seed: 7
 """
@@ -40,8 +43,9 @@ def drill(directory: Path, text: str = KILLED, head: str = SHORT) -> str:
 
 
 UNPROVED = """
+from wanlat.experiments import session
 from wanlat.experiments.drill import runner
-runner.prove = lambda *_, **__: None
+session.prove = lambda *_, **__: None
 from wanlat.cli import main
 main()
 """
@@ -50,7 +54,7 @@ main()
 
 def started(file: str, out: Path, *options: str, unproved: bool = False) -> subprocess.Popen[str]:
     """Start a drill, and return once its bundle has a manifest."""
-    argv = command("drill", file, "--system", "quorum", "--out", str(out), *options)
+    argv = command("drill", "run", file, "--systems", "quorum", "--out", str(out), *options)
     if unproved:
         argv = [argv[0], "-c", UNPROVED, *argv[3:]]
     run = subprocess.Popen(

@@ -16,7 +16,7 @@ from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.client import Client, Load
 from wanlat.experiments.drill.clients import Clients
 from wanlat.experiments.drill.ledger import Ledger
-from wanlat.experiments.drill.rows import Row, Vantage, Way
+from wanlat.experiments.drill.rows import Place, Row, Way
 from wanlat.experiments.drill.schedule import Schedule, Span
 from wanlat.probes.process import Process, spawn_here
 from wanlat.systems import registry
@@ -94,14 +94,14 @@ def client(
     way: Way,
     node: str = "n1",
     *,
-    every_ms: int,
+    interval_ms: int,
     deadline_ms: int = 5000,
     offset_ms: int = 0,
     name: str = "here",
 ) -> Client:
     """A client on a node that asks this node."""
-    schedule = Schedule(every_ms * MS, offset_ms * MS, deadline_ms * MS)
-    return Client(load, Vantage(name, node, node), way, schedule)
+    schedule = Schedule(interval_ms * MS, offset_ms * MS, deadline_ms * MS)
+    return Client(load, Place(name, node, node), way, schedule)
 
 
 @contextmanager

@@ -22,13 +22,13 @@ from tests.experiments.drill.loads import (
     quorum,
     running,
 )
+from wanlat.experiments.config.prefill import BUCKET
 from wanlat.experiments.drill.client import NOT_SENT
 from wanlat.experiments.drill.fill import fill
 from wanlat.experiments.drill.ledger import LedgerReader, Write
 from wanlat.experiments.drill.prober import Prober
-from wanlat.experiments.drill.rows import Row, Vantage
+from wanlat.experiments.drill.rows import Place, Row
 from wanlat.experiments.drill.schedule import Schedule, Span
-from wanlat.experiments.prefill.model import BUCKET
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
@@ -48,7 +48,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_a_request_is_due_so_often_and_belongs_to_the_phase_of_that_instant() -> None:
     spans = [Span("warmup", -10, 0), Span("before", 0, 20), Span("during", 20, 27)]
-    due = list(Schedule(every_ns=5, offset_ns=3, deadline_ns=100).due(spans))
+    due = list(Schedule(interval_ns=5, offset_ns=3, deadline_ns=100).due(spans))
     assert due == [
         *((at, "warmup") for at in (-7, -2)),
         *((at, "before") for at in (3, 8, 13, 18)),
@@ -68,14 +68,14 @@ def test_clients_do_not_beat_together_and_are_the_same_every_time() -> None:
 
 
 def test_a_stall_spoils_every_request_that_was_due_in_it(cluster: Cluster, tmp_path: Path) -> None:
-    every_ms, stall_s = 50, 1.0
+    interval_ms, stall_s = 50, 1.0
     rows: list[Row] = []
     load = load_on(cluster, tmp_path, rows)
-    vantage = Vantage("here", "n2", "n2")
-    fill(load, vantage, 20, PATIENT_MS, stop=threading.Event(), on_progress=lambda *_: None)
+    place = Place("here", "n2", "n2")
+    fill(load, place, 20, PATIENT_MS, stop=threading.Event(), on_progress=lambda *_: None)
     rows.clear()
     clients = [
-        client(load, way, "n2", every_ms=every_ms, deadline_ms=PATIENT_MS)
+        client(load, way, "n2", interval_ms=interval_ms, deadline_ms=PATIENT_MS)
         for way in ("read", "write")
     ]
     store = cluster.processes["n2"]
@@ -111,7 +111,7 @@ def ended_ns(row: Row) -> int:
 def test_requests_leave_when_they_are_due(cluster: Cluster, tmp_path: Path) -> None:
     rows: list[Row] = []
     load = load_on(cluster, tmp_path, rows)
-    with running([client(load, "write", every_ms=20, deadline_ms=PATIENT_MS)], 3):
+    with running([client(load, "write", interval_ms=20, deadline_ms=PATIENT_MS)], 3):
         pass
     late_ms = [(row["start_ns"] - row["due_ns"]) / MS for row in rows]
     assert len(late_ms) == 150
@@ -123,7 +123,7 @@ def test_requests_leave_when_they_are_due(cluster: Cluster, tmp_path: Path) -> N
 def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    every_ms, deadline_ms = 20, 400
+    interval_ms, deadline_ms = 20, 400
     left_ms: dict[int, int] = {}
 
     class Noting(Prober):
@@ -137,7 +137,7 @@ def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(
     with LoopbackStore() as store:
         load = load_on(store, tmp_path, rows)
         with running(
-            [client(load, "write", every_ms=every_ms, deadline_ms=deadline_ms)], 4.5
+            [client(load, "write", interval_ms=interval_ms, deadline_ms=deadline_ms)], 4.5
         ) as until:
             until(0.5)
             store.server.send_signal(signal.SIGSTOP)
@@ -149,7 +149,7 @@ def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(
     rows.sort(key=by_due)
     assert [row["seq"] for row in rows] == list(range(225)), "each request that was due has a row"
     due_ns = [row["due_ns"] for row in rows]
-    assert {after - before for before, after in pairwise(due_ns)} == {every_ms * MS}
+    assert {after - before for before, after in pairwise(due_ns)} == {interval_ms * MS}
     unsent = [row for row in rows if row["start_ns"] is None]
     assert {(row["outcome"], row["error"], row["total_ns"]) for row in unsent} == {
         ("fail", NOT_SENT, None)
@@ -164,7 +164,7 @@ def test_after_a_long_outage_at_most_one_deadlines_worth_is_caught_up(
     # Nor could those be answered whose time was over by then. Each that was sent took at least half
     # of its deadline, in which ten were due, so that most of them were not sent.
     hopeless = [row for row in rows if stopped_ns < row["due_ns"] < still_ns - deadline_ms * MS]
-    assert len(hopeless) >= (1300 - deadline_ms) / every_ms - 1
+    assert len(hopeless) >= (1300 - deadline_ms) / interval_ms - 1
     assert sum(row["start_ns"] is None for row in hopeless) > len(hopeless) / 2
     # None is sent with less than half of its deadline, and none has more than what is left of it
     # when the one before is done, however long the machine held us up.
@@ -192,7 +192,7 @@ def test_a_store_that_is_slow_but_answers_is_not_made_unavailable_by_its_clients
         directory.mkdir()
         with LoopbackStore("--answer", f"wait:{slow_ms}") as store:
             load = load_on(store, directory, rows)
-            with running([client(load, "write", every_ms=20, deadline_ms=deadline_ms)], 2.5):
+            with running([client(load, "write", interval_ms=20, deadline_ms=deadline_ms)], 2.5):
                 pass
         outcomes = Counter(row["outcome"] for row in rows if row["start_ns"] is not None)
         assert len(rows) == 125
@@ -206,7 +206,8 @@ def test_a_dead_store_is_asked_when_a_request_is_due_and_not_more_often(tmp_path
     with LoopbackStore() as store:
         load = load_on(store, tmp_path, rows)
         spent_s = time.process_time()
-        with running([client(load, "write", every_ms=50, deadline_ms=PATIENT_MS)], 1.25) as until:
+        writer = client(load, "write", interval_ms=50, deadline_ms=PATIENT_MS)
+        with running([writer], 1.25) as until:
             until(0.52)
             killing_ns = time.monotonic_ns()
             store.server.kill()
@@ -228,7 +229,7 @@ def test_a_oneshot_that_dies_leaves_an_unknown_and_is_replaced(tmp_path: Path) -
     rows: list[Row] = []
     with LoopbackStore("--answer", "ok", "--answer", "wait:60000", "--answer", "ok") as store:
         load = load_on(store, tmp_path, rows)
-        with running([client(load, "write", every_ms=300, deadline_ms=PATIENT_MS)], 1.5):
+        with running([client(load, "write", interval_ms=300, deadline_ms=PATIENT_MS)], 1.5):
             second_is_on_its_way(tmp_path)
             store.oneshots[0].kill()
     assert [row["outcome"] for row in rows] == ["ok", "unknown", "ok", "ok", "ok"]
@@ -256,7 +257,7 @@ def test_a_oneshot_that_cannot_be_kept_alive_ends_all_clients_and_says_why(tmp_p
     stop = threading.Event()
     with LoopbackStore("--answer", "wait:60000") as store:
         load = load_on(store, tmp_path, [])
-        slow = client(load, "write", every_ms=100, deadline_ms=PATIENT_MS)
+        slow = client(load, "write", interval_ms=100, deadline_ms=PATIENT_MS)
         with pytest.raises(ProbeFailed, match="signal 9"), running([slow], 60, stop):
             for number in range(3):
                 await_that(lambda started=number + 1: len(store.oneshots) == started)
@@ -271,7 +272,7 @@ def test_a_stop_abandons_the_request_that_waits(tmp_path: Path) -> None:
     stop = threading.Event()
     with LoopbackStore("--answer", "ok", "--answer", "never") as store:
         load = load_on(store, tmp_path, rows)
-        with running([client(load, "write", every_ms=100, deadline_ms=PATIENT_MS)], 60, stop):
+        with running([client(load, "write", interval_ms=100, deadline_ms=PATIENT_MS)], 60, stop):
             second_is_on_its_way(tmp_path)
             stop.set()
             stopped_s = time.monotonic()
@@ -289,8 +290,8 @@ def test_a_reader_tells_wrong_bytes_from_none(tmp_path: Path) -> None:
     with LoopbackStore(*arguments) as store:
         load = load_on(store, tmp_path, rows)
         put = load.ledger.describe("key", 1024)
-        load.ledger.complete(load.ledger.put(put, vantage="here", target="n1"), "ok")
-        with running([client(load, "read", every_ms=50)], 0.2):
+        load.ledger.complete(load.ledger.put(put, client="here", target="n1"), "ok")
+        with running([client(load, "read", interval_ms=50)], 0.2):
             pass
     assert {row["key"] for row in rows} == {"key"}
     assert [row["outcome"] for row in rows] == ["fail", "fail", "fail", "fail"]
@@ -304,9 +305,9 @@ def test_a_writer_removes_its_share_of_its_own_and_readers_never_ask_for_these(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     rows: list[Row] = []
-    load = load_on(cluster, tmp_path, rows, removes=0.4)
+    load = load_on(cluster, tmp_path, rows, delete_ratio=0.4)
     clients = [
-        client(load, way, node, every_ms=5, deadline_ms=PATIENT_MS, name=node)
+        client(load, way, node, interval_ms=5, deadline_ms=PATIENT_MS, name=node)
         for node in ("n1", "n2")
         for way in ("read", "write")
     ]
@@ -317,9 +318,9 @@ def test_a_writer_removes_its_share_of_its_own_and_readers_never_ask_for_these(
     assert writes == 600
     assert asked["RemoveObject"] == pytest.approx(0.4 * writes, rel=0.2)
     assert {row["outcome"] for row in rows} == {"ok"}, "no read found its object gone"
-    owner = {write.key: write.vantage for write in load_writes(tmp_path) if write.op == "put"}
+    owner = {write.key: write.client for write in load_writes(tmp_path) if write.op == "put"}
     removed = [write for write in load_writes(tmp_path) if write.op == "remove"]
-    assert all(owner[write.key] == write.vantage for write in removed)
+    assert all(owner[write.key] == write.client for write in removed)
     assert len({write.key for write in removed}) == len(removed)
     recent = [row for row in rows if row["operation"] == "read"]
     assert len({row["key"] for row in recent}) > 30, "they read what was only just written"
@@ -332,8 +333,8 @@ def load_writes(directory: Path) -> tuple[Write, ...]:
 def test_over_bobs_api_a_row_says_where_its_key_lies(tmp_path: Path) -> None:
     rows: list[Row] = []
     with quorum(tmp_path / "logs", api="bob") as cluster:
-        load = load_on(cluster, tmp_path, rows, removes=0.2)
-        clients = [client(load, way, every_ms=10) for way in ("read", "write")]
+        load = load_on(cluster, tmp_path, rows, delete_ratio=0.2)
+        clients = [client(load, way, interval_ms=10) for way in ("read", "write")]
         with running(clients, 0.8):
             pass
         for row in rows:
@@ -348,7 +349,7 @@ def test_nothing_of_a_client_is_left(tmp_path: Path) -> None:
     before = set(Path("/proc/self/fd").iterdir())
     with LoopbackStore() as store:
         load = load_on(store, tmp_path, [])
-        with running([client(load, "write", every_ms=20)], 0.1):
+        with running([client(load, "write", interval_ms=20)], 0.1):
             pass
         assert all(oneshot.poll() is not None for oneshot in store.oneshots)
         load.ledger.close()

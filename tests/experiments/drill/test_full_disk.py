@@ -20,6 +20,7 @@ from wanlat.analysis.drill.read import read_drill
 ON_A_SMALL_DISK = """
 import json, os, shutil, subprocess, sys
 from pathlib import Path
+from wanlat.experiments import session
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.prepare import prepare
 
@@ -27,7 +28,7 @@ directory, when, how = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 disk = directory / "disk"
 disk.mkdir()
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
-runner.prove = lambda *_, **__: None
+session.prove = lambda *_, **__: None
 is_full = False
 
 def fill(*_):

@@ -32,21 +32,21 @@ def ledger(path: Path) -> Ledger:
 
 def put(ledger: Ledger, key: str, outcome: str | None = "ok", owner: str | None = None) -> Object:
     what = ledger.describe(key, 1024)
-    number = ledger.put(what, vantage="here", target="n1", owner=owner)
+    number = ledger.put(what, client="here", target="n1", owner=owner)
     if outcome is not None:
         ledger.complete(number, outcome)  # type: ignore[arg-type]
     return what
 
 
 def remove(ledger: Ledger, owner: str) -> tuple[int, Object] | None:
-    return ledger.remove_one(owner, random.Random(1), vantage="here", target="n1")
+    return ledger.remove_one(owner, random.Random(1), client="here", target="n1")
 
 
 def test_a_write_is_on_disk_before_it_is_sent_and_its_outcome_after(
     ledger: Ledger, path: Path
 ) -> None:
     what = ledger.describe("k", 1024)
-    number = ledger.put(what, vantage="here", target="n2")
+    number = ledger.put(what, client="here", target="n2")
     (line,) = map(json.loads, path.read_text().splitlines())
     assert 0 < line.pop("t_ns") <= time.monotonic_ns()
     assert line == {
@@ -57,7 +57,7 @@ def test_a_write_is_on_disk_before_it_is_sent_and_its_outcome_after(
         "bytes": 1024,
         "body_seed": what.body_seed,
         "sha256": what.sha256,
-        "vantage": "here",
+        "client": "here",
         "target": "n2",
     }
     ledger.complete(number, "unknown", "timeout (first byte)")
@@ -160,7 +160,7 @@ def test_a_put_that_is_tried_again_is_another_write_of_the_same_object(
     assert [(write.key, write.state) for write in writes] == [("a", "unknown"), ("a", "ok")]
     assert ledger.acknowledged == len(ledger.objects()) == 1
     with pytest.raises(ValueError, match="taken"):
-        ledger.put(ledger.describe("a", 1000), vantage="here", target="n1")
+        ledger.put(ledger.describe("a", 1000), client="here", target="n1")
 
 
 def test_threads_write_whole_lines_under_numbers_of_their_own(ledger: Ledger, path: Path) -> None:
@@ -200,8 +200,8 @@ with Lab(resolve(load("one-site"))) as lab:
               stdin=sys.stdin, stdout=journal)
     store = SimpleNamespace(lab=lab, api="s3", s3=lambda _: S3Target(at, 9000, "r", "a", "s"))
     rows = []
-    load = load_on(store, Path(sys.argv[2]), rows, removes=0.3)
-    clients = [client(load, "write", node, every_ms=2, name=node) for node in ("n1", "n2", "n3")]
+    load = load_on(store, Path(sys.argv[2]), rows, delete_ratio=0.3)
+    clients = [client(load, "write", node, interval_ms=2, name=node) for node in ("n1", "n2", "n3")]
     clients = Clients(clients)
     clients.start(time.monotonic_ns() + 300_000_000, [Span("during", 0, 60_000_000_000)], Event())
     clients.join()

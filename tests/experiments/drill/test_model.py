@@ -16,12 +16,11 @@ from wanlat.topologies.units import Duration
 TOP = """\
 name: mine
 topology: five-sites
-cast: {victim: one, others: rest}
-vantages: {here: {at: others}, there: {at: victim, ask: dc1}}
+roles: {victim: {select: one}, others: {select: rest}}
+clients: {here: {node: others}, there: {node: victim, target: dc1}}
 phases: {before: 20s, during: 40s, after: 40s}
 """
 FAULTS = "faults: [{kill: victim, at: 1s, for: 30s}]\n"
-CLAIM = "claims: [{claim: it goes on, source: here, "
 
 
 def loaded(directory: Path, text: str) -> Drill:
@@ -39,14 +38,13 @@ def mistakes(directory: Path, text: str) -> list[tuple[int | None, str, str]]:
 def test_what_it_says_can_be_written_down_and_read_again(tmp_path: Path) -> None:
     text = (
         f"{TOP}faults:\n  - {{slow: victim, delay: 200ms, at: 1s}}\n  - {{partition: [dc1, dc2]}}\n"
-        f"{CLAIM}of: writes, from: 5s, to: 30s, availability: {{at_least: 90%}}}}]\n"
     )
     drill = loaded(tmp_path, text)
     slow, partition = drill.faults
     assert (slow.kind, slow.target, slow.settings) == ("slow", "victim", {"delay": "200ms"})
     assert (slow.at, slow.lasts) == (Duration(10**9), None)
     assert (partition.kind, partition.target) == ("partition", ["dc1", "dc2"])
-    assert (drill.every, drill.deadline) == (Duration(250 * 10**6), Duration(10 * 10**9))
+    assert (drill.interval, drill.deadline) == (Duration(250 * 10**6), Duration(10 * 10**9))
     assert Drill.model_validate(drill.to_dict()) == drill
     assert Drill.model_validate(drill.model_dump()) == drill
 
@@ -77,55 +75,28 @@ def test_a_mistake_in_a_fault_is_told_with_its_line(
 
 
 @pytest.mark.parametrize(
-    ("claim", "where", "says"),
-    [
-        ("}]", "claims[0]", "either of `availability` or of `durability`"),
-        ("durability: intact, of: reads}]", "claims[0].of", "leave `of` out"),
-        ("durability: whole}]", "claims[0].durability", "allowed: intact or broken"),
-        ("availability: {at_least: 90%}}]", "claims[0].availability", "say `of: reads`"),
-        ("of: reads, availability: {}}]", "claims[0].availability", "give one bound"),
-        (
-            "of: reads, availability: {at_least: 90%, at_most: 99%}}]",
-            *("claims[0].availability", "give one bound"),
-        ),
-        (
-            "of: reads, vantage: her, availability: {at_least: 90%}}]",
-            *("claims[0].vantage", "did you mean `here`?"),
-        ),
-        (
-            "of: reads, to: 41s, availability: {at_least: 90%}}]",
-            *("claims[0].to", "over after 40s"),
-        ),
-        (
-            "of: reads, from: 9s, to: 9s, availability: {at_least: 90%}}]",
-            *("claims[0].from", "nothing is left"),
-        ),
-        ("systems: [minio], durability: intact}]", "claims[0].systems[0]", "not among the drill's"),
-    ],
-)
-def test_a_mistake_in_a_claim_is_told_where_it_is(
-    claim: str, where: str, says: str, tmp_path: Path
-) -> None:
-    (told,) = mistakes(tmp_path, f"{TOP}{FAULTS}{CLAIM}{claim}\n")
-    assert told[:2] == (7, where)
-    assert says in told[2]
-
-
-@pytest.mark.parametrize(
     ("old", "new", "where", "says"),
     [
         ("name: mine", "name: Mine", "name", "should match"),
         ("five-sites", "five-site", "topology", "did you mean `five-sites`?"),
-        ("victim: one", "victim: oen", "cast.victim", "did you mean `one`?"),
-        ("victim: one", "n2: one", "cast.n2", "must not be one"),
-        ("victim: one", "victim: 9", "cast", "9"),
-        ("victim: one", "victim: true", "cast.victim", "picks no nodes"),
-        ("at: others", "at: other", "vantages.here.at", "did you mean `others`?"),
-        ("ask: dc1", "ask: dc9", "vantages.there.ask", "no node or site"),
-        ("at: others", "att: others", "vantages.here.att", "did you mean `at`?"),
+        ("victim: {select: one}", "victim: {select: oen}", "roles.victim", "did you mean `one`?"),
+        ("victim: {select: one}", "n2: {select: one}", "roles.n2", "must not have its name"),
+        ("victim: {select: one}", "victim: {select: 9}", "roles", "9"),
+        (
+            "victim: {select: one}",
+            "victim: {select: true}",
+            "roles.victim.select",
+            "selects no nodes",
+        ),
+        ("node: others", "node: other", "clients.here.node", "did you mean `others`?"),
+        ("target: dc1", "target: dc9", "clients.there.target", "no node or site"),
+        ("node: others", "nod: others", "clients.here.nod", "did you mean `node`?"),
+        ("node: others", "at: others", "clients.here.at", "is `node`"),
+        ("{select: one}", "one", "roles.victim", "mapping"),
+        ("{select: one}", "{mode: one}", "roles.victim.mode", "is `select`"),
         ("before: 20s", "before: 2s", "phases.before", "fewer than 10 requests"),
         ("before: 20s", "before: 20", "phases.before", "has no unit"),
-        ("name: mine", "name: mine\nevery: 5ms", "every", "at least 20ms"),
+        ("name: mine", "name: mine\ninterval: 5ms", "interval", "at least 20ms"),
         ("name: mine", "name: mine\nsystems: [quorun]", "systems[0]", "did you mean `quorum`?"),
         ("name: mine", "name: mine\nsystems: [bob, bob]", "systems[1]", "given twice"),
         ("name: mine", "name: mine\noptions: {bob: {}}", "options.bob", "not among `systems`"),
@@ -138,6 +109,9 @@ def test_a_mistake_in_a_claim_is_told_where_it_is(
             *("systems[0]", "waits for more replicas"),
         ),
         ("name: mine", "name: mine\nsystem: bob", "system", "`systems` takes a list"),
+        ("name: mine", "name: mine\nevery: 1s", "every", "is `interval`"),
+        ("name: mine", "name: mine\nclaims: []", "claims", "in files of their own"),
+        ("name: mine", "name: mine\ntimeouts: {redy: 1s}", "timeouts.redy", "mean `ready`?"),
     ],
 )
 def test_a_mistake_elsewhere_is_told_where_it_is(
@@ -148,17 +122,17 @@ def test_a_mistake_elsewhere_is_told_where_it_is(
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
-    text = TOP.replace("20s", "2s").replace("at: others", "at: nowhere")
-    told = mistakes(tmp_path, f"{text}faults: [{{kil: victim}}, {{kill: a, stop: b}}]\n{CLAIM}}}]")
+    text = TOP.replace("20s", "2s").replace("node: others", "node: nowhere")
+    told = mistakes(tmp_path, f"{text}faults: [{{kil: victim}}, {{kill: a, stop: b}}]\nclaim: x")
     assert [line for line, _, _ in told] == [5, 6, 6, 7]
 
 
 def test_a_role_is_one_of_the_systems(tmp_path: Path) -> None:
-    head = TOP.replace("victim: one", "victim: leader")
+    head = TOP.replace("select: one", "select: leader")
     (told,) = mistakes(tmp_path, head + FAULTS)
-    assert told[1] == "cast.victim"
+    assert told[1] == "roles.victim"
     led = loaded(tmp_path, f"{head}options: {{quorum: {{protocol: leader}}}}\n{FAULTS}")
-    assert led.cast["victim"] == "leader"
+    assert led.selects["victim"] == "leader"
 
 
 def test_another_topology_takes_the_place_of_the_files(tmp_path: Path) -> None:
@@ -171,31 +145,27 @@ def test_another_topology_takes_the_place_of_the_files(tmp_path: Path) -> None:
 
 def test_a_topology_is_taken_from_where_the_drill_is(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("name: own\nsites: [{name: a, nodes: [n1, n2, n3]}]\n")
-    text = TOP.replace("five-sites", "own.yaml").replace(", ask: dc1", "")
+    text = TOP.replace("five-sites", "own.yaml").replace(", target: dc1", "")
     assert loaded(tmp_path, text + FAULTS).topology == str(tmp_path / "own.yaml")
 
 
-SCALED = (
-    f"{TOP}deadline: 12s\nfaults: [{{flapping: victim, period: 5s, at: 10s, for: 20s}}]\n"
-    f"{CLAIM}of: reads, from: 10s, to: 20s, availability: {{at_least: 90%}}}}]\n"
-)
+SCALED = f"{TOP}deadline: 12s\nfaults: [{{flapping: victim, period: 5s, at: 10s, for: 20s}}]\n"
 
 
 def test_a_tenth_of_a_drill_is_a_tenth_of_its_times(tmp_path: Path) -> None:
     short = scaled(loaded(tmp_path, SCALED), 0.1)
     values = short.to_dict()
     assert values["phases"] == {"before": "2s", "during": "4s", "after": "4s"}
-    assert (values["every"], values["deadline"]) == ("25ms", "1.2s")
-    (fault,), (claim,) = values["faults"], values["claims"]
+    assert (values["interval"], values["deadline"]) == ("25ms", "1.2s")
+    (fault,) = values["faults"]
     assert fault == {"at": "1s", "for": "2s", "flapping": "victim", "period": "500ms"}
-    assert (claim["from"], claim["to"]) == ("1s", "2s")
     assert values["objects"] == 200
 
 
-def test_neither_every_nor_the_deadline_becomes_too_short(tmp_path: Path) -> None:
+def test_neither_the_interval_nor_the_deadline_becomes_too_short(tmp_path: Path) -> None:
     drill = loaded(tmp_path, SCALED)
     shortest = scaled(drill, 0.02)
-    assert shortest.every == Duration(20 * 10**6)
+    assert shortest.interval == Duration(20 * 10**6)
     assert shortest.deadline == Duration(10**9)
     assert scaled(drill, 2).deadline == drill.deadline, "nor longer"
     for factor, says in ((0.001, "too short"), (0, "more than 0"), (-1, "more than 0")):
@@ -203,10 +173,21 @@ def test_neither_every_nor_the_deadline_becomes_too_short(tmp_path: Path) -> Non
             scaled(drill, factor)
 
 
+@pytest.mark.parametrize("factor", [0.0333, 0.05001, 0.3337, 1.7])
+def test_a_fault_that_ends_with_its_phase_does_so_at_every_scale(
+    factor: float, tmp_path: Path
+) -> None:
+    text = f"{TOP.replace('during: 40s', 'during: 40.001s')}faults: [{{kill: victim, at: 12.5s, "
+    short = scaled(loaded(tmp_path, text + "for: 27.501s}]\n"), factor)
+    (fault,) = short.faults
+    assert fault.lasts is not None
+    assert fault.at.ns + fault.lasts.ns == short.phases.during.ns
+
+
 def test_the_stated_time_holds_every_stage(tmp_path: Path) -> None:
     drill = loaded(tmp_path, SCALED)
     told = stated(drill)
-    budgets = drill.verification
-    least = 100 + 12 + drill.ready_timeout.s + 2 * budgets.serving.s
-    assert told.total_s > least + budgets.healed.s + budgets.restarted.s
+    most = drill.timeouts
+    least = 100 + 12 + most.ready.s + 2 * most.serve_after_restart.s
+    assert told.total_s > least + most.verify_after_heal.s + most.verify_after_restart.s
     assert stated(scaled(drill, 0.5)).total_s == pytest.approx(told.total_s - 50 - 6)

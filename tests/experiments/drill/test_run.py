@@ -22,12 +22,16 @@ FAULTS = """
 faults:
   - {kill: victim, at: 300ms, for: 1s}
   - {slow: survivor, delay: 40ms, at: 1400ms, for: 600ms}
+"""
+CLAIMS = """
+system: quorum
 claims:
-  - {claim: reads go on, source: the store's README, of: reads, vantage: survivor, from: 100ms,
-     to: 1200ms, availability: {at_least: 50%}}
-  - {claim: the victim answers, source: nobody, of: writes, vantage: victim, from: 400ms,
-     to: 1200ms, availability: {at_most: 30%}}
-  - {claim: nothing is lost, source: the store's README, durability: intact}
+  - {id: reads, claim: reads go on, source: the store's README, drill: short,
+     availability: {of: reads, client: survivor, from: 100ms, to: 1200ms, at_least: 50%}}
+  - {id: victim, claim: the victim answers, source: nobody, drill: [short, flapping],
+     availability: {of: writes, client: victim, from: 400ms, to: 1200ms, at_most: 30%}}
+  - {id: elsewhere, claim: of another drill, source: nobody, drill: flapping, durability: broken}
+  - {id: intact, claim: nothing is lost, source: the README, drill: short, durability: intact}
 """
 HEAD = SHORT.replace("deadline: 1s", "deadline: 30s").replace("after: 2s", "after: 4s")
 PHASES_S = {"before": 1.0, "during": 2.5, "after": 4.0}
@@ -39,10 +43,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("drill")
     out = directory / "bundle"
     begun = time.monotonic()
-    run = started(drill(directory, FAULTS, HEAD), out, "--json")
+    (directory / "claims.yaml").write_text(CLAIMS)
+    claims = ("--claims", str(directory / "claims.yaml"))
+    run = started(drill(directory, FAULTS, HEAD), out, "--json", *claims)
     reached(run, out, "after")
     bystander = next(
-        node for node in ("n1", "n2", "n3") if [node] not in manifest_of(out)["cast"].values()
+        node for node in ("n1", "n2", "n3") if [node] not in manifest_of(out)["roles"].values()
     )
     os.kill(node_of(run.pid, bystander), signal.SIGTERM)
     said, told = run.communicate(timeout=300)
@@ -80,13 +86,14 @@ def test_the_manifest_says_what_was_done_to_whom(bundle: Path) -> None:
     told = [manifest[key] for key in ("kind", "status", "reached")]
     assert told == ["drill", "complete", "done"]
     assert (manifest["drill"]["name"], manifest["drill"]["scale"]) == ("short", 1)
-    (victim,), (survivor,) = manifest["cast"]["victim"], manifest["cast"]["survivor"]
-    assert manifest["vantages"]["victim"] == {
-        "at": victim,
-        "ask": victim,
+    (victim,), (survivor,) = manifest["roles"]["victim"], manifest["roles"]["survivor"]
+    assert manifest["clients"]["victim"] == {
+        "node": victim,
+        "target": victim,
         "site": f"dc{victim[1:]}",
     }
-    assert manifest["vantages"]["survivor"]["at"] == survivor != victim
+    assert manifest["clients"]["survivor"]["node"] == survivor != victim
+    assert [each["id"] for each in manifest["claims"]] == ["reads", "victim", "intact"]
     (system,) = manifest["systems"]
     assert (system["name"], system["api"]) == ("quorum", "s3")
     assert manifest["failures"] == []
@@ -115,8 +122,8 @@ def test_every_stage_is_an_event_in_its_order(bundle: Path) -> None:
 def test_faults_begin_and_end_when_they_should(bundle: Path) -> None:
     events = events_of(bundle)
     during_ns = events[(events.kind == "phase") & (events.subject == "during")].t_ns.iloc[0]
-    cast = manifest_of(bundle)["cast"]
-    kill, slow = f"1 kill {cast['victim'][0]}", f"2 slow {cast['survivor'][0]}"
+    roles = manifest_of(bundle)["roles"]
+    kill, slow = f"1 kill {roles['victim'][0]}", f"2 slow {roles['survivor'][0]}"
     for kind, subject, due_ms in (
         *(("inject", kill, 300), ("heal", kill, 1300)),
         *(("inject", slow, 1400), ("heal", slow, 2000)),
@@ -135,7 +142,7 @@ def test_links_that_were_broken_are_measured_again_once_they_are_healed(bundle: 
     again = events[events.kind == "recalibrated"]
     assert len(again) >= 1
     assert (again.t_ns > healed_ns).all()
-    survivor = manifest_of(bundle)["cast"]["survivor"][0]
+    survivor = manifest_of(bundle)["roles"]["survivor"][0]
     for event in again.itertuples():
         measured = json.loads(str(event.detail))
         assert measured["verdict"] == "pass", measured
@@ -160,11 +167,11 @@ def test_each_client_has_a_row_for_each_request_that_was_due(bundle: Path) -> No
     assert set(samples.phase) == {"prepare", "warmup", "before", "during", "after"}
     assert (samples.phase == "prepare").sum() == 30
     due = samples[samples.phase != "prepare"]
-    phases = due.groupby(["vantage", "operation", "phase"]).size().unstack()
+    phases = due.groupby(["drill_client", "operation", "phase"]).size().unstack()
     assert len(phases) == 4
     for name, seconds in PHASES_S.items():
         assert set(phases[name]) == {round(seconds / 0.05)}, name
-    times = due.sort_values("due_ns").groupby(["vantage", "operation"]).due_ns
+    times = due.sort_values("due_ns").groupby(["drill_client", "operation"]).due_ns
     assert {round(step / 1e6) for step in times.diff().dropna()} == {50}
     sent = due[due.start_ns.notna()]
     assert (sent.start_ns >= sent.due_ns).all()
@@ -173,15 +180,15 @@ def test_each_client_has_a_row_for_each_request_that_was_due(bundle: Path) -> No
 def test_the_victim_is_away_and_the_survivor_is_not(bundle: Path) -> None:
     samples = pd.read_parquet(bundle / "samples.parquet")
     events = events_of(bundle)
-    kill = events[events.subject == f"1 kill {manifest_of(bundle)['cast']['victim'][0]}"]
+    kill = events[events.subject == f"1 kill {manifest_of(bundle)['roles']['victim'][0]}"]
     (killed_ns,) = kill[kill.kind == "inject"].t_ns
     during_ns = events[(events.kind == "phase") & (events.subject == "during")].t_ns.iloc[0]
     # The event says when it had been started; it may have answered before.
     not_before_ns = during_ns + 1_300_000_000
     sent_ns = samples.start_ns.astype("float64")
     away = samples[(sent_ns > killed_ns) & (sent_ns + samples.elapsed_ns < not_before_ns)]
-    assert "ok" not in set(away[away.vantage == "victim"].outcome)
-    during = samples[(samples.phase == "during") & (samples.vantage == "survivor")]
+    assert "ok" not in set(away[away.drill_client == "victim"].outcome)
+    during = samples[(samples.phase == "during") & (samples.drill_client == "survivor")]
     assert (during.outcome == "ok").any()
 
 
@@ -235,14 +242,14 @@ def test_what_is_printed_is_the_summary_with_the_drill(bundle: Path) -> None:
 
 def test_progress_in_a_pipe_tells_phases_faults_and_rates(bundle: Path) -> None:
     told = (bundle.parent / "told.txt").read_text()
-    cast = manifest_of(bundle)["cast"]
+    roles = manifest_of(bundle)["roles"]
     for line in (
         "quorum: before: nothing broken; reads ",
-        f"quorum: during: kill {cast['victim'][0]}; reads ",
-        f"quorum: during: slow {cast['survivor'][0]}, +40ms; reads ",
+        f"quorum: during: kill {roles['victim'][0]}; reads ",
+        f"quorum: during: slow {roles['survivor'][0]}, +40ms; reads ",
         "quorum: after: nothing broken; reads ",
         "ok in the last 5 s",
-        "quorum: looking for every object (restarted)",
+        "quorum: verifying every object (restarted)",
     ):
         assert line in told
     took_s = json.loads((bundle.parent / "facts.json").read_text())["took_s"]

@@ -14,8 +14,9 @@ import pytest
 
 from tests.experiments.drill.drills import SHORT, drill
 from wanlat.analysis.drill.read import read_drill
-from wanlat.emulator.faults.fault import Cast, Fault, FaultFailed, Scene
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Roles, Scene
 from wanlat.emulator.faults.timeline import Step
+from wanlat.experiments import session
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare
 from wanlat.experiments.drill.timing import Overdue, within
@@ -30,7 +31,7 @@ SHORTEST = SHORT.replace(
 @pytest.fixture(autouse=True)
 def _unproved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out calibration: nobody looks at times here."""
-    monkeypatch.setattr(runner, "prove", lambda *_, **__: None)
+    monkeypatch.setattr(session, "prove", lambda *_, **__: None)
 
 
 def prepared(directory: Path, text: str, head: str = SHORTEST) -> PreparedDrill:
@@ -46,7 +47,7 @@ class Stuck(Fault):
         self._fails_at = fails_at
 
     @classmethod
-    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, cast: Cast) -> Self:
+    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         raise NotImplementedError
 
     @property
@@ -112,7 +113,7 @@ def test_a_store_that_is_never_ready_ends_the_drill_in_time(
     hangs.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'quorum 9' && exit\nexec sleep 600\n")
     hangs.chmod(0o755)
     monkeypatch.setenv("WANLAT_QUORUM_BINARY", str(hangs))
-    head = SHORTEST.replace("ready_timeout: 20s", "ready_timeout: 1s")
+    head = SHORTEST.replace("ready: 20s", "ready: 1s")
     outcome = runner.run(prepared(tmp_path, "faults: [{kill: victim}]\n", head))
     assert (outcome.status, outcome.reached) == ("failed", "calibrated")
     assert outcome.reason is not None
@@ -180,11 +181,11 @@ def test_a_bundle_is_never_written_over(tmp_path: Path) -> None:
         prepared(tmp_path, "faults: [{kill: victim}]\n")
 
 
-def test_the_seed_says_who_plays_which_part(tmp_path: Path) -> None:
+def test_the_seed_says_which_nodes_have_which_role(tmp_path: Path) -> None:
     file = drill(tmp_path, "faults: [{kill: victim}]\n")
-    casts = [
-        prepare(file, system="quorum", seed=seed, directory=tmp_path / "bundle").cast
+    drawn = [
+        prepare(file, system="quorum", seed=seed, directory=tmp_path / "bundle").roles
         for seed in (1, 1, 2, 3, 4, 5)
     ]
-    assert casts[0] == casts[1]
-    assert len({cast["victim"] for cast in casts}) > 1
+    assert drawn[0] == drawn[1]
+    assert len({roles["victim"] for roles in drawn}) > 1

@@ -20,14 +20,14 @@ from wanlat.experiments.drill.fill import fill
 from wanlat.experiments.drill.ledger import LedgerReader
 from wanlat.experiments.drill.objects import Object
 from wanlat.experiments.drill.prober import Prober
-from wanlat.experiments.drill.rows import Row, Vantage
+from wanlat.experiments.drill.rows import Place, Row
 from wanlat.experiments.drill.verify import Verified, verify
 from wanlat.probes.errors import ProbeFailed
 from wanlat.systems.base import Cluster
 
 KEYS = 30
 NODES = ("n1", "n2", "n3")
-VANTAGE = Vantage("here", "n1", "n1")
+PLACE = Place("here", "n1", "n1")
 Line = dict[str, Any]
 
 
@@ -47,7 +47,7 @@ class Drill:
         self.rows: list[Row] = []
         # Keys of its own, in a cluster that several tests fill.
         self.load = load_on(cluster, directory, self.rows, seed=hash(directory) % 2**32)
-        fill(self.load, VANTAGE, KEYS, 5000, stop=threading.Event(), on_progress=lambda *_: None)
+        fill(self.load, PLACE, KEYS, 5000, stop=threading.Event(), on_progress=lambda *_: None)
         self.objects = self.load.ledger.objects()
         self.path = directory / "verification.jsonl"
 
@@ -123,14 +123,14 @@ def test_what_is_lost_wrong_or_back_is_told_on_every_node(drill: Drill) -> None:
         for number in range(3)
     )
     for what in (gone, back):
-        ledger.complete(ledger.put(what, vantage="here", target="n1", owner="me"), "ok")
+        ledger.complete(ledger.put(what, client="here", target="n1", owner="me"), "ok")
         drill.put(what)
-        taken = ledger.remove_one("me", random.Random(1), vantage="here", target="n1")
+        taken = ledger.remove_one("me", random.Random(1), client="here", target="n1")
         assert taken is not None
         drill.remove(what)
         ledger.complete(taken[0], "ok")
     drill.put(back)
-    ledger.complete(ledger.put(never, vantage="here", target="n1"), "unknown")  # nobody knows
+    ledger.complete(ledger.put(never, client="here", target="n1"), "unknown")  # nobody knows
 
     told, lines = drill.verify()
     assert answers(lines, lost) == ["no"] * 3
@@ -228,7 +228,7 @@ def test_only_a_whole_answer_is_one(tmp_path: Path, answer: str, found: str) -> 
 
 def acknowledge(load: Load, key: str) -> None:
     what = load.ledger.describe(key, 1024)
-    load.ledger.complete(load.ledger.put(what, vantage="here", target="n1"), "ok")
+    load.ledger.complete(load.ledger.put(what, client="here", target="n1"), "ok")
 
 
 def test_fill_tries_again_and_the_ledger_says_so(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_fill_tries_again_and_the_ledger_says_so(tmp_path: Path) -> None:
     with LoopbackStore(*(word for answer in words for word in ("--answer", answer))) as store:
         rows: list[Row] = []
         load = load_on(store, tmp_path, rows)
-        fill(load, VANTAGE, 2, 5000, stop=threading.Event(), on_progress=lambda *_: None)
+        fill(load, PLACE, 2, 5000, stop=threading.Event(), on_progress=lambda *_: None)
     writes = LedgerReader.read(tmp_path / "ledger.jsonl").writes
     assert sorted(str(write.state) for write in writes) == ["ok", "ok", "unknown"]
     assert len({write.key for write in writes}) == 2
@@ -251,4 +251,4 @@ def test_a_store_that_takes_nothing_is_not_filled(
     with LoopbackStore("--answer", "ok", "--answer", "status:507:Full") as store:
         load = load_on(store, tmp_path, [])
         with pytest.raises(ProbeFailed, match="507 Full"):
-            fill(load, VANTAGE, 20, 5000, stop=threading.Event(), on_progress=lambda *_: None)
+            fill(load, PLACE, 20, 5000, stop=threading.Event(), on_progress=lambda *_: None)

@@ -1,0 +1,86 @@
+"""Before anything is measured on an emulated network: is it the one that was asked for?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from wanlat.emulator.calibration import Limits, Tolerance, blame, calibrate, pairs_of
+from wanlat.emulator.lab import Lab
+
+FOR_LATENCY = Tolerance()
+"""For a study, whose figures are single latencies, unless it says that it tolerates more."""
+FOR_DRILLS = Tolerance(p99_ms=25.0, edge_ms=25.0)
+"""For a drill, whose figures are outages and shares of requests: delays must be right, and a
+machine that holds up one packet in a hundred for some milliseconds changes none of them."""
+FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
+"""For a study of round trips, which looks at medians, and is calibrated again at every visit."""
+
+_PAIRS = 30
+_SAMPLES = 200
+_JITTER_SAMPLES = 120
+_PAUSE_S = 1.5
+"""Times the round: what holds a machine up may be over then."""
+LONGEST_S = 150.0
+"""Of a calibration with all its rounds."""
+
+Tell = Callable[[str, float, float], None]
+
+
+def prove(
+    lab: Lab, tell: Tell, tolerance: Tolerance = FOR_LATENCY, *, longest_s: float = LONGEST_S
+) -> dict[str, Any] | None:
+    """Return the document of a quick calibration; None where there is no path to measure.
+
+    Pairs that look off are sent more probes, as long as that takes no longer than ``longest_s``,
+    and are judged by all of them. ``tell`` gets what is being done, how much of it is, and of how
+    much.
+    """
+    pairs = pairs_of(lab.plan, _PAIRS)
+    if not pairs:
+        return None
+    return calibrate(
+        lab,
+        pairs=pairs,
+        samples=_SAMPLES,
+        jitter_samples=_JITTER_SAMPLES,
+        tolerance=tolerance,
+        limits=Limits(pause_s=_PAUSE_S, longest_s=longest_s),
+        on_progress=lambda stage, part: tell(f"calibrating ({stage})", round(part * 100), 100),
+    )
+
+
+def tolerating(late_ms: float) -> Tolerance:
+    """Return the tolerance for a study in which one packet in a hundred may be so late."""
+    return replace(FOR_LATENCY, p99_ms=late_ms, edge_ms=late_ms)
+
+
+def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: bool = False) -> str:
+    """Return why nothing is measured on a network, by the document of its calibration.
+
+    ``may_tolerate``: whether who reads it can say how much is tolerated.
+    """
+    failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
+    first = [f"{pair['from']} → {pair['to']}: {'; '.join(pair['reasons'])}" for pair in failed[:3]]
+    more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
+    or_else = " Or say how late packets may be (`--max-p99-error 10ms`)." if may_tolerate else ""
+    dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
+    return (
+        f"The emulated network is not what {topology} asks for, so nothing was measured on it: "
+        f"{len(failed)} of {len(document['pairs'])} pairs are off ({' | '.join(first)}{more})."
+        f"{dropped} {blame(failed)}{or_else} `wanlat calibrate {topology}` shows every pair."
+    )
+
+
+def busy_remark(document: Mapping[str, Any]) -> str | None:
+    """Return a remark on packets that were later than a study would accept; None without any."""
+    late_ms = [pair["error_ms"]["p99"] for pair in document["pairs"] if pair["error_ms"]]
+    slowest_ms = max(late_ms, default=0.0)
+    if slowest_ms <= FOR_LATENCY.p99_ms:
+        return None
+    return (
+        f"The machine was busy: of the packets between some nodes, one in a hundred was "
+        f"{slowest_ms:.1f} ms late or more. Single latencies have that in them; medians, shares "
+        "and outages hardly."
+    )

@@ -1,0 +1,1 @@
+"""What users write: studies, their matrices, and what the command line changes of them."""

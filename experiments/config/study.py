@@ -1,0 +1,277 @@
+"""A study: the YAML file that says what to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Discriminator, Field, Tag
+
+from wanlat.experiments.config.budget import BudgetSpec
+from wanlat.experiments.config.endpoints import Endpoint, MethodEndpoint, twice
+from wanlat.experiments.config.files import StudyError, find
+from wanlat.experiments.config.load import LoadSpec, check_load
+from wanlat.experiments.config.matrix import Grid, Matrix, check_grids, check_points
+from wanlat.experiments.config.prefill import PrefillSpec
+from wanlat.experiments.config.reclaim import ReclaimSpec
+from wanlat.experiments.config.resources import ResourcesSpec
+from wanlat.experiments.config.rtt_steps import RoundTripsSpec
+from wanlat.probes.plan import MAX_MESSAGE_BYTES
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_lines import load_yaml_model
+from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.yaml_tree import Document
+
+_LONGEST_MESSAGE = Size(2**30)  # as oneshot has it
+
+
+def _message(size: Size) -> Size:
+    if not 0 < size.bytes <= _LONGEST_MESSAGE.bytes:
+        raise ValueError(f"a message is from 1 byte to {_LONGEST_MESSAGE} long, not {size}")
+    return size
+
+
+_NESTED: dict[str, type[YamlModel]] = {
+    "round_trips": RoundTripsSpec,
+    "load": LoadSpec,
+    "reclaim": ReclaimSpec,
+    "prefill": PrefillSpec,
+    "budget": BudgetSpec,
+    "resources": ResourcesSpec,
+}
+KINDS = ("round_trips", "load", "reclaim")
+"""Keys that make a study one of another kind; it has at most one."""
+
+
+class Study(YamlModel):
+    """Single-request latency of endpoints on clusters on an emulated topology."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
+    description: str = ""
+    topology: str = Field(description="A shipped topology, or a path relative to this file")
+    systems: list[str] = Field(
+        default=["quorum"], min_length=1, description="Stores under test, one after another"
+    )
+    nodes: int | None = Field(
+        default=None,
+        ge=1,
+        description="Nodes in all, spread evenly over the sites. Default: the topology's own",
+    )
+    options: dict[str, dict[str, Any]] = Field(
+        default={}, description="Options of each system, by its name"
+    )
+    endpoints: list[Endpoint] = Field(
+        min_length=1,
+        description="API operations to measure; each system is asked for those that its API has",
+    )
+    client: str | None = Field(
+        default=None,
+        description="Where the client stands: a node, or a site (its first node). "
+        "Default: the first node of the topology",
+    )
+    target: str | None = Field(
+        default=None, description="The node that is asked. Default: the one the client stands at"
+    )
+    round_trips: RoundTripsSpec | None = Field(
+        default=None,
+        description="Makes it a study of round trips: the RTT of the WAN links is changed, and "
+        "all samples are taken at each. Default: one network, the topology's",
+    )
+    load: LoadSpec | None = Field(
+        default=None,
+        description="Makes it a study of mixed load, with the probe beside it as a quiet user",
+    )
+    reclaim: ReclaimSpec | None = Field(
+        default=None, description="Makes it a study of disk space that is given back"
+    )
+    prefill: PrefillSpec | None = Field(
+        default=None, description="Objects that are written before anything is measured"
+    )
+    samples: int = Field(
+        default=100,
+        ge=1,
+        le=1_000_000,
+        description="Measured per endpoint and placement (and visit, of round trips)",
+    )
+    warmup: int = Field(
+        default=5, ge=0, le=100_000, description="Unmeasured before, per endpoint and placement"
+    )
+    budget: BudgetSpec | None = Field(
+        default=None,
+        description="Fewer samples where requests are long or large. Default: `samples`, always",
+    )
+    key_mode: Literal["fresh", "same"] = Field(
+        default="fresh",
+        description="Whether each write is to a fresh key, or all overwrite one, which is read",
+    )
+    object_size: Size = Field(default=Size(1024), description="Size of the objects")
+    max_message: Annotated[Size, AfterValidator(_message)] = Field(
+        default=Size(MAX_MESSAGE_BYTES), description="Longest gRPC message, in both directions"
+    )
+    grpc_window: Literal["unlimited", "2MiB", "64KiB"] = Field(
+        default="unlimited",
+        description="HTTP/2's window for answers: a whole one, a tonic client's, HTTP/2's default",
+    )
+    connection: Literal["keep-alive", "new"] = Field(
+        default="keep-alive", description="One connection for all requests, or one for each"
+    )
+    deadline: Duration = Field(
+        default=Duration(30 * 10**9), description="How long a request may take"
+    )
+    ready_timeout: Duration = Field(
+        default=Duration(120 * 10**9), description="How long a cluster may take to be ready"
+    )
+    storage: Literal["memory", "disk"] = Field(
+        default="memory", description="Where the stores' data lies"
+    )
+    max_p99_error: Duration = Field(
+        default=Duration(2 * 10**6),
+        description="Largest p99 delay error of calibration before nothing is measured",
+    )
+    resources: Annotated[
+        Annotated[ResourcesSpec, Tag("(sampled)")] | Annotated[Literal[False], Tag("(not)")],
+        Discriminator(lambda raw: "(not)" if raw is False else "(sampled)"),
+    ] = Field(
+        default=ResourcesSpec(),
+        description="How often what nodes use is sampled; `false`: not at all",
+    )
+    seed: int | None = Field(
+        default=None, ge=0, lt=2**63, description="Of every random choice. Default: drawn"
+    )
+    matrix: Matrix | None = Field(
+        default=None,
+        description="Parameters that take several values: every combination is a point, measured "
+        "on a cluster of its own",
+    )
+
+    checks_all_within: ClassVar[bool] = True
+    key_hints: ClassVar[dict[str, str]] = {
+        "rtt": "delays are the topology's",
+        "rtts": "it belongs into `round_trips`",
+        "visits": "it belongs into `round_trips`",
+        "settle": "it belongs into `round_trips`",
+        "jitter": "it is the topology's, or belongs into `round_trips`",
+        "system": "`systems` takes a list",
+    }
+
+    @classmethod
+    def cross_checks(cls, raw: Any) -> list[Finding]:
+        """Tell of endpoints and systems that are given twice, and of what is wrong in a method."""
+        if not isinstance(raw, dict):
+            return []
+        findings = list(twice(raw.get("endpoints")))
+        given = raw.get("systems")
+        systems = given if isinstance(given, list) else []
+        for index, name in enumerate(systems):
+            if name in systems[:index]:
+                text = f"{show(name)} is given twice; each is measured once"
+                findings.append(Finding(("systems", index), text))
+        for key, model in _NESTED.items():
+            nested = model.cross_checks(raw.get(key))
+            findings += [found.under((key,)) for found in nested]
+        findings += _kinds(raw)
+        findings += check_load(raw)
+        findings += check_grids(raw.get("matrix"), systems or ["quorum"])
+        if isinstance(raw.get("endpoints"), list):
+            for index, entry in enumerate(raw["endpoints"]):
+                found = MethodEndpoint.cross_checks(entry)
+                findings += [each.under(("endpoints", index)) for each in found]
+        return findings
+
+
+def _kinds(raw: dict[str, Any]) -> list[Finding]:
+    """Tell of keys that exclude each other."""
+    given = [key for key in KINDS if raw.get(key) is not None]
+    findings = [
+        Finding(
+            (key,),
+            f"a study is of one kind, and `{given[0]}` makes it another; make it two studies",
+            see=(given[0],),
+        )
+        for key in given[1:]
+    ]
+    if given and raw.get("budget") is not None:
+        text = f"a budget is of single requests on one network; with `{given[0]}` it has no meaning"
+        findings.append(Finding(("budget",), text))
+    if raw.get("reclaim") is not None and raw.get("prefill") is not None:
+        text = "with `reclaim`, `reclaim.objects` says what is written at first"
+        findings.append(Finding(("prefill",), text, see=("reclaim",)))
+    budget = raw.get("budget")
+    if isinstance(budget, dict) and budget.get("time") is not None and raw.get("warmup") == 0:
+        text = "how many samples fit into a time is judged from the warm-up; there is none"
+        findings.append(Finding(("warmup",), text, see=("budget",)))
+    return findings
+
+
+def load(name_or_path: str) -> Study:
+    """Return the study of that name, or in the file at that path.
+
+    A topology that the study names by a path is taken from where the study is, and so are the
+    files of system `service`. Raises StudyError, whose message lists every mistake.
+    """
+    path = find(name_or_path)
+    study = load_yaml_model(path, Study, also=_points, error=StudyError)
+    changes: dict[str, Any] = {}
+    if study.matrix is not None:
+        changes["matrix"] = [_topologies_beside(path, grid) for grid in study.matrix]
+    if study.topology.endswith((".yaml", ".yml")):
+        changes["topology"] = _beside(path, study.topology)
+    service = study.options.get("service")
+    if service is not None:
+        changes["options"] = {**study.options, "service": _service_beside(path, service)}
+    return study.model_copy(update=changes)
+
+
+def _points(document: Document) -> Iterable[Finding]:
+    return check_points(document, Study)
+
+
+def _topologies_beside(study: Path, grid: Grid) -> Grid:
+    if "topology" not in grid:
+        return grid
+    return {**grid, "topology": [_beside(study, each) for each in grid["topology"]]}
+
+
+def _beside(study: Path, given: Any) -> Any:
+    """Return a path that is there as seen from the study's directory; else what was given."""
+    if not isinstance(given, str):
+        return given
+    beside = study.parent / given
+    return str(beside) if beside.exists() else given
+
+
+def _service_beside(study: Path, options: dict[str, Any]) -> dict[str, Any]:
+    changed = dict(options)
+    for key in ("protos", "includes"):
+        if isinstance(changed.get(key), list):
+            changed[key] = [_beside(study, each) for each in changed[key]]
+    command = changed.get("command")
+    # A bare name is looked for on PATH, by the system.
+    if isinstance(command, list) and command and "/" in str(command[0]):
+        program = str(_beside(study, command[0]))
+        # Beside a study that is named without its directory, it would be a bare name.
+        changed["command"] = [program if "/" in program else f"./{program}", *command[1:]]
+    return changed
+
+
+def place(plan_nodes: dict[str, str], wanted: str | None, what: str) -> str:
+    """Return the node that ``wanted`` means: a node's name, a site's, or None (the first node).
+
+    ``plan_nodes`` maps node names to site names, in order. Raises UserError.
+    """
+    if wanted is None:
+        return next(iter(plan_nodes))
+    if wanted in plan_nodes:
+        return wanted
+    for node, site in plan_nodes.items():
+        if site == wanted:
+            return node
+    names = [*plan_nodes, *dict.fromkeys(plan_nodes.values())]
+    raise UserError(
+        f"{what}: {show(wanted)} is neither a node nor a site of the topology"
+        f"{did_you_mean(wanted, names)}; it has {listing(names)}"
+    )

@@ -1,1 +1,0 @@
-"""Mixed load by closed-loop workers, and the quiet user beside it."""

@@ -1,1 +1,0 @@
-"""Objects that are written before anything is measured."""

@@ -1,1 +1,0 @@
-"""Does a store give disk space back after objects were removed?"""

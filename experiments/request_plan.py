@@ -1,0 +1,222 @@
+"""What a study asks of one system: the endpoints that its API has, as a plan of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from wanlat.experiments.config.budget import by_bytes
+from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, has, name_of
+from wanlat.experiments.config.prefill import BUCKET
+from wanlat.experiments.config.study import Study
+from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_visits
+from wanlat.probes.bob_plan import turns as bob_turns
+from wanlat.probes.fewer import Turn, fewer
+from wanlat.probes.method_plan import method_visits
+from wanlat.probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, VisitsPlan, Window
+from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.s3_plan import S3Endpoint, s3_visits
+from wanlat.systems.base import Api, Cluster
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Size
+from wanlat.topologies.wording import listing
+
+_WINDOWS: Mapping[str, Window] = {"unlimited": "large", "2MiB": "tonic", "64KiB": "default"}
+"""What the probe calls them."""
+_MESSAGE_AROUND_OBJECT = 1024
+"""What the message that carries an object may need beside it: the key, the time, tags."""
+_CARRY_AN_OBJECT = ("Put", "Get", "Delete", "Exist")
+"""Bob's endpoints that an object of the study's size is put for."""
+
+
+@dataclass(frozen=True)
+class RequestPlan:
+    """The part of a study that one system is asked."""
+
+    study: Study
+    api: Api
+    endpoints: tuple[str | MethodEndpoint, ...]
+    target: str
+    replicas: Replicas
+    seed: int
+
+    @property
+    def names(self) -> list[str]:
+        """The endpoints, as samples call them."""
+        return [name_of(endpoint) for endpoint in self.endpoints]
+
+    def plan(self) -> Plan:
+        """Return all requests of a study of one network. It is the same every time.
+
+        Of what the study's budget allows no more than so many samples by their bytes alone, there
+        are no more. (How many it allows by their time is known after the warm-up.)
+        """
+        return fewer(self._plan(1).as_one(), self._samples())
+
+    def plan_of_visits(self) -> VisitsPlan:
+        """Return all requests of a study of round trips. It is the same every time."""
+        return self._plan(self._visits)
+
+    @property
+    def _visits(self) -> int:
+        spec = self.study.round_trips
+        return 1 if spec is None else spec.total_visits
+
+    def _plan(self, visits: int) -> VisitsPlan:
+        study = self.study
+        match self.api:
+            case "s3":
+                return s3_visits(
+                    cast(Sequence[S3Endpoint], self.endpoints),
+                    visits=visits,
+                    samples=study.samples,
+                    warmup=study.warmup,
+                    object_bytes=study.object_size.bytes,
+                    seed=self.seed,
+                    bucket=BUCKET,
+                    one_key=study.key_mode == "same",
+                    prefilled=self._prefilled(),
+                )
+            case "bob":
+                return bob_visits(
+                    cast(Sequence[BobEndpoint], self.endpoints),
+                    visits=visits,
+                    samples=study.samples,
+                    warmup=study.warmup,
+                    object_bytes=study.object_size.bytes,
+                    seed=self.seed,
+                    target=self.target,
+                    replicas=self.replicas,
+                    one_key=study.key_mode == "same",
+                    prefilled=self._prefilled(),
+                )
+            case "grpc":
+                return method_visits(
+                    [_method(each).measured() for each in self.endpoints],
+                    visits=visits,
+                    samples=study.samples,
+                    warmup=study.warmup,
+                    object_bytes=study.object_size.bytes,
+                    seed=self.seed,
+                )
+
+    def _prefilled(self) -> Prefilled | None:
+        """Return what is there before; reads are of it where it has the size to be read."""
+        spec, size = self.study.prefill, self.study.object_size
+        if spec is None or self.api == "grpc":
+            return None
+        is_read = spec.object_bytes(size) == size.bytes
+        return Prefilled(self.api, BUCKET, spec.objects, self.seed, is_read)
+
+    def measured(self) -> int:
+        """Return how many samples are measured: of each endpoint and placement, at each visit."""
+        return sum(self._samples().values()) * self._visits
+
+    def _samples(self) -> dict[Turn, int]:
+        turns, study = self.turns(), self.study
+        if study.budget is None:
+            return dict.fromkeys(turns, study.samples)
+        return by_bytes(study.budget, turns, study.samples, study.object_size.bytes)
+
+    def turns(self) -> list[tuple[str, Placement]]:
+        """Return the endpoints with the placements that they are measured on, as in samples."""
+        if self.api == "bob":
+            names = cast(Sequence[BobEndpoint], self.endpoints)
+            return list(bob_turns(names, self.seed, self.target, self.replicas))
+        return [(name, "unknown") for name in self.names]
+
+    def header(self, cluster: Cluster) -> Header:
+        """Return where the requests go to."""
+        study = self.study
+        deadline_ms = study.deadline.ns // 1_000_000
+        if self.api == "s3":
+            s3 = cluster.s3(self.target)
+            return PlanHeader(
+                host=s3.host,
+                port=s3.port,
+                region=s3.region,
+                access_key=s3.access_key,
+                secret_key=s3.secret_key,
+                connection=study.connection,
+                deadline_ms=deadline_ms,
+            )
+        grpc = cluster.grpc(self.target)
+        defined = self.api == "grpc"  # Bob's API is known without
+        return GrpcHeader(
+            host=grpc.host,
+            port=grpc.port,
+            connection=study.connection,
+            deadline_ms=deadline_ms,
+            max_message_bytes=study.max_message.bytes,
+            window=_WINDOWS[study.grpc_window],
+            protos=[path.absolute() for path in grpc.protos] if defined else [],
+            includes=[path.absolute() for path in grpc.includes] if defined else [],
+        )
+
+
+def plan_requests(
+    study: Study, system: str, api: Api, *, target: str, replicas: Replicas, seed: int
+) -> RequestPlan:
+    """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
+
+    ``target`` is the node that is asked.
+    """
+    endpoints = asked_of(api, study.endpoints)
+    if not endpoints:
+        raise UserError(
+            f"System {system} has none of the endpoints of study {study.name} "
+            f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
+            "Add some of these to the study, or leave the system out."
+        )
+    if study.key_mode == "same" and api == "grpc":
+        raise UserError(
+            f"`key_mode: same` is of S3's endpoints and Bob's: what a method of system {system} "
+            "is sent is the study's own business. Leave `key_mode` out, or the system."
+        )
+    if study.prefill is not None and api == "grpc":
+        raise UserError(
+            f"`prefill` writes S3 objects, or Bob's: what system {system} takes is known to the "
+            "study's methods alone, which `prepare` what they need. Leave `prefill` out, or the "
+            "system."
+        )
+    if api == "grpc":
+        _refuse_of_stores(study, system)
+    asked = RequestPlan(study, api, endpoints, target, replicas, seed)
+    _check_messages(asked, system)
+    return asked
+
+
+def _refuse_of_stores(study: Study, system: str) -> None:
+    """Refuse what would send a service requests that it does not have."""
+    if study.load is not None:
+        kind, wanted = "load", [name for name, share in study.load.mix.items() if share]
+    elif study.reclaim is not None:
+        kind, wanted = "reclaim", ["Put", "Delete"]
+    else:
+        return
+    raise UserError(
+        f"`{kind}` asks for {listing(wanted)}, which S3 or Bob's API has. System {system} has none "
+        f"of it, but what its .proto files define. Leave `{kind}` out, or the system."
+    )
+
+
+def _method(endpoint: str | MethodEndpoint) -> MethodEndpoint:
+    return MethodEndpoint(method=endpoint) if isinstance(endpoint, str) else endpoint
+
+
+def _check_messages(asked: RequestPlan, system: str) -> None:
+    """An object must fit into a message."""
+    study = asked.study
+    limit = study.max_message.bytes - _MESSAGE_AROUND_OBJECT
+    if asked.api != "bob" or study.object_size.bytes <= limit:
+        return
+    carry = [name for name in asked.names if name in _CARRY_AN_OBJECT]
+    if carry:
+        raise UserError(
+            f"object_size {study.object_size}, with the key and the time that go with it, does not "
+            f"fit into a gRPC message of at most {study.max_message}: {listing(carry)} of system "
+            f"{system} cannot be measured. Make it {Size(max(limit, 0))} or less; or raise "
+            "`max_message` in the study, where the store takes longer messages (quorum takes "
+            "objects up to 128MiB)."
+        )

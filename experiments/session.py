@@ -1,0 +1,375 @@
+"""One system in a lab, from its network to its end, and the bundle that says what happened.
+
+A `Recording` is the bundle of a whole run: whatever ends the run, the bundle says what. A `Session`
+is one system's part of it: a lab that was found right, a cluster in it, and what its nodes use.
+Studies, drills, traces and tests are all made of these two; what is done on the cluster is theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full, now_iso
+from wanlat.emulator.calibration import Tolerance
+from wanlat.emulator.capture import Capture
+from wanlat.emulator.capture.store import CaptureStore
+from wanlat.emulator.journal import Entry
+from wanlat.emulator.lab import BackendName, Lab, Storage
+from wanlat.experiments import machine_facts
+from wanlat.experiments.calibration_gate import LONGEST_S, busy_remark, prove, what_is_off
+from wanlat.systems.base import Binary, Cluster, System
+from wanlat.systems.options import Options
+from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import Plan
+
+
+class Report(Protocol):
+    """Gets what is being done, how much of it is, of how much, and details."""
+
+    def __call__(
+        self, stage: str, done: float = 0, total: float | None = None, detail: str = "", /
+    ) -> None:
+        """Report it."""
+
+
+def silent(stage: str, done: float = 0, total: float | None = None, detail: str = "", /) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True)
+class CaptureWanted:
+    """That packets are recorded: at most so much in all, and so much of each."""
+
+    limit_bytes: int
+    snap_bytes: int
+
+    def store(self, bundle: Path) -> CaptureStore:
+        """Return where the packets of a run go, in its bundle."""
+        return CaptureStore(
+            bundle / "capture", bundle / "packets.parquet", self.limit_bytes, self.snap_bytes
+        )
+
+
+@dataclass
+class Outcome:
+    """How a run ended, and where its bundle is."""
+
+    directory: Path
+    status: str = "running"  # complete | interrupted | failed
+    reason: str | None = None
+    measured: int = 0
+    planned: int = 0
+    """Samples; 0 where a run has no number of them."""
+    warnings: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What a reader may want to know, and need not worry about."""
+    failures: list[str] = field(default_factory=list)
+    """What did not hold though the run came to its end: a link that is not again what it was."""
+    reached: str | None = None
+    """How far a drill got: see `drill.record.Reached`."""
+    is_disk_full: bool = False
+    """Whether it ended because the disk that the bundle lies on is full."""
+
+
+class Recording:
+    """The bundle of a run, from its first words to its last, and the run's outcome."""
+
+    def __init__(
+        self,
+        directory: Path,
+        manifest: Mapping[str, Any],
+        report: Report = silent,
+        capture: CaptureWanted | None = None,
+    ) -> None:
+        """Make the bundle. Raises UserError when it cannot be written, before anything starts."""
+        self.bundle = BundleWriter.create(directory, manifest)
+        self.outcome = Outcome(directory)
+        self.report = report
+        self.captures = capture.store(directory) if capture is not None else None
+        self._calibrations: list[dict[str, Any]] = []
+
+    def carry_out(self, work: Callable[[], None]) -> Outcome:
+        """Do the run's work, and write how it ended. A mistake of our own is raised again."""
+        outcome = self.outcome
+        try:
+            work()
+            outcome.status = "complete"
+        except KeyboardInterrupt:
+            outcome.status, outcome.reason = "interrupted", "interrupted by the user"
+        except WanlatError as error:
+            self._failed(str(error), isinstance(error, DiskFull))
+        except BaseException as error:
+            if not (isinstance(error, OSError) and is_full(error)):
+                self.bundle.close("failed", f"{type(error).__name__}: {error}")
+                raise
+            self._failed(f"{error.filename or 'A file'} cannot be written: {error.strerror}.", True)
+        self._close()
+        return outcome
+
+    def warn(self, text: str) -> None:
+        """Have a reader of the bundle know, even of a run that is killed."""
+        self.outcome.warnings.append(text)
+        self.bundle.write_manifest(warnings=self.outcome.warnings)
+
+    def calibrated(self, system: str, document: dict[str, Any]) -> None:
+        """Write what calibration of a system's lab found, with that of the labs before it."""
+        for pair in document["pairs"]:
+            pair["system"] = system
+        self._calibrations.append(document)
+        first, passed = self._calibrations[0], [one["verdict"] for one in self._calibrations]
+        pooled = {
+            **first,
+            "pairs": [pair for one in self._calibrations for pair in one["pairs"]],
+            "overflows": sum(one["overflows"] for one in self._calibrations),
+            "verdict": "pass" if set(passed) == {"pass"} else "fail",
+        }
+        self.bundle.write_json("calibration.json", pooled)
+        self.bundle.event("calibrated", system, document["verdict"])
+
+    def _failed(self, reason: str, is_disk_full: bool) -> None:
+        """Note why it failed; and where a full disk is likely to be behind it, that it is full."""
+        outcome, directory = self.outcome, self.bundle.directory
+        outcome.status, outcome.reason = "failed", reason
+        outcome.is_disk_full = is_disk_full or is_nearly_full(directory)
+        if outcome.is_disk_full:
+            self.bundle.make_room()
+        if outcome.is_disk_full and not is_disk_full:
+            outcome.reason += f" The disk that {directory.absolute()} lies on is full."
+
+    def _close(self) -> None:
+        """Write how it ended. Where not even that can be written, the outcome says so."""
+        outcome, changes = self.outcome, dict[str, Any]()
+        try:
+            if self.captures is not None:
+                self.report("making the table of packets", 0, None)
+                changes["capture"] = self.captures.finish()
+                outcome.warnings += self.captures.remarks()
+            if "failures" in self.bundle.manifest:
+                changes["failures"] = outcome.failures
+            changes["warnings"] = outcome.warnings
+            self.bundle.close(outcome.status, outcome.reason, **changes)
+        except (MachineError, OSError) as error:
+            full = isinstance(error, OSError) and is_full(error)
+            outcome.status, outcome.is_disk_full = "failed", full or isinstance(error, DiskFull)
+            outcome.reason = outcome.reason or str(error)
+            outcome.warnings.append(
+                f"{self.bundle.directory} does not say how it ended: it could not be written."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabSetup:
+    """The lab of one system, or of none: which network, made how."""
+
+    name: str
+    """What events and messages call it: the system's name."""
+    plan: Plan
+    client: str
+    """The node that requests are sent from."""
+    seed: int
+    backend: BackendName | None = None
+    storage: Storage = "memory"
+    splice: Literal["needed", "all"] = "needed"
+    volumes: Mapping[str, int] = field(default_factory=dict)
+    """Nodes whose directory is a file system of so many bytes."""
+
+    def make_lab(self, capture: Capture | None = None) -> Lab:
+        """Return its lab, which is not up yet."""
+        return Lab(
+            self.plan,
+            backend=self.backend,
+            seed=self.seed,
+            storage=self.storage,
+            splice=self.splice,
+            capture=capture,
+            volumes=self.volumes,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup(LabSetup):
+    """One system on its network: which program, with which options, and who is asked."""
+
+    system: System[Any]
+    options: Options
+    binary: Binary
+    targets: tuple[str, ...]
+    """The nodes that requests are sent to."""
+
+    @property
+    def of_samples(self) -> dict[str, Any]:
+        """What every sample says of the system and its network."""
+        return {"system": self.name, "version": self.binary.version, "topology": self.plan.name}
+
+
+class Session:
+    """One system's lab and cluster. Its methods are called in their order, each at most once."""
+
+    def __init__(self, recording: Recording, setup: LabSetup) -> None:
+        self.setup = setup
+        self.recording = recording
+        self.bundle = recording.bundle
+        self.outcome = recording.outcome
+
+    def tell(
+        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
+    ) -> None:
+        """Report progress."""
+        self.recording.report(f"{self.setup.name}: {stage}", done, total, detail)
+
+    def warn(self, text: str) -> None:
+        """Have a reader of the bundle know of something about this system."""
+        self.recording.warn(f"{self.setup.name}: {text}")
+
+    @contextmanager
+    def lab(self) -> Iterator[Lab]:
+        """Build the lab, and note what becomes of it. Raises MachineError."""
+        setup, captures = self.setup, self.recording.captures
+        self.tell("building the lab")
+        capture = captures.prepare(setup.name) if captures else None
+        lab = setup.make_lab(capture)
+        try:
+            with lab:
+                self.bundle.event("lab up", setup.name, lab.backend)
+                lab.journal.listen(self._note_change)
+                self.bundle.write_manifest(
+                    backend=lab.backend, tcp=machine_facts.tcp(lab, setup.client)
+                )
+                yield lab
+        finally:
+            if captures and capture:
+                captures.note(setup.name, lab.capture)
+        self.bundle.event("lab down", setup.name)
+
+    def calibrate(
+        self,
+        lab: Lab,
+        tolerance: Tolerance,
+        *,
+        longest_s: float = LONGEST_S,
+        may_tolerate: bool = False,
+    ) -> None:
+        """Measure the lab's delays. Raises RunFailed where they are not what was asked for."""
+        document = prove(lab, self.tell, tolerance, longest_s=longest_s)
+        if document is None:
+            return
+        self.recording.calibrated(self.setup.name, document)
+        if document["verdict"] != "pass":
+            raise RunFailed(what_is_off(document, self.setup.plan.name, may_tolerate=may_tolerate))
+        if (remark := busy_remark(document)) is not None:
+            self.warn(remark)
+
+    def start(self, lab: Lab, setup: Setup, ready_s: float) -> Cluster:
+        """Start the cluster. Raises as `System.start`."""
+        cluster = setup.system.start(
+            lab,
+            setup.options,
+            self.bundle.logs.absolute(),
+            ready_s,
+            self.tell,
+            binary=setup.binary,
+            asked=setup.targets,
+        )
+        self.bundle.event("ready", setup.name)
+        return cluster
+
+    def note_overflows(self, lab: Lab, expected: Collection[object] = ()) -> None:
+        """Warn of packets that the emulation dropped though nobody asked for it.
+
+        ``expected``: directions that a fault made drop packets.
+        """
+        for direction, counters in lab.counters().items():
+            if counters.overflows and direction not in expected:
+                self.warn(
+                    f"{counters.overflows} packets were dropped on {direction} because a queue of "
+                    "the emulation was full; samples of this run may be slower than the network "
+                    "that was asked for."
+                )
+                self.bundle.event("overflow", str(direction), str(counters.overflows))
+
+    def note_state(self, cluster: Cluster) -> None:
+        """Warn of what the cluster says of its own state, now that nothing is asked any more."""
+        try:
+            remarks = cluster.remarks()
+        except (WanlatError, OSError) as error:
+            remarks = [f"what state it was in afterwards is not known: {error}"]
+        for remark in remarks:
+            self.warn(remark)
+
+    def _note_change(self, entry: Entry) -> None:
+        line = entry.to_dict()
+        detail = json.dumps({key: line[key] for key in ("before", "after", "origin")})
+        self.bundle.event("impairment", str(entry.direction), detail, entry.t_ns)
+
+
+def manifest_of(
+    kind: str,
+    *,
+    topology: Topology | None,
+    seed: int,
+    storage: str,
+    places: Mapping[str, Mapping[str, str]],
+    systems: Sequence[Mapping[str, Any]],
+    own: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the manifest of a run that begins. ``own``: what only this kind of run says.
+
+    ``places``: ``client`` and ``target``, each with its ``node`` and ``site``.
+    """
+    return {
+        "kind": kind,
+        "status": "running",
+        "reason": None,
+        "warnings": [],
+        **own,
+        "topology": topology.to_dict() if topology is not None else None,
+        "seed": seed,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "started": now_iso(),
+        "ended": None,
+        **machine_facts.collect(),
+        "backend": None,
+        "storage": storage,
+        **places,
+        "systems": list(systems),
+        "tcp": None,
+    }
+
+
+def system_entry(setup: Setup, api: str) -> dict[str, Any]:
+    """Return what a manifest says of a system: which program, and which options are in effect."""
+    binary = setup.binary
+    entry: dict[str, Any] = {
+        "name": setup.name,
+        "version": binary.version,
+        "label": binary.label,
+        "sha256": binary.sha256,
+        "api": api,
+        "options": setup.system.effective(setup.plan, setup.options),
+    }
+    if binary.beside:
+        entry["beside"] = [each.as_recorded() for each in binary.beside]
+    return entry
+
+
+def place_of(plan: Plan, node: str) -> dict[str, str]:
+    """Return a node and its site, as manifests have them."""
+    return {"node": node, "site": plan.node(node).site}
+
+
+def requested_rtt_ms(plan: Plan, target: str) -> float:
+    """Return the RTT that a sample was requested to see: the median from the target node to the
+    nodes of other sites, or to its neighbours where there is one site only; 0 for one node.
+    """
+    here = plan.node(target).site
+    distant = [node.name for node in plan.nodes if node.site != here]
+    others = distant or [node.name for node in plan.nodes if node.name != target]
+    return statistics.median(plan.rtt_ms(target, other) for other in others) if others else 0.0

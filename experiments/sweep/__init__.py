@@ -1,1 +1,0 @@
-"""Sweeps: a study over a grid of its parameters, point by point."""

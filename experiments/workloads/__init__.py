@@ -1,0 +1,1 @@
+"""What is done on a cluster: requests, RTT steps, load, prefill, reclaim."""

@@ -1,0 +1,187 @@
+"""Roles are drawn with a seed, their nodes are disjoint, and what cannot be is said so."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.emulator.plans import mesh
+from wanlat.emulator.faults import catalogue
+from wanlat.emulator.faults.fault import Fault
+from wanlat.emulator.faults.roles import draw
+from wanlat.topologies.errors import UserError
+
+FOUR = mesh(4)  # one node a site
+SITES = mesh(3, 2)  # n1, n2 in dc1; n3, n4 in dc2; n5, n6 in dc3
+
+
+def test_the_same_seed_gives_the_same_roles_and_another_seed_others():
+    spec = {"victim": "one", "survivor": "one"}
+    draws = [draw(spec, FOUR, {}, seed) for seed in range(40)]
+    assert draws == [draw(spec, FOUR, {}, seed) for seed in range(40)]
+    assert len({tuple(roles.items()) for roles in draws}) == 12, "all pairs of four are drawn"
+
+
+def test_the_draws_of_this_version_are_those_of_every_other():
+    # A bundle's seed must give the same roles years later, with another Python.
+    assert draw({"a": "one", "b": 2, "c": "rest"}, SITES, {}, 1) == {
+        "a": ("n2",),
+        "b": ("n4", "n6"),
+        "c": ("n1", "n3", "n5"),
+    }
+
+
+def test_every_node_is_drawn_equally_often():
+    drawn = Counter(draw({"v": "one"}, FOUR, {}, seed)["v"][0] for seed in range(2000))
+    assert set(drawn) == {"n1", "n2", "n3", "n4"}
+    assert all(abs(count - 500) < 5 * (2000 * 0.25 * 0.75) ** 0.5 for count in drawn.values())
+
+
+def test_a_name_that_is_added_at_the_end_leaves_the_others_as_they_were():
+    for seed in range(20):
+        short = draw({"a": "one", "b": "one"}, SITES, {}, seed)
+        longer = draw({"a": "one", "b": "one", "c": 2, "d": "rest"}, SITES, {}, seed)
+        assert {name: longer[name] for name in short} == short
+
+
+@pytest.mark.parametrize(
+    ("nodes", "minority", "majority"), [(3, 1, 2), (4, 1, 3), (5, 2, 3), (6, 2, 4), (7, 3, 4)]
+)
+def test_a_minority_leaves_more_than_half_and_a_majority_is_more_than_half(
+    nodes, minority, majority
+):
+    roles = draw({"some": "minority"}, mesh(nodes), {}, 7)
+    assert len(roles["some"]) == minority
+    assert len(draw({"most": "majority"}, mesh(nodes), {}, 7)["most"]) == majority
+
+
+def test_a_site_is_drawn_whole_and_its_nodes_come_in_the_order_of_the_topology():
+    for seed in range(30):
+        roles = draw({"lost": "one site", "left": "rest"}, SITES, {}, seed)
+        assert roles["lost"] in [("n1", "n2"), ("n3", "n4"), ("n5", "n6")]
+        assert sorted(roles["lost"] + roles["left"]) == ["n1", "n2", "n3", "n4", "n5", "n6"]
+    assert len(draw({"lost": "2 sites"}, SITES, {}, 1)["lost"]) == 4
+
+
+def test_what_is_named_outright_is_set_aside_before_chance_comes():
+    for seed in range(30):
+        roles = draw(
+            {"any": "one", "few": "rest", "head": "leader", "far": ["dc3", "n4"]},
+            SITES,
+            {"leader": ("n1",)},
+            seed,
+        )
+        assert list(roles) == ["any", "few", "head", "far"]
+        assert roles["head"] == ("n1",) and roles["far"] == ("n4", "n5", "n6")
+        assert set(roles["any"] + roles["few"]) == {"n2", "n3"}
+
+
+def test_a_site_is_found_where_chance_might_have_taken_a_node_of_each():
+    for seed in range(50):
+        roles = draw({"pair": 2, "lost": "2 sites"}, SITES, {}, seed)
+        assert roles["pair"] in [("n1", "n2"), ("n3", "n4"), ("n5", "n6")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    picks=st.lists(st.sampled_from(["one", "minority", 1, 2, "one site", "rest", "n2", "dc3"])),
+    seed=st.integers(0, 2**40),
+)
+def test_names_are_disjoint_or_it_is_said_why_not(picks, seed):
+    spec = {f"name{place}": pick for place, pick in enumerate(picks)}
+    try:
+        roles = draw(spec, SITES, {}, seed)
+    except UserError as error:
+        assert str(error).startswith(("roles: ", "There is no room"))
+        return
+    members = [node for nodes in roles.values() for node in nodes]
+    assert len(members) == len(set(members))
+    assert list(roles) == list(spec)
+    assert all(roles.values())
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"v": "onee"}, "v is `onee`, which is nothing in mesh (did you mean `one`?)"),
+        ({"v": "leader"}, "v is `leader`, which is nothing in mesh"),
+        ({"v": 0}, "a number of nodes is 1 or more"),
+        ({"v": True}, "a number of nodes is 1 or more"),
+        ({"v": []}, "v is an empty list"),
+        ({"v": None}, "v is nothing"),
+        ({"v": 1.5}, "v is `1.5`"),
+        ({"v": [3]}, "v names `3`, which is no text"),
+        ({"v": ["one"]}, "v is `one`, which is nothing in mesh"),
+        ({"n1": "one"}, "`n1` is a node of mesh"),
+        ({"dc2": "one"}, "`dc2` is a site of mesh"),
+        ({"rest": "one"}, "`rest` has a meaning of its own"),
+        ({"a b": "one"}, "`a b` is no name"),
+        ({"a": "n1", "b": ["n1", "n2"]}, "b and a both have n1"),
+        ({"a": "rest", "b": "rest"}, "a and b all select the rest"),
+        ({"a": 3, "b": "majority"}, "b is `majority`, that is 3, with 1 of its 4 nodes left"),
+        ({"a": 4, "b": "rest"}, "b is the rest, and no node is left"),
+        ({"a": 3, "b": "2 sites"}, "in 1 of its 4 sites"),
+        ({"a": "9 sites"}, "in 4 of its 4 sites"),
+    ],
+)
+def test_what_cannot_be_is_said_with_the_way_out(spec, said):
+    with pytest.raises(UserError) as error:
+        draw(spec, FOUR, {}, 1)
+    assert said in str(error.value)
+
+
+def test_there_is_no_minority_of_two():
+    with pytest.raises(UserError, match="none can be lost with more than half left"):
+        draw({"v": "minority"}, mesh(2), {}, 1)
+
+
+def test_a_role_nobody_has_now_is_told():
+    with pytest.raises(UserError, match="stands for no node just now"):
+        draw({"v": "leader"}, FOUR, {"leader": ()}, 1)
+
+
+# -- the catalogue --------------------------------------------------------------------------
+
+
+def test_every_kind_has_a_class_of_that_kind():
+    for kind in catalogue.KINDS:
+        assert issubclass(catalogue.KINDS[kind], Fault)
+        assert catalogue.KINDS[kind].kind == kind
+
+
+def test_faults_are_parsed_with_the_roles_in_place():
+    roles = {"victim": ("n2",), "lost": ("n3", "n4")}
+    kill = catalogue.parse("kill", "lost", {}, SITES, roles)
+    assert (kill.kind, kill.subject, kill.nodes) == ("kill", "n3, n4", ("n3", "n4"))
+    several = catalogue.parse("stop", ["victim", "dc3"], {}, SITES, roles)
+    assert several.nodes == ("n2", "n5", "n6")
+    loop = catalogue.parse("crash-loop", "n1", {"period": "2s", "down": "25%"}, SITES, roles)
+    assert (loop.period_ns, loop.down_ns) == (2 * 10**9, 5 * 10**8)
+    assert loop.detail == "every 2s, down 25% of it"
+    restart = catalogue.parse("restart", "victim", {"grace": "3s"}, SITES, roles)
+    assert restart.detail == "SIGTERM, SIGKILL after 3s" and not restart.is_undone
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "given", "said"),
+    [
+        ("kil", "n1", {}, "no fault `kil` (did you mean `kill`?)"),
+        ("kill", "n1", {"grace": "1s"}, "it has no setting `grace`"),
+        ("kill", "victm", {}, "did you mean `victim`?"),
+        ("kill", "minority", {}, "roles: {victim: {select: minority}}"),
+        ("kill", [], {}, "is no target"),
+        ("kill", 3, {}, "is no target"),
+        ("stop", None, {}, "is no target"),
+        ("restart", "n1", {"grace": "soon"}, "grace: "),
+        ("crash-loop", "n1", {"period": 0, "dwn": 1}, "no setting `dwn` (did you mean `down`?)"),
+        ("crash-loop", "n1", {"period": 0}, "period: "),
+        ("crash-loop", "n1", {"down": "120%"}, "down: "),
+    ],
+)
+def test_what_is_wrong_with_a_fault_is_said(kind, target, given, said):
+    with pytest.raises(UserError) as error:
+        catalogue.parse(kind, target, given, FOUR, {"victim": ("n1",)})
+    assert said in str(error.value)

@@ -1,0 +1,105 @@
+"""A read that does not find what was acknowledged is told of, whichever API says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.probes.bob_node import BobNode
+from wanlat.experiments.not_found import NotFoundTracker, is_missing
+from wanlat.probes.bob_plan import bob_plan
+from wanlat.probes.oneshot import run_plan, run_requests
+from wanlat.probes.plan import Request
+from wanlat.probes.process import spawn_here
+from wanlat.probes.records import Sample
+
+FOUND = Sample(
+    seq=0,
+    phase="measure",
+    endpoint="Get",
+    start_ns=0,
+    connect_ns=0,
+    sent_ns=1,
+    first_byte_ns=2,
+    total_ns=3,
+    elapsed_ns=3,
+    outcome="ok",
+    status=200,
+    grpc_status=0,
+    error=None,
+    object_bytes=0,
+    sha256=None,
+    verify_ns=None,
+    make_ns=None,
+    listed=None,
+    new_connection=False,
+    retransmits=0,
+    out_of_order=0,
+    acks_sent=0,
+    rtt_us=0,
+    longest_gap_ns=0,
+    reads=1,
+)
+LOST = replace(FOUND, outcome="fail", grpc_status=5)
+
+
+@pytest.mark.parametrize(
+    ("sample", "missing"),
+    [
+        (FOUND, False),
+        (LOST, True),
+        (replace(LOST, endpoint="Exist", grpc_status=0), True),
+        (replace(LOST, grpc_status=0), False),  # it came back, but was another object
+        (replace(LOST, endpoint="Put"), False),
+        (replace(LOST, outcome="unknown", grpc_status=14), False),
+        (replace(LOST, outcome="fail", status=None, grpc_status=None), False),
+        (replace(LOST, endpoint="GetObject", status=404, grpc_status=None), True),
+        (replace(LOST, endpoint="HeadObject", status=404, grpc_status=None), True),
+        (replace(LOST, endpoint="GetObject", status=503, grpc_status=None), False),
+    ],
+)
+def test_what_counts_as_not_found(sample: Sample, missing: bool) -> None:
+    assert is_missing(sample) is missing
+
+
+def test_the_remark_says_how_many_and_which() -> None:
+    missing = NotFoundTracker()
+    assert missing.remarks() == []
+    for number, endpoint in enumerate(["Get", "Get", "Exist", "Exist", "Get"]):
+        request = Request(number, "measure", endpoint, key=f"{number:016x}")
+        sample = replace(LOST, endpoint=endpoint, grpc_status=0 if endpoint == "Exist" else 5)
+        assert missing.take(request, sample)
+    assert not missing.take(Request(9, "measure", "Get", key="00" * 8), FOUND)
+    (remark,) = missing.remarks()
+    assert remark.startswith("2 of Exist and 3 of Get did not find objects")
+    assert "0000000000000000, 0000000000000001, 0000000000000002 and 2 more" in remark
+
+
+def test_what_a_store_loses_after_it_was_prepared_is_counted(tmp_path: Path) -> None:
+    plan = bob_plan(
+        ["Get", "Exist"],
+        samples=5,
+        warmup=0,
+        object_bytes=100,
+        seed=1,
+        target="n1",
+        replicas=lambda _: ("n1",),
+    )
+    lost = plan.prepare[0].key
+    missing, outcomes = NotFoundTracker(), Counter[str]()
+    with BobNode(tmp_path / "data") as node:
+
+        def on_sample(request: Request, sample: Sample) -> None:
+            outcomes[sample.outcome] += 1
+            missing.take(request, sample)
+            if outcomes.total() == len(plan.prepare):
+                delete = Request(0, "prepare", "Delete", key=lost)
+                run_requests(spawn_here, node.header, [delete], lambda *_: None)
+
+        run_plan(spawn_here, node.header, plan, on_sample)
+    assert missing.reads == {"Get": 1, "Exist": 1}
+    assert list(missing.keys) == [lost]
+    assert outcomes == {"ok": 5 + 8, "fail": 2}

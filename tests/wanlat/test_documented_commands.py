@@ -1,0 +1,102 @@
+"""Every command line of the pages is one that wanlat has; those that need nothing are run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tests.wanlat.running import in_process
+from wanlat import cli
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+SCRIPTS = [CHECKOUT / name for name in ("Makefile", ".ci/run", ".ci/unprivileged")]
+_INLINE = re.compile(r"`wanlat ([a-z][^`\\]*)`")
+_CALL = re.compile(r"(?:bin/|\$\(BIN\)/|-m )wanlat +([a-z].*)$", re.MULTILINE)
+_BLOCK = re.compile(r"```[a-z]*\n(.*?)```", re.DOTALL)
+_LINE = re.compile(r"^\s*(?:\$ )?(?:\.venv/bin/)?wanlat[ ]+([a-z-].*)$", re.MULTILINE)
+_RUN = {
+    *("topology list", "topology show", "topology validate", "topology export"),
+    *("study list", "study show", "study validate", "drill list", "drill show", "drill validate"),
+    *("completion", "system list"),
+}
+"""What takes seconds and needs nothing."""
+_PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\b[A-Z]\b|\.\.\.|…|\|")
+
+
+def lines() -> Iterator[tuple[str, str]]:
+    """Yield the command lines of pages and scripts, with the file that each is from."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        found = [line for block in _BLOCK.findall(text) for line in _LINE.findall(joined(block))]
+        found += _INLINE.findall(_BLOCK.sub("", text))
+        yield from ((str(page.relative_to(CHECKOUT)), line) for line in found)
+    for script in SCRIPTS:
+        for line in _CALL.findall(joined(script.read_text("utf-8"))):
+            yield str(script.relative_to(CHECKOUT)), line
+
+
+def joined(text: str) -> str:
+    """Return lines that go on in the next as one."""
+    return text.replace("\\\n", " ")
+
+
+def ways(line: str) -> list[list[str]]:
+    """The words of a command line, without what is said of it beside; of `a | b NAME` each way."""
+    said = re.split(r"\s{2,}|\s#\s|\s>{1,2}\s|\s2>|\s&&|\s\|\s(?=jq|head|less)", line)[0]
+    first, *others = [way.split() for way in said.replace("[", "").replace("]", "").split(" | ")]
+    words = shlex.split(said) if not others and "[" not in said else first
+    group = words[:1] if others else []
+    return [words, *([*group, *way] for way in others)]
+
+
+DOCUMENTED = [(page, line, words) for page, line in lines() for words in ways(line)]
+
+
+@pytest.mark.parametrize(("page", "line", "words"), DOCUMENTED)
+def test_it_is_a_command_with_these_options(page: str, line: str, words: list[str]) -> None:
+    known = typer.main.get_command(cli.app)
+    context = known.make_context("wanlat", ["run"])
+    command: Any = known
+    rest = words
+    while rest and getattr(command, "commands", None):
+        _, command, rest = command.resolve_command(context, rest)  # raises for one unknown
+    options = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+    given = [word.partition("=")[0] for word in rest]
+    if "--" in given:  # what follows is another program's
+        given = given[: given.index("--")]
+    used = [word for word in given if re.fullmatch(r"--?[a-zA-Z][\w-]*", word)]
+    unknown = [word for word in used if word not in {*options, "-h", "--help"}]
+    assert not unknown, f"{page}: {line}"
+
+
+RUNNABLE = sorted(
+    {
+        tuple(words)
+        for _, _, words in DOCUMENTED
+        if (" ".join(words[:2]) in _RUN or words[0] in _RUN or {"-h", "--dry-run"} & {*words})
+        and not _PLACEHOLDER.search(" ".join(words))
+    }
+)
+
+
+@pytest.mark.parametrize("words", RUNNABLE, ids=" ".join)
+def test_what_needs_nothing_runs(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if any(word.endswith((".yaml", ".csv")) for word in words):
+        pytest.skip("it is of a file that the page makes up")
+    monkeypatch.chdir(tmp_path)
+    done = in_process(list(words))
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_such_lines() -> None:
+    assert len(DOCUMENTED) > 100
+    assert len(RUNNABLE) > 5
