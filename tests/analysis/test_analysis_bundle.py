@@ -88,7 +88,7 @@ def test_columns_that_a_writer_left_out_are_there_and_empty(make_bundle: MakeBun
         ({"schema_version": 1}, r"schema version 1, and this wanlat reads 2"),
         ({"schema_version": None}, "its manifest.json has no number under `schema_version`"),
         ({"schema_version": True}, "is not a bundle"),
-        ({"kind": "party"}, r"manifest\.json is damaged: .*'study', 'drill', 'sweep'"),
+        ({"kind": "party"}, r"manifest\.json is damaged: .*'study', 'drill', 'matrix'"),
         ({"kind": "study", "sistems": []}, "damaged: sistems: Extra inputs are not permitted"),
         ({"kind": "study", "systems": 3, "seed": "x"}, "damaged: seed: .*; systems: .*"),
     ],

@@ -28,7 +28,7 @@ from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.resolve import Impairment
 
 BACKEND: Any = os.environ.get("WANLAT_TEST_BACKEND", "wire")
-CHANGES = {"wire": 10_000, "netem": 1_000}[BACKEND]  # netem's own 10,000 are in tests/kernel
+CHANGES = {"wire": 5_000, "netem": 1_000}[BACKEND]  # netem's own 10,000 are in tests/kernel
 # A packet leaves wire up to 5 us before it is due: half of what sending it takes.
 LEAD_NS = {"wire": 6_000, "netem": 20_000}[BACKEND]
 # How far a stamp of entry may lie before the packet meets the impairment, and clocks apart.

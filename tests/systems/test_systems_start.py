@@ -133,9 +133,9 @@ def test_a_node_that_never_gets_ready_fails_at_the_deadline_with_the_reason(
     lab: StandInLab, tmp_path: Path
 ) -> None:
     with pytest.raises(SystemFailed) as caught:
-        start(lab, tmp_path, timeout_s=5, bad_node="n3", bad_behaviour="refuses")
+        start(lab, tmp_path, timeout_s=12, bad_node="n3", bad_behaviour="refuses")
     message = str(caught.value)
-    assert "node n3: not ready after 5 s, waiting for: serves: HTTP 503" in message
+    assert "node n3: not ready after 12 s, waiting for: serves: HTTP 503" in message
     assert "toy store starting on 127.0.1.3" in message
 
 

@@ -59,8 +59,8 @@ def test_an_export_of_one_file_or_of_several() -> None:
     ("arguments", "says"),
     [
         (["import", "nowhere.csv"], "no such file"),
-        (["import", "m.csv", "--unit", "hours"], "allowed are s, ms, us and ns"),
-        (["import", "m.csv", "--asymmetric", "median"], "mean, min, max and error"),
+        (["import", "m.csv", "--unit", "hours"], "'s', 'ms', 'us', 'ns'"),
+        (["import", "m.csv", "--asymmetric", "median"], "'mean', 'min', 'max', 'error'"),
         (["import", "m.csv", "--jitter", "5"], "no unit"),
         (["import", "m.csv", "--name", "My Places"], "--name"),
         (["import", "m.csv", "--out", "m.csv"], "--force"),

@@ -69,15 +69,15 @@ class Stuck(Fault):
 @pytest.mark.parametrize("at", ["begin", "end"])
 def test_a_fault_that_fails_fails_the_drill(at: str, tmp_path: Path) -> None:
     made = prepared(tmp_path, "faults: [{kill: victim, for: 800ms}]\n")
-    stuck = Step(2, Stuck(at), 100 * 10**6, 200 * 10**6)
+    stuck = Step(2, Stuck(at), 600 * 10**6, 700 * 10**6)
     outcome = runner.run(replace(made, steps=(*made.steps, stuck)))
     assert (outcome.status, outcome.reached) == ("failed", "during")
     assert outcome.reason is not None
     assert "it is stuck" in outcome.reason
     read = read_drill(outcome.directory)
     assert "it is stuck" in str(read.reason)
-    kill, *_ = read.faults
-    assert kill.end_s is not None, "the other one was undone"
+    # Where the machine stood still, it may have come first; what was begun was undone.
+    assert all(each.end_s is not None for each in read.faults if each.kind == "kill")
     assert not read.passed
 
 
