@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.command_line import here
+
 MATRIX = "from,to,rtt_ms\na,b,30\nb,a,32\n"
 
 
@@ -70,7 +72,7 @@ def test_an_export_of_one_file_or_of_several() -> None:
     ],
 )
 def test_a_users_mistake_ends_with_code_2_and_a_paragraph(arguments: list[str], says: str) -> None:
-    done = wanlat(*arguments)
+    done = here("topology", *arguments)
     assert done.returncode == 2, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import late_network
+from tests.command_line import here
 
 
 def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -65,7 +66,7 @@ def wanlat(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     ],
 )
 def test_a_users_mistake_ends_with_code_2_and_a_paragraph(arguments, says):
-    done = wanlat(*arguments)
+    done = here(*arguments)
     assert done.returncode == 2, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
