@@ -8,12 +8,16 @@ Studies, drills, traces and tests are all made of these two; what is done on the
 from __future__ import annotations
 
 import json
+import signal
 import statistics
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGINT, SIGTERM
+from types import FrameType
 from typing import Any, Literal, Protocol
 
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full, now_iso
@@ -111,7 +115,8 @@ class Recording:
                 self.bundle.close("failed", f"{type(error).__name__}: {error}")
                 raise
             self._failed(f"{error.filename or 'A file'} cannot be written: {error.strerror}.", True)
-        self._close()
+        with _deferring_interruptions():
+            self._close()
         return outcome
 
     def warn(self, text: str) -> None:
@@ -163,6 +168,24 @@ class Recording:
             outcome.warnings.append(
                 f"{self.bundle.directory} does not say how it ended: it could not be written."
             )
+
+
+@contextmanager
+def _deferring_interruptions() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end nothing meanwhile: the run is over, and about to say how."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _ignore) for number in (SIGINT, SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Take no notice. (A child of a run that ignored it by SIG_IGN would inherit that.)"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,8 +40,9 @@ def changed(
         return study
     if _MATRIX in settings:
         raise UserError("`matrix` is not set as a whole: give --matrix PARAMETER=V1,V2 for each.")
-    if _SYSTEMS in axes:
-        settings[_SYSTEMS] = list(axes.pop(_SYSTEMS))
+    each_system = list(axes.pop(_SYSTEMS, ()))
+    if each_system:
+        settings[_SYSTEMS] = each_system
     for name in axes:
         if name in NOT_IN_A_MATRIX:
             raise UserError(f"--matrix {name}: it cannot be varied: {NOT_IN_A_MATRIX[name]}.")
@@ -59,6 +60,8 @@ def changed(
             f"Study {study.name}: no grid of its matrix is for {listing(raw[_SYSTEMS])}. "
             f"They are for {listing(study.systems)}."
         )
+    if each_system and not any(grids):
+        grids = [{_SYSTEMS: each_system}]
     if any(grids):
         # A grid that is left without an axis is one point: any parameter with its own value.
         raw[_MATRIX] = [grid or {"samples": [raw["samples"]]} for grid in grids]

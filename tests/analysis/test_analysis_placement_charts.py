@@ -28,6 +28,8 @@ from wanlat.analysis.charts import endpoint_latency, published
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.summary import Summary, summarize
 
+pytestmark = pytest.mark.minutes
+
 ONLY_BOB: dict[str, Any] = {"systems": [BOB], "endpoints": BOB_ENDPOINTS, "placed": {"bob": BOTH}}
 OTHER_BOB = ("bob", "2.1.0-alpha.99-and-a-branch-of-somebody")
 METHODS = ["some.package.v1.KeyValueStore/ReadConsistently", "some.package.v1.KeyValueStore/Write"]

@@ -78,6 +78,7 @@ def test_a_second_report_has_the_same_bytes_even_in_another_process(
     assert [name for name in twice["first"] if twice["first"][name] != twice["second"][name]] == []
 
 
+@pytest.mark.minutes
 def test_no_writable_home_is_needed_and_no_word_said_about_it(twice: dict[str, Any]) -> None:
     assert twice["said"] == ""
     assert twice["home"].startswith("/")

@@ -147,6 +147,7 @@ def test_a_rate_that_could_not_be_measured_is_marked() -> None:
     assert_inside(drawn(made))
 
 
+@pytest.mark.minutes
 def test_the_same_document_gives_the_same_bytes(tmp_path: Path) -> None:
     made = everything()
     for name in ("a.svg", "b.svg", "c.png", "d.pdf"):

@@ -296,6 +296,7 @@ def test_a_bundle_of_a_drill_is_named_after_it(tmp_path: Path) -> None:
     assert bundle.is_drill and bundle.study == "two-nodes-killed"
 
 
+@pytest.mark.minutes
 def test_no_other_room_is_imported_and_nothing_heavy_before_it_is_needed(tmp_path: Path) -> None:
     path = write_drill(tmp_path / "b", phases_s=SHORT)
     code = """

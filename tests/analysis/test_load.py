@@ -252,6 +252,7 @@ def test_older_bundles_have_the_figures_that_they_had(tmp_path: Path) -> None:
     assert "quiet_late" not in document
 
 
+@pytest.mark.minutes
 def test_what_was_never_sent_is_counted_as_failed_and_told(tmp_path: Path) -> None:
     rows = stalled(tmp_path, **{**FROM_DUE, "quiet_left_out": 7})
     unsent = rows.index[rows["phase"] == "loaded"][300:307]
@@ -273,6 +274,7 @@ def test_what_was_never_sent_is_counted_as_failed_and_told(tmp_path: Path) -> No
     assert [row[2] for row in table.rows] == ["mean", "median", "p99", "median from start"]
 
 
+@pytest.mark.minutes
 def test_a_line_that_only_grows_is_told_of(tmp_path: Path) -> None:
     stalled(tmp_path, **{**FROM_DUE, "quiet_every_ms": 7.9})
     assert any("his line grew" in note for note in only(tmp_path).notes)

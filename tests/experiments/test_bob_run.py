@@ -141,6 +141,7 @@ def test_what_a_server_does_not_take_fails_the_run_with_its_words(tmp_path: Path
     assert "0 of 1 samples" in done.stderr
 
 
+@pytest.mark.minutes
 def test_a_service_of_ones_own_beside_a_store(tmp_path: Path) -> None:
     """The service is the reference store, as a user would describe a program of theirs."""
     (tmp_path / "api").mkdir()

@@ -238,6 +238,12 @@ def test_points_json_is_whole_after_every_step(tmp_path: Path) -> None:
         Points.read(tmp_path)
 
 
+def test_systems_are_points_where_they_are_asked_to_be(tmp_path: Path) -> None:
+    made = changed(study(tmp_path), {}, {"systems": ["quorum", "garage"]})
+    assert [said(each) for each in points_of(made)] == [("quorum", {}), ("garage", {})]
+    assert made.matrix is not None
+
+
 EXCLUDING = """matrix:
   nodes: [1, 2]
   object_size: [1KiB, 1MiB]

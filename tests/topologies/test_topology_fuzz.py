@@ -8,7 +8,7 @@ import pytest
 from tests.topologies import fuzz
 from wanlat.topologies.load import TopologyError
 
-FEW, MANY = 3000, int(os.environ.get("WANLAT_FUZZ_FILES", "10000"))
+FEW, MANY = 1500, int(os.environ.get("WANLAT_FUZZ_FILES", "10000"))
 # The few are the same every time, the many are others; what fails can be run again with the seed
 # that is printed.
 FEW_SEED = 1

@@ -52,6 +52,7 @@ def test_a_chart_that_cannot_be_is_told_at_once(tmp_path: Path, file: str, words
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.minutes
 def test_the_picture_is_where_it_was_asked_for_and_else_with_the_results(tmp_path: Path) -> None:
     done = calibrate(tmp_path, "--chart", "here.svg")
     assert "chart: here.svg" in done.stderr

@@ -92,6 +92,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return directory, done.stdout
 
 
+@pytest.mark.minutes
 def test_each_test_has_a_lab_of_its_own_whoever_runs_beside_it(suite: tuple[Path, str]) -> None:
     _, printed = suite
     passed = [line for line in printed.splitlines() if " PASSED test_store.py::" in line]

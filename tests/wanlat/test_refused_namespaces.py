@@ -59,7 +59,8 @@ DRILL = ("drill", "run", "one-node-killed", "--systems", "quorum")
     ("limit", "says"),
     [
         ("user=0", "sudo sysctl -w user.max_user_namespaces"),
-        ("mnt=0", "wanlat doctor"),  # refused by the supervisor, and not by the guard
+        # refused by the supervisor, and not by the guard
+        pytest.param("mnt=0", "wanlat doctor", marks=pytest.mark.minutes),
     ],
 )
 @pytest.mark.parametrize(

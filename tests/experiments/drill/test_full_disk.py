@@ -59,6 +59,8 @@ shutil.copytree(disk / "bundle", directory / "full")
 print(json.dumps([outcome.status, outcome.reason, outcome.is_disk_full, outcome.warnings]))
 """
 
+LONG = pytest.mark.minutes
+
 
 def run_full(directory: Path, when: str, how: str = "as it comes") -> Any:
     """Return how a drill ended whose disk was full from then on, and copy its bundle to `full`."""
@@ -80,9 +82,9 @@ def run_full(directory: Path, when: str, how: str = "as it comes") -> Any:
 @pytest.mark.parametrize(
     ("when", "reached"),
     [
-        ("building the lab", {None, "lab"}),
+        pytest.param("building the lab", {None, "lab"}, marks=LONG),
         ("writing objects", {"calibrated", "ready", "filled"}),
-        ("restarting every node", {"healed", "restarted"}),
+        pytest.param("restarting every node", {"healed", "restarted"}, marks=LONG),
     ],
 )
 def test_the_bundle_says_that_the_disk_was_full(
@@ -101,6 +103,7 @@ def test_the_bundle_says_that_the_disk_was_full(
     assert not read.passed
 
 
+@pytest.mark.minutes
 def test_a_full_disk_that_nobody_expected_there_is_told_as_well(tmp_path: Path) -> None:
     status, reason, is_disk_full, _ = run_full(tmp_path, "building the lab", "unexpected")
     assert (status, is_disk_full) == ("failed", True)
@@ -109,6 +112,7 @@ def test_a_full_disk_that_nobody_expected_there_is_told_as_well(tmp_path: Path) 
     assert (manifest["status"], manifest["reason"]) == ("failed", reason)
 
 
+@pytest.mark.minutes
 def test_a_disk_that_is_full_at_the_very_end_keeps_what_was_found(tmp_path: Path) -> None:
     status, reason, _, _ = run_full(tmp_path, "at the end")
     manifest = json.loads((tmp_path / "full" / "manifest.json").read_text())
