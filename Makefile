@@ -7,6 +7,7 @@ BIN     := $(VENV)/bin
 # Tests mostly wait for emulated distance, so that two processors carry four at a time.
 WORKERS ?= 4
 PYTEST  := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+ALONE   := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m alone
 LONG    := WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
 KERNEL   = WANLAT_LONG=1 $(BIN)/python -m tests.kernel.boot
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
@@ -54,7 +55,7 @@ test: .ready setup  ## Pass the tests that need nothing but what README names (7
 	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
 	    cargo test --release --locked --no-run
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet
-	@$(PYTEST) -m "not minutes and not programs and not registry and not stores" --ignore tests/kernel
+	@$(PYTEST) -m "not minutes and not alone and not programs and not registry and not stores" --ignore tests/kernel
 
 # What test-all adds in Python; stores among it where they are there.
 REST ?= minutes or programs or registry or stores
@@ -62,11 +63,13 @@ REST ?= minutes or programs or registry or stores
 test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (half an hour)
 	@$(LONG)
 	@$(PYTEST) -m "$(REST)"
+	@$(ALONE)
 	@$(KERNEL)
 
 test-minutes: .ready setup  ## Pass the tests that need nothing but time (10 minutes)
 	@$(LONG)
 	@$(PYTEST) -m "minutes and not stores and not programs"
+	@$(ALONE)
 
 test-programs: .ready setup  ## Pass those that need tshark, nginx, grpcurl or Go (half a minute)
 	@$(PYTEST) -m programs

@@ -167,7 +167,7 @@ def test_where_stores_are_required_an_absent_one_fails(tmp_path: Path) -> None:
     assert "1 passed" in done.stdout and "2 errors" in done.stdout, done.stdout
 
 
-@pytest.mark.minutes
+@pytest.mark.alone
 def test_the_example_passes_as_it_is(tmp_path: Path) -> None:
     (tmp_path / EXAMPLE.name).write_text(EXAMPLE.read_text())
     done = run(tmp_path, "-n", "2")
