@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Block(Protocol):
 
 _OF_BUNDLE: Mapping[str, tuple[str, str]] = {
     "load": ("wanlat.analysis.load", "load_of"),
-    "reclaim": ("wanlat.analysis.reclaim", "reclaim_of"),
+    "reclaim": ("wanlat.analysis.report.reclaim", "RECLAIM.of_bundle"),
     "resources": ("wanlat.analysis.resources.block", "resources_of"),
     "remarks": ("wanlat.analysis.resources.remarks", "remarks_of_bundle"),
 }
@@ -49,7 +50,7 @@ _OF_SWEEP: Mapping[str, tuple[str, str]] = {
     "load": ("wanlat.analysis.load", "load_of_sweep"),
     "growth": ("wanlat.analysis.growth", "growth_of"),
     "resources": ("wanlat.analysis.resources.block", "resources_of_sweep"),
-    "reclaim": ("wanlat.analysis.reclaim", "reclaim_of_sweep"),
+    "reclaim": ("wanlat.analysis.report.reclaim", "RECLAIM.of_matrix"),
     "remarks": ("wanlat.analysis.resources.remarks", "remarks_of"),
 }
 """The same of a whole sweep: (sweep) -> Block | None."""
@@ -78,7 +79,7 @@ def _made(makers: Mapping[str, tuple[str, str]], of: Bundle | Sweep) -> dict[str
     made = {}
     for name, (module, function) in makers.items():
         # Imported where it is used: most commands make no report, and scipy takes a second.
-        make: Callable[[Bundle | Sweep], Block | None] = getattr(import_module(module), function)
+        make: Callable[[Bundle | Sweep], Block | None] = attrgetter(function)(import_module(module))
         block = make(of)
         if block is not None:
             made[name] = block

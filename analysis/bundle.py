@@ -20,7 +20,7 @@ from wanlat.analysis.calibration import (
     sites_by_node,
 )
 from wanlat.analysis.samples import read_samples
-from wanlat.bundle import read
+from wanlat.bundle import documents, read
 from wanlat.bundle.errors import NoSamplesError
 
 if TYPE_CHECKING:
@@ -183,8 +183,9 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
 
 
 def _read_calibration(directory: Path) -> Calibration | None:
-    path = directory / "calibration.json"
-    return parse_calibration(read.read_json(path), path) if path.is_file() else None
+    found = read.read_document(directory, documents.Calibration)
+    path = directory / documents.Calibration.FILE
+    return parse_calibration(found.model_dump(), path) if found is not None else None
 
 
 def _why_empty(bundle: Bundle) -> str:

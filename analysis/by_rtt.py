@@ -44,7 +44,7 @@ def at_each_rtt(bundle: Bundle, visits: Visits) -> tuple[AtRtt, ...]:
         rows = rows_that_count(groups[group], visits, group.series.system)
         for requested_ms in sorted({visit.requested_rtt_ms for visit in counting.values()}):
             alike = [v for v in counting.values() if v.requested_rtt_ms == requested_ms]
-            mine = rows[rows["visit"].isin([visit.number for visit in alike])]
+            mine = rows[rows["rtt_step"].isin([visit.number for visit in alike])]
             if mine.empty:
                 continue
             measured_ms = median(v.measured_rtt_ms for v in alike if v.measured_rtt_ms is not None)

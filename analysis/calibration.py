@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,8 +37,6 @@ class Pair:
     rtt: PairRtt | None
     error_p50_ms: float | None
     error_p99_ms: float | None
-    tolerance_p50_ms: float | None
-    tolerance_p99_ms: float | None
     passed: bool
 
 
@@ -72,6 +70,8 @@ class Calibration:
     passed: bool
     backend: str
     pairs: tuple[Pair, ...]
+    document: Mapping[str, Any] = field(compare=False, repr=False)
+    """As it was written, for its chart."""
 
     @property
     def verdict(self) -> str:
@@ -100,11 +100,11 @@ class Calibration:
 def parse_calibration(document: Mapping[str, Any], path: Path) -> Calibration:
     """The calibration in `document`, read from `path`; BundleError if it lacks what is needed."""
     try:
-        tolerance = document.get("tolerance") or {}
         return Calibration(
             passed=_passed(document["verdict"]),
             backend=str(document.get("backend", "")),
-            pairs=tuple(_pair(entry, tolerance) for entry in document["pairs"]),
+            pairs=tuple(map(_pair, document["pairs"])),
+            document=document,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BundleError(
@@ -157,19 +157,16 @@ def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:
     )
 
 
-def _pair(entry: Mapping[str, Any], tolerance: Mapping[str, Any]) -> Pair:
+def _pair(entry: Mapping[str, Any]) -> Pair:
     error = entry.get("error_ms") or {}
-    requested_ms = _number(entry.get("requested_rtt_ms"))
     return Pair(
         source=str(entry["from"]),
         destination=str(entry["to"]),
         system=str(entry.get("system") or ""),
-        requested_rtt_ms=requested_ms,
+        requested_rtt_ms=_number(entry.get("requested_rtt_ms")),
         rtt=_pair_rtt(entry["rtt_ms"]),
         error_p50_ms=_number(error.get("p50")),
         error_p99_ms=_number(error.get("p99")),
-        tolerance_p50_ms=_median_tolerance(tolerance, requested_ms),
-        tolerance_p99_ms=_number(tolerance.get("p99_ms")),
         passed=_passed(entry.get("verdict", "pass")),
     )
 
@@ -179,14 +176,6 @@ def _pair_rtt(rtt: Mapping[str, Any] | None) -> PairRtt | None:
         return None
     median_ms = float(rtt["p50"])
     return PairRtt(float(rtt.get("min", median_ms)), median_ms, float(rtt.get("max", median_ms)))
-
-
-def _median_tolerance(tolerance: Mapping[str, Any], requested_ms: float | None) -> float | None:
-    """The tolerance of a median error: a pair nearer than `near_ms` has one of its own."""
-    near_ms = _number(tolerance.get("near_ms"))
-    if near_ms is not None and requested_ms is not None and requested_ms < near_ms:
-        return _number(tolerance.get("near_median_ms"))
-    return _number(tolerance.get("median_ms"))
 
 
 def _passed(verdict: object) -> bool:

@@ -1,29 +1,20 @@
-"""A table of the project: made once, printed for a terminal and for a page, and read back.
-
-Printed roomy, columns are two spaces apart and a cell never holds two, so that what was printed can
-be read as a table again: the test of units multiplies what people see, not what was meant.
-"""
+"""A table of the project: made once, printed for a terminal and for a page."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wanlat.analysis.names import EN_DASH
-from wanlat.analysis.units import RateTable, check_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_RULE = re.compile(r"\s*─[─\s]*")
-_BETWEEN = re.compile(r"\s{2,}")
 _BULLET = "• "
 _WORDS, _TIGHTEST = 2, 3
-
-_Split = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True)
@@ -31,8 +22,8 @@ class Grid:
     """Cells of text under headers. `text` are the headers whose columns are words: left-aligned.
 
     `troubled` are the numbers of rows that hold what should not be; `sections` those of rows after
-    which a line is left empty. With `rates` the rows are checked when it is made (UnitsError).
-    Empty cells become dashes. A `long` one is in tables.md alone, and not printed in a terminal.
+    which a line is left empty. Empty cells become dashes. A `long` one is in tables.md alone, and
+    not printed in a terminal.
     """
 
     title: str
@@ -42,18 +33,15 @@ class Grid:
     notes: tuple[str, ...] = ()
     troubled: frozenset[int] = frozenset()
     sections: frozenset[int] = frozenset()
-    rates: RateTable | None = None
     long: bool = False
 
     def __post_init__(self) -> None:
-        """Check the rows against the headers, and the rates against each other."""
+        """Check the rows against the headers."""
         cleaned = tuple(tuple(_one_line(cell) for cell in row) for row in self.rows)
         for row in cleaned:
             if len(row) != len(self.headers):
                 raise ValueError(f"{len(row)} cells under {len(self.headers)} headers: {row}")
         object.__setattr__(self, "rows", cleaned)
-        if self.rates is not None:
-            check_rows(self.rates, self.headers, cleaned)
 
 
 def print_grid(grid: Grid, console: Console) -> None:
@@ -127,53 +115,6 @@ def markdown(grid: Grid) -> str:
     ]
     notes = [f"- {note}" for note in grid.notes]
     return "\n".join([f"{grid.title}:", "", *lines, *(["", *notes] if notes else [])]) + "\n"
-
-
-def read_grids(text: str) -> list[Grid]:
-    """Every table in `text` that was printed roomy in a terminal or written in Markdown.
-
-    A table ends where a line has not as many cells as headers.
-    """
-    lines = text.splitlines()
-    found = []
-    for number, line in enumerate(lines):
-        if number == 0:
-            continue
-        if _RULE.fullmatch(line):
-            split = _terminal_cells
-        elif re.fullmatch(r"\|[-:|\s]+\|", line.strip()):
-            split = _markdown_cells
-        else:
-            continue
-        headers = split(lines[number - 1])
-        rows = _rows(lines[number + 1 :], split, len(headers))
-        if len(headers) > 1 and rows:
-            found.append(Grid("", tuple(headers), tuple(map(tuple, rows))))
-    return found
-
-
-def _rows(lines: Sequence[str], split: _Split, width: int) -> list[list[str]]:
-    rows = []
-    for line in lines:
-        if split is _terminal_cells and not line.strip():
-            continue  # between sections
-        cells = split(line)
-        if len(cells) != width:
-            break
-        rows.append(cells)
-    return rows
-
-
-def _terminal_cells(line: str) -> list[str]:
-    return _BETWEEN.split(line.strip())
-
-
-def _markdown_cells(line: str) -> list[str]:
-    inner = line.strip()
-    if not inner.startswith("|"):
-        return []
-    parts = re.split(r"(?<!\\)\|", inner.strip("|"))
-    return [part.strip().replace("\\|", "|") for part in parts]
 
 
 def _over_lines(header: str, width: int) -> str:

@@ -214,7 +214,7 @@ def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
 def rows_that_count(rows: pd.DataFrame, visits: Visits, system: str) -> pd.DataFrame:
     """The measured `rows` of one system that were taken in a visit that counts."""
     counting = [visit.number for visit in visits.counting(system)]
-    return rows[rows["visit"].isin(counting).fillna(False).to_numpy(dtype=bool)]
+    return rows[rows["rtt_step"].isin(counting).fillna(False).to_numpy(dtype=bool)]
 
 
 def _joined(
@@ -265,7 +265,7 @@ def _joined(
 def _points(ok: pd.DataFrame, visits: Mapping[int, Visit], evidence: PacketEvidence) -> Points:
     import numpy as np
 
-    visit = ok["visit"].to_numpy(dtype=np.int_)
+    visit = ok["rtt_step"].to_numpy(dtype=np.int_)
     return Points(
         rtt_ms=np.array([visits[int(number)].measured_rtt_ms for number in visit], np.float64),
         latency_ms=ok["total_ns"].to_numpy(dtype=np.float64) / _NS_PER_MS,

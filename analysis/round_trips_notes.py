@@ -97,7 +97,7 @@ def _on_visits(bundle: Bundle, visits: Visits) -> list[str]:
     if out := [visit for visit in visits.all if not visit.counts]:
         measured = bundle.measured
         requests = sum(
-            int(((measured["system"] == v.system) & (measured["visit"] == v.number)).sum())
+            int(((measured["system"] == v.system) & (measured["rtt_step"] == v.number)).sum())
             for v in out
         )
         notes.append(
@@ -125,7 +125,7 @@ def _without_a_visit(bundle: Bundle, visits: Visits) -> int:
     known = {(visit.system, visit.number) for visit in visits.all}
     stray = 0
     for group, rows in grouped(bundle.measured).items():
-        numbers = rows["visit"]
+        numbers = rows["rtt_step"]
         stray += int(numbers.isna().sum())
         stray += sum((group.series.system, int(number)) not in known for number in numbers.dropna())
     return stray

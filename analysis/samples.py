@@ -39,7 +39,7 @@ _TYPES = {
     "verify_ns": "Int64",
     "make_ns": "Int64",
     # Of studies of round trips; empty elsewhere.
-    "visit": "Int64",
+    "rtt_step": "Int64",
     # Of drills; empty in studies.
     "due_ns": "Int64",
     "elapsed_ns": "Int64",

@@ -9,10 +9,8 @@ from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, row
 from wanlat.analysis.placement import MEANING, is_known
 from wanlat.analysis.ratios import Ratio
 from wanlat.analysis.sizes import FRESH, ONE, At, Entry, KeysDifference, Sizes
-from wanlat.analysis.units import RateTable, register
 
 MEAN, MEDIAN = "mean ms [95 %]", "median ms [95 %]"
-RATES = register(RateTable("object sizes", time=MEAN))
 _OUTLIERS, _SKEW = "outliers (severe)", "mean \N{MINUS SIGN} median"
 _WORDS = frozenset(("operation", "system", "keys", "placement"))
 _MIB = 2**20
@@ -76,7 +74,6 @@ def _rates(sizes: Sizes) -> Grid:
             for n, (one, other) in enumerate(zip(sizes.entries, sizes.entries[1:], strict=False))
             if (one.at.nodes, one.at.operation) != (other.at.nodes, other.at.operation)
         ),
-        rates=RATES,
     )
 
 

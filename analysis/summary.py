@@ -314,7 +314,7 @@ def _facts(bundle: Bundle, visits: Visits | None = None) -> dict[str, Any]:
             "single": [_rounded(rtt.min_ms), _rounded(rtt.max_ms)],
             "pairs": rtt.pairs,
         },
-        **({} if visits is None else {"visits": _visits(visits)}),
+        **({} if visits is None else {"rtt_steps": _visits(visits)}),
     }
 
 
@@ -322,7 +322,7 @@ def _visits(visits: Visits) -> list[dict[str, Any]]:
     return [
         {
             "system": visit.system,
-            "visit": visit.number,
+            "rtt_step": visit.number,
             "requested_rtt_ms": visit.requested_rtt_ms,
             "measured_rtt_ms": _rounded(visit.measured_rtt_ms),
             "counts": visit.counts,

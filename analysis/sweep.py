@@ -261,11 +261,12 @@ def _sorted(values: Sequence[Any], swept: Sequence[Any]) -> list[Any]:
 
 
 def _swept(study: Mapping[str, Any], name: str) -> list[Any]:
-    """The values that a study lists for a parameter, in all its grids."""
+    """The values that a study lists for a parameter, in all its grids and what they include."""
     sweep = study.get("matrix")
-    grids = sweep if isinstance(sweep, list) else [sweep]
-    lists = [grid.get(name) for grid in grids if isinstance(grid, Mapping)]
-    return [value for values in lists if isinstance(values, list) for value in values]
+    grids = [grid for grid in (sweep if isinstance(sweep, list) else [sweep]) if grid]
+    parts = [part for grid in grids for part in (grid, *(grid.get("include") or ()))]
+    lists = [part[name] for part in parts if name in part]
+    return [value for each in lists for value in (each if isinstance(each, list) else [each])]
 
 
 def _in_order(

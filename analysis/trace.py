@@ -109,11 +109,11 @@ def _candidates(bundle: Bundle, group: Group, rows: pd.DataFrame) -> pd.DataFram
     ok = rows[(rows["outcome"] == "ok") & rows["start_ns"].notna()]
     visits = read_visits(bundle)
     counting = visits.counting(group.series.system) if visits is not None else ()
-    if counting and "visit" in ok.columns:
+    if counting and "rtt_step" in ok.columns:
         rtts_ms = sorted({visit.requested_rtt_ms for visit in counting})
         chosen_ms = max([rtt_ms for rtt_ms in rtts_ms if rtt_ms <= MOST_RTT_MS] or rtts_ms[:1])
         numbers = [visit.number for visit in counting if visit.requested_rtt_ms == chosen_ms]
-        ok = ok[ok["visit"].isin(numbers)]
+        ok = ok[ok["rtt_step"].isin(numbers)]
     if ok.empty:
         raise BundleError(f"No request of {_name(group)} succeeded, so there is none to draw.")
     return ok
@@ -269,7 +269,7 @@ def _rtt(bundle: Bundle, sample: pd.Series[Any]) -> tuple[float | None, tuple[fl
     from wanlat.analysis.visits import read_visits
 
     visits = read_visits(bundle)
-    visit = sample.get("visit")
+    visit = sample.get("rtt_step")
     if visits is not None and visit is not None and not pd.isna(visit):
         for one in visits.of(str(sample["system"])):
             if one.number == int(visit) and one.measured_rtt_ms is not None:

@@ -15,8 +15,9 @@ from typing import Any
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.calibration import site_of_name
+from wanlat.bundle.documents import RttSteps
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_json
+from wanlat.bundle.read import read_document
 
 MIN_RTTS = 3
 """Through two points goes a line whatever the truth: a third is needed to contradict it."""
@@ -71,7 +72,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Visits:
-    """visits.json: every visit of every system, in the order taken."""
+    """rtt_steps.json: every visit of every system, in the order taken."""
 
     all: tuple[Visit, ...]
 
@@ -97,9 +98,9 @@ def read_visits(bundle: Bundle) -> Visits | None:
 
     A study of round trips that never came to a visit has none, and that is not None.
     """
-    path = bundle.directory / "visits.json"
-    if path.is_file():
-        return _parsed(read_json(path), path)
+    found = read_document(bundle.directory, RttSteps)
+    if found is not None:
+        return _parsed(found.model_dump(mode="json"), bundle.directory / RttSteps.FILE)
     return Visits(()) if is_of_round_trips(bundle) else None
 
 
@@ -171,7 +172,7 @@ def _why_unequal(visits: Sequence[Visit], site_of: Callable[[str], str]) -> str 
 
 def _parsed(document: Mapping[str, Any], path: Path) -> Visits:
     try:
-        visits = tuple(_visit(entry) for entry in document["visits"])
+        visits = tuple(_visit(entry) for entry in document["rtt_steps"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BundleError(
             f"{path} is damaged: {type(error).__name__} {error}. Without the visits no latency "
@@ -196,7 +197,7 @@ def _visit(entry: Mapping[str, Any]) -> Visit:
         measured_ms = median(known) if known else None
     return Visit(
         system=str(entry["system"]),
-        number=int(entry["visit"]),
+        number=int(entry["rtt_step"]),
         requested_rtt_ms=float(entry["requested_rtt_ms"]),
         requested_jitter_ms=float(entry.get("requested_jitter_ms") or 0.0),
         measured_rtt_ms=measured_ms,

@@ -1,16 +1,16 @@
-"""The JSON documents of a bundle as models: what a manifest says, and which calibration there was.
+"""The JSON documents of a bundle as models: what each file says, and in which units.
 
 Whoever runs something makes them, whoever reads a bundle gets them checked. A key that is not here
 is an error on both sides, so that none is misspelt, and none is read that nobody writes.
 
 Studies, drills, claims, topologies and options are kept as the YAML files have them: their own
-models are in other rooms.
+models are in other rooms. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -24,12 +24,24 @@ OUTCOMES = ("ok", "fail", "unknown")
 """Of a request: acknowledged, certainly not executed, nobody knows."""
 
 Json = dict[str, Any]
+Span = tuple[int, int]
+"""Begin and end, ns."""
+Verdict = Literal["pass", "fail"]
 
 
 class Document(BaseModel):
     """What all documents have in common: no key is unknown, and nothing changes once it is read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        protected_namespaces=(),
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+    FILE: ClassVar[str]
+    """The name of its file, of those that are one of their own."""
 
 
 class Program(Document):
@@ -58,7 +70,7 @@ class PromisedRoundTrips(Document):
 
 
 class System(Document):
-    """A system under test, and what was asked of it."""
+    """A system under test, its endpoints and options."""
 
     name: str
     version: str
@@ -95,7 +107,7 @@ class Cpu(Document):
 
 
 class Requested(Document):
-    """What the command line asked for that no study says."""
+    """What the command line requested that no study says."""
 
     backend: str | None = None
     capture: Json | None = None
@@ -191,3 +203,218 @@ class MatrixManifest(_Manifest):
 
 Manifest = Annotated[StudyManifest | DrillManifest | MatrixManifest, Field(discriminator="kind")]
 MANIFEST: TypeAdapter[StudyManifest | DrillManifest | MatrixManifest] = TypeAdapter(Manifest)
+
+
+class Figures(Document):
+    """Of round-trip times, ms."""
+
+    n: int
+    mean: float
+    stdev: float
+    min: float
+    p50: float
+    p99: float
+    max: float
+
+
+class PairError(Document):
+    """By how much delays differ from what was requested, ms."""
+
+    p50: float
+    p99: float
+
+
+class Pair(Document):
+    """An ordered pair of nodes, and whether the path between them is what was requested.
+
+    `rounds` of echoes were sent; meanwhile the machine stood still for `stall_ms` at most.
+    """
+
+    source: str = Field(alias="from")
+    destination: str = Field(alias="to")
+    requested_rtt_ms: float | None = None
+    sent: int | None = None
+    lost: int | None = None
+    rounds: int = 1
+    stall_ms: float | None = None
+    reasons: Sequence[str] = ()
+    verdict: Verdict = "pass"
+
+
+class CalibratedPair(Pair):
+    """A pair in a lab, as calibration measured it; null: nothing came back, or was requested.
+
+    `bare_rtt_ms` is with every impairment off. `jitter`, `delivery` and `rate` have their own
+    figures where the path has any of them.
+    """
+
+    system: str = ""
+    requested_jitter_ms: float | None = None
+    duplicated: int | None = None
+    corrupted: int | None = None
+    reordered: int | None = None
+    bare_rtt_ms: Figures | None = None
+    rtt_ms: Figures | None
+    error_ms: PairError | None = None
+    jitter: Json | None = None
+    delivery: Json | None = None
+    rate: Json | None = None
+
+
+class Calibration(Document):
+    """Every ordered pair of every lab of a run, and the verdict over all of them."""
+
+    FILE: ClassVar[str] = "calibration.json"
+
+    topology: str | None = None
+    backend: str = ""
+    tolerance: Mapping[str, float | None] = {}
+    quantiles: Sequence[float] = ()
+    pairs: Sequence[CalibratedPair]
+    overflows: int = 0
+    verdict: Verdict
+
+
+class RttStepPair(Pair):
+    """A pair at an RTT step, ms; `measured_rtt_ms` is a median. Null: nothing came back."""
+
+    measured_rtt_ms: float | None = None
+    p99_ms: float | None = None
+    min_ms: float | None = None
+    max_ms: float | None = None
+
+
+class RttStep(Document):
+    """One stay at one RTT; `rtt_step` is its number, unique within the system.
+
+    `idle_ns` is when only the cluster's own background crossed the links; `measured_rtt_ms` the
+    median over the pairs that lead from the target node's site to other sites. Filled in while it
+    lasts; what it has not reached is null.
+    """
+
+    model_config = ConfigDict(frozen=False, validate_assignment=True)
+
+    system: str
+    rtt_step: int
+    requested_rtt_ms: float
+    requested_jitter_ms: float = 0.0
+    changed_ns: int | None = None
+    idle_ns: Span | None = None
+    calibrated_ns: Span | None = None
+    begun_ns: int | None = None
+    ended_ns: int | None = None
+    pairs: Sequence[RttStepPair] = ()
+    measured_rtt_ms: float | None = None
+    verdict: Verdict = "pass"
+
+
+class RttSteps(Document):
+    """Every RTT step of every system, in the order taken; replaced after each of them."""
+
+    FILE: ClassVar[str] = "rtt_steps.json"
+
+    rtt_steps: Sequence[RttStep] = ()
+
+
+class Settled(Document):
+    """How long it was waited for nodes to become idle, and how many cores they used."""
+
+    seconds: float
+    cores_before: float
+    cores: float
+    is_idle: bool
+
+
+class Prefill(Document):
+    """What was written into one system. `objects`: in each bucket; `seconds`: to write them.
+
+    `refused`: writes that were sent again. `read_back`: objects that were read afterwards and were
+    right; `counted`: in the listings of all buckets (null: there is no listing).
+    """
+
+    system: str
+    buckets: Sequence[str] = ()
+    objects: int
+    object_bytes: int
+    writers: int | None = None
+    written: int | None = None
+    seconds: float | None = None
+    per_s: float | None = None
+    refused: int | None = None
+    read_back: int | None = None
+    counted: int | None = None
+    settled: Settled | None = None
+
+
+class Prefills(Document):
+    """What was written before anything was measured."""
+
+    FILE: ClassVar[str] = "prefill.json"
+
+    systems: Sequence[Prefill] = ()
+
+
+class Found(Document):
+    """Of `kept` objects that were to stay `lost` could not be read as they were written; of
+    `removed` ones `still_there` could. `example`: what one of the lost ones answered.
+    """
+
+    kept: int
+    lost: int
+    removed: int
+    still_there: int
+    example: str | None = None
+
+
+class Reclaim(Document):
+    """What was removed from one system, filled in while it lasts. Null: it did not come so far.
+
+    `settled_ns`: the last sample before the removal. `refused`: removals that were sent again.
+    """
+
+    model_config = ConfigDict(frozen=False, validate_assignment=True)
+
+    system: str
+    objects: int
+    object_bytes: int
+    removed: int
+    which: str
+    workers: int
+    filled_ns: Span | None = None
+    settled_ns: int | None = None
+    removed_ns: Span | None = None
+    watched_ns: Span | None = None
+    refused: int = 0
+    found: Found | None = None
+
+
+class Reclaims(Document):
+    """What was done to see what becomes of the space of removed objects."""
+
+    FILE: ClassVar[str] = "reclaim.json"
+
+    systems: Sequence[Reclaim] = ()
+
+
+class Point(Document):
+    """One point of a matrix: its place in the order, its bundle, and how its last attempt ended."""
+
+    point: int
+    name: str
+    system: str
+    values: Json
+    directory: str
+    status: Literal["planned", "running", "complete", "interrupted", "failed"] = "planned"
+    reason: str | None = None
+    began: str | None = None
+    ended: str | None = None
+    attempts: int = 0
+
+
+class Points(Document):
+    """All points of a matrix, in the order in which they are run."""
+
+    FILE: ClassVar[str] = "points.json"
+
+    parameters: Sequence[Parameter]
+    points: Sequence[Point]

@@ -8,18 +8,20 @@ last, are the complete ones.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION, Manifest
+from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION, Document, Manifest
 from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
 
 
@@ -49,7 +51,13 @@ def read_manifest(directory: Path) -> Manifest:
             f"{SCHEMA_VERSION}. It was written by wanlat {writer}; use that version"
             + (" or a newer one." if version > SCHEMA_VERSION else ".")
         )
-    return checked(MANIFEST, document, path)
+    return _checked(MANIFEST.validate_python, document, path, skip=1)
+
+
+def read_document(directory: Path, model: type[D]) -> D | None:
+    """The bundle's document of that kind; None where it has none. Raises BundleError."""
+    path = directory / model.FILE
+    return _checked(model.model_validate, read_json(path), path) if path.is_file() else None
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -68,13 +76,16 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def checked(model: TypeAdapter[T], document: object, path: Path) -> T:
-    """`document`, which was read from `path`, as what `model` makes of it. Raises BundleError."""
+def _checked(model: Callable[[object], T], document: object, path: Path, skip: int = 0) -> T:
+    """`document`, which was read from `path`, as what `model` makes of it. Raises BundleError.
+
+    ``skip``: parts of a mistake's place that are no keys, but name a kind of document.
+    """
     try:
-        return model.validate_python(document)
+        return model(document)
     except ValidationError as error:
         mistakes = [
-            f"{'.'.join(str(part) for part in each['loc'][1:])}: {each['msg']}"
+            f"{'.'.join(str(part) for part in each['loc'][skip:])}: {each['msg']}"
             for each in error.errors(include_url=False, include_input=False)
         ]
         more = f" (and {n} more)" if (n := len(mistakes) - _MOST_MISTAKES) > 0 else ""

@@ -30,7 +30,7 @@ SAMPLES = _schema("""
     new_connection:bool sent_ns:int64 elapsed_ns:int64 longest_gap_ns:int64 reads:int64
     acks_sent:int64 out_of_order:int64 rtt_us:int64 placement:string grpc_status:int64
     verify_ns:int64 make_ns:int64 due_ns:int64 drill_client:string target:string operation:string
-    key:string visit:int64
+    key:string rtt_step:int64
 """)
 """One row a request."""
 

@@ -8,9 +8,8 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -19,24 +18,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wanlat.bundle import tables
-from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION
+from wanlat.bundle.documents import (
+    MANIFEST,
+    SCHEMA_VERSION,
+    Document,
+    Prefill,
+    Prefills,
+    Reclaim,
+    Reclaims,
+)
+from wanlat.bundle.read import read_document
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
 
 _WAIT_S = 3.0
 """Of a run that was killed, the processes are gone within moments, and the lock with them."""
-_LOOK_EVERY_S = 0.1
+_TRY_EVERY_S = 0.1
 RESERVED_BYTES = 256 << 10
 """A manifest takes some tens of KiB, and there are two of them while it is replaced."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened during a run, on the samples' clock (CLOCK_MONOTONIC, ns)."""
-
-    t_ns: int
-    kind: str
-    subject: str
-    detail: str = ""
 
 
 def now_iso() -> str:
@@ -55,25 +53,25 @@ def default_directory(study: str) -> Path:
     return candidate
 
 
-@dataclass
 class BundleWriter:
     """Writes one bundle. ``close`` turns the raw rows into Parquet; a crash leaves them raw.
 
-    Samples, events and lines may be written from any thread; each is with the kernel when the call
-    returns.
+    Rows may be written from any thread; each is with the kernel when the call returns.
     """
 
-    directory: Path
-    manifest: dict[str, Any]
-    lock: Lock | None = None
-    """That no other run writes to it; let go of by ``close``."""
-    _reserve: Reserve = field(init=False)
-    _samples: Lines = field(init=False)
-    _events: Lines = field(init=False)
-    _others: list[Lines] = field(init=False, default_factory=list)
-    _tables: dict[str, tuple[Lines, pa.Schema]] = field(init=False, default_factory=dict)
-    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-    _is_closed: bool = field(init=False, default=False)
+    def __init__(self, directory: Path, manifest: Mapping[str, Any], lock: Lock) -> None:
+        """Open the raw files, so that the first sample is on disk when it happens.
+
+        ``lock``: that no other run writes to it; let go of by ``close``. Raises MachineError.
+        """
+        self.directory = directory
+        self.manifest = {"schema_version": SCHEMA_VERSION, **manifest}
+        self._lock = lock
+        self._reserve = Reserve(directory)
+        self._files: dict[str, Lines] = {}
+        self._schemas: dict[str, pa.Schema] = {}
+        self.sample = self.table("samples", tables.SAMPLES)
+        self._event = self.table("events", tables.EVENTS)
 
     @classmethod
     def create(cls, directory: Path, manifest: Mapping[str, Any]) -> BundleWriter:
@@ -82,43 +80,14 @@ class BundleWriter:
         Raises UserError when it cannot be written or already holds something: a run of an hour
         must not find that out at its end; or when another run has it.
         """
+        lock = take_directory(directory, "Name a new one with --out.")
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            # What begins with a dot is of a run that was killed in its first moments.
-            if any(not each.name.startswith(".") for each in directory.iterdir()):
-                raise UserError(
-                    f"The output directory {directory} is not empty, and a bundle never "
-                    "overwrites another. Name a new one with --out."
-                )
-            lock = Lock(directory)
-            writer = cls(directory, {"schema_version": SCHEMA_VERSION, **manifest}, lock)
+            writer = cls(directory, manifest, lock)
             writer.write_manifest()
-            (directory / "logs").mkdir()
+            writer.logs.mkdir()
         except OSError as error:
-            raise UserError(
-                f"The bundle cannot be written to {directory}: {error.strerror}. "
-                "Name another directory with --out."
-            ) from error
+            raise _unwritable(directory, error) from error
         return writer
-
-    @classmethod
-    def reopen(cls, directory: Path, manifest: Mapping[str, Any], lock: Lock) -> BundleWriter:
-        """Go on with a bundle: what is written is added to what it has. Raises UserError."""
-        try:
-            writer = cls(directory, {"schema_version": SCHEMA_VERSION, **manifest}, lock)
-            writer.write_manifest()
-            (directory / "logs").mkdir(exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"The bundle {directory} cannot be written: {error.strerror}."
-            ) from error
-        return writer
-
-    def __post_init__(self) -> None:
-        """Open the raw files, so that the first sample is on disk when it happens."""
-        self._reserve = Reserve(self.directory)
-        self._samples = Lines(self.directory / "samples.jsonl")
-        self._events = Lines(self.directory / "events.jsonl")
 
     @property
     def logs(self) -> Path:
@@ -127,13 +96,18 @@ class BundleWriter:
 
     def write_manifest(self, **changes: Any) -> None:
         """Write ``manifest.json`` anew, with changes; a reader sees the old or the new one."""
-        MANIFEST.validate_python(self.manifest | changes)
+        write_manifest(self.directory, self.manifest | changes)
         self.manifest.update(changes)
-        self.write_json("manifest.json", self.manifest)
 
-    def write_json(self, name: str, document: Any) -> None:
-        """Write a JSON file of the bundle in one step. Raises DiskFull."""
-        write_json(self.directory / name, document)
+    def write(self, document: Document) -> None:
+        """Write a document of the bundle in one step. Raises DiskFull."""
+        write_document(self.directory, document)
+
+    def write_part(self, kind: type[Prefills | Reclaims], mine: Prefill | Reclaim) -> None:
+        """Write a document of all systems anew, with one of them as it is now. Raises DiskFull."""
+        known = read_document(self.directory, kind)
+        others = [each for each in known.systems if each.system != mine.system] if known else []
+        self.write(kind.model_validate({"systems": [*others, mine]}))
 
     def make_room(self) -> None:
         """Give back the room that was kept for the last words, on a disk that is full."""
@@ -141,24 +115,19 @@ class BundleWriter:
 
     def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
         """Open a file of JSON lines of the bundle; return what appends one."""
-        opened = Lines(self.directory / name)
-        self._others.append(opened)
-        return opened.append
+        if name not in self._files:
+            self._files[name] = Lines(self.directory / name, drops_late=True)
+        return self._files[name].append
 
     def table(self, name: str, schema: pa.Schema) -> Callable[[Mapping[str, Any]], None]:
         """Return what appends a row to a table: NAME.jsonl, which becomes NAME.parquet."""
-        if name not in self._tables:
-            self._tables[name] = Lines(self.directory / f"{name}.jsonl"), schema
-        return self._tables[name][0].append
-
-    def sample(self, row: Mapping[str, Any]) -> None:
-        """Append one sample."""
-        self._append(self._samples, row)
+        self._schemas[name] = schema
+        return self.lines(f"{name}.jsonl")
 
     def event(self, kind: str, subject: str, detail: str = "", t_ns: int | None = None) -> None:
-        """Note something that happened now, or at ``t_ns``."""
-        event = Event(t_ns or time.monotonic_ns(), kind, subject, detail)
-        self._append(self._events, asdict(event))
+        """Note something that happened now, or at ``t_ns`` (CLOCK_MONOTONIC)."""
+        t_ns = t_ns or time.monotonic_ns()
+        self._event({"t_ns": t_ns, "kind": kind, "subject": subject, "detail": detail})
 
     def close(self, status: str, reason: str | None, **changes: Any) -> None:
         """Turn rows into Parquet and write how the run ended, with changes of the manifest.
@@ -166,46 +135,79 @@ class BundleWriter:
         On a full disk the rows stay lines, and how it ended takes the room that was kept for it.
         Raises DiskFull where that is not enough either.
         """
-        with self._lock:
-            self._is_closed = True
-            others = [lines for lines, _ in self._tables.values()]
-            for opened in (self._samples, self._events, *self._others, *others):
-                opened.close()
-        schemas = {name: schema for name, (_, schema) in self._tables.items()}
+        for opened in self._files.values():
+            opened.close()
         try:
-            for name, schema in (
-                {"samples": tables.SAMPLES, "events": tables.EVENTS} | schemas
-            ).items():
+            for name, schema in self._schemas.items():
                 self._into_parquet(name, schema)
         finally:
             self._reserve.release()
             try:
                 self.write_manifest(status=status, reason=reason, ended=now_iso(), **changes)
             finally:
-                if self.lock is not None:
-                    self.lock.release()
-
-    def _append(self, lines: Lines, row: Mapping[str, Any]) -> None:
-        with self._lock:
-            if not self._is_closed:  # what ends after that is no part of the run
-                lines.append(row)
+                self._lock.release()
 
     def _into_parquet(self, name: str, schema: pa.Schema) -> None:
-        """Put a table in the place of lines, in one step: a reader sees one or the other.
-
-        Where there is no room for it, the lines stay.
-        """
+        """Put a table in the place of lines. Where there is no room for it, the lines stay."""
         raw = self.directory / f"{name}.jsonl"
-        partial = self.directory / f".{name}.parquet.partial"
-        try:
-            pq.write_table(tables.of_lines(raw.read_bytes(), schema), partial)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            if not is_full(error):
-                raise
-            return
-        os.replace(partial, self.directory / f"{name}.parquet")
-        raw.unlink()
+        if write_table(self.directory, name, schema, [tables.of_lines(raw.read_bytes(), schema)]):
+            raw.unlink()
+
+
+def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> bool:
+    """Write a table of a bundle in one step: a reader sees the old or the new one.
+
+    False where there is no room for it, and nothing is changed.
+    """
+    partial = directory / f".{name}.parquet.partial"
+    try:
+        with pq.ParquetWriter(partial, schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+    except BaseException as error:
+        partial.unlink(missing_ok=True)
+        if not (isinstance(error, OSError) and is_full(error)):
+            raise
+        return False
+    os.replace(partial, directory / f"{name}.parquet")
+    return True
+
+
+def take_directory(directory: Path, way_out: str, *, is_new: bool = True) -> Lock:
+    """Make the directory of a bundle, and take it for this run alone.
+
+    Raises UserError when it cannot be written, when another run has it, and where it ``is_new``
+    and holds something; ``way_out`` is what to do then.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        # What begins with a dot is of a run that was killed in its first moments.
+        if is_new and any(not each.name.startswith(".") for each in directory.iterdir()):
+            raise UserError(
+                f"The output directory {directory} is not empty, and a bundle never overwrites "
+                f"another. {way_out}"
+            )
+        return Lock(directory)
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+
+
+def _unwritable(directory: Path, error: OSError) -> UserError:
+    return UserError(
+        f"The bundle cannot be written to {directory}: {error.strerror}. "
+        "Name another directory with --out."
+    )
+
+
+def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Write ``manifest.json`` in one step. Raises ValidationError, MachineError."""
+    MANIFEST.validate_python(manifest)
+    write_json(directory / "manifest.json", manifest)
+
+
+def write_document(directory: Path, document: Document) -> None:
+    """Write a document of the bundle in ``directory`` in one step. Raises MachineError."""
+    write_json(directory / document.FILE, document.model_dump(mode="json"))
 
 
 def write_json(target: Path, document: Any) -> None:
@@ -241,7 +243,7 @@ class Lock:
                     raise UserError(
                         f"Another run is writing to {directory}. Wait for its end, or end it."
                     ) from None
-                time.sleep(_LOOK_EVERY_S)
+                time.sleep(_TRY_EVERY_S)
 
     def release(self) -> None:
         """Let go of it. May be called again."""
@@ -283,9 +285,13 @@ class Lines:
     may: it is not synced.)
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, or make it. Raises MachineError."""
+    def __init__(self, path: Path, *, drops_late: bool = False) -> None:
+        """Open the file, or make it. Raises MachineError.
+
+        ``drops_late``: what comes after ``close`` is no part of the run, and left out.
+        """
         self._path = path
+        self._drops_late = drops_late
         self._lock = threading.Lock()
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -302,6 +308,8 @@ class Lines:
         """Write one line. Raises MachineError when it cannot be written; no part of it stays."""
         line = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
         with self._lock:
+            if self._fd < 0 and self._drops_late:
+                return
             left = line
             try:
                 while left:  # the kernel takes all of it at once, unless the disk is full

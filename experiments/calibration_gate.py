@@ -15,7 +15,7 @@ FOR_DRILLS = Tolerance(p99_ms=25.0, edge_ms=25.0)
 """For a drill, whose figures are outages and shares of requests: delays must be right, and a
 machine that holds up one packet in a hundred for some milliseconds changes none of them."""
 FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
-"""For a study of round trips, which looks at medians, and is calibrated again at every visit."""
+"""For a study of round trips, which looks at medians, and is calibrated again at every RTT step."""
 
 _PAIRS = 30
 _SAMPLES = 200

@@ -1,4 +1,4 @@
-"""`points.json`: what a matrix measures, in which order, and how far each point is."""
+"""The points of a matrix, and `points.json`: in which order they are run, and how far each is."""
 
 from __future__ import annotations
 
@@ -6,41 +6,52 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from wanlat.bundle.write import now_iso, write_json
-from wanlat.experiments.config.matrix import (
-    axes_of,
-    combinations,
-    is_excluded,
-    is_of,
-    value_at,
-    with_values,
-)
+from pydantic import ConfigDict, Field
+
+from wanlat.bundle import documents
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_document
+from wanlat.bundle.write import now_iso, write_document
+from wanlat.experiments.config.matrix import NoSuchPlace, combinations, told, value_at
 from wanlat.experiments.config.study import Study
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
+from wanlat.topologies.yaml_lines import checked
+from wanlat.topologies.yaml_tree import Document
 
-_OPTIONS = "options"
-_SYSTEMS = "systems"
-_LONGEST_NAME = 100
-FILE = "points.json"
 DIRECTORY = "points"
+_LONGEST_NAME = 100
+
+Status = Literal["planned", "running", "complete", "interrupted", "failed"]
+_HOW_FAR = ("status", "reason", "began", "ended", "attempts")
 
 
-@dataclass(frozen=True)
-class Point:
-    """One combination of values on one system: a study of its own."""
+class Point(documents.Point):
+    """One combination of values on one system: a study of its own, and how far it is."""
 
-    name: str
-    """Of its bundle; a file name."""
-    system: str
-    values: Mapping[str, Any]
-    """Parameters with their values, as JSON has them."""
-    study: Study
+    model_config = ConfigDict(frozen=False)
+
+    study: Study = Field(exclude=True, repr=False)
+
+    @property
+    def said(self) -> str:
+        """Say which point it is."""
+        values = (f"{name} {_text(value)}" for name, value in self.values.items())
+        return ", ".join([self.system, *values])
+
+    def seed(self, seed: int) -> int:
+        """Return its seed: its own if it has one, else one drawn from the matrix's.
+
+        The same values on another system have the same one, so that both are asked the same.
+        """
+        if self.study.seed is not None and "seed" in self.values:
+            return self.study.seed
+        values = json.dumps(dict(self.values), sort_keys=True)
+        return random.Random(f"{seed}/points/{values}").getrandbits(32)
 
 
 def points_of(study: Study) -> list[Point]:
@@ -50,191 +61,50 @@ def points_of(study: Study) -> list[Point]:
     differ in nothing else are one point. Raises UserError for a combination that is no study.
     """
     whole = study.to_dict()
-    found: dict[str, tuple[str, dict[str, Any], Study]] = {}
-    for grid in study.matrix or [{}]:
-        systems = [name for name in grid.get(_SYSTEMS, study.systems) if name in study.systems]
-        axes = {name: values for name, values in axes_of(grid).items() if name != _SYSTEMS}
-        for system in systems:
-            own = {name: values for name, values in axes.items() if is_of(name, system)}
-            for chosen in combinations(own):
-                values = {name: own[name][place] for name, place in chosen.items()}
-                if is_excluded(grid, {**values, _SYSTEMS: system}):
-                    continue
-                point = _study(whole, system, values)
-                printed = {name: value_at(point.to_dict(), name) for name in values}
-                key = json.dumps([system, printed], sort_keys=True)
-                found.setdefault(key, (system, printed, point))
+    found: dict[str, Point] = {}
+    names: set[str] = set()
+    for each in combinations(study.matrix, study.systems):
+        try:
+            point, mistakes = checked(Document(each.study(whole)), Study)
+        except NoSuchPlace as error:
+            raise UserError(f"The point {each.said} of the matrix: {error}") from error
+        if point is None or mistakes:
+            raise UserError(f"The point {each.said} of the matrix: {told(mistakes)}")
+        printed = point.to_dict()
+        values = {name: value_at(printed, *name.split(".")) for name in each.values}
+        key = json.dumps([each.system, values], sort_keys=True)
+        if key not in found:
+            name = _name(each.system, values, key, names)
+            names.add(name)
+            found[key] = Point(
+                point=len(found),
+                name=name,
+                system=each.system,
+                values=values,
+                directory=f"{DIRECTORY}/{name}",
+                study=point,
+            )
     if not found:
         raise UserError(
             f"study {study.name}: no grid of its matrix is for {listing(study.systems)}. "
             "Name other systems with --systems."
         )
-    names = _names([(system, values) for system, values, _ in found.values()])
-    return [
-        Point(name, system, values, point)
-        for name, (system, values, point) in zip(names, found.values(), strict=True)
-    ]
+    return [*found.values()]
 
 
 def in_order(points: Sequence[Point], seed: int) -> list[Point]:
     """Return the points shuffled, so that drift of the machine cannot pass for a difference."""
     shuffled = list(points)
     random.Random(f"{seed}/points").shuffle(shuffled)
+    for place, point in enumerate(shuffled):
+        point.point = place
     return shuffled
 
 
-def seed_of(point: Point, seed: int) -> int:
-    """Return the seed of a point: its own if it has one, else one drawn from the matrix's.
-
-    The same values on another system have the same one, so that both are asked the same.
-    """
-    if point.study.seed is not None and "seed" in point.values:
-        return point.study.seed
-    values = json.dumps(dict(point.values), sort_keys=True)
-    return random.Random(f"{seed}/points/{values}").getrandbits(32)
-
-
-def _study(whole: Mapping[str, Any], system: str, values: Mapping[str, Any]) -> Study:
-    said = ", ".join(f"{name} {_text(value)}" for name, value in values.items())
-    try:
-        raw = with_values(whole, values)
-        options = raw.get(_OPTIONS, {})
-        own = {system: options[system]} if system in options else {}
-        return Study.model_validate(raw | {_SYSTEMS: [system], _OPTIONS: own})
-    except ValueError as error:
-        text = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'study'}: {one['msg']}"
-            for one in getattr(error, "errors", list)()
-        )
-        raise UserError(f"The point {said or system} of the matrix: {text or error}") from None
-
-
-def _names(points: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    names: dict[str, None] = {}
-    for system, values in points:
-        parts = [
-            system,
-            *(f"{_slug(name)}-{_slug(_text(value))}" for name, value in values.items()),
-        ]
-        name = "-".join(parts)
-        if len(name) > _LONGEST_NAME:
-            name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        number, base = 1, name
-        while name in names:
-            number += 1
-            name = f"{base}-{number}"
-        names[name] = None
-    return list(names)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return PurePath(value).stem if value.endswith((".yaml", ".yml")) else value
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _slug(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "none"
-
-
-Status = Literal["planned", "running", "complete", "interrupted", "failed"]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One point as the file has it."""
-
-    point: int
-    """Its place in the order in which points are run."""
-    name: str
-    system: str
-    values: Mapping[str, Any]
-    directory: str
-    """Its bundle, from the matrix's."""
-    status: Status = "planned"
-    reason: str | None = None
-    began: str | None = None
-    """Of its last attempt."""
-    ended: str | None = None
-    attempts: int = 0
-
-    @property
-    def said(self) -> str:
-        """Say which point it is."""
-        return ", ".join([self.system, *(f"{name} {_plain(v)}" for name, v in self.values.items())])
-
-
-@dataclass
-class Points:
-    """The points of a matrix. Every change is on disk, whole, when the call returns."""
-
-    directory: Path
-    parameters: Sequence[Mapping[str, Any]]
-    entries: list[Entry] = field(default_factory=list)
-
-    @classmethod
-    def create(cls, directory: Path, points: Sequence[Point]) -> Points:
-        """Write the file of a matrix that begins."""
-        entries = [
-            Entry(place, each.name, each.system, dict(each.values), f"{DIRECTORY}/{each.name}")
-            for place, each in enumerate(points)
-        ]
-        made = cls(directory, parameters_of(points), entries)
-        made._write()
-        return made
-
-    @classmethod
-    def read(cls, directory: Path) -> Points | None:
-        """Return what the file says; None where there is none. Raises UserError."""
-        path = directory / FILE
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            entries = [Entry(**each) for each in document["points"]]
-            return cls(directory, document["parameters"], entries)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise UserError(f"{path} is no list of points: {error}.") from error
-
-    def begins(self, entry: Entry) -> Entry:
-        """Note that an attempt at a point begins."""
-        attempts = entry.attempts + 1
-        return self._set(
-            entry, status="running", reason=None, began=now_iso(), ended=None, attempts=attempts
-        )
-
-    def ends(self, entry: Entry, status: Status, reason: str | None = None) -> Entry:
-        """Note how an attempt ended."""
-        return self._set(entry, status=status, reason=reason, ended=now_iso())
-
-    def forget(self, entry: Entry) -> Entry:
-        """Note that a point is to be measured after all: its bundle was taken away."""
-        return self._set(entry, status="planned", began=None, ended=None)
-
-    def left(self) -> Iterator[Entry]:
-        """Yield what is not complete, in the order it is run."""
-        yield from [each for each in self.entries if each.status != "complete"]
-
-    def count(self, status: Status) -> int:
-        """Return how many points are in a state."""
-        return sum(each.status == status for each in self.entries)
-
-    def _set(self, entry: Entry, **changes: Any) -> Entry:
-        changed = replace(entry, **changes)
-        self.entries[entry.point] = changed
-        self._write()
-        return changed
-
-    def _write(self) -> None:
-        entries = [asdict(each) for each in self.entries]
-        document = {"parameters": list(self.parameters), "points": entries}
-        write_json(self.directory / FILE, document)
-
-
-def parameters_of(points: Sequence[Point]) -> list[dict[str, Any]]:
+def parameters_of(points: Iterable[Point]) -> list[dict[str, Any]]:
     """Return the parameters with all values that points have, in the order of the study.
 
-    ``points`` in any order; where values are all numbers or all sizes, `analysis` sorts them.
+    Where values are all numbers or all sizes, `analysis` sorts them.
     """
     found: dict[str, list[Any]] = {}
     for point in points:
@@ -245,5 +115,69 @@ def parameters_of(points: Sequence[Point]) -> list[dict[str, Any]]:
     return [{"name": name, "values": values} for name, values in found.items()]
 
 
-def _plain(value: Any) -> str:
+class Progress:
+    """How far each point is. Every change is on disk, whole, when the call returns."""
+
+    def __init__(self, directory: Path, points: Sequence[Point]) -> None:
+        """``points`` in the order in which they are run."""
+        self.points = points
+        self._directory = directory
+
+    def read(self) -> None:
+        """Take over what the file says, where there is one. Raises UserError."""
+        try:
+            found = read_document(self._directory, documents.Points)
+        except BundleError as error:
+            raise UserError(str(error)) from error
+        if found is None:
+            return
+        rows = {row.name: row for row in found.points}
+        if rows.keys() != {point.name for point in self.points}:
+            raise UserError(
+                f"{self._directory} has other points than its study. Begin a new bundle."
+            )
+        for point in self.points:
+            for key in _HOW_FAR:
+                setattr(point, key, getattr(rows[point.name], key))
+
+    def begins(self, point: Point) -> None:
+        """Note that an attempt at a point begins."""
+        point.status, point.reason, point.attempts = "running", None, point.attempts + 1
+        point.began, point.ended = now_iso(), None
+        self.write()
+
+    def ends(self, point: Point, status: Status, reason: str | None = None) -> None:
+        """Note how an attempt ended."""
+        point.status, point.reason, point.ended = status, reason, now_iso()
+        self.write()
+
+    def left(self) -> list[Point]:
+        """Return what is not complete, in the order it is run."""
+        return [each for each in self.points if each.status != "complete"]
+
+    def write(self) -> None:
+        """Write the file."""
+        parameters = [documents.Parameter(**each) for each in parameters_of(self.points)]
+        document = documents.Points(parameters=parameters, points=self.points)
+        write_document(self._directory, document)
+
+
+def _name(system: str, values: Mapping[str, Any], key: str, taken: Collection[str]) -> str:
+    parts = [f"{_slug(name)}-{_slug(_stem(value))}" for name, value in values.items()]
+    name = "-".join([system, *parts])
+    if len(name) > _LONGEST_NAME or name in taken:
+        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    return name
+
+
+def _stem(value: Any) -> str:
+    text = _text(value)
+    return PurePath(text).stem if text.endswith((".yaml", ".yml")) else text
+
+
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "none"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wanlat.experiments import machine_facts
+from wanlat.bundle.documents import Points
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_document, read_json, read_manifest
 from wanlat.experiments.config.study import Study
+from wanlat.experiments.manifest import machine
 from wanlat.experiments.session import CaptureWanted
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.model import Topology
@@ -33,31 +35,24 @@ class Unfinished:
 
         A point whose directory was removed is to be measured again.
         """
-        if self.manifest.get("status") != "complete":
-            return False
-        path = self.directory / "points.json"
-        points = json.loads(path.read_text("utf-8"))["points"] if path.exists() else []
-        return all((self.directory / each["directory"]).exists() for each in points)
+        found = read_document(self.directory, Points)
+        return self.manifest["status"] == "complete" and all(
+            (self.directory / each.directory).exists() for each in (found.points if found else ())
+        )
 
 
 def read_unfinished(directory: Path) -> Unfinished:
     """Return a bundle to resume. Raises UserError where there is none, or not of a matrix."""
-    path = directory / "manifest.json"
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"--resume {directory}: there is no bundle: it has no manifest.json."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"--resume {directory}: {path} cannot be read: {error}.") from error
-    kind = manifest.get("kind") if isinstance(manifest, dict) else None
+        kind = read_manifest(directory).kind
+    except BundleError as error:
+        raise UserError(f"--resume {directory}: {error}") from error
     if kind != "matrix":
         raise UserError(
             f"--resume {directory}: that is a bundle of kind {kind}, which is measured in one go: "
             "run it again. A study with a `matrix` is resumed point by point."
         )
-    return Unfinished(directory, manifest)
+    return Unfinished(directory, read_json(directory / "manifest.json"))
 
 
 def study_of(unfinished: Unfinished) -> Study:
@@ -73,8 +68,7 @@ def study_of(unfinished: Unfinished) -> Study:
 
 def topologies_of(unfinished: Unfinished) -> dict[str, Topology]:
     """Return the topologies of a bundle, by what its study calls them."""
-    manifest = unfinished.manifest
-    found = manifest.get("topologies") or {manifest["study"]["topology"]: manifest["topology"]}
+    found = unfinished.manifest["topologies"]
     return {name: Topology.model_validate(each) for name, each in found.items()}
 
 
@@ -131,12 +125,12 @@ def check_same_stores(
 
 def machine_remarks(before: Mapping[str, Any]) -> list[str]:
     """Tell what of the machine is another than when a bundle was begun."""
-    now = machine_facts.collect()
+    now = machine()
     changed = [name for name in _MACHINE if before.get(name) not in (None, now[name])]
     if not changed:
         return []
     told = listing(f"{name} {_text(before[name])}, then {_text(now[name])}" for name in changed)
-    return [f"It was gone on with under other conditions: {told}. What is compared may differ so."]
+    return [f"It was resumed under other conditions: {told}. What is compared may differ so."]
 
 
 def _plain(study: Study) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
@@ -17,8 +16,7 @@ from wanlat.experiments.config.study import Study, place
 from wanlat.experiments.request_plan import RequestPlan, plan_requests
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.systems import registry
-from wanlat.systems.base import Binary, System
-from wanlat.systems.options import Options
+from wanlat.systems.base import Binary
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
@@ -69,11 +67,10 @@ def prepare(
     topology = (topologies or {}).get(study.topology) or load_topology(study.topology)
     if study.nodes is not None:
         topology = with_nodes(topology, study.nodes)
-    plan = resolve(_proven(study, topology))
+    plan = resolve(_calibrated(study, topology))
     systems = [registry.get(name) for name in study.systems]
-    for name in study.options:
-        if name not in study.systems:
-            registry.get(name)  # an unknown name is the likelier mistake: say which exist
+    for name in study.options.keys() - set(study.systems):
+        registry.get(name)  # an unknown name is the likelier mistake: say which exist
     if study.round_trips is not None:
         check_visits(study.name, study.round_trips, plan)
     sites = {node.name: node.site for node in plan.nodes}
@@ -81,37 +78,39 @@ def prepare(
     target = place(sites, study.target, "target") if study.target else client
     if seed is None:
         seed = secrets.randbits(32) if study.seed is None else study.seed
-    chosen = [(each, each.parse_options(study.options.get(each.name))) for each in systems]
-    for system, options in chosen:
+    known = {} if binaries is None else binaries
+    subjects = []
+    for system in systems:
+        options = system.parse_options(study.options.get(system.name))
         system.check_topology(plan, options)
         system.check_machine(plan, study.storage)
-    requests = [
-        plan_requests(
+        replicas = system.replicas(plan, options)
+        requests = plan_requests(
             study,
             system.name,
             system.api(options),
             target=target,
-            replicas=system.replicas(plan, options),
+            replicas=replicas,
             seed=seed,
         )
-        for system, options in chosen
-    ]
-    subjects = [
-        Subject(
-            name=system.name,
-            plan=plan,
-            system=system,
-            options=options,
-            binary=_binary(system, options, binaries),
-            targets=(target,),
-            client=client,
-            seed=seed,
-            backend=backend,
-            storage=study.storage,
-            requests=its,
+        key = f"{system.name} {options!r}"
+        if key not in known:
+            known[key] = system.binary_for(options)
+        subjects.append(
+            Subject(
+                name=system.name,
+                plan=plan,
+                system=system,
+                options=options,
+                binary=known[key],
+                targets=(target,),
+                client=client,
+                seed=seed,
+                backend=backend,
+                storage=study.storage,
+                requests=requests,
+            )
         )
-        for (system, options), its in zip(chosen, requests, strict=True)
-    ]
     binary("oneshot")
     if capture is not None:
         Capture(Path(), capture.limit_bytes, capture.snap_bytes)  # its figures, now and not later
@@ -131,38 +130,14 @@ def prepare(
     )
 
 
-def _binary(
-    system: System[Any], options: Options, known: MutableMapping[str, Binary] | None
-) -> Binary:
-    if known is None:
-        return system.binary_for(options)
-    key = f"{system.name} {options!r}"
-    if key not in known:
-        known[key] = system.binary_for(options)
-    return known[key]
-
-
-def _proven(study: Study, topology: Topology) -> Topology:
-    """Return the topology that a lab is built as and proven right.
+def _calibrated(study: Study, topology: Topology) -> Topology:
+    """Return the topology that a lab is built as and calibrated.
 
     Of a study of round trips, at the greatest RTT that it visits: nothing is measured at the
-    topology's own RTT and jitter, and to prove a jitter takes longer than all the rest.
+    topology's own RTT and jitter, and to calibrate a jitter takes longer than all the rest.
     """
     spec = study.round_trips
     if spec is None:
         return topology
     longest = max(spec.rtts)
     return override(topology, longest, spec.jitter_at(longest))
-
-
-def check_study_options(study: Study, changes: Mapping[str, Any]) -> Study:
-    """Return the study with the command line's changes. Raises UserError."""
-    given = {key: value for key, value in changes.items() if value is not None}
-    try:
-        return Study.model_validate(study.model_dump() | given)
-    except ValueError as error:
-        text = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'study'}: {one['msg']}"
-            for one in getattr(error, "errors", list)()
-        )
-        raise UserError(f"study {study.name} with these options: {text or error}") from None

@@ -8,7 +8,7 @@ from typing import cast
 
 from wanlat.experiments.config.budget import by_bytes
 from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, has, name_of
-from wanlat.experiments.config.prefill import BUCKET
+from wanlat.experiments.config.load import BUCKET
 from wanlat.experiments.config.study import Study
 from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_visits
 from wanlat.probes.bob_plan import turns as bob_turns
@@ -65,41 +65,32 @@ class RequestPlan:
 
     def _plan(self, visits: int) -> VisitsPlan:
         study = self.study
-        match self.api:
-            case "s3":
-                return s3_visits(
-                    cast(Sequence[S3Endpoint], self.endpoints),
-                    visits=visits,
-                    samples=study.samples,
-                    warmup=study.warmup,
-                    object_bytes=study.object_size.bytes,
-                    seed=self.seed,
-                    bucket=BUCKET,
-                    one_key=study.key_mode == "same",
-                    prefilled=self._prefilled(),
-                )
-            case "bob":
-                return bob_visits(
-                    cast(Sequence[BobEndpoint], self.endpoints),
-                    visits=visits,
-                    samples=study.samples,
-                    warmup=study.warmup,
-                    object_bytes=study.object_size.bytes,
-                    seed=self.seed,
-                    target=self.target,
-                    replicas=self.replicas,
-                    one_key=study.key_mode == "same",
-                    prefilled=self._prefilled(),
-                )
-            case "grpc":
-                return method_visits(
-                    [_method(each).measured() for each in self.endpoints],
-                    visits=visits,
-                    samples=study.samples,
-                    warmup=study.warmup,
-                    object_bytes=study.object_size.bytes,
-                    seed=self.seed,
-                )
+        counts = {
+            "visits": visits,
+            "samples": study.samples,
+            "warmup": study.warmup,
+            "object_bytes": study.object_size.bytes,
+            "seed": self.seed,
+        }
+        if self.api == "grpc":
+            return method_visits([_method(each).measured() for each in self.endpoints], **counts)
+        is_one_key, prefilled = study.key_mode == "same", self._prefilled()
+        if self.api == "s3":
+            return s3_visits(
+                cast(Sequence[S3Endpoint], self.endpoints),
+                bucket=BUCKET,
+                one_key=is_one_key,
+                prefilled=prefilled,
+                **counts,
+            )
+        return bob_visits(
+            cast(Sequence[BobEndpoint], self.endpoints),
+            target=self.target,
+            replicas=self.replicas,
+            one_key=is_one_key,
+            prefilled=prefilled,
+            **counts,
+        )
 
     def _prefilled(self) -> Prefilled | None:
         """Return what is there before; reads are of it where it has the size to be read."""
@@ -169,36 +160,20 @@ def plan_requests(
             f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
             "Add some of these to the study, or leave the system out."
         )
-    if study.key_mode == "same" and api == "grpc":
+    of_stores = {
+        "key_mode": study.key_mode == "same",
+        "prefill": study.prefill is not None,
+        "load": study.load is not None,
+        "reclaim": study.reclaim is not None,
+    }
+    for key in [key for key, is_wanted in of_stores.items() if is_wanted and api == "grpc"]:
         raise UserError(
-            f"`key_mode: same` is of S3's endpoints and Bob's: what a method of system {system} "
-            "is sent is the study's own business. Leave `key_mode` out, or the system."
+            f"`{key}` makes requests that S3 or Bob's API has. System {system} has none of them, "
+            f"but what its .proto files define. Leave `{key}` out of the study, or the system."
         )
-    if study.prefill is not None and api == "grpc":
-        raise UserError(
-            f"`prefill` writes S3 objects, or Bob's: what system {system} takes is known to the "
-            "study's methods alone, which `prepare` what they need. Leave `prefill` out, or the "
-            "system."
-        )
-    if api == "grpc":
-        _refuse_of_stores(study, system)
     asked = RequestPlan(study, api, endpoints, target, replicas, seed)
     _check_messages(asked, system)
     return asked
-
-
-def _refuse_of_stores(study: Study, system: str) -> None:
-    """Refuse what would send a service requests that it does not have."""
-    if study.load is not None:
-        kind, wanted = "load", [name for name, share in study.load.mix.items() if share]
-    elif study.reclaim is not None:
-        kind, wanted = "reclaim", ["Put", "Delete"]
-    else:
-        return
-    raise UserError(
-        f"`{kind}` asks for {listing(wanted)}, which S3 or Bob's API has. System {system} has none "
-        f"of it, but what its .proto files define. Leave `{kind}` out, or the system."
-    )
 
 
 def _method(endpoint: str | MethodEndpoint) -> MethodEndpoint:

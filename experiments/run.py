@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from wanlat.experiments.manifest import manifest_of, place_of
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.session import (
     CaptureWanted,
     Outcome,
     Recording,
     Report,
-    manifest_of,
-    place_of,
     system_entry,
 )
 from wanlat.experiments.workloads.load import LoadWorkload
@@ -76,7 +75,7 @@ def _manifest(prepared: Prepared) -> dict[str, Any]:
             "client": place_of(prepared.plan, prepared.client),
             "target": place_of(prepared.plan, prepared.target),
         },
-        systems=[_of_system(prepared, subject) for subject in prepared.subjects],
+        systems=[system_of(prepared, subject) for subject in prepared.subjects],
         own={
             "study": prepared.study.to_dict(),
             "requested": requested(prepared.backend, prepared.capture),
@@ -84,47 +83,28 @@ def _manifest(prepared: Prepared) -> dict[str, Any]:
     )
 
 
-def _of_system(prepared: Prepared, subject: Subject) -> dict[str, Any]:
-    entry = {
+def system_of(prepared: Prepared, subject: Subject) -> dict[str, Any]:
+    """Return what a manifest says of a system: program, options, and what its requests take.
+
+    Of each endpoint and placement that are the round trips that no store could beat with replicas
+    at the same places, and those of the system's own protocol, where it is known.
+    """
+    plan, client, target = prepared.plan, prepared.client, prepared.target
+    to_target = float(plan.node(client).site != plan.node(target).site)
+    bounds, promised = list[dict[str, Any]](), list[dict[str, Any]]()
+    for endpoint, placement in subject.requests.turns():
+        asked = plan, subject.options, target, endpoint, placement
+        of_turn = {"endpoint": endpoint, "placement": placement}
+        number, why = None, "nothing is known of where its replicas are"
+        if (least := subject.system.least_round_trips(*asked)) is not None:
+            least = least.from_client(plan, client, target)
+            number, why = least.round_trips, least.why
+        bounds.append({**of_turn, "round_trips": number, "why": why})
+        if (known := subject.system.promised_round_trips(*asked)) is not None:
+            promised.append({**of_turn, "round_trips": known + to_target})
+    return {
         **system_entry(subject, subject.requests.api),
         "endpoints": subject.requests.names,
-        "least_round_trips": _least(prepared, subject),
+        "least_round_trips": bounds,
+        **({"promised_round_trips": promised} if promised else {}),
     }
-    if promised := _promised(prepared, subject):
-        entry["promised_round_trips"] = promised
-    return entry
-
-
-def _promised(prepared: Prepared, subject: Subject) -> list[dict[str, Any]]:
-    """Return what the system's own protocol takes, of all that is asked and where it is known."""
-    plan, client, target = prepared.plan, prepared.client, prepared.target
-    more = float(plan.node(client).site != plan.node(target).site)
-    found = []
-    for endpoint, placement in subject.requests.turns():
-        number = subject.system.promised_round_trips(
-            plan, subject.options, target, endpoint, placement
-        )
-        if number is not None:
-            found.append(
-                {"endpoint": endpoint, "placement": placement, "round_trips": number + more}
-            )
-    return found
-
-
-def _least(prepared: Prepared, subject: Subject) -> list[dict[str, Any]]:
-    """Return what no store could beat with replicas at the same places, of all that is asked."""
-    plan, target = prepared.plan, prepared.target
-    found = []
-    for endpoint, placement in subject.requests.turns():
-        least = subject.system.least_round_trips(plan, subject.options, target, endpoint, placement)
-        if least is not None:
-            least = least.from_client(plan, prepared.client, target)
-        found.append(
-            {
-                "endpoint": endpoint,
-                "placement": placement,
-                "round_trips": least.round_trips if least else None,
-                "why": least.why if least else "nothing is known of where its replicas are",
-            }
-        )
-    return found

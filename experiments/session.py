@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import signal
 import statistics
-import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,18 +19,18 @@ from signal import SIGINT, SIGTERM
 from types import FrameType
 from typing import Any, Literal, Protocol
 
-from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full, now_iso
+from wanlat.bundle.documents import Calibration
+from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.capture import Capture
 from wanlat.emulator.capture.store import CaptureStore
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import BackendName, Lab, Storage
-from wanlat.experiments import machine_facts
 from wanlat.experiments.calibration_gate import LONGEST_S, busy_remark, prove, what_is_off
+from wanlat.experiments.manifest import tcp
 from wanlat.systems.base import Binary, Cluster, System
 from wanlat.systems.options import Options
 from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
-from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan
 
 
@@ -46,6 +45,15 @@ class Report(Protocol):
 
 def silent(stage: str, done: float = 0, total: float | None = None, detail: str = "", /) -> None:
     """Report to nobody."""
+
+
+def under(name: str, report: Report) -> Report:
+    """Return what reports with a name before each stage."""
+
+    def named(stage: str, done: float = 0, total: float | None = None, detail: str = "", /) -> None:
+        report(f"{name}: {stage}", done, total, detail)
+
+    return named
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     """What did not hold though the run came to its end: a link that is not again what it was."""
     reached: str | None = None
-    """How far a drill got: see `drill.record.Reached`."""
+    """How far a drill got: see `drill.runner.Reached`."""
     is_disk_full: bool = False
     """Whether it ended because the disk that the bundle lies on is full."""
 
@@ -136,7 +144,7 @@ class Recording:
             "overflows": sum(one["overflows"] for one in self._calibrations),
             "verdict": "pass" if set(passed) == {"pass"} else "fail",
         }
-        self.bundle.write_json("calibration.json", pooled)
+        self.bundle.write(Calibration.model_validate(pooled))
         self.bundle.event("calibrated", system, document["verdict"])
 
     def _failed(self, reason: str, is_disk_full: bool) -> None:
@@ -241,12 +249,7 @@ class Session:
         self.recording = recording
         self.bundle = recording.bundle
         self.outcome = recording.outcome
-
-    def tell(
-        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
-    ) -> None:
-        """Report progress."""
-        self.recording.report(f"{self.setup.name}: {stage}", done, total, detail)
+        self.tell = under(setup.name, recording.report)
 
     def warn(self, text: str) -> None:
         """Have a reader of the bundle know of something about this system."""
@@ -263,9 +266,7 @@ class Session:
             with lab:
                 self.bundle.event("lab up", setup.name, lab.backend)
                 lab.journal.listen(self._note_change)
-                self.bundle.write_manifest(
-                    backend=lab.backend, tcp=machine_facts.tcp(lab, setup.client)
-                )
+                self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))
                 yield lab
         finally:
             if captures and capture:
@@ -333,40 +334,6 @@ class Session:
         self.bundle.event("impairment", str(entry.direction), detail, entry.t_ns)
 
 
-def manifest_of(
-    kind: str,
-    *,
-    topology: Topology | None,
-    seed: int,
-    storage: str,
-    places: Mapping[str, Mapping[str, str]],
-    systems: Sequence[Mapping[str, Any]],
-    own: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the manifest of a run that begins. ``own``: what only this kind of run says.
-
-    ``places``: ``client`` and ``target``, each with its ``node`` and ``site``.
-    """
-    return {
-        "kind": kind,
-        "status": "running",
-        "reason": None,
-        "warnings": [],
-        **own,
-        "topology": topology.to_dict() if topology is not None else None,
-        "seed": seed,
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "started": now_iso(),
-        "ended": None,
-        **machine_facts.collect(),
-        "backend": None,
-        "storage": storage,
-        **places,
-        "systems": list(systems),
-        "tcp": None,
-    }
-
-
 def system_entry(setup: Setup, api: str) -> dict[str, Any]:
     """Return what a manifest says of a system: which program, and which options are in effect."""
     binary = setup.binary
@@ -381,11 +348,6 @@ def system_entry(setup: Setup, api: str) -> dict[str, Any]:
     if binary.beside:
         entry["beside"] = [each.as_recorded() for each in binary.beside]
     return entry
-
-
-def place_of(plan: Plan, node: str) -> dict[str, str]:
-    """Return a node and its site, as manifests have them."""
-    return {"node": node, "site": plan.node(node).site}
 
 
 def requested_rtt_ms(plan: Plan, target: str) -> float:

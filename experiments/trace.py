@@ -13,18 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wanlat.bundle.documents import RttStep
 from wanlat.emulator.calibration import Tolerance, blame
-from wanlat.emulator.calibration.between_sites import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.config.endpoints import BOB, S3
+from wanlat.experiments.config.overrides import changed
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.not_found import NotFoundTracker
-from wanlat.experiments.prepare import Prepared, check_study_options, prepare
+from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import run
 from wanlat.experiments.session import CaptureWanted, Outcome, Recording, Report, requested_rtt_ms
-from wanlat.experiments.workloads.requests import STAGES, Workload
-from wanlat.experiments.workloads.rtt_step_record import RttStep, RttStepsRecord
+from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
+from wanlat.experiments.workloads.rtt_step_record import (
+    RttStepsRecord,
+    StepCalibration,
+    worst_of,
+)
 from wanlat.probes.oneshot import Oneshot
 from wanlat.probes.plan import Placement, Request
 from wanlat.probes.process import Spawn
@@ -45,7 +50,6 @@ _IDLE_S = 1.2
 _IDLE_RTTS = 3
 _PAUSE_RTTS = 1.3
 _LEAST_PAUSE_S = 0.02
-_LOOK_EVERY_S = 0.1
 _FIRST_WINDOW_BYTES = 10 * 1448
 """Of TCP (RFC 6928): what is larger takes several round trips, to some nodes after the answer."""
 _QUIET_PART = 50
@@ -78,7 +82,6 @@ class PreparedTrace:
     """A trace with everything that could be wrong about it looked at."""
 
     prepared: Prepared
-    endpoint: str
     placement: Placement
 
 
@@ -101,7 +104,7 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
         "storage": wish.storage,
         "seed": wish.seed,
     }
-    study = check_study_options(study, changes)
+    study = changed(study, {name: each for name, each in changes.items() if each is not None})
     # Jitter would blur which message waited for which, and the grid of round trips.
     topology = override(load_topology(study.topology), wish.rtt, Duration(0))
     prepared = prepare(
@@ -112,7 +115,7 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
         topologies={study.topology: topology},
     )
     placements = [placement for _, placement in prepared.subjects[0].requests.turns()]
-    return PreparedTrace(prepared, wish.endpoint, _placement(wish, placements))
+    return PreparedTrace(prepared, _placement(wish, placements))
 
 
 def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
@@ -191,38 +194,38 @@ class TraceWorkload(Workload):
         plan, own = self.prepared.plan, self.subject.requests
         requests, header = own.plan(), own.header(cluster)
         rtt_ms = requested_rtt_ms(plan, self.prepared.target)
-        entry = RttStep(self.name, 0, Duration(round(rtt_ms * 1e6)), Duration(0))
-        visits = RttStepsRecord(self.bundle)
-        take = self.taking(cluster, not_found, {"rtt_ms": rtt_ms, "visit": 0})
+        step = RttStep(system=self.name, rtt_step=0, requested_rtt_ms=rtt_ms)
+        take = self.taking(cluster, not_found, {"rtt_ms": rtt_ms, "rtt_step": 0})
         self.prepare(spawn, header, requests.prepare)
-        pairs = pairs_between_sites(plan, self.prepared.target, self.prepared.seed)
-        here = plan.node(self.prepared.target).site
-        entry.near = frozenset(pair for pair in pairs if plan.node(pair[0]).site == here)
-        entry.changed_ns = time.monotonic_ns()
+        step.changed_ns = time.monotonic_ns()
         if self._one_rtt is not None:
             rtt = str(self._one_rtt)
-            entry.changed_ns = lab.change("wan", rtt=rtt, jitter="0ms", origin=_ORIGIN)
+            step.changed_ns = lab.change("wan", rtt=rtt, jitter="0ms", origin=_ORIGIN)
         chosen = [one for one in requests.measure if one.placement == self._placement]
         warmup = [one for one in requests.warmup if one.placement == self._placement]
-        with BetweenSites(lab, pairs) as between, Oneshot(spawn, header) as oneshot:
+        target, seed = self.prepared.target, self.prepared.seed
+        with (
+            StepCalibration(lab, plan, target, seed) as calibration,
+            Oneshot(spawn, header) as oneshot,
+        ):
             for number, request in enumerate(warmup, start=1):
                 self.tell(STAGES["warmup"], number, len(warmup))
                 self._ask(lab, oneshot, request, take)
-            self._listen(lab, cluster, entry, between)
-            entry.begun_ns = time.monotonic_ns()
+            self._listen(lab, cluster, step, calibration)
+            step.begun_ns = time.monotonic_ns()
             for number, request in enumerate(chosen, start=1):
                 self._ask(lab, oneshot, request, take)
                 self.tell(STAGES["measure"], number, len(chosen))
-            entry.ended_ns = time.monotonic_ns()
+            step.ended_ns = time.monotonic_ns()
             oneshot.finish()
-        visits.add(entry)
-        self._judge(entry)
+        RttStepsRecord(self.bundle).add(step)
+        self._judge(step)
         cluster.check()
 
     def _ask(self, lab: Lab, oneshot: Oneshot, request: Request, take: Any) -> None:
         oneshot.send(request)
         take(request, oneshot.receive())
-        _rest(lab, self._pause_s)
+        wait_until(lab, time.monotonic() + self._pause_s)
         if self.prepared.study.object_size.bytes > _FIRST_WINDOW_BYTES:
             self._let_it_end(lab)
 
@@ -232,31 +235,31 @@ class TraceWorkload(Workload):
         until = time.monotonic() + _LONGEST_END_S
         before = _bytes(lab)
         while time.monotonic() < until:
-            _rest(lab, self._pause_s)
+            wait_until(lab, time.monotonic() + self._pause_s)
             now = _bytes(lab)
             if now - before <= quiet:
                 return
             before = now
 
-    def _listen(self, lab: Lab, cluster: Cluster, entry: RttStep, between: BetweenSites) -> None:
+    def _listen(
+        self, lab: Lab, cluster: Cluster, step: RttStep, calibration: StepCalibration
+    ) -> None:
         """Let only the background cross the links; then measure them."""
         self.tell("listening to the background")
         begin = time.monotonic_ns()
-        _rest(lab, max(_IDLE_S, _IDLE_RTTS * self._longest_s))
+        wait_until(lab, time.monotonic() + max(_IDLE_S, _IDLE_RTTS * self._longest_s))
         cluster.check()
-        end = time.monotonic_ns()
-        entry.idle_ns = (begin, end)
-        entry.pairs = between.measure()
-        entry.calibrated_ns = (end, time.monotonic_ns())
+        step.idle_ns = (begin, time.monotonic_ns())
+        calibration.into(step)
 
-    def _judge(self, entry: RttStep) -> None:
-        if entry.passed:
+    def _judge(self, step: RttStep) -> None:
+        if step.verdict == "pass":
             return
-        off = next(pair for pair in entry.pairs if pair["verdict"] != "pass")
+        off = worst_of(step)
         self.session.warn(
-            f"while the requests were made, the network was not quite what was asked "
-            f"for: {off['from']} → {off['to']}: {'; '.join(off['reasons'])}. {blame([off])} "
-            "The trace shows what there was."
+            "while the requests were made, the network was not quite what was asked for: "
+            f"{off.source} → {off.destination}: {'; '.join(off.reasons)}. "
+            f"{blame([off.model_dump()])} The trace shows what there was."
         )
 
 
@@ -269,11 +272,3 @@ def _one_rtt(plan: Plan) -> Duration | None:
 def _bytes(lab: Lab) -> int:
     """What has gone over all links together."""
     return sum(counters.bytes for counters in lab.counters().values())
-
-
-def _rest(lab: Lab, seconds: float) -> None:
-    """Wait, and not longer than the lab lasts."""
-    until = time.monotonic() + seconds
-    while (left_s := until - time.monotonic()) > 0:
-        time.sleep(min(left_s, _LOOK_EVERY_S))
-        lab.check()

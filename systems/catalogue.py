@@ -47,7 +47,7 @@ class Entry:
 
 def list_systems() -> list[Entry]:
     """Look for every system's binary on this machine; hashes are computed, not remembered."""
-    return [_entry(system) for system in registry.SYSTEMS.values()]
+    return [entry_of(system) for system in registry.SYSTEMS.values()]
 
 
 def list_tools() -> list[Entry]:
@@ -67,7 +67,8 @@ def list_tools() -> list[Entry]:
     ]
 
 
-def _entry(system: System[Any]) -> Entry:
+def entry_of(system: System[Any]) -> Entry:
+    """Look for one system's binary, likewise."""
     found, problem = _look(system.find)
     return Entry(
         kind="system",

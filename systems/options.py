@@ -14,7 +14,7 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 class Options(BaseModel):
     """Options of a system. An unknown one is an error, and none changes once it is checked."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 O = TypeVar("O", bound=Options)  # noqa: E741 - the options of the system at hand

@@ -81,7 +81,7 @@ def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
     if subcommand == "drill":
         from wanlat.emulator.calibration import again
         from wanlat.experiments import session
-        from wanlat.experiments.drill import breaking
+        from wanlat.experiments.drill import faults
 
         judge_rate = again._rate
 
@@ -92,7 +92,7 @@ def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
 
         yield again, "_rate", rated
         yield session, "prove", measured
-        yield breaking, "recalibrate", partial(again.recalibrate, tolerance=any_delay)
+        yield faults, "recalibrate", partial(again.recalibrate, tolerance=any_delay)
     else:
         from wanlat.emulator.calibration import between_sites
         from wanlat.experiments import session

@@ -33,7 +33,7 @@ def describe(error: ErrorDetails, model: type[BaseModel], document: Document) ->
     Several when the error is the cross-checks of a model; none when it only follows from others.
     """
     kind, loc, value = error["type"], error["loc"], error["input"]
-    path = _path_in(document.raw, loc)
+    path = path_in(document.raw, loc)
     if kind == "cross_checks":
         return [found.under(path) for found in error["ctx"]["findings"]]
     if kind == "too_short" and len(value) >= error["ctx"]["min_length"]:
@@ -116,7 +116,7 @@ def _meaning(owner: type[BaseModel] | None, key: str) -> str:
     return ""
 
 
-def _path_in(raw: Any, loc: Sequence[str | int]) -> Path:
+def path_in(raw: Any, loc: Sequence[str | int]) -> Path:
     """The part of a pydantic location that exists in the document.
 
     Pydantic puts names of union members between the keys; they lead nowhere in the document.

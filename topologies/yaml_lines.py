@@ -28,7 +28,7 @@ def load_yaml_model(
     cross_checks: Callable[[Any], Iterable[Finding]] | None = None,
     *,
     prepare: Callable[[Any], Iterable[Finding]] | None = None,
-    also: Callable[[Document], Iterable[Finding]] | None = None,
+    also: Callable[[Document, M], Iterable[Finding]] | None = None,
     error: type[YamlError] = YamlError,
 ) -> M:
     """The model in a YAML file, or `error` with every mistake in it; nothing else is raised.
@@ -36,23 +36,23 @@ def load_yaml_model(
     `cross_checks` gets the raw values of the file, of which any part may have the wrong type, and
     returns what does not fit together, besides what the `cross_checks` of a `YamlModel` find.
     `prepare` gets them first and may replace values; of a place where it finds a mistake nothing
-    else is told. `also` looks at the document of a file in which nothing else is wrong.
+    else is told. `also` looks at a file in which nothing else is wrong: the document, the model.
     """
     file = printable(str(path))
     document = _document(path, file, error)
     prepared = list(prepare(document.raw)) if prepare is not None else []
     loaded, findings = _validate(document, model, cross_checks, prepared)
     if loaded is not None and not findings:
-        findings = list(islice(also(document), MAX_TOLD)) if also is not None else []
+        findings = list(islice(also(document, loaded), MAX_TOLD)) if also is not None else []
         if not findings:
             return loaded
     mistakes = {_mistake(found, document, file): None for found in findings}
     raise error.of(sorted(mistakes, key=lambda mistake: mistake.line or 0))
 
 
-def findings_in(document: Document, model: type[BaseModel]) -> list[Finding]:
-    """Every mistake in a document, as a file of this model."""
-    return _validate(document, model, None, [])[1]
+def checked(document: Document, model: type[M]) -> tuple[M | None, list[Finding]]:
+    """The model that a document is, where it is one, and every mistake in it."""
+    return _validate(document, model, None, [])
 
 
 def _document(path: Path, file: str, error: type[YamlError]) -> Document:

@@ -1,14 +1,64 @@
-"""The base of every model that is written as a YAML mapping: topologies, studies, drills."""
+"""The base of every model that is written as a YAML mapping: topologies, studies, drills.
 
-from typing import Any, ClassVar, Self
+What must hold besides the types is said in one of two ways. What concerns one value, or values that
+stand together, is a validator of pydantic's, which raises `refused` where they have places of
+their own. What spans a whole file is checked on its raw values, `cross_checks`, so that it is
+reported also where a part of the file has the wrong type.
+"""
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
 from wanlat.topologies.findings import Finding, path_text
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import show
 
 # The context of a validation whose cross-checks run outside of it, once.
 CHECKED_BY_LOADER = {"checked": "by the loader"}
+
+Q = TypeVar("Q", Duration, Size)
+T = TypeVar("T")
+
+
+def refused(findings: Iterable[Finding]) -> PydanticCustomError:
+    """What a validator raises to report mistakes inside of the value that it validates."""
+    every = list(findings)
+    text = "\n".join(f"{path_text(found.path)}: {found.text}" for found in every)
+    return PydanticCustomError("cross_checks", "{text}", {"text": text, "findings": every})
+
+
+def within(least: Q, most: Q | None = None, why: str = "") -> AfterValidator:
+    """A quantity from `least` to `most`, both included; from the smallest one: more than 0."""
+    allowed = "more than 0" if least == type(least)(1) else f"at least {least}"
+    allowed += "" if most is None else f" and at most {most}"
+
+    def check(value: Q) -> Q:
+        if value < least or (most is not None and value > most):
+            raise ValueError(f"{show(str(value))} is not {allowed}{why}")
+        return value
+
+    return AfterValidator(check)
+
+
+def unique(advice: str, named: Callable[[Any], Any] = lambda each: each) -> AfterValidator:
+    """A list whose values differ, by what `named` makes of them; `advice` follows the message."""
+
+    def check(values: list[T]) -> list[T]:
+        first: dict[str, int] = {}
+        places = [first.setdefault(repr(named(value)), place) for place, value in enumerate(values)]
+        doubles = [
+            Finding((place,), f"{show(named(value))} is given twice; {advice}", see=(before,))
+            for place, (value, before) in enumerate(zip(values, places, strict=True))
+            if before != place
+        ]
+        if doubles:
+            raise refused(doubles)
+        return values
+
+    return AfterValidator(check)
 
 
 class YamlModel(BaseModel):
@@ -36,14 +86,10 @@ class YamlModel(BaseModel):
 
     @model_validator(mode="after")
     def _holds_together(self, info: ValidationInfo) -> Self:
-        if info.context is CHECKED_BY_LOADER:
-            return self
-        findings = self.cross_checks(self.model_dump())
-        if findings:
-            lines = (f"{path_text(found.path)}: {found.text}" for found in findings)
-            raise PydanticCustomError(
-                "cross_checks", "{text}", {"text": "\n".join(lines), "findings": findings}
-            )
+        if info.context is not CHECKED_BY_LOADER:
+            findings = self.cross_checks(self.model_dump())
+            if findings:
+                raise refused(findings)
         return self
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,38 +19,19 @@ if TYPE_CHECKING:
     from wanlat.topologies.resolve import Impairment, Plan, resolve
     from wanlat.topologies.version import VERSION as __version__  # noqa: N811
 
-__all__ = [
-    "Impairment",
-    "Lab",
-    "LabNode",
-    "MachineError",
-    "Plan",
-    "Process",
-    "RunFailed",
-    "Topology",
-    "UserError",
-    "WanlatError",
-    "__version__",
-    "load_topology",
-    "resolve",
-]
+__all__ = ["Impairment", "Lab", "LabNode", "MachineError", "Plan", "Process", "RunFailed"]
+__all__ += ["Topology", "UserError", "WanlatError", "__version__", "load_topology", "resolve"]
 
 # Every room lies in this package, so that this file is read at each start: by the command line,
 # and by each lab's processes. What it offers is imported when it is first asked for.
 _HOMES = {
-    "Impairment": ("topologies.resolve", "Impairment"),
-    "Lab": ("emulator.lab", "Lab"),
-    "LabNode": ("emulator.lab", "LabNode"),
-    "MachineError": ("topologies.errors", "MachineError"),
-    "Plan": ("topologies.resolve", "Plan"),
-    "Process": ("emulator.process", "Process"),
-    "RunFailed": ("topologies.errors", "RunFailed"),
-    "Topology": ("topologies.model", "Topology"),
-    "UserError": ("topologies.errors", "UserError"),
-    "WanlatError": ("topologies.errors", "WanlatError"),
-    "__version__": ("topologies.version", "VERSION"),
-    "load_topology": ("topologies.load", "load"),
-    "resolve": ("topologies.resolve", "resolve"),
+    "__version__": "topologies.version:VERSION",
+    "load_topology": "topologies.load:load",
+    **dict.fromkeys(("Lab", "LabNode"), "emulator.lab"),
+    "Process": "emulator.process",
+    "Topology": "topologies.model",
+    **dict.fromkeys(("Impairment", "Plan", "resolve"), "topologies.resolve"),
+    **dict.fromkeys(("MachineError", "RunFailed", "UserError", "WanlatError"), "topologies.errors"),
 }
 
 
@@ -59,8 +40,8 @@ def __getattr__(name: str) -> Any:
 
     if name not in _HOMES:
         raise AttributeError(f"module 'wanlat' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = globals()[name] = getattr(import_module(f"wanlat.{module}"), attribute)
+    module, _, renamed = _HOMES[name].partition(":")
+    value = globals()[name] = getattr(import_module(f"wanlat.{module}"), renamed or name)
     return value
 
 

@@ -18,29 +18,25 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return `[OPTIONS]`, then the arguments: those that may be left out in brackets."""
         pieces = [self.options_metavar or ""]
-        for each in _parameters(self, ctx):
-            if each.param_type_name == "argument":
-                name = each.metavar or each.name.upper()
-                more = "..." if each.nargs == -1 and not name.endswith("...") else ""
-                pieces.append(f"{name}{more}" if each.required else f"[{name}{more}]")
+        for each in self._arguments(ctx):
+            name = str(each.metavar)
+            if each.nargs == -1 and not name.endswith("..."):
+                name += "..."
+            pieces.append(name if each.required else f"[{name}]")
         return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write what the arguments and the options are."""
-        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for each in _parameters(self, ctx):
-            if each.param_type_name == "argument":
-                rows["Arguments"].append((each.metavar or each.name.upper(), each.help or ""))
-            elif (record := each.get_help_record(ctx)) is not None:
-                rows["Options"].append(record)
-        for title, each_of in rows.items():
-            if each_of:
+        arguments = [(each.metavar, each.help) for each in self._arguments(ctx)]
+        others = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
+        options = [record for each in others if (record := each.get_help_record(ctx))]
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
                 with formatter.section(title):
-                    formatter.write_dl(each_of)
+                    formatter.write_dl(rows)
 
-
-def _parameters(command: TyperCommand, context: Any) -> list[Any]:
-    return list(command.get_params(context))
+    def _arguments(self, ctx: Any) -> list[Any]:
+        return [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
 
 
 class App(typer.Typer):

@@ -8,89 +8,58 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from wanlat.app import App
-from wanlat.topologies.errors import WanlatError
+from wanlat.bundle.errors import BundleError
+from wanlat.topologies.errors import UserError, WanlatError
 from wanlat.topologies.version import VERSION
 
-
-class Place(NamedTuple):
-    """Where a command is: a function, or an `App`, in a module of `wanlat.commands`."""
-
-    module: str
-    attribute: str
-    summary: str
-    """Its line in the list of commands: the first paragraph of its own help."""
-
-    def load(self, name: str) -> Any:
-        """Import the command and return what Click runs."""
-        found = getattr(import_module(f"wanlat.commands.{self.module}"), self.attribute)
-        holder = App()
-        holder.callback()(_no_options)  # so that one command is a group of one
-        if isinstance(found, typer.Typer):
-            holder.add_typer(found, name=name)
-        else:
-            holder.command(name)(found)
-        group = typer.main.get_command(holder)
-        assert isinstance(group, TyperGroup)
-        return group.commands[name]
-
-
 COMMANDS = {
-    "doctor": Place("doctor", "doctor", "Check this machine, and say how to fix what is missing."),
-    "topology": Place("topology", "app", "List, show, validate, import and export topologies."),
-    "calibrate": Place("calibrate", "calibrate", "Compare an emulated network with its topology."),
-    "study": Place("study", "app", "List, show and validate studies."),
-    "run": Place("run", "run", "Run a study: measure the latency of each endpoint."),
-    "drill": Place("drill", "app", "Run drills: inject faults, then check every object."),
-    "system": Place("system", "app", "List and install the systems under test."),
-    "trace": Place("trace", "trace", "Draw the messages and the critical path of one request."),
-    "report": Place("report", "report", "Write the summary, tables and charts of a bundle again."),
-    "compare": Place("compare", "compare", "Report which endpoints changed between two bundles."),
-    "lab": Place("lab", "app", "Run commands in an emulated network, and change its links."),
-    "capture": Place("capture", "app", "Convert the packet records of a run."),
-    "completion": Place(
-        "completion", "completion", "Print the script that completes wanlat's words in a shell."
-    ),
+    "doctor": "Check this machine, and say how to fix what is missing.",
+    "topology": "List, show, validate, import and export topologies.",
+    "calibrate": "Compare an emulated network with its topology.",
+    "study": "List, show and validate studies.",
+    "run": "Run a study: measure the latency of each endpoint.",
+    "drill": "Run drills: inject faults, then check every object.",
+    "system": "List, show and install the systems under test.",
+    "trace": "Draw the messages and the critical path of one request.",
+    "report": "Write the summary, tables and charts of a bundle again.",
+    "compare": "Report which endpoints changed between two bundles.",
+    "lab": "Run commands in an emulated network, and change its links.",
+    "capture": "Convert the packet records of a run.",
+    "completion": "Print the script that completes wanlat's words in a shell.",
 }
-"""All commands, in the order in which they are listed."""
+"""All commands, in the order in which they are listed, each a module of `wanlat.commands`; and
+the first paragraph of their help, for which nothing is imported."""
 
 
-class _Interrupted(BaseException):
-    """Ctrl-C, under a name that Typer does not turn into an exit without a word."""
-
-
-@contextmanager
-def _reporting_interruptions() -> Iterator[None]:
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise _Interrupted from None
+def load(name: str) -> Any:
+    """Import a command, a function of that name or an `App`, and return what Click runs."""
+    module = import_module(f"wanlat.commands.{name}")
+    holder = App()
+    holder.callback()(_no_options)  # so that one command is a group of one
+    if hasattr(module, "app"):
+        holder.add_typer(module.app, name=name)
+    else:
+        holder.command(name)(getattr(module, name))
+    group = typer.main.get_command(holder)
+    assert isinstance(group, TyperGroup)
+    return group.commands[name]
 
 
 class _Commands(TyperGroup):
     """The commands by name and summary; the one that runs or completes its words is imported."""
 
-    def make_context(self, *arguments: Any, **named: Any) -> Any:
-        with _reporting_interruptions():
-            return super().make_context(*arguments, **named)
-
-    def invoke(self, *arguments: Any, **named: Any) -> Any:
-        with _reporting_interruptions():
-            return super().invoke(*arguments, **named)
-
     def resolve_command(self, *arguments: Any, **named: Any) -> Any:
         name, listed, rest = super().resolve_command(*arguments, **named)
         if name is None or listed is None:
             return name, listed, rest
-        return name, COMMANDS[name].load(name), rest
+        return name, load(name), rest
 
 
 def _no_options() -> None:
@@ -102,8 +71,8 @@ app = App(
     "one request at a time.",
     cls=_Commands,
 )
-for _name, _place in COMMANDS.items():
-    app.command(_name, help=_place.summary)(_no_options)
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(_no_options)
 
 
 def _version(wanted: bool) -> None:
@@ -127,16 +96,25 @@ def main() -> None:
     # pyarrow's own pool keeps what was freed: 20 MiB by the end of a report. (It reads this when it
     # is imported, which nothing here does before it must.)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    if "_WANLAT_COMPLETE" in os.environ:
-        from wanlat.commands.completion import prepare
-
-        prepare()
     try:
-        app()
-    except WanlatError as error:
+        if "_WANLAT_COMPLETE" in os.environ:
+            from wanlat.commands.completion import prepare
+
+            prepare()
+            app(prog_name="wanlat")
+        # Not app(): Typer turns Ctrl-C into an exit without a word.
+        command = typer.main.get_command(app)
+        with command.make_context("wanlat", sys.argv[1:]) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+    except typer.TyperException as mistake:
+        mistake.show()  # type: ignore[attr-defined]  # those of options and arguments have it
+        sys.exit(UserError.exit_code)
+    except (WanlatError, BundleError) as error:
         print(f"wanlat: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, _Interrupted):
+        sys.exit(error.exit_code if isinstance(error, WanlatError) else UserError.exit_code)
+    except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:

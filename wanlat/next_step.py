@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,17 +36,21 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     if systems == [Quorum.name]:
         if not {entry.group.endpoint for entry in said.entries} <= set(S3):
             return None  # those that can be installed speak S3 alone
-        recipes = _installable()
+        recipes = [
+            system.recipe
+            for name, system in registry.SYSTEMS.items()
+            if system.recipe is not None and system.recipe.name == name
+        ]
         where = f" --topology {on}" if is_chosen else ""
-        run = f"{program()} run {study} --systems {','.join(recipes)}{where}"
+        names = ",".join(recipe.name for recipe in recipes)
+        run = f"{program()} run {study} --systems {names}{where}"
         return f"Next, the same study on real stores: {_install_first(recipes)}{run}"
     is_within_a_site = any(entry.rtt_ms is None for entry in said.entries)
     is_whole = all(entry.round_trips is not None for entry in said.entries if entry.rtts)
     if not is_within_a_site and not (said.entries and is_whole):
-        names = ",".join(systems)
         return (
             "Next, the number of round trips of each request: "
-            f"{program()} run round-trips --systems {names} --topology {on}"
+            f"{program()} run round-trips --systems {','.join(systems)} --topology {on}"
         )
     able = [name for name in systems if name in load(_DRILL).systems]
     if not able:
@@ -67,23 +70,10 @@ def program() -> str:
         return str(called)
 
 
-def _installable() -> dict[str, Recipe]:
-    """The stores that `wanlat system install` builds, by name."""
-    return {
-        name: system.recipe
-        for name, system in registry.SYSTEMS.items()
-        if system.recipe is not None and system.recipe.name == name
-    }
-
-
-def _install_first(recipes: dict[str, Recipe]) -> str:
+def _install_first(recipes: list[Recipe]) -> str:
     """The command that builds those of `recipes` that are not on this machine, or nothing."""
     cache = Cache.from_environment()
-    missing: Sequence[Recipe] = [
-        recipe
-        for recipe in recipes.values()
-        if not cache.installed(recipe.name, recipe.version).is_dir()
-    ]
+    missing = [each for each in recipes if not cache.installed(each.name, each.version).is_dir()]
     if not missing:
         return ""
     names = " ".join(recipe.name for recipe in missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,176 +12,151 @@ from wanlat.commands import completion
 from wanlat.output import be_quiet, be_verbose
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
     from wanlat.topologies.model import Topology
 
 
-def quantity(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return what parses an option's value, and has a mistake reported with the option's name."""
+def argument(
+    metavar: str, says: str, complete: completion.Complete | None = None, **more: Any
+) -> Any:
+    """Return what Typer is to know of an argument."""
+    return typer.Argument(metavar=metavar, help=says, autocompletion=complete, **more)
+
+
+def option(
+    metavar: str | None,
+    says: str,
+    *names: str,
+    parse: Callable[[str], Any] | None = None,
+    complete: completion.Complete | None = None,
+    **more: Any,
+) -> Any:
+    """Return what Typer is to know of an option: its value, its help, its names if unusual.
+
+    ``parse`` makes a value of its text; its UserError is reported with the option's name.
+    """
 
     def parsed(text: str) -> Any:
+        assert parse is not None
         try:
             return parse(text)
         except UserError as error:
             raise typer.BadParameter(str(error)) from None
 
-    return parsed
+    parser = None if parse is None else parsed
+    return typer.Option(
+        *names, metavar=metavar, help=says, parser=parser, autocompletion=complete, **more
+    )
 
 
-duration, size = quantity(Duration.parse), quantity(Size.parse)
+def flag(says: str, *names: str, **more: Any) -> Any:
+    """Return what Typer is to know of an option without a value."""
+    return typer.Option(*names, help=says, **more)
 
-TopologyName = Annotated[
-    str,
-    typer.Argument(
-        metavar="TOPOLOGY",
-        help="A shipped topology, or the path of a YAML file",
-        autocompletion=completion.names(completion.topologies),
-    ),
-]
-StudyName = Annotated[
-    str,
-    typer.Argument(
-        metavar="STUDY",
-        help="A shipped study, or the path of a YAML file",
-        autocompletion=completion.names(completion.studies),
-    ),
-]
-DrillName = Annotated[
-    str,
-    typer.Argument(
-        metavar="DRILL",
-        help="A shipped drill, or the path of a YAML file",
-        autocompletion=completion.names(completion.drills),
-    ),
-]
-File = Annotated[str, typer.Argument(metavar="FILE", help="A YAML file")]
+
+_YAML = "A shipped {}, or the path of a YAML file"
+TopologyName = Annotated[str, argument("TOPOLOGY", _YAML.format("topology"), completion.topologies)]
+StudyName = Annotated[str, argument("STUDY", _YAML.format("study"), completion.studies)]
+DrillName = Annotated[str, argument("DRILL", _YAML.format("drill"), completion.drills)]
+File = Annotated[str, argument("FILE", "A YAML file")]
 Systems = Annotated[
     str | None,
-    typer.Option(
-        metavar="A,B",
-        help="Systems under test, one after another",
-        autocompletion=completion.lists(completion.systems),
-    ),
+    option("A,B", "Systems under test, one after another", complete=completion.systems),
 ]
 TopologyChoice = Annotated[
     str | None,
-    typer.Option(
-        metavar="TOPOLOGY",
-        help="Use this topology: a shipped one, or the path of a YAML file",
-        autocompletion=completion.names(completion.topologies),
+    option(
+        "TOPOLOGY",
+        "Use this topology: a shipped one, or the path of a YAML file",
+        complete=completion.topologies,
     ),
 ]
-Client = Annotated[
-    str | None,
-    typer.Option(metavar="NODE|SITE", help="Where the client runs"),
-]
+Client = Annotated[str | None, option("NODE|SITE", "Where the client runs")]
 Backend = Annotated[
     Literal["netem", "wire"] | None,
-    typer.Option(
-        metavar="[netem|wire]",
-        help="What emulates the network: the kernel's netem, or wire in user space "
+    option(
+        "[netem|wire]",
+        "What emulates the network: the kernel's netem, or wire in user space "
         "(default: netem where the kernel has it)",
     ),
 ]
 Rtt = Annotated[
-    Duration | None,
-    typer.Option(parser=duration, metavar="TIME", help="RTT of every WAN link, e.g. 50ms"),
+    Duration | None, option("TIME", "RTT of every WAN link, e.g. 50ms", parse=Duration.parse)
 ]
 Jitter = Annotated[
-    Duration | None,
-    typer.Option(parser=duration, metavar="TIME", help="Jitter of every WAN link, e.g. 0ms"),
+    Duration | None, option("TIME", "Jitter of every WAN link, e.g. 0ms", parse=Duration.parse)
 ]
 MaxP99Error = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Largest accepted p99 delay error (default 2 ms)"),
+    str | None, option("TIME", "Largest accepted p99 delay error (default 2 ms)")
 ]
 SystemOptions = Annotated[
-    list[str] | None,
-    typer.Option(metavar="SYSTEM.KEY=VALUE", help="Set an option of a system; may be repeated"),
+    list[str] | None, option("SYSTEM.KEY=VALUE", "Set an option of a system; may be repeated")
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "PARAMETER=VALUE",
+        "Set any parameter of the study, inner ones with dots; may be repeated",
         "--set",
-        metavar="PARAMETER=VALUE",
-        help="Set any parameter of the study, inner ones with dots; may be repeated",
     ),
 ]
 Matrix = Annotated[
     list[str] | None,
-    typer.Option(
-        "--matrix",
-        metavar="PARAMETER=V1,V2",
-        help="Measure every combination of these values; may be repeated",
-    ),
+    option("PARAMETER=V1,V2", "Measure every combination of these values; may be repeated"),
 ]
-Resume = Annotated[Path | None, typer.Option(metavar="BUNDLE", help="Resume an incomplete run")]
-Bobd = Annotated[Path | None, typer.Option(metavar="PATH", help="Program of the system bob")]
+Resume = Annotated[Path | None, option("BUNDLE", "Resume an incomplete run")]
+Bobd = Annotated[
+    Path | None, option("PATH", "Program of the system bob", exists=True, dir_okay=False)
+]
 StorageChoice = Annotated[
-    Literal["memory", "disk"] | None,
-    typer.Option(metavar="[memory|disk]", help="Where the stores keep their data"),
+    Literal["memory", "disk"] | None, option("[memory|disk]", "Where the stores keep their data")
 ]
-CaptureWish = Annotated[
-    bool, typer.Option("--capture", help="Record every packet that crosses a WAN link")
-]
+_RECORD = "Record every packet that crosses a WAN link"
+CaptureWish = Annotated[bool, flag(_RECORD, "--capture")]
 CaptureChoice = Annotated[
-    bool | None,
-    typer.Option(
-        "--capture/--no-capture",
-        help="Record every packet that crosses a WAN link (default: in studies of round trips)",
-    ),
+    bool | None, flag(f"{_RECORD} (default: in studies of round trips)", "--capture/--no-capture")
 ]
 CaptureLimit = Annotated[
-    Size,
-    typer.Option(parser=size, metavar="SIZE", help="Largest size of the packet record"),
+    Size, option("SIZE", "Largest size of the packet record", parse=Size.parse)
 ]
 CaptureSnap = Annotated[
-    Size,
-    typer.Option(parser=size, metavar="SIZE", help="Bytes of each packet that are recorded"),
+    Size, option("SIZE", "Bytes of each packet that are recorded", parse=Size.parse)
 ]
 DEFAULT_LIMIT, DEFAULT_SNAP = Size(256 << 20), Size(256)
 DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", help="Say what would run, on what and for how long, and start nothing"
-    ),
+    bool, flag("Say what would run, on what and for how long, and start nothing", "--dry-run")
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=0, help="Random seed (default: generated and recorded)"),
-]
+Seed = Annotated[int | None, option("N", "Random seed (default: generated and recorded)", min=0)]
 Samples = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Samples per endpoint, placement and RTT step (default: the study's)",
-    ),
+    option("N", "Samples per endpoint, placement and RTT step (default: the study's)", min=1),
 ]
 Out = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Output directory (default: in results/)"),
+    Path | None, option("DIR", "Output directory (default: in results/)", "--out", "-o")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files")]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr")
-]
+Force = Annotated[bool, flag("Overwrite existing files", "--force")]
+Json = Annotated[bool, flag("Print one JSON document on stdout, all else on stderr", "--json")]
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "--quiet", "-q", callback=be_quiet, help="Print results and errors, no progress or remarks"
-    ),
+    flag("Print results and errors, no progress or remarks", "--quiet", "-q", callback=be_quiet),
 ]
 Verbose = Annotated[
     bool,
-    typer.Option(
-        "--verbose",
-        "-v",
+    flag(
+        "Print every stage, and the tables of resource usage",
+        *("--verbose", "-v"),
         callback=be_verbose,
-        help="Print every stage, and the tables of resource usage",
     ),
 ]
+
+
+def refuse(because: str, given: Mapping[str, Any]) -> None:
+    """Raise UserError for options that mean nothing beside another; ``given``: by name."""
+    names = [name for name, value in given.items() if value is not None and value is not False]
+    if names:
+        raise UserError(f"{because}, so {listing(names)} cannot count.")
 
 
 def topology_of(name: str, rtt: Duration | None = None, jitter: Duration | None = None) -> Topology:

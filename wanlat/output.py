@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ LINE_EVERY_S = 60.0
 """Progress that is not shown in place is reported once in so many seconds."""
 
 _PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
+_FIGURES = re.compile(r"|–|[?0-9].*")
 _volume = {"level": 0}  # below 0: quiet; above: verbose
 
 
@@ -62,13 +64,56 @@ def emit(document: Any) -> None:
     sys.stdout.flush()
 
 
-def print_rows(rows: Iterable[Sequence[str]]) -> None:
-    """Print rows on stdout, their columns below each other; the last may be of any length."""
-    texts = [tuple(row) for row in rows]
+def print_table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    indent: str = "",
+    to: Callable[[str], object] = print,
+) -> None:
+    """Print rows under their titles (none: without any), columns of figures to the right.
+
+    ``to`` takes a line: ``print``, or ``say`` for what is no result.
+    """
+    texts = [tuple(map(str, row)) for row in rows]
+    figures = [all(map(_FIGURES.fullmatch, column)) for column in zip(*texts, strict=True)]
+    texts = [*([tuple(titles)] if titles else []), *texts]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     for row in texts:
-        cells = [text.ljust(width) for text, width in zip(row[:-1], widths, strict=False)]
-        sys.stdout.write("  ".join([*cells, row[-1]]).rstrip() + "\n")
+        cells = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(row, widths, figures or [False] * len(row), strict=True)
+        ]
+        to(indent + "  ".join(cells).rstrip())
+
+
+def show_list(entries: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print what there is of one kind, as JSON or as a table of the same."""
+    if as_json:
+        emit(entries)
+    elif entries:
+        titles = [key.replace("_", " ").upper() for key in entries[0]]
+        print_table(titles, [[_cell(value) for value in each.values()] for each in entries])
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ",".join(map(_cell, value))
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def show_document(document: Any, *, as_json: bool) -> None:
+    """Print a document: as JSON, or as YAML for people."""
+    if as_json:
+        emit(document)
+        return
+    import yaml
+
+    plain = json.loads(json.dumps(document))
+    text = yaml.safe_dump(
+        plain, sort_keys=False, allow_unicode=True, width=_PIPE_WIDTH, default_flow_style=None
+    )
+    print(text, end="", flush=True)
 
 
 def counted(number: int, what: str) -> str:
@@ -87,61 +132,44 @@ def remark(text: str, *, style: str | None = None) -> None:
         say(text, style=style)
 
 
-class Reporter:
-    """Progress of long work: a bar with the time left on a terminal, a line a minute elsewhere.
+class Lines:
+    """Progress where there is no terminal: a line a minute.
 
-    ``log``: where there is no terminal, every new stage and detail is a line.
+    ``log``: a line for every new stage and detail.
     """
 
-    def __init__(
-        self,
-        progress: Bar | None,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        log: bool = False,
-    ) -> None:
+    is_live = False
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, log: bool = False) -> None:
         self._log = log
-        self._detail = ""
-        self._progress = progress
-        self._task = None if progress is None else progress.add_task("", total=None)
-        self._stage = ""
+        self._last = ("", "")
         self._clock = clock
         self._next_s = clock()
-
-    @property
-    def is_live(self) -> bool:
-        """Whether every report replaces the one before it, so that there may be many."""
-        return self._progress is not None
 
     def __call__(
         self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
     ) -> None:
         """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
-        if self._progress is not None and self._task is not None:
-            if stage != self._stage:
-                self._progress.reset(self._task, description=stage)
-                self._progress.tasks[self._task].total = total  # None too, which reset leaves out
-            self._progress.detail = detail
-            self._progress.update(self._task, description=stage, completed=done, total=total)
-        elif self._log:
-            if (stage, detail) != (self._stage, self._detail):
-                remark(f"{stage}: {detail}" if detail else stage)
-            self._detail = detail
-        elif (now_s := self._clock()) >= self._next_s:
-            self._next_s = now_s + LINE_EVERY_S
-            counted = f", {done:.0f} of {total:.0f}" if total else ""
-            remark(f"{stage}: {detail}" if detail else f"{stage}{counted}")
-        self._stage = stage
+        now_s, before = self._clock(), self._last
+        self._last = (stage, detail)
+        if self._last == before if self._log else now_s < self._next_s:
+            return
+        self._next_s = now_s + LINE_EVERY_S
+        of = f", {done:.0f} of {total:.0f}" if total and not self._log else ""
+        remark(f"{stage}: {detail}" if detail else f"{stage}{of}")
 
 
 @contextmanager
-def reporter(*, log: bool = False) -> Iterator[Reporter]:
-    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`."""
+def reporter(*, log: bool = False) -> Iterator[Lines | Bar]:
+    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Lines`.
+
+    What it yields says whether it ``is_live``: every report replaces the one before it.
+    """
     console = _people()
     if not console.is_terminal or _volume["level"] < 0:
-        yield Reporter(None, log=log or is_verbose())
+        yield Lines(log=log or is_verbose())
         return
     from wanlat.progress_bar import Bar
 
-    with Bar(console=console, transient=True) as progress:
-        yield Reporter(progress)
+    with Bar(console=console, transient=True) as bar:
+        yield bar

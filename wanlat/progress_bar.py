@@ -6,14 +6,11 @@ from collections.abc import Iterable
 
 from rich.console import RenderableType
 from rich.progress import (
-    BarColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
     SpinnerColumn,
-    TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.text import Text
 
@@ -21,23 +18,29 @@ from rich.text import Text
 class Bar(Progress):
     """A bar with a line of text underneath, where there is something to say."""
 
-    detail = ""
+    is_live = True
+    _stage = _detail = ""
+
+    def __call__(
+        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
+    ) -> None:
+        """Show that ``done`` of ``total`` of a stage is done (None: not known), and details."""
+        if stage != self._stage:
+            for task in self.task_ids:
+                self.remove_task(task)
+            self.add_task(stage.replace("[", r"\["), total=total)
+            self._stage = stage
+        self._detail = detail
+        self.update(self.task_ids[0], completed=done, total=total)
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """The bar, and the line, cut where the terminal ends."""
         yield from super().get_renderables()
-        if self.detail:
-            yield Text(f"  {self.detail}", no_wrap=True, overflow="ellipsis")
+        if self._detail:
+            yield Text(f"  {self._detail}", no_wrap=True, overflow="ellipsis")
 
     @classmethod
     def get_default_columns(cls) -> tuple[ProgressColumn, ...]:
-        """What is done of how much, the time it took, and the time left."""
-        return (
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-        )
+        """What is done of how much, and the time left and taken."""
+        stage, bar, _, left = super().get_default_columns()
+        return SpinnerColumn(), stage, bar, MofNCompleteColumn(), left, TimeElapsedColumn()

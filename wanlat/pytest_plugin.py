@@ -16,6 +16,7 @@ import re
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,22 +43,12 @@ _OUTCOME = pytest.StashKey[list[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("wanlat", "stores on emulated networks")
-    group.addoption(
-        "--wanlat-bundles",
-        metavar="DIR",
-        help="where failed tests leave their bundles (default: results/tests)",
-    )
-    group.addoption(
-        "--wanlat-keep", action="store_true", help="keep the bundles of tests that passed, too"
-    )
-    group.addoption(
-        "--wanlat-require",
-        action="store_true",
-        help="fail, instead of skip, where a store is not installed or a lab cannot be",
-    )
-    group.addoption(
-        "--wanlat-seed", type=int, metavar="N", help="of every random choice (default: the test's)"
-    )
+    add, bundles = group.addoption, "where failed tests leave their bundles"
+    required = "fail, instead of skip, where a store is not installed or a lab cannot be"
+    add("--wanlat-bundles", metavar="DIR", help=f"{bundles} (default: results/tests)")
+    add("--wanlat-keep", action="store_true", help="keep the bundles of tests that passed, too")
+    add("--wanlat-require", action="store_true", help=required)
+    add("--wanlat-seed", type=int, metavar="N", help="of every random choice (default: the test's)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -71,9 +62,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "wanlat_system" not in metafunc.fixturenames:
         return
     marker = metafunc.definition.get_closest_marker("wanlat_system")
-    names = list(marker.args) if marker is not None else []
-    if names:
-        metafunc.parametrize("wanlat_system", names, indirect=True)
+    if marker is not None and marker.args:
+        metafunc.parametrize("wanlat_system", marker.args, indirect=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -85,7 +75,7 @@ def pytest_runtest_makereport(
     if report.failed:
         item.stash.setdefault(_OUTCOME, []).append(report.when or "")
     bundle = getattr(item, "funcargs", {}).get("wanlat_bundle")
-    if report.failed and bundle is not None and bundle.exists:
+    if report.failed and bundle is not None and bundle.directory.exists():
         report.sections.append(("wanlat", f"the bundle of this test: {bundle.directory}"))
     return report
 
@@ -119,10 +109,9 @@ def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[
 
     bundle = TestBundle(_directory(request), request.node.nodeid, wanlat_seed)
     yield bundle
-    failed = request.node.stash.get(_OUTCOME, [])
-    bundle.close("failed" if failed else "complete", "the test failed" if failed else None)
-    if not failed and not request.config.getoption("--wanlat-keep"):
-        bundle.remove()
+    failed = bool(request.node.stash.get(_OUTCOME, []))
+    keep = failed or request.config.getoption("--wanlat-keep")
+    bundle.close("the test failed" if failed else None, keep=keep)
 
 
 @pytest.fixture
@@ -189,7 +178,7 @@ def wanlat_probe(
     """Single requests: put, get, remove; from the first node, or `.at(node)`."""
     from wanlat.testing import Probe
 
-    with Probe(wanlat_lab, wanlat_cluster, wanlat_bundle.sample, seed=wanlat_seed) as probe:
+    with Probe(wanlat_lab, wanlat_cluster, wanlat_bundle.writer.sample, seed=wanlat_seed) as probe:
         yield probe
 
 
@@ -202,7 +191,7 @@ def wanlat_fault(
 
     has_cluster = "wanlat_cluster" in request.fixturenames
     cluster = request.getfixturevalue("wanlat_cluster") if has_cluster else None
-    return Faults(wanlat_lab, cluster, wanlat_bundle.event)
+    return Faults(wanlat_lab, cluster, wanlat_bundle.writer.event)
 
 
 @pytest.fixture
@@ -262,8 +251,5 @@ def _directory(request: pytest.FixtureRequest) -> Path:
     given: str | None = request.config.getoption("--wanlat-bundles")
     base = Path(given) if given else Path(request.config.rootpath, "results", "tests")
     name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", request.node.nodeid.replace("::", "."))
-    candidate, number = base / name, 1
-    while candidate.exists():
-        number += 1
-        candidate = base / f"{name}-{number}"
-    return candidate
+    names = (base / (f"{name}-{number}" if number else name) for number in chain((0,), count(2)))
+    return next(each for each in names if not each.exists())

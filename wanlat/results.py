@@ -12,25 +12,15 @@ from wanlat.analysis.report import Report, report
 from wanlat.analysis.sweep import is_sweep
 from wanlat.analysis.sweep_report import SweepReport, report_sweep
 from wanlat.analysis.table import print_in_words, print_table
-from wanlat.bundle.errors import BundleError
 from wanlat.output import emit, people, say
-from wanlat.topologies.errors import UserError
-
-
-def make_report(bundle: Path) -> Report | SweepReport:
-    """Write the summary and the charts of a bundle, or of a sweep's. Raises UserError."""
-    try:
-        return report_sweep(bundle) if is_sweep(bundle) else report(bundle)
-    except BundleError as error:
-        raise UserError(str(error)) from error
 
 
 def show_report(bundle: Path, *, as_json: bool, verbose: bool = False) -> Report | SweepReport:
-    """Make a bundle's report, show it and return it; with its tables of resources if `verbose`.
+    """Write a bundle's summary, tables and charts, show them, and return where they are.
 
-    Raises UserError.
+    ``verbose``: with its tables of resources. Raises BundleError.
     """
-    made = make_report(bundle)
+    made = report_sweep(bundle) if is_sweep(bundle) else report(bundle)
     if isinstance(made, SweepReport):
         from wanlat.analysis.sweep_table import print_sweep
 
@@ -71,8 +61,8 @@ def _name_files(made: Report | SweepReport, *, verbose: bool) -> None:
     charts = [chart for chart in made.charts if chart.suffix == ".png"]
     if isinstance(made, Report) and made.summary.in_rtts is not None and charts:
         main, *others = charts
-        beside = f" (beside it: {', '.join(chart.stem for chart in others)})" if others else ""
-        say(f"chart: {main}{beside}")
+        names = ", ".join(chart.stem for chart in others)
+        say(f"chart: {main}" + (f" (beside it: {names})" if names else ""))
         return
     for chart in charts:
         say(f"chart: {chart}")

@@ -7,61 +7,65 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis.charts.legend import LegendEntry
-from wanlat.analysis.charts.panels import Panel, panels
+from wanlat.analysis.charts.frame import dress, head, multiples
 from wanlat.analysis.charts.rows import Words
-from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, mixed, styles
-from wanlat.analysis.names import row_labels, series_labels
+from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, mixed, styles
+from wanlat.analysis.figures.reclaim import FREED_ALL, SpaceOverTime
+from wanlat.analysis.figures.result import Row, series_of
+from wanlat.analysis.names import display_system, row_labels, series_labels
+from wanlat.analysis.report.section import written
 
 if TYPE_CHECKING:
-    from wanlat.analysis.reclaim.block import ReclaimBlock
-    from wanlat.analysis.reclaim.model import Reclaimed
-
-_A_ROW = 3
-_PANEL_IN = 2.1
+    from wanlat.analysis.report.section import Answer
 
 
-def draw(block: ReclaimBlock) -> Figure:
-    """The chart of a block."""
-    systems = block.systems
-    series = list(dict.fromkeys(each.series for each in systems))
-    looks, names = styles(series), row_labels(series)
-    columns = min(_A_ROW, len(systems))
-    heads: list[Panel | None] = [Panel(names[each.series], _whose(each)) for each in systems]
-    heads += [None] * (-len(heads) % columns)
-    cells = [heads[at : at + columns] for at in range(0, len(heads), columns)]
-    longest = max(each.watched_s for each in systems) / 60
-    top = max(float(_shares(each).max()) for each in systems)
+def draw(answer: Answer) -> Figure:
+    """The chart of the section `reclaim`."""
+    figures = answer.figures
+    looks, names = styles(figures.series), row_labels(figures.series)
+    words = _words(answer)
     with applied():
-        chart = panels(_words(block), cells, (0.05, _PANEL_IN), "disk space, % of full")
-        for axes, each in zip(chart.axes, systems, strict=False):
-            if axes is not None:
-                _draw(axes, each, looks[each.series], longest, max(top, 100.0))
-    return chart.figure
+        figure, panels = multiples(
+            words, len(figures.rows), panel_in=2.6, y_label="disk space, % of full"
+        )
+        for axes, row, space in zip(panels, figures.rows, figures.arrays, strict=True):
+            point = "".join(f"{name} {written(row[name])}, " for name in figures.parameters)
+            freed = row["freed_at_end"]
+            said = "not watched" if freed is None else f"{_percent(freed)} of it given back"
+            head(axes, names[series_of(row)], point + said)
+            _draw(axes, row, space, looks[series_of(row)])
+        longest_min = max(row["watched_s"] for row in figures.rows) / 60
+        panels[0].set_xlim(min(_begin_min(row, s) for row, s in _pairs(answer)), longest_min)
+        panels[0].set_ylim(0, None)
+        labels = series_labels(figures.series)
+        return dress(figure, words, [(looks[one], labels[one]) for one in figures.series])
 
 
-def _shares(each: Reclaimed) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Space less what the empty store took, in percent of what the objects took."""
-    return np.asarray(100 * (each.course.space_bytes - each.empty_bytes) / max(each.grown, 1.0))
+def _pairs(answer: Answer) -> list[tuple[Row, SpaceOverTime]]:
+    return list(zip(answer.figures.rows, answer.figures.arrays, strict=True))
 
 
-def _draw(axes: Axes, each: Reclaimed, look: SeriesStyle, longest: float, top: float) -> None:
-    t = each.course.t_s / 60
-    shares = _shares(each)
-    trash = 100 * each.course.trash_bytes / max(each.grown, 1.0)
-    settled = t[t <= -each.removing_s / 60]
-    before = float(settled[-1]) if settled.size else -each.removing_s / 60
-    inside = t >= before
-    axes.axvspan(-each.removing_s / 60, 0, color="#f0f0f0", linewidth=0, zorder=-1)
-    remain = 100 * (1 - each.removed / each.objects)
-    axes.axhline(remain, color=QUIET, linewidth=1.0, linestyle=(0, (1, 1.5)), zorder=2)
-    if trash[inside].size and trash[inside].max() > 0:
+def _begin_min(row: Row, space: SpaceOverTime) -> float:
+    """Where a panel begins: at the last sample before the removal."""
+    before = space.t_s[space.t_s <= -row["removing_s"]]
+    return float(before[-1] if before.size else -row["removing_s"]) / 60
+
+
+def _draw(axes: Axes, row: Row, space: SpaceOverTime, look: SeriesStyle) -> None:
+    grown = max(space.full_bytes - space.empty_bytes, 1.0)
+    inside = space.t_s / 60 >= _begin_min(row, space)
+    t_min = space.t_s[inside] / 60
+    shares = 100 * (space.space_bytes[inside] - space.empty_bytes) / grown
+    trash = 100 * space.trash_bytes[inside] / grown
+    axes.axvspan(-row["removing_s"] / 60, 0, color="#f0f0f0", linewidth=0, zorder=-1)
+    stays = 100 * (1 - row["removed"] / row["objects"])
+    axes.axhline(stays, color=QUIET, linewidth=1.0, linestyle=(0, (1, 1.5)), zorder=2)
+    if np.any(trash > 0):
         axes.fill_between(
-            t[inside],
-            shares[inside] - trash[inside],
-            shares[inside],
+            t_min,
+            shares - trash,
+            shares,
             facecolor=mixed(look.colour, "#ffffff", 0.55),
             edgecolor=look.dark,
             hatch="////",
@@ -69,37 +73,49 @@ def _draw(axes: Axes, each: Reclaimed, look: SeriesStyle, longest: float, top: f
             zorder=2.5,
             step="post",
         )
-    axes.step(t[inside], shares[inside], where="post", color=look.dark, linewidth=1.5, zorder=4)
-    axes.set_xlim(before, longest)
-    axes.set_ylim(0, top * 1.08)
-    axes.grid(visible=True, color=FAINT, linewidth=0.6, zorder=0)
-    axes.tick_params(axis="both", length=2.5, pad=2, labelsize=TINY_PT, labelcolor=QUIET)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
+    axes.step(t_min, shares, where="post", color=look.dark, linewidth=1.5, zorder=4)
 
 
-def _whose(each: Reclaimed) -> str:
-    freed = each.freed
-    said = "not watched" if freed is None else f"{round(100 * freed)} % of it given back"
-    where = "".join(f"{name} {value}, " for name, value in each.where)
-    return f"{where}{said}"
-
-
-def _words(block: ReclaimBlock) -> Words:
-    systems = block.systems
-    first = systems[0]
-    series = list(dict.fromkeys(each.series for each in systems))
-    looks, labels = styles(series), series_labels(series)
+def _words(answer: Answer) -> Words:
+    first = answer.figures.rows[0]
     return Words(
-        title="Disk space after objects were removed",
-        subtitle=f"{block.title} · {first.objects} objects of {first.object_bytes} bytes, "
-        f"{first.removed} removed ({first.which})",
+        title=_found(answer),
+        subtitle=f"Disk space after objects were removed · {answer.of} · {first['objects']} "
+        f"objects of {first['object_bytes']} bytes, {first['removed']} removed ({first['which']})",
         headers=(),
         x_label="minutes after the removal ended",
         caption=(
             "Line: what the directories of all nodes take, less what they took when empty; full is "
             "100. Dotted: what the objects that stay took of that. Grey ground: removing. Hatched: "
-            "the part that lies in MinIO's trash.",
+            "the part that lies in MinIO's trash. One cluster a panel.",
         ),
-        legend=tuple(LegendEntry(looks[one], labels[one]) for one in series),
     )
+
+
+def _found(answer: Answer) -> str:
+    """The finding: who gave the space back, and within which time."""
+    by_system: dict[str, list[Row]] = {}
+    for row in answer.figures.rows:
+        by_system.setdefault(display_system(row["system"]), []).append(row)
+    said = []
+    for name, rows in by_system.items():
+        shares = [row["freed_at_end"] for row in rows if row["freed_at_end"] is not None]
+        after_s = [row["freed_most_after_s"] for row in rows]
+        if not shares:
+            continue
+        if None not in after_s:
+            said.append(f"{name} gives {_percent(FREED_ALL)} back within {_duration(max(after_s))}")
+        else:
+            low, high = min(shares), max(shares)
+            alike = _percent(low) == _percent(high)
+            share = _percent(low) if alike else f"{_percent(low)} to {_percent(high)}"
+            said.append(f"{name} gives {share} back")
+    return "Disk space of removed objects: " + ", ".join(said) if said else "Disk space"
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share)} %"
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(seconds, 1):.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

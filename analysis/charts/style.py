@@ -172,7 +172,11 @@ def save_as(figure: Figure, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with applied():  # some settings count only now, the salt of ids among them
             dpi = min(DPI, WIDEST_PX / figure.get_figwidth())
-            figure.savefig(partial, format=suffix[1:], dpi=dpi, metadata=metadata)
+            # What has a layout of its own has words beyond its edges (`charts.frame`).
+            bounds = "tight" if figure.get_layout_engine() is not None else None
+            figure.savefig(
+                partial, format=suffix[1:], dpi=dpi, metadata=metadata, bbox_inches=bounds
+            )
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):

@@ -34,7 +34,7 @@ def subtitle_of_visits(bundle: Bundle, summary: Summary) -> str:
     """What the network was while its RTT was changed: not what the topology's file describes."""
     topology = bundle.manifest.get("topology")
     sites = topology.get("sites") if isinstance(topology, Mapping) else None
-    visits = summary.facts.get("visits", ())
+    visits = summary.facts.get("rtt_steps", ())
     rtts_ms = sorted({visit["requested_rtt_ms"] for visit in visits})
     parts = []
     if isinstance(sites, list):

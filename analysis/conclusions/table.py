@@ -20,7 +20,6 @@ from wanlat.analysis.conclusions.model import (
 )
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH
-from wanlat.analysis.published_mistakes import mistakes_grid
 from wanlat.analysis.ratios import Estimate, Ratio, Verdict, of_estimates
 from wanlat.analysis.sizes_table import format_size
 
@@ -32,7 +31,7 @@ _ALL = "all"
 def grids_of(conclusions: Conclusions) -> list[Grid]:
     """The verdicts of every conclusion by nodes, what each rests on, the ratios of both studies.
 
-    Then the ratio of every part, and what is wrong in the published tables; those two are long.
+    Then the ratio of every part, which is long.
     """
     compared = _compared(conclusions)
     return [
@@ -40,7 +39,6 @@ def grids_of(conclusions: Conclusions) -> list[Grid]:
         _deciding(conclusions),
         *([compared] if compared.rows else []),
         _parts(conclusions),
-        mistakes_grid(),
     ]
 
 

@@ -27,13 +27,13 @@ _DEFINITIONS = {
     "little": "workers = in flight + between two requests + missing; over the whole load, all "
     "outcomes",
     "write_over_read": "mean latency of PutObject / that of GetObject, of the same seconds",
-    "quiet": "single requests beside the load; more and ratio compare loaded with idle",
+    "probe_client": "single requests beside the load; more and ratio compare loaded with idle",
     "bytes_per_s": "bytes of bodies moved by requests that succeeded, a second",
 }
 
 
 _FROM_DUE = {
-    "quiet_from_due": "the quiet user's latencies are from when a request was due to its answer, "
+    "probe_from_due": "the quiet user's latencies are from when a request was due to its answer, "
     "his wait for an earlier one included; from_start_ms is from when it was sent",
 }
 
@@ -77,10 +77,10 @@ def load_json(load: Load) -> dict[str, Any]:
             "threads": load.client.threads,
             "bottleneck": load.client.bottleneck,
         },
-        "quiet": [_quiet(each) for each in load.quiet],
-        "quiet_missed": load.line.missed,
+        "probe_client": [_quiet(each) for each in load.quiet],
+        "probe_missed": load.line.missed,
         **(
-            {"quiet_late": load.line.late, "quiet_left_out": load.line.left_out}
+            {"probe_late": load.line.late, "probe_left_out": load.line.left_out}
             if load.line.from_due
             else {}
         ),
@@ -90,7 +90,6 @@ def load_json(load: Load) -> dict[str, Any]:
 
 
 def _steady(steady: Steady) -> dict[str, Any]:
-    swing = steady.oscillation
     return {
         "verdict": steady.verdict,
         "of": steady.of,
@@ -99,9 +98,6 @@ def _steady(steady: Steady) -> dict[str, Any]:
         "bin_s": steady.bin_s,
         **estimate_json("change", steady.change),
         **estimate_json("bulge", steady.bulge),
-        "oscillation": None
-        if swing is None
-        else {"period_s": _round(swing.period_s), "amplitude": _round(swing.amplitude)},
         "why": steady.why,
     }
 

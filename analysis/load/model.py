@@ -27,15 +27,6 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Oscillation:
-    """A swing that repeats: the rate goes up and down by `amplitude` (share of its mean)."""
-
-    period_s: float
-    amplitude: float
-    periods: float
-
-
-@dataclass(frozen=True)
 class Steady:
     """Whether there is a steady state, and the part of the load that is in it.
 
@@ -53,7 +44,6 @@ class Steady:
     bin_s: float
     change: Estimate | None
     bulge: Estimate | None
-    oscillation: Oscillation | None
     why: str
 
     @property

@@ -51,11 +51,11 @@ def settings_of(manifest: Mapping[str, Any], system: str) -> Settings:
         done=_whole(recorded.get("done")),
         left_out=_whole(recorded.get("left_out")) or 0,
         line=QuietLine(
-            from_due=recorded.get("quiet_from") == "due",
-            every_ms=_number(recorded.get("quiet_every_ms")),
-            late=_whole(recorded.get("quiet_late")) or 0,
-            left_out=_whole(recorded.get("quiet_left_out")) or 0,
-            missed=_whole(recorded.get("quiet_missed")) or 0,
+            from_due=recorded.get("probe_from") == "due",
+            every_ms=_number(recorded.get("probe_interval_ms")),
+            late=_whole(recorded.get("probe_late")) or 0,
+            left_out=_whole(recorded.get("probe_left_out")) or 0,
+            missed=_whole(recorded.get("probe_missed")) or 0,
         ),
         client=Client(
             workers=workers,

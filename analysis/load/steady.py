@@ -2,18 +2,17 @@
 
 Three steps. What is watched is put into bins of time. The transient at the begin is cut off where
 what remains has the smallest standard error (MSER; White 1997, Simulation 69), at most half of the
-load. What remains is steady if it can be shown to move by less than TOLERANCE: by a line, and by a
-hump, whose 95 % intervals must both lie within. That is an equivalence test: noise that hides a
-drift makes no steady state, and neither does a load that is too short. docs/load-report.md.
+load. What remains is steady if it can be shown to move by less than TOLERANCE: by a line, and by
+curvature, whose 95 % intervals must both lie within. That is an equivalence test: noise that hides
+a drift makes no steady state, and neither does a load that is too short. docs/load-report.md.
 """
 
 from __future__ import annotations
 
-import math
 import zlib
 from typing import TYPE_CHECKING
 
-from wanlat.analysis.load.model import Estimate, Oscillation, Steady, Verdict
+from wanlat.analysis.load.model import Estimate, Steady, Verdict
 from wanlat.analysis.load.resampling import block_length, regression_errors, summed
 from wanlat.analysis.load.wording import percent
 
@@ -29,7 +28,7 @@ TOLERANCE = 0.10
 """What moves by less, from the part's begin to its end, is called steady."""
 RULE = (
     "the transient is cut off by MSER, at most half of the load; what is left is steady if the "
-    "95 % intervals of its linear change and of its hump lie within 10 % of its mean"
+    "95 % intervals of its linear change and of its curvature lie within 10 % of its mean"
 )
 MOST_BINS = 600
 MIN_BINS = 30
@@ -39,10 +38,6 @@ MIN_PER_BIN = 20
 _WIDTHS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 _MOST_CUT = 0.5
 _BATCHES = 120
-_SWING = 0.10
-"""Swings below this share of the mean are not worth a word."""
-_TROUGH, _CREST = -0.2, 0.3
-"""Correlation half a period later, and a whole one: what no noise that only remembers has."""
 
 
 def steady_of(records: Records, seed: int) -> Steady:
@@ -89,24 +84,18 @@ def judge(series: Values, bin_s: float, seed: list[int], watched: str = "rate") 
         if series.size >= MIN_BINS:
             why = "No steady state: not one request succeeded."
         verdict: Verdict = "not decided" if series.size < MIN_BINS else "no steady state"
-        return _steady(verdict, name, (0.0, series.size * bin_s, bin_s), None, None, None, why)
+        return _steady(verdict, name, (0.0, series.size * bin_s, bin_s), None, None, why)
     cut = transient(series)
     part = series[cut:]
     span = (cut * bin_s, series.size * bin_s, bin_s)
     mean = float(part.mean())
     if mean <= 0:
         why = f"No steady state: nothing succeeded after {_seconds(span[0])}."
-        return _steady("no steady state", name, span, None, None, None, why)
-    change, bulge, residuals = _movements(part, seed)
-    swing = oscillation(residuals, mean, bin_s)
+        return _steady("no steady state", name, span, None, None, why)
+    change, bulge = _movements(part, seed)
     verdict = _verdict((change, bulge))
     why = _why(verdict, name, span, change, bulge)
-    if swing is not None:
-        why += (
-            f" It swings by ±{100 * swing.amplitude:.0f} %, every {_seconds(swing.period_s)}; "
-            f"{swing.periods:.0f} swings are in the part."
-        )
-    return _steady(verdict, name, span, change, bulge, swing, why)
+    return _steady(verdict, name, span, change, bulge, why)
 
 
 def transient(series: Values) -> int:
@@ -124,37 +113,8 @@ def transient(series: Values) -> int:
     return int(np.argmin(errors)) * batch
 
 
-def oscillation(residuals: Values, mean: float, bin_s: float) -> Oscillation | None:
-    """A swing that repeats in `residuals`, shape (bins,); None where there is none to speak of.
-
-    Half a period later what was high is low, and a whole one later high again. Noise that only
-    remembers has no such crest; nor has a hump that comes once, so three periods must be there.
-    """
-    import numpy as np
-
-    n = residuals.size
-    power = float(residuals @ residuals)
-    if power <= 0:
-        return None
-    spectrum = np.abs(np.fft.rfft(residuals)) ** 2
-    waves = np.arange(spectrum.size)
-    allowed = (waves >= 3) & (waves <= n // 4)
-    if not allowed.any():
-        return None
-    wave = int(waves[allowed][np.argmax(spectrum[allowed])])
-    around = slice(max(1, wave - 1), wave + 2)
-    # A sine of amplitude a has power n a^2 / 2, of which rfft shows n/2 times half on each side.
-    amplitude = 2 * math.sqrt(float(spectrum[around].sum())) / n
-    period = n / wave
-    lag, half = round(period), round(period / 2)
-    correlation = [float(residuals[k:] @ residuals[: n - k]) / power for k in (half, lag)]
-    if amplitude < _SWING * mean or correlation[0] > _TROUGH or correlation[1] < _CREST:
-        return None
-    return Oscillation(period * bin_s, amplitude / mean, n / period)
-
-
-def _movements(part: Values, seed: list[int]) -> tuple[Estimate, Estimate, Values]:
-    """Linear change and hump of `part` as shares of its mean, and what they leave over."""
+def _movements(part: Values, seed: list[int]) -> tuple[Estimate, Estimate]:
+    """Linear change and curvature of `part` as shares of its mean."""
     import numpy as np
 
     at = (np.arange(part.size) + 0.5) / part.size - 0.5
@@ -170,7 +130,7 @@ def _movements(part: Values, seed: list[int]) -> tuple[Estimate, Estimate, Value
         Estimate(float(value), (float(value) - reach, float(value) + reach))
         for value, reach in zip(values, errors, strict=True)
     )
-    return change, bulge, residuals
+    return change, bulge
 
 
 def _verdict(movements: tuple[Estimate, Estimate]) -> Verdict:
@@ -192,15 +152,15 @@ def _why(
     since = f"after {_seconds(span[0])}" if span[0] else "from its begin on"
     until = f"until the load's end at {_seconds(span[1])}"
     moved = f"the {watched} changes by {percent(change)}"
-    humped = f"its middle is off its ends by {percent(bulge)}"
+    curved = f"its middle is off its ends by {percent(bulge)}"
     within = f"±{100 * TOLERANCE:.0f} %"
     if verdict == "steady":
-        return f"Steady {since}, {until}: {moved} and {humped}, within {within}."
+        return f"Steady {since}, {until}: {moved} and {curved}, within {within}."
     if verdict == "no steady state":
-        return f"No steady state: {since}, {until}, {moved} and {humped}; beyond {within}."
+        return f"No steady state: {since}, {until}, {moved} and {curved}; beyond {within}."
     return (
-        f"Steady or not is not decided: {since}, {until}, {moved} and {humped}; neither within nor "
-        f"beyond {within} for certain. A longer load tells."
+        f"Steady or not is not decided: {since}, {until}, {moved} and {curved}; neither within "
+        f"nor beyond {within} for certain. A longer load tells."
     )
 
 
@@ -210,7 +170,6 @@ def _steady(
     span: tuple[float, float, float],
     change: Estimate | None,
     bulge: Estimate | None,
-    swing: Oscillation | None,
     why: str,
 ) -> Steady:
     return Steady(
@@ -221,7 +180,6 @@ def _steady(
         bin_s=span[2],
         change=change,
         bulge=bulge,
-        oscillation=swing,
         why=why,
     )
 

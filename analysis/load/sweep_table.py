@@ -13,18 +13,6 @@ from wanlat.analysis.load.table import operations
 from wanlat.analysis.load.wording import digits, on_line, percent, size, with_interval
 from wanlat.analysis.names import EN_DASH, display_system, row_labels
 from wanlat.analysis.placement import is_known
-from wanlat.analysis.units import RateTable, register
-
-PUBLISHED = register(
-    RateTable(
-        "published mixed load",
-        size="object",
-        time="mean ms",
-        per_s="ops/s",
-        throughput="MB/s",
-        in_flight="in flight",
-    )
-)
 
 
 def grids_of(block: LoadSweepBlock) -> list[Grid]:
@@ -215,7 +203,6 @@ def _published() -> Grid:
             "In flight: time × operations a second. Reads and writes of a deployment together keep "
             f"14 to 16 of its {WORKERS} workers busy, so its units are right. Another machine's.",
         ),
-        rates=PUBLISHED,
     )
 
 

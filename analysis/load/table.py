@@ -10,19 +10,8 @@ from wanlat.analysis.load.model import Estimate, Load, Operation, Quiet
 from wanlat.analysis.load.wording import digits, percent, share, size, volume, with_interval
 from wanlat.analysis.names import EN_DASH, row_labels
 from wanlat.analysis.placement import MEANING, is_known
-from wanlat.analysis.units import RateTable, register
 
 PER_S, MEAN = "ops/s", "mean ms"
-OPERATIONS = register(
-    RateTable(
-        "operations under load",
-        size="object",
-        time=MEAN,
-        per_s=PER_S,
-        throughput="MB/s",
-        in_flight="in flight",
-    )
-)
 _REACH = "± %"
 _FROM_DUE = (
     "From when each request was due to its answer, its wait for the one before it included: what "
@@ -92,7 +81,6 @@ def operations(
         notes=tuple(notes),
         troubled=frozenset(troubled),
         sections=frozenset(sections - {len(rows) - 1}),
-        rates=OPERATIONS,
     )
 
 
@@ -168,7 +156,6 @@ def _states(loads: Sequence[Load]) -> Grid:
     rows = []
     for load in loads:
         steady = load.steady
-        swing = steady.oscillation
         rows.append(
             (
                 labels[load.series],
@@ -177,19 +164,16 @@ def _states(loads: Sequence[Load]) -> Grid:
                 digits(steady.end_s, 3),
                 percent(steady.change),
                 percent(steady.bulge),
-                EN_DASH
-                if swing is None
-                else f"±{100 * swing.amplitude:.0f} % every {digits(swing.period_s, 2)} s",
             )
         )
     return Grid(
         title="Steady state",
-        headers=(_SYSTEM, "verdict", "from s", "until s", "change", "hump", "swing"),
+        headers=(_SYSTEM, "verdict", "from s", "until s", "change", "curvature"),
         rows=tuple(rows),
-        text=frozenset((_SYSTEM, "verdict", "swing")),
+        text=frozenset((_SYSTEM, "verdict")),
         notes=(
-            "Change: of the part's end to its begin. Hump: of its middle to its ends. Steady: both "
-            "within ±10 %, intervals and all.",
+            "Change: of the part's end to its begin. Curvature: of its middle to its ends. Steady: "
+            "both within ±10 %, intervals and all.",
         ),
         troubled=frozenset(n for n, load in enumerate(loads) if not load.steady.is_steady),
     )

@@ -182,8 +182,8 @@ def _sequences(record: Record, rows: pd.DataFrame, group: Ints) -> list[list[_Bl
     start_ns = rows["start_ns"].to_numpy(dtype=np.int64)
     lasted = rows["elapsed_ns"].fillna(rows["total_ns"]).fillna(0).to_numpy(dtype=np.int64)
     visit = (
-        rows["visit"].fillna(-1).to_numpy(dtype=np.int64)
-        if "visit" in rows.columns
+        rows["rtt_step"].fillna(-1).to_numpy(dtype=np.int64)
+        if "rtt_step" in rows.columns
         else np.zeros(len(rows), dtype=np.int64)
     )
     rtt_ns = rows["rtt_ms"].astype("Float64").fillna(0.0).to_numpy(dtype=np.float64) * _NS_PER_MS

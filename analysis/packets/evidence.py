@@ -67,10 +67,10 @@ def _calibrated(bundle: Bundle, system: str) -> pd.Series[bool]:
     from wanlat.analysis.visits import read_visits
 
     visits = read_visits(bundle)
-    if visits is None or "visit" not in bundle.samples.columns:
+    if visits is None or "rtt_step" not in bundle.samples.columns:
         return pd.Series(True, index=bundle.samples.index)
     failed = {visit.number for visit in visits.of(system) if not visit.passed}
-    return ~bundle.samples["visit"].isin(failed)
+    return ~bundle.samples["rtt_step"].isin(failed)
 
 
 def _of_group(

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.packets.connections import streams_of
+from wanlat.bundle.documents import RttSteps
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_json
+from wanlat.bundle.read import read_document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -245,12 +246,10 @@ def _calibrations(bundle: Bundle, system: str) -> Spans:
     first = _first_calibration_ns(bundle, system)
     if first is not None:
         spans.append((-(1 << 62), first))
-    path = bundle.directory / "visits.json"
-    if path.is_file():
-        for visit in read_json(path).get("visits", []):
-            if visit.get("system") == system and visit.get("calibrated_ns"):
-                begin, end = visit["calibrated_ns"]
-                spans.append((int(begin), int(end)))
+    steps = read_document(bundle.directory, RttSteps)
+    for step in steps.rtt_steps if steps is not None else ():
+        if step.system == system and step.calibrated_ns:
+            spans.append(step.calibrated_ns)
     return spans
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wanlat.bundle.documents import Prefills, Reclaims
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_table
+from wanlat.bundle.read import read_document, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,13 +65,13 @@ def are_all_known(bundle: Bundle) -> bool:
 
 
 def prefill_entry(directory: Path, system: str) -> Mapping[str, Any] | None:
-    """What prefill.json says of `system`."""
-    return _entry(directory / "prefill.json", system)
+    """What prefill.json says of `system`. Raises BundleError where it is damaged."""
+    return _entry(read_document(directory, Prefills), system)
 
 
 def reclaim_entry(directory: Path, system: str) -> Mapping[str, Any] | None:
-    """What reclaim.json says of `system`."""
-    return _entry(directory / "reclaim.json", system)
+    """What reclaim.json says of `system`. Raises BundleError where it is damaged."""
+    return _entry(read_document(directory, Reclaims), system)
 
 
 def manifest_entry(manifest: Mapping[str, Any], system: str) -> Mapping[str, Any]:
@@ -82,12 +82,9 @@ def manifest_entry(manifest: Mapping[str, Any], system: str) -> Mapping[str, Any
     return found
 
 
-def _entry(path: Path, system: str) -> Mapping[str, Any] | None:
-    try:
-        entries: Sequence[Any] = json.loads(path.read_text("utf-8"))["systems"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return next((e for e in entries if isinstance(e, Mapping) and e.get("system") == system), None)
+def _entry(found: Prefills | Reclaims | None, system: str) -> Mapping[str, Any] | None:
+    entries = found.systems if found is not None else ()
+    return next((each.model_dump() for each in entries if each.system == system), None)
 
 
 def _spans(requests: pd.DataFrame) -> pd.DataFrame:

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wanlat.analysis.figures.reclaim import FREED_ALL, FREED_NOTHING, SpaceOverTime, reclaim
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, display_system
 from wanlat.analysis.ratios import Verdict
-from wanlat.analysis.reclaim.block import reclaimed_in
-from wanlat.analysis.reclaim.model import FREED_ALL, FREED_NOTHING, Reclaimed
 from wanlat.analysis.resources.block import SystemResources, resources_of
 from wanlat.analysis.resources.tables import MIB
 from wanlat.analysis.resources.usage import rounded, to_json
@@ -137,18 +136,27 @@ def remarks_of(sweep: Sweep) -> Remarks | None:
     """The remarks as far as `sweep` has data for them; None where it has for none."""
     swept = [parameter.name for parameter in sweep.parameters if sweep.varies(parameter.name)]
     used: list[tuple[Where, SystemResources]] = []
-    removed: list[Reclaimed] = []
+    removed: list[tuple[Where, str, SpaceOverTime]] = []
     for point in sweep.complete:
         if point.bundle is not None:
             where = tuple((name, str(point.value(name))) for name in swept)
             used += [(where, each) for each in _used(point.bundle)]
-            removed += reclaimed_in(point.bundle, where)
+            removed += [(where, *each) for each in _removals(point.bundle)]
     return _made(used, removed)
 
 
 def remarks_of_bundle(bundle: Bundle) -> Remarks | None:
     """The same of a single run, of several systems or of one that removed objects."""
-    return _made([((), each) for each in _used(bundle)], reclaimed_in(bundle))
+    removed = [((), *each) for each in _removals(bundle)]
+    return _made([((), each) for each in _used(bundle)], removed)
+
+
+def _removals(bundle: Bundle) -> list[tuple[str, SpaceOverTime]]:
+    """Each system of a bundle that removed objects, and what became of its space."""
+    figures = reclaim(bundle)
+    if figures is None:
+        return []
+    return [(row["system"], space) for row, space in zip(figures.rows, figures.arrays, strict=True)]
 
 
 def _used(bundle: Bundle) -> tuple[SystemResources, ...]:
@@ -157,7 +165,8 @@ def _used(bundle: Bundle) -> tuple[SystemResources, ...]:
 
 
 def _made(
-    used: Sequence[tuple[Where, SystemResources]], removed: Sequence[Reclaimed]
+    used: Sequence[tuple[Where, SystemResources]],
+    removed: Sequence[tuple[Where, str, SpaceOverTime]],
 ) -> Remarks | None:
     found = (
         Remark(
@@ -172,14 +181,14 @@ def _made(
             "Bob does not free disk space after a removal",
             f"at the end of watching at most {FREED_NOTHING:.0%} of what the removed objects took "
             "was given back",
-            tuple(_removal(each) for each in removed if each.series.system == BOB),
+            tuple(_removal(*each) for each in removed if each[1] == BOB),
         ),
         Remark(
             "minio-trash",
             "MinIO frees disk space through its trash",
             f"at least {_MOSTLY:.0%} of what the removed objects took lay in its trash at once, "
             f"and {FREED_ALL:.0%} was given back at the end of watching",
-            tuple(_removal(each) for each in removed if each.series.system in MINIO),
+            tuple(_removal(*each) for each in removed if each[1] in MINIO),
         ),
     )
     made = tuple(remark for remark in found if remark.parts)
@@ -212,31 +221,31 @@ def _memory_mib(resources: SystemResources) -> pd.Series[float]:
     return resources.nodes[LOADED, "rss_bytes_median"].dropna() / MIB
 
 
-def _removal(each: Reclaimed) -> Part:
+def _removal(where: Where, system: str, space: SpaceOverTime) -> Part:
     """Whether Bob kept the space of removed objects; whether MinIO gave it back."""
-    freed, trash = each.freed, each.trash_share()
-    if freed is None or each.watched_s < _LEAST_WATCHED_S:
+    freed, trash = space.freed(space.watched_s), space.trash()[0] or 0.0
+    if freed is None or space.watched_s < _LEAST_WATCHED_S:
         verdict = Verdict.UNDECIDED
-    elif each.series.system == BOB:
+    elif system == BOB:
         verdict = Verdict.HOLDS if freed <= FREED_NOTHING else Verdict.FAILS
     elif trash < _MOSTLY:
         verdict = Verdict.FAILS
     else:  # what is not given back yet may yet be
         verdict = Verdict.HOLDS if freed >= FREED_ALL else Verdict.UNDECIDED
-    after_s = each.freed_after_s(FREED_ALL)
+    after_s = space.freed_after_s(FREED_ALL)
     said = [
         f"{EN_DASH if freed is None else f'{round(100 * freed)} %'} freed",
         f"{round(100 * trash)} % in the trash at most",
-        f"watched {each.watched_s / 60:.3g} min",
+        f"watched {space.watched_s / 60:.3g} min",
         *([] if after_s is None else [f"freed after {after_s:.0f} s"]),
     ]
     values = {
         "freed": freed,
         "trash_at_most": trash,
-        "watched_s": each.watched_s,
+        "watched_s": space.watched_s,
         "freed_most_after_s": after_s,
     }
-    return Part(each.where, each.series.system, to_json(values), ", ".join(said), verdict)
+    return Part(where, system, to_json(values), ", ".join(said), verdict)
 
 
 def _holding(remark: Remark) -> str:

@@ -104,7 +104,7 @@ def _snapped(window: Window, samples: Sequence[int]) -> Window | None:
 
 
 def _before_load(events: Sequence[Event], first_ns: int) -> list[Span]:
-    loaded_ns = next((event.t_ns for event in events if event.kind == "asked"), first_ns)
+    loaded_ns = next((event.t_ns for event in events if event.kind == "loaded"), first_ns)
     return [(first_ns, loaded_ns)] if loaded_ns - first_ns >= _SHORTEST_IDLE_NS else []
 
 
@@ -113,7 +113,7 @@ def _of_steps(events: Sequence[Event], first: str, last: str) -> list[Span]:
     found: list[Span] = []
     begun_ns: int | None = None
     for event in events:
-        what = event.facts.get("what") if event.kind == "visit" else None
+        what = event.facts.get("what") if event.kind == "rtt step" else None
         if what == first:
             begun_ns = event.t_ns
         elif what == last and begun_ns is not None:

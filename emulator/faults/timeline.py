@@ -220,12 +220,12 @@ class Timeline:
         due_ns: int | None,
     ) -> None:
         late_ms = None if due_ns is None else round((instant - due_ns) / 1e6, 3)
-        self._note(Mark(instant, kind, step, {**_described(step), "late_ms": late_ms}))
+        self._note(Mark(instant, kind, step, {**described(step), "late_ms": late_ms}))
 
     def _occurrence(self, fault: Fault, instant: int, more: Mapping[str, Any]) -> None:
         self._own.add(threading.current_thread())
         step = self._step_of(fault)
-        self._note(Mark(instant, "occurrence", step, {**_described(step), "late_ms": None, **more}))
+        self._note(Mark(instant, "occurrence", step, {**described(step), "late_ms": None, **more}))
 
     def _failed_between(self, fault: Fault, error: BaseException) -> None:
         step = self._step_of(fault)
@@ -295,7 +295,8 @@ def _in_order(steps: Sequence[Step]) -> list[_Event]:
     return sorted(events, key=lambda event: (event.due_ns, not event.is_end))
 
 
-def _described(step: Step) -> dict[str, Any]:
+def described(step: Step) -> dict[str, Any]:
+    """Return what events say of a fault."""
     fault = step.fault
     return {
         "id": step.id,

@@ -7,13 +7,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wanlat.probes.fewer import Turn
 from wanlat.probes.plan import Placement, Request
-from wanlat.topologies.findings import Finding
 from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.yaml_model import YamlModel
 
@@ -37,12 +36,11 @@ class BudgetSpec(YamlModel):
         default=10, ge=1, le=1_000_000, description="Samples at least, whatever they cost"
     )
 
-    @classmethod
-    def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell of a budget that limits nothing."""
-        if not isinstance(raw, dict) or raw.get("time") is not None or raw.get("bytes") is not None:
-            return []
-        return [Finding((), "a budget has a `time`, or `bytes`, or both")]
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.time is None and self.bytes is None:
+            raise ValueError("a budget has a `time`, or `bytes`, or both")
+        return self
 
 
 @dataclass(frozen=True)
@@ -65,10 +63,8 @@ def by_bytes(
     spec: BudgetSpec, turns: Sequence[Turn], wanted: int, object_bytes: int
 ) -> dict[Turn, int]:
     """Return how many samples of each turn the bytes allow: known before anything is sent."""
-    return {
-        turn: min(wanted, max(_fitting(spec, turn, object_bytes), spec.min_samples))
-        for turn in turns
-    }
+    planned = plan_samples(spec, turns, wanted, object_bytes, {})
+    return {(each.endpoint, each.placement): each.samples for each in planned}
 
 
 def plan_samples(

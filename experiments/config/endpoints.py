@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Self, get_args
 
-from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag
+from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag, model_validator
 
 from wanlat.probes.bob_plan import BobEndpoint
 from wanlat.probes.method_plan import BOB_SERVICE, METHOD, PLACEHOLDERS, Call, Measured
 from wanlat.probes.plan import KEY_BYTES
 from wanlat.probes.s3_plan import S3Endpoint
 from wanlat.systems.base import Api
-from wanlat.topologies.findings import Finding
-from wanlat.topologies.wording import closest, did_you_mean, listing, show
-from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.findings import Finding, Path
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_model import YamlModel, refused
 
 S3: tuple[S3Endpoint, ...] = get_args(S3Endpoint)
 BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
@@ -39,29 +39,42 @@ def _name(text: str) -> str:
     return text
 
 
-class _Call(YamlModel):
+def _placeholders(value: Any, path: Path = ()) -> Iterator[Finding]:
+    """Find placeholders that are misspelt, or lack the quotes that YAML needs."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if inner is None and len(value) == 1 and f"{{{key}}}" in PLACEHOLDERS:
+                text = f'without quotes this is a mapping to YAML; write "{{{key}}}"'
+                yield Finding(path, text)
+            else:
+                yield from _placeholders(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _placeholders(inner, (*path, index))
+    elif isinstance(value, str) and value[:1] + value[-1:] == "{}" and value not in PLACEHOLDERS:
+        near = did_you_mean(value, PLACEHOLDERS)
+        text = f"{show(value)} is no placeholder{near}; there are {listing(PLACEHOLDERS)}"
+        yield from [Finding(path, text)] if near else []
+
+
+def _message(request: dict[str, Any]) -> dict[str, Any]:
+    if found := list(_placeholders(request)):
+        raise refused(found)
+    return request
+
+
+class PreparingCall(YamlModel):
+    """A call that makes, for one key, what a measured method needs."""
+
     method: Annotated[StrictStr, AfterValidator(_method)] = Field(
         description="a unary method, as `package.Service/Method`"
     )
-    request: dict[str, Any] = Field(
+    request: Annotated[dict[str, Any], AfterValidator(_message)] = Field(
         default={}, description="the message, as proto3 JSON has it; default: an empty one"
     )
 
-    @classmethod
-    def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell of placeholders that are misspelt, or lack the quotes that YAML needs."""
-        if not isinstance(raw, dict):
-            return []
-        findings = list(_placeholders(raw.get("request"), ("request",)))
-        findings += [found.under(("prepare",)) for found in _Call.cross_checks(raw.get("prepare"))]
-        return findings
 
-
-class PreparingCall(_Call):
-    """A call that makes, for one key, what a measured method needs."""
-
-
-class MethodEndpoint(_Call):
+class MethodEndpoint(PreparingCall):
     """A unary method of a gRPC service, and what it is sent."""
 
     response_object: StrictStr | None = Field(
@@ -72,16 +85,13 @@ class MethodEndpoint(_Call):
     )
     key_bytes: int = Field(default=8, ge=4, le=1024, description="how long `{key}` is")
 
-    @classmethod
-    def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell of keys, too, that a method of Bob's does not take."""
-        findings = super().cross_checks(raw)
-        if isinstance(raw, dict) and raw.get("key_bytes", KEY_BYTES) != KEY_BYTES:
-            calls = [call for call in (raw, raw.get("prepare")) if isinstance(call, dict)]
-            if any(str(call.get("method")).startswith(BOB_SERVICE) for call in calls):
-                text = f"Bob's keys are {KEY_BYTES} bytes; another length ends its server's process"
-                findings.append(Finding(("key_bytes",), text))
-        return findings
+    @model_validator(mode="after")
+    def _keys_fit(self) -> Self:
+        calls = [self.method, *([self.prepare.method] if self.prepare else [])]
+        if self.key_bytes != KEY_BYTES and any(name.startswith(BOB_SERVICE) for name in calls):
+            text = f"Bob's keys are {KEY_BYTES} bytes; another length ends its server's process"
+            raise refused([Finding(("key_bytes",), text)])
+        return self
 
     def measured(self) -> Measured:
         """Return it as plans have it."""
@@ -127,40 +137,7 @@ def api_of(endpoint: str | MethodEndpoint) -> Api:
 
 def has(api: Api) -> str:
     """Say which endpoints an API has."""
-    match api:
-        case "s3":
-            return listing(S3)
-        case "bob":
-            return listing(BOB)
-        case "grpc":
-            return "the methods of its own service, written `package.Service/Method`"
-
-
-def twice(raw: Any) -> Iterator[Finding]:
-    """Find the endpoints of a list that are given twice."""
-    names: list[Any] = []
-    for index, entry in enumerate(raw if isinstance(raw, list) else ()):
-        name = entry.get("method") if isinstance(entry, dict) else entry
-        if name is not None and name in names:
-            text = f"{show(name)} is given twice; each is measured once"
-            yield Finding(("endpoints", index), text)
-        names.append(name)
-
-
-def _placeholders(value: Any, path: tuple[str | int, ...]) -> Iterator[Finding]:
-    if isinstance(value, dict):
-        (only, inside) = next(iter(value.items())) if len(value) == 1 else (None, value)
-        if inside is None and f"{{{only}}}" in PLACEHOLDERS:
-            text = f'without quotes this is a mapping to YAML; write "{{{only}}}"'
-            yield Finding(path, text)
-            return
-        for key, inner in value.items():
-            yield from _placeholders(inner, (*path, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _placeholders(inner, (*path, index))
-    elif isinstance(value, str) and value[:1] + value[-1:] == "{}" and value not in PLACEHOLDERS:
-        near = closest(value, PLACEHOLDERS)
-        if near is not None:
-            text = f"{show(value)} is no placeholder (did you mean `{near}`?); there are "
-            yield Finding(path, text + listing(PLACEHOLDERS))
+    own: dict[Api, Sequence[str]] = {"s3": S3, "bob": BOB}
+    return listing(
+        own.get(api, ["the methods of its own service, written `package.Service/Method`"])
+    )

@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, model_validator
 
 from wanlat.emulator.changes import Change, mistakes
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.resolve import Plan
-from wanlat.topologies.units import Duration, QuantityError
+from wanlat.topologies.units import Duration
 from wanlat.topologies.wording import listing, show
-from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 
 IDLE = Duration(10**9)
 """At least so much of the settling only watches what crosses the links without any request."""
 LONGEST_RTT = Duration(10 * 10**9)
+_WHY_IDLE = f"; for {IDLE} of it nothing is sent, to see what crosses the links without any request"
 FEWEST_RTTS = 3
 """With fewer no line can be told from a curve."""
-
-
-def _settle(settle: Duration) -> Duration:
-    if settle < IDLE:
-        raise ValueError(
-            f"{settle} is too short: for {IDLE} of it nothing is sent, to see what crosses the "
-            "links without any request"
-        )
-    return settle
-
-
-def _rtt(rtt: Duration) -> Duration:
-    if rtt > LONGEST_RTT:
-        raise ValueError(f"{rtt} is longer than any network's; at most {LONGEST_RTT}")
-    return rtt
 
 
 class RoundTripsSpec(YamlModel):
     """What makes a study one of round trips: all WAN links change together, again and again."""
 
-    rtts: list[Annotated[Duration, AfterValidator(_rtt)]] = Field(
+    rtts: Annotated[
+        list[Annotated[Duration, within(Duration(0), LONGEST_RTT)]],
+        unique("`visits` says how often each is visited"),
+    ] = Field(
         default=[Duration(each * 10**6) for each in (0, 25, 50, 100, 200)],
         min_length=1,
         description="RTTs that every WAN link is given, one after another",
     )
     visits: int = Field(default=3, ge=1, le=1000, description="Visits to each of these RTTs")
-    settle: Annotated[Duration, AfterValidator(_settle)] = Field(
+    settle: Annotated[Duration, within(IDLE, None, _WHY_IDLE)] = Field(
         default=Duration(2 * 10**9),
         description="After each change, before anything counts",
     )
@@ -88,37 +76,17 @@ class RoundTripsSpec(YamlModel):
             )
         return said
 
-    @classmethod
-    def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell of RTTs given twice, and of a settling shorter than what is on its way."""
-        if not isinstance(raw, dict):
-            return []
-        given = raw.get("rtts", cls.model_fields["rtts"].get_default())
-        rtts = list(_durations(given if isinstance(given, list) else ()))
-        findings = []
-        for place, (index, rtt) in enumerate(rtts):
-            earlier = next((i for i, other in rtts[:place] if other == rtt), None)
-            if earlier is not None:
-                text = f"{rtt} is given twice; `visits` says how often each is visited"
-                findings.append(Finding(("rtts", index), text, see=("rtts", earlier)))
-        settle = dict(_durations([raw.get("settle", cls.model_fields["settle"].get_default())]))
-        longest = max((rtt for _, rtt in rtts), default=Duration(0))
-        if settle and IDLE <= settle[0] < longest:
+    @model_validator(mode="after")
+    def _settles(self) -> Self:
+        """Of the step before, no packet is on its way any more when the next one begins."""
+        longest = max(self.rtts)
+        if self.settle < longest:
             text = (
-                f"{show(str(settle[0]))} is shorter than an RTT of {longest}, so that packets of "
-                "the visit before would still be on their way"
+                f"{show(str(self.settle))} is shorter than an RTT of {longest}, so that packets of "
+                "the step before would still be on their way"
             )
-            findings.append(Finding(("settle",) if "settle" in raw else ("rtts",), text))
-        return findings
-
-
-def _durations(values: Any) -> Iterator[tuple[int, Duration]]:
-    """Yield those of the values that are durations, with their places."""
-    for index, value in enumerate(values):
-        try:
-            yield index, Duration.parse(value)
-        except QuantityError:
-            continue  # the type's own business
+            raise refused([Finding(("settle",), text)])
+        return self
 
 
 def check_visits(study: str, spec: RoundTripsSpec, plan: Plan) -> None:

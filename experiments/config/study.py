@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from wanlat.experiments.config.budget import BudgetSpec
-from wanlat.experiments.config.endpoints import Endpoint, MethodEndpoint, twice
+from wanlat.experiments.config.endpoints import Endpoint, name_of
 from wanlat.experiments.config.files import StudyError, find
-from wanlat.experiments.config.load import LoadSpec, check_load
-from wanlat.experiments.config.matrix import Grid, Matrix, check_grids, check_points
-from wanlat.experiments.config.prefill import PrefillSpec
-from wanlat.experiments.config.reclaim import ReclaimSpec
-from wanlat.experiments.config.resources import ResourcesSpec
+from wanlat.experiments.config.load import LoadSpec, PrefillSpec, ReclaimSpec, ResourcesSpec
+from wanlat.experiments.config.matrix import Matrix, matrix_mistakes
 from wanlat.experiments.config.rtt_steps import RoundTripsSpec
 from wanlat.probes.plan import MAX_MESSAGE_BYTES
+from wanlat.topologies.describe import path_in
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_lines import load_yaml_model
-from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 from wanlat.topologies.yaml_tree import Document
 
-_LONGEST_MESSAGE = Size(2**30)  # as oneshot has it
-
-
-def _message(size: Size) -> Size:
-    if not 0 < size.bytes <= _LONGEST_MESSAGE.bytes:
-        raise ValueError(f"a message is from 1 byte to {_LONGEST_MESSAGE} long, not {size}")
-    return size
-
-
-_NESTED: dict[str, type[YamlModel]] = {
-    "round_trips": RoundTripsSpec,
-    "load": LoadSpec,
-    "reclaim": ReclaimSpec,
-    "prefill": PrefillSpec,
-    "budget": BudgetSpec,
-    "resources": ResourcesSpec,
-}
 KINDS = ("round_trips", "load", "reclaim")
 """Keys that make a study one of another kind; it has at most one."""
 
@@ -53,7 +36,7 @@ class Study(YamlModel):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
     description: str = ""
     topology: str = Field(description="A shipped topology, or a path relative to this file")
-    systems: list[str] = Field(
+    systems: Annotated[list[str], unique("each is measured once")] = Field(
         default=["quorum"], min_length=1, description="Stores under test, one after another"
     )
     nodes: int | None = Field(
@@ -64,7 +47,7 @@ class Study(YamlModel):
     options: dict[str, dict[str, Any]] = Field(
         default={}, description="Options of each system, by its name"
     )
-    endpoints: list[Endpoint] = Field(
+    endpoints: Annotated[list[Endpoint], unique("each is measured once", name_of)] = Field(
         min_length=1,
         description="API operations to measure; each system is asked for those that its API has",
     )
@@ -74,7 +57,8 @@ class Study(YamlModel):
         "Default: the first node of the topology",
     )
     target: str | None = Field(
-        default=None, description="The node that is asked. Default: the one the client stands at"
+        default=None,
+        description="The node that requests go to. Default: the one the client stands at",
     )
     round_trips: RoundTripsSpec | None = Field(
         default=None,
@@ -83,7 +67,7 @@ class Study(YamlModel):
     )
     load: LoadSpec | None = Field(
         default=None,
-        description="Makes it a study of mixed load, with the probe beside it as a quiet user",
+        description="Makes it a study of mixed load, with the probe beside it as a probe client",
     )
     reclaim: ReclaimSpec | None = Field(
         default=None, description="Makes it a study of disk space that is given back"
@@ -109,7 +93,7 @@ class Study(YamlModel):
         description="Whether each write is to a fresh key, or all overwrite one, which is read",
     )
     object_size: Size = Field(default=Size(1024), description="Size of the objects")
-    max_message: Annotated[Size, AfterValidator(_message)] = Field(
+    max_message: Annotated[Size, within(Size(1), Size(2**30))] = Field(  # as oneshot has it
         default=Size(MAX_MESSAGE_BYTES), description="Longest gRPC message, in both directions"
     )
     grpc_window: Literal["unlimited", "2MiB", "64KiB"] = Field(
@@ -160,51 +144,42 @@ class Study(YamlModel):
 
     @classmethod
     def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Tell of endpoints and systems that are given twice, and of what is wrong in a method."""
-        if not isinstance(raw, dict):
-            return []
-        findings = list(twice(raw.get("endpoints")))
-        given = raw.get("systems")
-        systems = given if isinstance(given, list) else []
-        for index, name in enumerate(systems):
-            if name in systems[:index]:
-                text = f"{show(name)} is given twice; each is measured once"
-                findings.append(Finding(("systems", index), text))
-        for key, model in _NESTED.items():
-            nested = model.cross_checks(raw.get(key))
-            findings += [found.under((key,)) for found in nested]
-        findings += _kinds(raw)
-        findings += check_load(raw)
-        findings += check_grids(raw.get("matrix"), systems or ["quorum"])
-        if isinstance(raw.get("endpoints"), list):
-            for index, entry in enumerate(raw["endpoints"]):
-                found = MethodEndpoint.cross_checks(entry)
-                findings += [each.under(("endpoints", index)) for each in found]
-        return findings
+        """Tell of keys that exclude each other."""
+        values = raw if isinstance(raw, dict) else {}
+        kinds = [key for key in KINDS if values.get(key) is not None]
+        found = []
+        for kind in kinds[:1]:
+            text = f"a study is of one kind, and `{kind}` makes it another; make it two studies"
+            found += [Finding((key,), text, see=(kind,)) for key in kinds[1:]]
+            if values.get("budget") is not None:
+                text = f"a budget is of single requests on one network, so not of `{kind}`"
+                found.append(Finding(("budget",), text))
+        if "reclaim" in kinds and values.get("prefill") is not None:
+            text = "with `reclaim`, `reclaim.objects` says what is written at first"
+            found.append(Finding(("prefill",), text, see=("reclaim",)))
+        return found
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """What is measured can be. Each point of a matrix is looked at by itself."""
+        if self.matrix is None and (found := list(self._misfits())):
+            raise refused(found)
+        return self
 
-def _kinds(raw: dict[str, Any]) -> list[Finding]:
-    """Tell of keys that exclude each other."""
-    given = [key for key in KINDS if raw.get(key) is not None]
-    findings = [
-        Finding(
-            (key,),
-            f"a study is of one kind, and `{given[0]}` makes it another; make it two studies",
-            see=(given[0],),
-        )
-        for key in given[1:]
-    ]
-    if given and raw.get("budget") is not None:
-        text = f"a budget is of single requests on one network; with `{given[0]}` it has no meaning"
-        findings.append(Finding(("budget",), text))
-    if raw.get("reclaim") is not None and raw.get("prefill") is not None:
-        text = "with `reclaim`, `reclaim.objects` says what is written at first"
-        findings.append(Finding(("prefill",), text, see=("reclaim",)))
-    budget = raw.get("budget")
-    if isinstance(budget, dict) and budget.get("time") is not None and raw.get("warmup") == 0:
-        text = "how many samples fit into a time is judged from the warm-up; there is none"
-        findings.append(Finding(("warmup",), text, see=("budget",)))
-    return findings
+    def _misfits(self) -> Iterator[Finding]:
+        if self.budget is not None and self.budget.time is not None and not self.warmup:
+            text = "how many samples fit into a time is judged from the warm-up; there is none"
+            yield Finding(("warmup",), text, see=("budget",))
+        if self.load is None or not self.load.reads:
+            return
+        nothing = "the load reads, and there is nothing to read"
+        if self.prefill is None:
+            yield Finding(("load",), f"{nothing}; `prefill` writes what there is")
+        elif not self.prefill.objects:
+            yield Finding(("prefill", "objects"), nothing, see=("load",))
+        elif self.prefill.object_bytes(self.object_size) != self.object_size.bytes:
+            text = "the load reads and writes objects of one size, the study's `object_size`"
+            yield Finding(("prefill", "object_size"), f"{text}; leave it out", see=("load",))
 
 
 def load(name_or_path: str) -> Study:
@@ -214,29 +189,35 @@ def load(name_or_path: str) -> Study:
     files of system `service`. Raises StudyError, whose message lists every mistake.
     """
     path = find(name_or_path)
-    study = load_yaml_model(path, Study, also=_points, error=StudyError)
-    changes: dict[str, Any] = {}
+    study = load_yaml_model(path, Study, also=_of_points, error=StudyError)
+    matrix = [grid.with_each("topology", partial(_beside, path)) for grid in study.matrix or ()]
+    options = dict(study.options)
+    if "service" in options:
+        options["service"] = _service_beside(path, options["service"])
+    return study.model_copy(
+        update={
+            "matrix": matrix or None,
+            "topology": _beside(path, study.topology),
+            "options": options,
+        }
+    )
+
+
+def _of_points(document: Document, study: Study) -> Iterator[Finding]:
+    """Find what is wrong in the points of a study's matrix, where its file has it."""
     if study.matrix is not None:
-        changes["matrix"] = [_topologies_beside(path, grid) for grid in study.matrix]
-    if study.topology.endswith((".yaml", ".yml")):
-        changes["topology"] = _beside(path, study.topology)
-    service = study.options.get("service")
-    if service is not None:
-        changes["options"] = {**study.options, "service": _service_beside(path, service)}
-    return study.model_copy(update=changes)
-
-
-def _points(document: Document) -> Iterable[Finding]:
-    return check_points(document, Study)
-
-
-def _topologies_beside(study: Path, grid: Grid) -> Grid:
-    if "topology" not in grid:
-        return grid
-    return {**grid, "topology": [_beside(study, each) for each in grid["topology"]]}
+        for found in matrix_mistakes(document.raw, study.matrix, study.systems, Study):
+            yield replace(found, path=path_in(document.raw, found.path))
 
 
 def _beside(study: Path, given: Any) -> Any:
+    """Return a YAML file's path as seen from the study's directory, if it is there."""
+    if not isinstance(given, str) or not given.endswith((".yaml", ".yml")):
+        return given
+    return _seen(study, given)
+
+
+def _seen(study: Path, given: Any) -> Any:
     """Return a path that is there as seen from the study's directory; else what was given."""
     if not isinstance(given, str):
         return given
@@ -248,11 +229,11 @@ def _service_beside(study: Path, options: dict[str, Any]) -> dict[str, Any]:
     changed = dict(options)
     for key in ("protos", "includes"):
         if isinstance(changed.get(key), list):
-            changed[key] = [_beside(study, each) for each in changed[key]]
+            changed[key] = [_seen(study, each) for each in changed[key]]
     command = changed.get("command")
     # A bare name is looked for on PATH, by the system.
     if isinstance(command, list) and command and "/" in str(command[0]):
-        program = str(_beside(study, command[0]))
+        program = str(_seen(study, command[0]))
         # Beside a study that is named without its directory, it would be a bare name.
         changed["command"] = [program if "/" in program else f"./{program}", *command[1:]]
     return changed

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wanlat.experiments.config.files import Shipped
 from wanlat.topologies.yaml_errors import YamlError
 
 if TYPE_CHECKING:
     from wanlat.experiments.drill.model import Drill
+    from wanlat.topologies.findings import Finding
+    from wanlat.topologies.yaml_tree import Document
 
 
 class DrillError(YamlError):
@@ -30,22 +33,22 @@ def load(name_or_path: str, *, topology: str | None = None) -> Drill:
     """Return the drill of that name, or in the file at that path.
 
     ``topology`` takes the place of the file's own. A topology that the file names by a path is
-    taken from where the file is. Names of nodes, and what faults are told, are checked on the
-    topology, so that all mistakes are told at once. Raises DrillError, and what a topology that
-    cannot be loaded raises.
+    taken from where the file is. What the file says by itself is checked first; if all of that is
+    right, names of nodes and faults' settings are checked on the topology. Raises DrillError with
+    every mistake.
     """
     path = find(name_or_path)
 
     # Imported here, so that a mistyped name is answered at once.
     from wanlat.experiments.drill.model import Drill
-    from wanlat.experiments.drill.on_topology import findings
+    from wanlat.experiments.drill.roles import findings
     from wanlat.topologies.yaml_lines import load_yaml_model
 
-    def on_its_topology(raw: Any) -> Any:
-        return findings(raw, topology or beside(path, raw))
+    def on_its_topology(_: Document, drill: Drill) -> Iterable[Finding]:
+        return findings(drill, topology or _beside(path, drill.topology))
 
-    drill = load_yaml_model(path, Drill, on_its_topology, error=DrillError)
-    return drill.model_copy(update={"topology": topology or beside(path, drill.to_dict())})
+    drill = load_yaml_model(path, Drill, also=on_its_topology, error=DrillError)
+    return drill.model_copy(update={"topology": topology or _beside(path, drill.topology)})
 
 
 @cache
@@ -57,12 +60,7 @@ def scenario(name: str) -> Drill:
     return load_yaml_model(find(name), Drill, error=DrillError)
 
 
-def beside(path: Path, raw: Any) -> str | None:
-    """Return the topology that a drill names, a path as seen from here; None: it names none."""
-    given = raw.get("topology") if isinstance(raw, dict) else None
-    if not isinstance(given, str):
-        return None
-    if given.endswith((".yaml", ".yml")):
-        near = path.parent / given
-        return str(near) if near.exists() else given
-    return given
+def _beside(path: Path, topology: str) -> str:
+    """Return a drill's topology; one that is a path, as seen from here."""
+    near = path.parent / topology
+    return str(near) if topology.endswith((".yaml", ".yml")) and near.exists() else topology

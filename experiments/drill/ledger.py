@@ -10,59 +10,80 @@ could send it, so whatever becomes of the drill, every request that a store can 
 ``op`` is ``put`` or ``remove``; ``bytes``, ``body_seed`` and ``sha256`` are null of a remove. A
 write without a second line is one of which nobody knows, as is one whose ``state`` is
 ``unknown``. A put that is tried again is another write of the same key with the same body.
+(`wanlat.analysis.drill.ledger` reads it.)
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import threading
 import time
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Literal
 
 from wanlat.bundle.write import Lines
-from wanlat.experiments.drill.objects import Object, Objects, Operation
 from wanlat.probes.body import body
 from wanlat.probes.plan import body_seed
 from wanlat.probes.process import Closing
 from wanlat.probes.records import Outcome
-from wanlat.topologies.errors import UserError
+
+Operation = Literal["put", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """What is put at a key: ``wanlat.probes.body.body(body_seed, object_bytes)``."""
+
+    key: str
+    object_bytes: int
+    body_seed: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known of an object."""
+
+    object: Object
+    owner: str | None
+    acknowledged: bool = False
+    removes: dict[int, Outcome | None] = field(default_factory=dict)
+    """What came of each, by the number of the write; None: not known yet."""
+    readers: int = 0
 
 
 class Ledger(Closing):
-    """The ledger that a running drill writes, and what it knows of the objects. Thread-safe."""
+    """The ledger that a running drill writes, and what it knows of the objects: which may be read,
+    and which removed. Thread-safe.
+    """
 
     def __init__(self, path: Path, seed: int) -> None:
         """Open ``path``; ``seed`` is the drill's, which every body is made from. MachineError."""
         self._lines = Lines(path)
         self._seed = seed
         self._lock = threading.Lock()
-        self._objects = Objects()
-        self._open: dict[int, tuple[Operation, str, int]] = {}
-        self._next_id = 0
-
-    @property
-    def acknowledged(self) -> int:
-        """How many puts were acknowledged."""
-        return self._objects.acknowledged
-
-    @property
-    def invoked(self) -> int:
+        self._states: dict[str, _State] = {}
+        self._readable = _Bag()
+        self._owned: defaultdict[str, _Bag] = defaultdict(_Bag)
+        self._open: dict[int, tuple[Operation, str]] = {}
+        self.invoked = 0
         """How many writes were begun."""
-        return self._next_id
+        self.acknowledged = 0
+        """How many objects were put, those that were removed later too."""
 
     def objects(self) -> list[Object]:
         """Return everything that anybody began to put: removed, unknown, and failed ones too."""
         with self._lock:
-            return self._objects.all()
+            return [state.object for state in self._states.values()]
 
     def is_expected(self, key: str) -> bool:
         """Must it be there? It was acknowledged, and no remove of it can have been executed."""
         with self._lock:
-            return self._objects.is_expected(key)
+            state = self._states[key]
+            return state.acknowledged and all(came == "fail" for came in state.removes.values())
 
     def describe(self, key: str, object_bytes: int) -> Object:
         """Return what is to be put at a key: the same for a key every time.
@@ -73,60 +94,75 @@ class Ledger(Closing):
         sha256 = hashlib.sha256(body(seed, object_bytes)).hexdigest()
         return Object(key, object_bytes, seed, sha256)
 
-    def put(self, put: Object, *, client: str, target: str, owner: str | None = None) -> int:
+    def put(self, what: Object, *, client: str, target: str, owner: str | None = None) -> int:
         """Write down that it is about to be put, and return the number of this write.
 
         ``owner`` may remove it later. Raises MachineError when it cannot be written: then the
         object must not be sent.
         """
         with self._lock:
-            self._objects.putting(put, owner)
-            return self._invoke("put", put, 0, client, target)
+            if self._states.setdefault(what.key, _State(what, owner)).object != what:
+                raise ValueError(f"key {what.key} is taken, by another object")
+            return self._invoke("put", what, client, target)
 
     def remove_one(
         self, owner: str, chance: random.Random, *, client: str, target: str
     ) -> tuple[int, Object] | None:
         """Choose an object of the owner's that is there and not being read, and write down that it
         is about to be removed: the number of this write, and the object. None: there is no such.
+
+        Nobody reads it any more, whatever comes of it.
         """
         with self._lock:
-            chosen = self._objects.choose_to_remove(owner, chance)
-            if chosen is None:
-                return None
-            remove = self._objects.removing(chosen.key)
-            return self._invoke("remove", chosen, remove, client, target), chosen
+            owned = self._owned[owner]
+            for _ in range(min(len(owned), 8)):  # a few are being read, at most
+                state = self._states[owned.choose(chance)]
+                if not state.readers:
+                    self._readable.discard(state.object.key)
+                    owned.discard(state.object.key)
+                    number = self._invoke("remove", state.object, client, target)
+                    state.removes[number] = None
+                    return number, state.object
+        return None
 
     def complete(self, number: int, outcome: Outcome, error: str | None = None) -> None:
         """Write down what came of a write."""
         line = {"id": number, "state": outcome, "error": error, "t_ns": time.monotonic_ns()}
         with self._lock:
-            operation, key, remove = self._open.pop(number)
+            operation, key = self._open.pop(number)
             self._lines.append(line)
-            if operation == "put":
-                self._objects.was_put(key, outcome)
-            else:
-                self._objects.was_removed(key, remove, outcome)
+            state = self._states[key]
+            if operation == "remove":
+                state.removes[number] = outcome
+            elif outcome == "ok" and not state.acknowledged:
+                state.acknowledged = True
+                self.acknowledged += 1
+                self._readable.add(key)
+                if state.owner is not None:
+                    self._owned[state.owner].add(key)
 
     def take_to_read(self, chance: random.Random) -> Object | None:
         """Choose an object whose put was acknowledged and that nobody began to remove; nobody
         will, until ``done_reading``.
         """
         with self._lock:
-            return self._objects.take_to_read(chance)
+            if not self._readable:
+                return None
+            state = self._states[self._readable.choose(chance)]
+            state.readers += 1
+            return state.object
 
     def done_reading(self, key: str) -> None:
         """Say that it is not being read any more."""
         with self._lock:
-            self._objects.done_reading(key)
+            self._states[key].readers -= 1
 
     def close(self) -> None:
         """Let go of the file. May be called again."""
         self._lines.close()
 
-    def _invoke(
-        self, operation: Operation, what: Object, remove: int, client: str, target: str
-    ) -> int:
-        number, self._next_id = self._next_id, self._next_id + 1
+    def _invoke(self, operation: Operation, what: Object, client: str, target: str) -> int:
+        number, self.invoked = self.invoked, self.invoked + 1
         puts = operation == "put"
         self._lines.append(
             {
@@ -142,61 +178,29 @@ class Ledger(Closing):
                 "t_ns": time.monotonic_ns(),
             }
         )
-        self._open[number] = operation, what.key, remove
+        self._open[number] = operation, what.key
         return number
 
 
-@dataclass(slots=True)
-class Write:
-    """One write of a ledger."""
+class _Bag:
+    """A set of keys that one can be drawn from in constant time."""
 
-    id: int
-    op: Operation
-    key: str
-    bytes: int | None
-    body_seed: int | None
-    sha256: str | None
-    client: str
-    target: str
-    invoked_ns: int
-    state: Outcome | None = None
-    """None: the ledger does not say, so nobody knows."""
-    error: str | None = None
-    completed_ns: int | None = None
+    def __init__(self) -> None:
+        self._items: list[str] = []
+        self._places: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._items)
 
-@dataclass(frozen=True)
-class LedgerReader:
-    """A ledger that was written, however its drill ended."""
+    def choose(self, chance: random.Random) -> str:
+        return self._items[chance.randrange(len(self._items))]
 
-    writes: tuple[Write, ...]
-    """In the order in which they were invoked."""
-    cut: bool
-    """The last line is not whole: the drill ended while it was written, so nothing of it was
-    sent, or nobody was told of it."""
+    def add(self, item: str) -> None:
+        self._places[item] = len(self._items)
+        self._items.append(item)
 
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read it. Raises UserError when it is none."""
-        try:
-            *lines, last = path.read_bytes().split(b"\n")
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-        writes: dict[int, Write] = {}
-        for number, line in enumerate(lines, 1):
-            try:
-                _add(writes, json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                where = f"{path}, line {number}"
-                raise UserError(f"{where}, is no line of a ledger: {error!r}.") from error
-        return cls(tuple(writes.values()), cut=bool(last))
-
-
-def _add(writes: dict[int, Write], line: dict[str, Any]) -> None:
-    if line["state"] != "invoked":
-        write = writes[line["id"]]
-        write.state, write.error, write.completed_ns = line["state"], line["error"], line["t_ns"]
-        return
-    fields = ("id", "op", "key", "bytes", "body_seed", "sha256", "client", "target")
-    made = Write(**{name: line[name] for name in fields}, invoked_ns=line["t_ns"])
-    writes[made.id] = made
+    def discard(self, item: str) -> None:
+        place, last = self._places.pop(item), self._items.pop()
+        if last != item:
+            self._items[place] = last
+            self._places[last] = place

@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
-from wanlat.experiments.drill.consistency import names_fit, systems_fit, times_fit
-from wanlat.experiments.drill.fault_spec import FaultSpec
-from wanlat.experiments.drill.phases import Phases, Positive
+from wanlat.emulator.faults.catalogue import KINDS
+from wanlat.systems import registry
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.units import Duration, Fraction, Size
-from wanlat.topologies.wording import show
-from wanlat.topologies.yaml_model import YamlModel
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 
-SHORTEST_INTERVAL = Duration(20 * 10**6)
+PhaseName = Literal["before", "during", "after"]
+PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
+
+MIN_INTERVAL = Duration(20 * 10**6)
 """Requests more often than this measure the machine that sends them."""
+MIN_REQUESTS = 10
+"""Due of each client in a phase: of fewer nothing can be said."""
 
 
-def _select(raw: Any) -> Any:
-    if isinstance(raw, bool) or not isinstance(raw, str | int | list):
+def _system(given: str) -> str:
+    known = list(registry.SYSTEMS)
+    if given not in known:
+        near = did_you_mean(given, known)
+        raise ValueError(f"{show(given)} is no system{near}; there are {listing(known)}")
+    return given
+
+
+def _select(given: Any) -> Any:
+    """Refuse what selects nodes on no topology; the rest is for who draws them."""
+    if isinstance(given, bool) or not isinstance(given, str | int | list):
         raise ValueError(
-            f"{show(raw)} selects no nodes; give `one`, `minority`, `majority`, `rest`, "
+            f"{show(given)} selects no nodes; give `one`, `minority`, `majority`, `rest`, "
             "`one site`, a number, a role of the system, a node, a site or a list of these"
         )
-    if isinstance(raw, int) and raw < 1:
-        raise ValueError(f"{show(raw)} is no number of nodes; at least 1")
-    if isinstance(raw, list):
-        wrong = [each for each in raw if not isinstance(each, str)]
-        if wrong or not raw:
-            shown = show(wrong[0]) if wrong else "an empty list"
-            raise ValueError(f"{shown} names no node; a list holds names of nodes")
-    if raw == "":
-        raise ValueError("it is empty; say which nodes have this role")
-    return raw
+    return given
 
 
-Select = Annotated[StrictInt | StrictStr | list[StrictStr], BeforeValidator(_select)]
-
-
-def _interval(interval: Duration) -> Duration:
-    if interval < SHORTEST_INTERVAL:
-        raise ValueError(
-            f"{interval} is too short: a request is a process and a connection's work on this "
-            f"machine too; at least {SHORTEST_INTERVAL}"
-        )
-    return interval
+Positive = Annotated[Duration, within(Duration(1))]
+SystemName = Annotated[StrictStr, AfterValidator(_system)]
+Select = Annotated[int | str | list[Any], BeforeValidator(_select)]
+ClientName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
+_Text = Annotated[StrictStr, Field(pattern=r"\S")]
+_TARGET = TypeAdapter[Any](
+    _Text
+    | Annotated[list[_Text | Annotated[list[_Text], Field(min_length=1)]], Field(min_length=1)]
+)
+"""What a fault hits: a text, or a list of texts or of groups of texts."""
 
 
 class Role(YamlModel):
@@ -54,10 +68,6 @@ class Role(YamlModel):
     select: Select = Field(
         description="`one`, a number, `minority`, `majority`, `rest`, `one site`, a node, a site, "
         "a role of the system, or a list of these"
-    )
-
-    key_hints: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("mode", "selector", "value", "nodes"), "which nodes have the role is `select`"
     )
 
 
@@ -69,10 +79,13 @@ class ClientSpec(YamlModel):
         default=None, description="the node that its requests go to; default: its own"
     )
 
-    key_hints: ClassVar[dict[str, str]] = {
-        "at": "where the client runs is `node`",
-        "ask": "the node that its requests go to is `target`",
-    }
+
+class Phases(YamlModel):
+    """How long requests are measured before, during and after the faults."""
+
+    before: Positive = Field(description="how long it is whole first, such as `20s`")
+    during: Positive = Field(description="how long the faults have, such as `40s`")
+    after: Positive = Field(description="how long it has to recover, such as `40s`")
 
 
 class Timeouts(YamlModel):
@@ -92,22 +105,80 @@ class Timeouts(YamlModel):
         default=Duration(60 * 10**9), description="the same after the restart of all nodes"
     )
 
-    key_hints: ClassVar[dict[str, str]] = {
-        "healed": "to read every object after the heal is `verify_after_heal`",
-        "restarted": "to read every object after the restart is `verify_after_restart`",
-        "serving": "until restarted nodes serve is `serve_after_restart`",
-    }
+
+class FaultSpec(YamlModel):
+    """One entry of `faults`: one key is the kind, whose value is the target; others are settings.
+
+    {kill: victim, at: 0s, for: 30s}
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    at: Duration = Field(
+        default=Duration(0), description="when it begins, from the beginning of `during`"
+    )
+    lasts: Positive | None = Field(
+        default=None, alias="for", description="how long; default: to the end of `during`"
+    )
+
+    @property
+    def kind(self) -> str:
+        """The kind of fault, as `wanlat.emulator.faults.catalogue` names it."""
+        return next(key for key in self._extra if key in KINDS)
+
+    @property
+    def target(self) -> Any:
+        """What is hit, as it was written: a text, or a list of texts or of groups of texts."""
+        return self._extra[self.kind]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How it is hit: what the entry has besides its kind and its times."""
+        return {key: value for key, value in self._extra.items() if key != self.kind}
+
+    @property
+    def _extra(self) -> dict[str, Any]:
+        return self.model_extra or {}
+
+    @model_validator(mode="after")
+    def _is_one_fault(self) -> Self:
+        """An entry has exactly one kind, and a target of the right type."""
+        kinds = [key for key in self._extra if key in KINDS]
+        if not kinds:
+            raise refused([_no_kind(list(self._extra))])
+        if len(kinds) > 1:
+            text = (
+                f"an entry is one fault, and this has {listing(map(show, kinds))}; write an entry "
+                "for each"
+            )
+            raise refused([Finding((kinds[1],), text, at_key=True)])
+        try:
+            _TARGET.validate_python(self.target)
+        except ValidationError:
+            text = f"the value of `{self.kind}` says what is hit: a text or a list"
+            if isinstance(self.target, dict):
+                text += f"; settings stand beside it: {{{self.kind}: TARGET, SETTING: VALUE}}"
+            raise refused([Finding((self.kind,), text)]) from None
+        return self
+
+
+def _no_kind(keys: list[str]) -> Finding:
+    """What to say of an entry none of whose keys is a kind of fault."""
+    known = list(KINDS)
+    if not keys:
+        return Finding((), f"no kind of fault is named; there are {listing(known)}")
+    near = next((key for key in keys if did_you_mean(key, known)), keys[0])
+    text = f"{show(near)} is no kind of fault{did_you_mean(near, known)}; there are"
+    return Finding((near,), f"{text} {listing(known)}", at_key=True)
 
 
 class Drill(YamlModel):
     """A real cluster, broken at a known instant while single requests are measured."""
 
-    checks_all_within: ClassVar[bool] = True
-
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
     description: str = ""
     topology: str = Field(description="A shipped topology, or a path relative to this file")
-    systems: list[StrictStr] = Field(
+    systems: Annotated[list[SystemName], unique("each has a run of its own")] = Field(
         default=["quorum"], min_length=1, description="Stores for which the drill is meant"
     )
     options: dict[str, dict[str, Any]] = Field(
@@ -116,10 +187,12 @@ class Drill(YamlModel):
     roles: dict[str, Role] = Field(
         default={}, description="Names for nodes, drawn with the seed, in this order"
     )
-    clients: dict[str, ClientSpec] = Field(
+    clients: dict[ClientName, ClientSpec] = Field(
         min_length=1, description="Who sends requests, by a name for it"
     )
-    interval: Annotated[Duration, AfterValidator(_interval)] = Field(
+    interval: Annotated[
+        Duration, within(MIN_INTERVAL, why=": a request is work for this machine too")
+    ] = Field(
         default=Duration(250 * 10**6),
         description="Between two reads of a client, and between two writes",
     )
@@ -129,7 +202,9 @@ class Drill(YamlModel):
     objects: int = Field(
         default=200, ge=1, le=100_000, description="Written before anything is measured"
     )
-    object_size: Size = Field(default=Size(1024), description="Size of the objects")
+    object_size: Annotated[
+        Size, within(Size(1), why=": of an empty object nobody can tell whether it is there")
+    ] = Field(default=Size(1024), description="Size of the objects")
     delete_ratio: Fraction = Field(
         default=Fraction(0.1),
         description="The part of a client's writes that delete an object that it wrote",
@@ -148,15 +223,10 @@ class Drill(YamlModel):
         "rtt": "delays are the topology's",
         "system": "`systems` takes a list",
         "role": "`roles` takes a mapping, such as `{victim: {select: one}}`",
-        "cast": "names for nodes are `roles`, such as `{victim: {select: one}}`",
         "client": "`clients` takes a mapping, such as `{survivor: {node: survivor}}`",
-        "vantages": "who sends requests is `clients`, such as `{survivor: {node: survivor}}`",
         "samples": "how many requests there are follows from `phases` and `interval`",
-        "every": "the time between two requests is `interval`",
-        "removes": "the part of the writes that delete is `delete_ratio`",
         "fault": "`faults` takes a list",
         "ready_timeout": "it is `ready`, under `timeouts`",
-        "verification": "`timeouts` has `verify_after_heal` and `verify_after_restart`",
         "claims": "claims are in files of their own; docs/drills.md shows one",
     }
 
@@ -165,19 +235,36 @@ class Drill(YamlModel):
         """Which nodes each role selects, as it was written."""
         return {name: role.select for name, role in self.roles.items()}
 
-    @classmethod
-    def cross_checks(cls, raw: Any) -> list[Finding]:
-        """Return what does not fit together, of the parts and between them."""
-        if not isinstance(raw, dict):
-            return []
-        faults = raw.get("faults")
-        return [
-            *(
-                found.under(("faults", index))
-                for index, each in enumerate(faults if isinstance(faults, list) else ())
-                for found in FaultSpec.cross_checks(each)
-            ),
-            *systems_fit(raw),
-            *names_fit(raw),
-            *times_fit(raw),
-        ]
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """Options are of its systems; phases are long enough for requests and faults."""
+        if found := list(self._misfits()):
+            raise refused(found)
+        return self
+
+    def _misfits(self) -> Iterator[Finding]:
+        for name in self.options:
+            if name not in self.systems:
+                text = f"{show(name)} is not among `systems`{did_you_mean(name, self.systems)}: "
+                yield Finding(("options", name), f"{text}{listing(self.systems)}", at_key=True)
+        for phase in PHASES:
+            length: Duration = getattr(self.phases, phase)
+            if length.ns < MIN_REQUESTS * self.interval.ns:
+                text = (
+                    f"{length} is too short: with `interval: {self.interval}` fewer than "
+                    f"{MIN_REQUESTS} requests of a client are due in it. Lengthen it, or shorten "
+                    "`interval`"
+                )
+                yield Finding(("phases", phase), text)
+        during = self.phases.during
+        for index, fault in enumerate(self.faults):
+            end = Duration(fault.at.ns + (fault.lasts.ns if fault.lasts else 0))
+            if fault.at >= during:
+                text = f"it would begin after `during`, which lasts {during}"
+                yield Finding(("faults", index, "at"), text)
+            elif end > during:
+                text = (
+                    f"it would end {end} after the beginning of `during`, which lasts {during}; "
+                    "every fault is healed by its end"
+                )
+                yield Finding(("faults", index, "for"), text)

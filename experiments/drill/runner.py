@@ -4,33 +4,74 @@ the question that counts: is everything still there that was acknowledged?
 
 from __future__ import annotations
 
-from typing import Any
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_DRILLS
+from wanlat.experiments.drill.clients import Client, Load, Row, Way, Workers, fill
+from wanlat.experiments.drill.faults import FaultInjection, RecordedService
 from wanlat.experiments.drill.ledger import Ledger
-from wanlat.experiments.drill.prepare import PreparedDrill, prepare
-from wanlat.experiments.drill.record import Record
-from wanlat.experiments.drill.stage import Stage
-from wanlat.experiments.drill.timing import CALIBRATION_S, within
+from wanlat.experiments.drill.model import PHASES
+from wanlat.experiments.drill.prepare import PreparedDrill
+from wanlat.experiments.drill.roles import Place
+from wanlat.experiments.drill.timeline import (
+    CALIBRATION_S,
+    RECALIBRATION_S,
+    WARMUP_S,
+    Schedule,
+    Span,
+    spans,
+    within,
+)
+from wanlat.experiments.drill.verification import Round, verify
+from wanlat.experiments.manifest import manifest_of, place_of
 from wanlat.experiments.resources.sampler import Sampler
 from wanlat.experiments.session import (
     Outcome,
     Recording,
     Report,
     Session,
-    manifest_of,
-    place_of,
+    requested_rtt_ms,
     silent,
     system_entry,
 )
 from wanlat.systems.base import Cluster
+from wanlat.systems.errors import SystemFailed
+from wanlat.systems.wait import Wait
+from wanlat.topologies.wording import listing
 
-__all__ = ["Outcome", "PreparedDrill", "prepare", "run"]
+Reached = Literal[
+    "lab",
+    "calibrated",
+    "ready",
+    "filled",
+    "before",
+    "during",
+    "after",
+    "healed",
+    "restarted",
+    "done",
+]
+"""How far a drill got: the network is up; it is proved right; the cluster serves; the first
+objects are there; a phase has begun; every object was verified after the heal; and after the
+restart; the lab is gone."""
 
 TELL_EVERY_S = 10.0
 SAMPLE_EVERY_S = 1.0
 """What nodes use is sampled as in studies."""
+_WAYS: tuple[Way, Way] = ("read", "write")
+_POLL_S = 0.1
+_HEAD_START_S = 0.5
+"""From starting the clients to their first request: each starts a process."""
+_LETTING_GO_S = 3.0
+_KILLED_WITHIN_S = 30.0
+_LEAST_FILLING_DEADLINE_MS = 10_000
 
 
 def run(
@@ -43,8 +84,9 @@ def run(
     bundle's directory cannot be written (before anything slow starts).
     """
     recording = Recording(prepared.directory, _manifest(prepared), report, prepared.capture)
-    record = Record(prepared, Session(recording, prepared.setup), tell_every_s)
-    return recording.carry_out(_Run(record).all)
+    live = Live(report, prepared.name, tell_every_s)
+    session = Session(recording, prepared)
+    return recording.carry_out(lambda: _carry_out(prepared, session, live))
 
 
 def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
@@ -53,9 +95,9 @@ def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
         "drill",
         topology=prepared.topology,
         seed=prepared.seed,
-        storage=prepared.drill.storage,
+        storage=prepared.storage,
         places={"client": place_of(plan, first.node), "target": place_of(plan, first.target)},
-        systems=[system_entry(prepared.setup, prepared.api)],
+        systems=[system_entry(prepared, prepared.api)],
         own={
             "reached": None,
             "failures": [],
@@ -71,53 +113,269 @@ def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
     )
 
 
-class _Run:
-    """One drill, from its lab to its last verification."""
+def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
+    """Build the lab, prove it right, start the cluster, play the drill on it, and end it all."""
+    drill, stated, stop = prepared.drill, prepared.stated, threading.Event()
+    ledger_path = session.bundle.directory / "ledger.jsonl"
+    with Ledger(ledger_path, prepared.seed) as ledger, session.lab() as lab:
+        try:
+            _reach(session, "lab")
+            with within(lab, "Calibrating the network", stated.lab):
+                for step in prepared.steps:
+                    step.fault.check(lab)
+                session.calibrate(lab, FOR_DRILLS, longest_s=CALIBRATION_S)
+            _reach(session, "calibrated")
+            with within(lab, "Starting the cluster", stated.ready):
+                cluster = session.start(lab, prepared, drill.timeouts.ready.s)
+            _reach(session, "ready")
+            with Sampler(lab, cluster, session.bundle, prepared.name, SAMPLE_EVERY_S):
+                _Stages(prepared, session, live, stop, lab, cluster, ledger).all()
+                broken = {each for step in prepared.steps for each in step.fault.directions}
+                session.note_overflows(lab, broken)
+                session.note_state(cluster)
+        finally:
+            stop.set()
+    _reach(session, "done")
 
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._session = record.session
-        self._prepared = record.prepared
+
+def _reach(session: Session, stage: Reached) -> None:
+    """Have it on disk how far a drill got."""
+    session.outcome.reached = stage
+    session.bundle.event("stage", stage)
+    session.bundle.write_manifest(reached=stage)
+
+
+@dataclass
+class _Stages:
+    """What happens on a running cluster."""
+
+    prepared: PreparedDrill
+    session: Session
+    live: Live
+    stop: threading.Event
+    lab: Lab
+    cluster: Cluster
+    ledger: Ledger
+
+    def __post_init__(self) -> None:
+        """Watch the nodes' processes, and have everything ready."""
+        self.drill, bundle = self.prepared.drill, self.session.bundle
+        nodes = self.cluster.nodes.items()
+        self.services = {name: RecordedService(node, bundle) for name, node in nodes}
+        self.faults = FaultInjection(
+            self.session, self.lab, self.services, self.prepared.steps, self.stop
+        )
+        self.write_answer = bundle.lines("verification.jsonl")
 
     def all(self) -> None:
-        """Build the lab, do everything in it, and end it."""
-        path = self._record.bundle.directory / "ledger.jsonl"
-        with Ledger(path, self._prepared.seed) as ledger, self._session.lab() as lab:
-            try:
-                self._in_a_lab(lab, ledger)
-            finally:
-                self._record.stop.set()
-        self._record.reach("done")
-
-    def _in_a_lab(self, lab: Lab, ledger: Ledger) -> None:
-        stated, session = self._prepared.stated, self._session
-        self._record.reach("lab")
-        with within(lab, "Calibrating the network", stated.lab):
-            for step in self._prepared.steps:
-                step.fault.check(lab)
-            session.calibrate(lab, FOR_DRILLS, longest_s=CALIBRATION_S)
-        self._record.reach("calibrated")
-        with within(lab, "Starting the cluster", stated.ready):
-            cluster = session.start(
-                lab, self._prepared.setup, self._prepared.drill.timeouts.ready.s
-            )
-        self._record.reach("ready")
-        with Sampler(lab, cluster, session.bundle, self._record.system, SAMPLE_EVERY_S):
-            self._drill(lab, cluster, ledger)
-
-    def _drill(self, lab: Lab, cluster: Cluster, ledger: Ledger) -> None:
-        stated = self._prepared.stated
-        stage = Stage(self._record, lab, cluster, ledger)
+        """Carry out one after another, each within the time that it may take."""
+        lab, stated, timeouts = self.lab, self.prepared.stated, self.drill.timeouts
         with within(lab, "Writing the first objects", stated.fill):
-            stage.fill()
+            self.fill()
         with within(lab, "Measuring", stated.phases):
-            stage.measure()
+            self.measure()
         with within(lab, "Waiting for the nodes after the heal", stated.healing):
-            stage.heal()
+            self.heal()
         with within(lab, "Verifying every object after the heal", stated.healed):
-            stage.verify("healed", self._prepared.drill.timeouts.verify_after_heal.s)
+            self.verify("healed", timeouts.verify_after_heal.s)
         with within(lab, "Restarting every node", stated.restart):
-            stage.restart()
+            self.restart()
         with within(lab, "Verifying every object after the restart", stated.restarted):
-            stage.verify("restarted", self._prepared.drill.timeouts.verify_after_restart.s)
-        stage.remark()
+            self.verify("restarted", timeouts.verify_after_restart.s)
+
+    def fill(self) -> None:
+        """Write the objects that are there before anything is measured."""
+        first = self.prepared.places[0]
+        fill(
+            self._load(first),
+            first,
+            self.drill.objects,
+            max(self.drill.deadline.ns // 10**6, _LEAST_FILLING_DEADLINE_MS),
+            stop=self.stop,
+            on_progress=lambda done, total: self.session.tell("writing objects", done, total),
+        )
+        self.lab.check()
+        _reach(self.session, "filled")
+
+    def measure(self) -> None:
+        """Send requests before, during and after the faults. Raises what a fault fails with."""
+        phases, stop = spans(self.drill.phases), self.stop
+        origin_ns = time.monotonic_ns() + round((_HEAD_START_S + WARMUP_S) * 1e9)
+        self.session.bundle.write_manifest(origin_ns=origin_ns)
+        senders = [self._client(place, way) for place in self.prepared.places for way in _WAYS]
+
+        def sending(client: Client) -> Callable[[], None]:
+            return lambda: client.run(origin_ns, phases, stop)
+
+        clients = Workers({each.name: sending(each) for each in senders}, stop)
+        try:
+            clients.start()
+            (during,) = (span for span in phases if span.name == "during")
+            self.faults.start(origin_ns + during.begin_ns)
+            self._watch(clients, origin_ns, phases)
+        except BaseException:
+            stop.set()
+            self.faults.cut_short()
+            clients.join(_LETTING_GO_S)
+            raise
+
+    def heal(self) -> None:
+        """Start what is down, and wait until every node serves; one that does not is unread."""
+        self.session.tell("waiting until every node serves")
+        if not self.faults.wait(RECALIBRATION_S):
+            self.session.recording.warn(
+                f"Measuring the healed links again was not done after {RECALIBRATION_S:g} s more."
+            )
+        for service in self.services.values():
+            if not service.is_up:
+                service.start(self.lab)
+        self._await_serving("after the heal")
+
+    def verify(self, round: Round, budget_s: float) -> None:
+        """Read every object that was ever written from every node."""
+        stage = f"verifying every object ({round})"
+        verified = verify(
+            self.lab,
+            self.cluster,
+            self.ledger,
+            round,
+            budget_s,
+            on_progress=lambda done, total: self.session.tell(stage, done, total),
+            write=self.write_answer,
+            stop=self.stop,
+        )
+        self.lab.check()
+        unread = verified.found.get("unread", 0)
+        if unread:
+            late = f" within the {budget_s:g} s that it may take" if verified.out_of_time else ""
+            self.session.recording.warn(
+                f"{unread} of {verified.asked} answers are missing in the "
+                f"round `{round}`: the object was not read from that node{late}."
+            )
+        _reach(self.session, round)
+
+    def restart(self) -> None:
+        """End every node at once, and start them all again."""
+        self.session.tell("restarting every node")
+        self.session.bundle.event("restart", self.prepared.name, "SIGKILL to every node at once")
+        for service in self.services.values():
+            service.stop(signal.SIGKILL)
+        for service in self.services.values():
+            if service.process is not None:
+                service.process.wait(_KILLED_WITHIN_S)
+        for service in self.services.values():
+            service.start(self.lab)
+        self._await_serving("after the restart of all nodes")
+
+    def _client(self, place: Place, way: Way) -> Client:
+        schedule = Schedule.of(
+            self.drill.interval.ns,
+            self.drill.deadline.ns,
+            seed=self.prepared.seed,
+            client=f"{place.name} {way}",
+        )
+        return Client(self._load(place), place, way, schedule)
+
+    def _load(self, place: Place) -> Load:
+        rtt_ms = requested_rtt_ms(self.prepared.plan, place.target)
+        return Load(
+            lab=self.lab,
+            cluster=self.cluster,
+            ledger=self.ledger,
+            seed=self.prepared.seed,
+            object_bytes=self.drill.object_size.bytes,
+            constant={**self.prepared.of_samples, "rtt_ms": rtt_ms},
+            on_row=self._take,
+            delete_ratio=float(self.drill.delete_ratio),
+        )
+
+    def _take(self, row: Row) -> None:
+        self.session.bundle.sample(row)
+        if row["phase"] != "prepare":
+            self.live.row(row["operation"], row["outcome"])
+
+    def _watch(self, clients: Workers, origin_ns: int, phases: Sequence[Span]) -> None:
+        """Tell how it goes until every client is done and every fault healed."""
+        ahead = deque(phases)
+        span = phases[0]
+        while not (clients.join(0) and self.faults.is_healed):
+            self._check(clients)
+            now_ns = time.monotonic_ns() - origin_ns
+            while ahead and ahead[0].begin_ns <= now_ns:
+                span = ahead.popleft()
+                if span.name in PHASES:
+                    self.session.bundle.event("phase", span.name, t_ns=origin_ns + span.begin_ns)
+                    _reach(self.session, span.name)
+            self.live.tell(span, now_ns, self.faults.in_force)
+            time.sleep(_POLL_S)
+        self._check(clients)
+        self.session.bundle.event("phase", "end", t_ns=origin_ns + phases[-1].until_ns)
+
+    def _check(self, clients: Workers) -> None:
+        """Raise what ends a drill early."""
+        self.lab.check()
+        self.faults.check()
+        clients.check()
+
+    def _await_serving(self, when: str) -> None:
+        wait = Wait(
+            self.cluster.nodes, self.drill.timeouts.serve_after_restart.s, self.session.tell
+        )
+        try:
+            self.cluster.await_serving(wait)
+        except SystemFailed as error:
+            self.lab.check()
+            down = [name for name, service in self.services.items() if not service.is_up]
+            gone = f" ({listing(down)} ended)" if down else ""
+            self.session.recording.warn(f"Not every node served {when}{gone}. {error}")
+
+
+class Live:
+    """What a person sees of a drill's phases: one line that is told anew now and then.
+
+    It has the phase, what is broken, and how many requests did lately. ``every_s`` is how often it
+    is told at least; a new phase, and a fault's beginning and end, are told at once. Rows may come
+    from any thread; ``tell`` is for one.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        name: str,
+        every_s: float,
+        window_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._report = report
+        self._name = name
+        self._every_s = every_s
+        self._window_s = window_s
+        self._clock = clock
+        self._done: deque[tuple[float, Way, bool]] = deque()
+        self._told: tuple[str, Sequence[str]] | None = None
+        self._told_s = float("-inf")
+
+    def row(self, operation: Way, outcome: str) -> None:
+        """Count a request that is over."""
+        self._done.append((self._clock(), operation, outcome == "ok"))
+
+    def tell(self, span: Span, now_ns: int, faults: Sequence[str]) -> None:
+        """Tell how it is now, if it is time: ``now_ns`` on the spans' clock."""
+        now_s, news = self._clock(), (span.name, faults)
+        if news == self._told and now_s - self._told_s < self._every_s:
+            return
+        self._told, self._told_s = news, now_s
+        while self._done and self._done[0][0] < now_s - self._window_s:
+            self._done.popleft()
+        recent = self._done.copy()  # in one step, while others append
+        rates = ", ".join(
+            f"{way}s {sum(answers)} of {len(answers)} ok" if answers else f"no {way} answered"
+            for way in _WAYS
+            for answers in [[ok for _, each, ok in recent if each == way]]
+        )
+        self._report(
+            f"{self._name}: {'warming up' if span.name == 'warmup' else span.name}",
+            max(0, min(now_ns, span.until_ns) - span.begin_ns) // 10**9,
+            (span.until_ns - span.begin_ns) / 1e9,
+            f"{', '.join(faults) or 'nothing broken'}; {rates} in the last {self._window_s:g} s",
+        )

@@ -10,14 +10,16 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
 
 from wanlat.bundle import tables
+from wanlat.bundle.write import BundleWriter
+from wanlat.emulator.interface_counters import InterfaceCounters
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.resources.cluster_reader import ClusterReader, Row
+from wanlat.experiments.resources.processes import ClusterProcesses
+from wanlat.experiments.resources.space import Space, SpaceScanner
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import WanlatError
 
@@ -32,6 +34,9 @@ _NEARLY = 1.02
 _END_WITHIN_S = 5.0
 _SPACE_WITHIN_S = 30.0
 _FIRST_SPACE_WITHIN_S = 3.0
+
+Row = dict[str, Any]
+"""Of ``resources.parquet``."""
 
 
 @dataclass
@@ -98,18 +103,6 @@ class SamplingBudget:
         return round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] / 1e6, 3)
 
 
-class Bundle(Protocol):
-    """What of a `BundleWriter` a sampler needs."""
-
-    manifest: dict[str, Any]
-
-    def table(self, name: str, schema: Any) -> Any:
-        """Return what appends a row to a table."""
-
-    def write_manifest(self, **changes: Any) -> None:
-        """Write the manifest anew."""
-
-
 class Sampler:
     """A context manager around everything that is done with a cluster.
 
@@ -124,7 +117,7 @@ class Sampler:
         self,
         lab: Lab,
         cluster: Cluster,
-        bundle: Bundle,
+        bundle: BundleWriter,
         system: str,
         every_s: float,
         facts: Callable[[], Mapping[str, Any]] = dict,
@@ -137,108 +130,110 @@ class Sampler:
         self._every_s = every_s
         self._facts = facts
         self._budget = SamplingBudget(round(every_s * 1e9))
-        self._reader: ClusterReader | None = None
-        self._append: Any = None
-        self._began_ns = 0
+        self._processes = ClusterProcesses(lab, cluster)
+        self._space = SpaceScanner({name: lab.node(name).host_directory for name in cluster.nodes})
+        self._traffic: InterfaceCounters | None = None
+        """Open sockets keep their namespaces: closed before the lab."""
+        self._append: Callable[[Row], None] = lambda _: None
+        self._began_ns = time.monotonic_ns()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._run, name="resources", daemon=True)
         self._sampling = threading.Lock()
         self._between_s = 0.0
         self._failure: str | None = None
 
-    def sample(self) -> None:
-        """Sample now, where one stage ends and another begins, so that each one's use is known."""
-        self._sample_between(0.0)
+    def sample(self, space_within_s: float = 0.0) -> None:
+        """Sample now, where one stage ends and another begins, so that each one's use is known.
 
-    def sample_space(self, within_s: float = _SPACE_WITHIN_S) -> None:
-        """Sample now, with the disk space of every node, as far as that is done in the time."""
-        self._sample_between(within_s)
+        With the disk space of every node, as far as that is done in the time. What this costs is
+        no cost of a measurement.
+        """
+        began = time.monotonic()
+        self._take(round(space_within_s * 1e9))
+        self._between_s += time.monotonic() - began
+
+    def sample_space(self) -> None:
+        """Sample now, with the disk space of every node. It may take seconds."""
+        self.sample(_SPACE_WITHIN_S)
 
     def __enter__(self) -> Self:
         """Sample once, so that there is a sample of the idle cluster, and begin."""
         self._began_ns = time.monotonic_ns()
-        try:
-            self._append = self._bundle.table("resources", tables.RESOURCES)
-            self._reader = ClusterReader(self._lab, self._cluster, self._system)
-        except (OSError, WanlatError) as error:
-            self._failure = str(error)
-            return self
         # A full collection takes more than a hundred samples do, whichever thread it falls to: now,
         # and what is here by now is not gone through again.
         gc.collect()
         gc.freeze()
-        self.sample_space(_FIRST_SPACE_WITHIN_S)  # mostly nothing is there yet
-        self._thread = threading.Thread(
-            target=self._run,
-            args=(self._began_ns + self._budget.interval_ns,),
-            name="resources",
-            daemon=True,
-        )
+        try:
+            self._append = self._bundle.table("resources", tables.RESOURCES)
+            self._traffic = InterfaceCounters(self._lab)
+        except (OSError, WanlatError) as error:
+            self._failure = str(error)
+        self.sample(_FIRST_SPACE_WITHIN_S)  # mostly nothing is there yet
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Stop, and write into the manifest what it cost."""
         self._stop.set()
         gc.unfreeze()
-        if self._thread is not None:
-            self._thread.join(_END_WITHIN_S)
-        if self._reader is not None:
-            if kind is None:
-                self.sample_space()
-            self._reader.close()
+        self._thread.join(_END_WITHIN_S)
+        if kind is None:
+            self.sample_space()
+        if self._traffic is not None:
+            self._traffic.close()
         self._write_manifest()
 
-    def _sample_between(self, space_within_s: float) -> None:
-        """Sample while nothing is measured: what that costs is no cost of a measurement."""
-        if self._reader is None or self._failure is not None:
-            return
-        began = time.monotonic()
-        with self._sampling:
-            try:
-                rows = self._reader.read()
-                if space_within_s:
-                    self._reader.add_all_space(rows, round(space_within_s * 1e9))
-                self._write(rows)
-            except (OSError, ValueError, WanlatError) as error:
-                self._failure = f"{type(error).__name__}: {error}"
-        self._between_s += time.monotonic() - began
-
-    def _run(self, due_ns: int) -> None:
+    def _run(self) -> None:
+        budget = self._budget
+        due_ns = self._began_ns + budget.interval_ns
         while not self._stop.wait(max(due_ns - time.monotonic_ns(), 0) / 1e9):
-            began_ns = time.monotonic_ns()
-            wait_ns = self._sample_when_due(due_ns)
+            now_ns = time.monotonic_ns()
+            spent_ns = self._take()
             if self._failure is not None:
                 return
+            wait_ns = budget.wait_after(spent_ns, max(now_ns - due_ns, 0))
             # On a grid, unless a sample came late or was dear.
-            due_ns = max(due_ns + self._budget.interval_ns, began_ns + wait_ns)
+            due_ns = max(due_ns + budget.interval_ns, now_ns + wait_ns)
 
-    def _sample_when_due(self, due_ns: int) -> int:
-        """Sample once; return how long after its beginning the next one may begin."""
-        assert self._reader is not None
+    def _take(self, space_within_ns: int | None = None) -> int:
+        """Sample once, and note why that failed; return the CPU time that it took (ns).
+
+        Disk space at once and within so long, or None: a little of it, beside a measurement.
+        """
+        began_ns = time.thread_time_ns()
         with self._sampling:
-            cpu_ns, now_ns = time.thread_time_ns(), time.monotonic_ns()
+            if self._traffic is None or self._failure is not None:
+                return 0
             try:
-                rows = self._reader.read()
-                self._reader.add_space(rows, self._budget.space_ns(time.thread_time_ns() - cpu_ns))
-                self._write(rows)
+                rows = list(self._rows(self._traffic))
+                space: Mapping[str, Space] = {}
+                if space_within_ns is None:
+                    left_ns = self._budget.space_ns(time.thread_time_ns() - began_ns)
+                    space = self._space.advance(left_ns)
+                elif space_within_ns:
+                    space = self._space.all(space_within_ns)
+                for row in rows:
+                    own = space.get(row["subject"]) if row["kind"] == "node" else None
+                    self._append(row | (asdict(own) if own is not None else {}))
             except (OSError, ValueError, WanlatError) as error:
                 self._failure = f"{type(error).__name__}: {error}"
-        return self._budget.wait_after(time.thread_time_ns() - cpu_ns, max(now_ns - due_ns, 0))
+        return time.thread_time_ns() - began_ns
 
-    def _write(self, rows: list[Row]) -> None:
-        for row in rows:
-            self._append(row)
+    def _rows(self, counters: InterfaceCounters) -> Iterator[Row]:
+        """Yield a row for each node, front and link, all of one instant, without disk space."""
+        common = {"t_ns": time.monotonic_ns(), "system": self._system}
+        usage, traffic = self._processes.usage(), counters.nodes()
+        for (kind, name), its in usage.items():
+            crossed = asdict(traffic[name]) if kind == "node" and name in traffic else {}
+            yield {**common, "kind": kind, "subject": name, **asdict(its), **crossed}
+        for way, its_traffic in counters.links().items():
+            sent = {"tx_bytes": its_traffic.tx_bytes, "tx_packets": its_traffic.tx_packets}
+            yield {**common, "kind": "link", "subject": str(way), **sent}
 
     def _write_manifest(self) -> None:
         elapsed_ns = max(time.monotonic_ns() - self._began_ns, 1)
         nodes = len(self._cluster.nodes)
-        processes = self._reader.processes if self._reader is not None else 0
+        of_what = f"{nodes} node{'s' * (nodes > 1)} and {self._processes.count} processes"
         mine = {
             "every_s": self._every_s,
             "samples": len(self._budget.late_ns),
@@ -246,27 +241,24 @@ class Sampler:
             "cpu_s": round(self._budget.cpu_ns / 1e9, 6),
             "cost_cpu_share": round(self._budget.cpu_ns / elapsed_ns, 6),
             "late_p99_ms": self._budget.late_p99_ms(),
-            "stretched": self._budget.stretched(
-                f"{nodes} node{'s' * (nodes > 1)} and {processes} processes"
-            ),
+            "stretched": self._budget.stretched(of_what),
             "between_s": round(self._between_s, 3),
             "failed": self._failure,
             **self._facts(),
         }
-        self._bundle.write_manifest(resources=_joined(self._bundle.manifest, self._system, mine))
+        before = (self._bundle.manifest.get("resources") or {}).get("systems", {})
+        self._bundle.write_manifest(resources=pooled({**before, self._system: mine}))
 
 
-def _joined(manifest: Mapping[str, Any], system: str, mine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest's ``resources`` with one more system's part of the run."""
-    before = manifest.get("resources")
-    systems = {**(before["systems"] if isinstance(before, Mapping) else {}), system: dict(mine)}
+def pooled(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the manifest's ``resources``: of all systems together, and of each."""
     parts = list(systems.values())
-    elapsed_s = sum(part["elapsed_s"] for part in parts)
 
     def said(key: str) -> str | None:
         texts = (f"{name}: {part[key]}" for name, part in systems.items() if part[key])
         return "; ".join(texts) or None
 
+    elapsed_s = sum(part["elapsed_s"] for part in parts)
     return {
         "every_s": max(part["every_s"] for part in parts),
         "samples": sum(part["samples"] for part in parts),
@@ -274,5 +266,5 @@ def _joined(manifest: Mapping[str, Any], system: str, mine: Mapping[str, Any]) -
         "late_p99_ms": max(part["late_p99_ms"] for part in parts),
         "stretched": said("stretched"),
         "failed": said("failed"),
-        "systems": systems,
+        "systems": dict(systems),
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle
@@ -28,19 +28,19 @@ _REMOVES = ("RemoveObject", "Delete")
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Of a tree. ``trash_bytes``: the part of ``bytes`` that is set aside to be removed.
+    """Columns of a row. ``trash_bytes``: the part of ``space_bytes`` that is to be removed.
 
-    ``began_ns`` (CLOCK_MONOTONIC): what was written since may be in it, or not.
+    ``space_began_ns`` (CLOCK_MONOTONIC): what was written since may be in it, or not.
     """
 
-    bytes: int
+    space_bytes: int
     files: int
     trash_bytes: int
-    began_ns: int
+    space_began_ns: int
 
 
-def _scan(root: Path) -> Generator[None, None, Space]:
-    """Scan a tree in steps, and return its space in the end.
+def _scan(root: Path) -> Iterator[Space | None]:
+    """Scan a tree; yield None after each step, and its space in the end.
 
     What vanishes meanwhile is left out, and hard links count once.
     """
@@ -52,15 +52,11 @@ def _scan(root: Path) -> Generator[None, None, Space]:
     waiting = [(os.fspath(root), False)]
     while waiting:
         directory, is_trash = waiting.pop()
-        try:
-            listing = os.scandir(directory)
-        except OSError:  # gone meanwhile
-            continue
-        with listing:
+        with suppress(OSError), os.scandir(directory) as listing:  # it may be gone
             for entry in listing:
                 entries += 1
                 if entries % _ENTRIES_A_STEP == 0:
-                    yield
+                    yield None
                 try:
                     found = entry.stat(follow_symlinks=False)
                     is_directory = entry.is_dir(follow_symlinks=False)
@@ -74,28 +70,16 @@ def _scan(root: Path) -> Generator[None, None, Space]:
                         if (found.st_dev, found.st_ino) in linked:
                             continue
                         linked.add((found.st_dev, found.st_ino))
-                its = found.st_blocks * _BLOCK_BYTES
-                taken += its
-                trash += its if is_trash else 0
-    return Space(taken, files, trash, began_ns)
+                taken += found.st_blocks * _BLOCK_BYTES
+                trash += found.st_blocks * _BLOCK_BYTES if is_trash else 0
+    yield Space(taken, files, trash, began_ns)
 
 
-def _step(scan: Generator[None, None, Space]) -> Space | None:
-    """Continue for one step; return the space once all has been seen."""
-    try:
-        next(scan)
-    except StopIteration as end:
-        found: Space = end.value
-        return found
-    return None
+_Scans = Iterator[tuple[str, Space | None]]
 
 
-def space_of(root: Path) -> Space:
-    """Return the space of a tree, scanned in one go."""
-    scan = _scan(root)
-    while (space := _step(scan)) is None:
-        pass
-    return space
+def _scans(directories: Iterable[tuple[str, Path]]) -> _Scans:
+    return ((name, found) for name, root in directories for found in _scan(root))
 
 
 class SpaceScanner:
@@ -103,41 +87,32 @@ class SpaceScanner:
 
     def __init__(self, directories: Mapping[str, Path]) -> None:
         self._directories = dict(directories)
-        self._scans = self._all_scans()
-        self._current = next(self._scans, None)
+        self._again_and_again = _scans(cycle(self._directories.items()))
 
     def advance(self, budget_ns: int) -> dict[str, Space]:
         """Continue for so much CPU time of this thread; return the nodes that were finished.
 
         At most one round is finished a call: small trees are not scanned over and over.
         """
-        finished: dict[str, Space] = {}
-        end_ns = time.thread_time_ns() + budget_ns
-        while self._current is not None and len(finished) < len(self._directories):
-            name, scan = self._current
-            if (space := _step(scan)) is not None:
-                finished[name] = space
-                self._current = next(self._scans)
-            if time.thread_time_ns() >= end_ns:
-                break
-        return finished
+        return self._go_through(self._again_and_again, time.thread_time_ns, budget_ns)
 
     def all(self, limit_ns: int) -> dict[str, Space]:
         """Scan every directory from its beginning; return those done within the limit."""
-        found: dict[str, Space] = {}
-        end_ns = time.monotonic_ns() + limit_ns
-        for name, directory in self._directories.items():
-            scan = _scan(directory)
-            while (space := _step(scan)) is None:
-                if time.monotonic_ns() >= end_ns:
-                    return found
-            found[name] = space
-        self._scans = self._all_scans()
-        self._current = next(self._scans, None)
-        return found
+        self._again_and_again = _scans(cycle(self._directories.items()))
+        once = _scans(self._directories.items())
+        return self._go_through(once, time.monotonic_ns, limit_ns)
 
-    def _all_scans(self) -> Iterator[tuple[str, Generator[None, None, Space]]]:
-        return ((name, _scan(root)) for name, root in cycle(self._directories.items()))
+    def _go_through(
+        self, scans: _Scans, clock: Callable[[], int], limit_ns: int
+    ) -> dict[str, Space]:
+        finished: dict[str, Space] = {}
+        end_ns = clock() + limit_ns
+        for name, found in scans:
+            if found is not None:
+                finished[name] = found
+            if len(finished) == len(self._directories) or clock() >= end_ns:
+                break
+        return finished
 
 
 class StoredBytes:
@@ -154,17 +129,16 @@ class StoredBytes:
 
     def take(self, request: Request, sample: Sample) -> None:
         """Take note of a request that was answered."""
-        key = (request.bucket, request.key)
-        if request.endpoint in _PUTS:
-            if sample.outcome == "ok":
-                self._bytes[key] = request.object_bytes or 0
-                self._written_bytes += request.object_bytes or 0
-        elif request.endpoint in _REMOVES:
-            if sample.outcome == "ok":
-                self._bytes.pop(key, None)
-        else:
+        if request.endpoint not in (*_PUTS, *_REMOVES):
             return
-        self.is_known = self.is_known and sample.outcome == "ok"
+        key = (request.bucket, request.key)
+        if sample.outcome != "ok":
+            self.is_known = False
+        elif request.endpoint in _PUTS:
+            self._bytes[key] = request.object_bytes or 0
+            self._written_bytes += request.object_bytes or 0
+        else:
+            self._bytes.pop(key, None)
 
     def facts(self) -> dict[str, int | bool]:
         """Return the manifest's entries."""

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wanlat.bundle import tables
-from wanlat.bundle.write import is_full
+from wanlat.bundle.write import write_table
 from wanlat.probes.load import End, LoadJob
 from wanlat.probes.load_records import RecordsFile, records_table
 
+_OF_END = (
+    *("end", "reason", "began_ns", "done", "ok", "failed", "left_out", "unanswered"),
+    *("bytes_read", "bytes_written"),
+)
+"""What of the generator's last words is written down as it is."""
 
-def account_of(job: LoadJob, end: End | None) -> tuple[dict[str, Any], list[str]]:
+
+def load_result(job: LoadJob, end: End | None) -> tuple[dict[str, Any], list[str]]:
     """Return what is written down of a load, and what a reader must be warned of.
 
     ``end`` is the generator's last words; None where it had none, being killed: its records have
@@ -39,18 +43,9 @@ def account_of(job: LoadJob, end: End | None) -> tuple[dict[str, Any], list[str]
     lasted_s = max(end.ended_ns - end.began_ns, 1) / 1e9
     achieved: dict[str, Any] = {
         "achieved_per_s": round(end.ok / lasted_s, 3),
-        "end": end.end,
-        "reason": end.reason,
-        "began_ns": end.began_ns,
+        **{name: getattr(end, name) for name in _OF_END},
         # What was answered after the duration was begun within it.
         "ended_ns": min(end.ended_ns, end.began_ns + (job.duration_ms or 0) * 10**6),
-        "done": end.done,
-        "ok": end.ok,
-        "failed": end.failed,
-        "left_out": end.left_out,
-        "unanswered": end.unanswered,
-        "bytes_read": end.bytes_read,
-        "bytes_written": end.bytes_written,
         "errors": dict(end.errors),
         "examples": dict(end.examples),
         "client": client.to_dict(),
@@ -59,40 +54,32 @@ def account_of(job: LoadJob, end: End | None) -> tuple[dict[str, Any], list[str]
     return {**offered, **achieved}, warnings
 
 
-_BUSY_CORES = 0.8
-"""Of the cores that the generator may use: beyond it, it would not have sent much more."""
-_BUSY_THREAD = 0.8
-"""Of one worker's time. A worker that computes all along does not wait for the store."""
-_BETWEEN = 0.2
-"""Of the workers' time in which they had no request in flight, though nothing had failed."""
-_WAITED = 0.2
+_MOST_WAITED = 0.2
 """Of the workers' time in which they waited for a core."""
-_RUNNABLE = 0.5
-"""Of the workers' time in which they computed, or waited for a core to."""
-_MISSED = 0.02
+_MOST_MISSED = 0.02
 """Of the requests that were due at a rate, and were not sent."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """What the generator took, as shares of the time that the load lasted."""
+    """What the generator took, as shares of the time that the load lasted.
+
+    ``cores``: that it may use; in a lab the store's processes are on the same ones. ``cpu_share``
+    is of all of them; those of the busiest thread, and of verifying bodies, of one core. Of a
+    worker's time, on average: ``waited_share``, it could have run and there was no core (None: not
+    known); ``computed_share``, it ran; ``between_share``, it had begun, and no request was in
+    flight.
+    """
 
     cores: int
-    """That it may use. The store's processes are on the same ones, in a lab."""
     cpu_s: float
     cpu_share: float
-    """Of all these cores."""
     threads: int
     busiest_thread_share: float
-    """Of one core."""
     verify_share: float
-    """Comparing bodies: of one core."""
     waited_share: float | None
-    """Of a worker's time, on average: it could have run, and there was no core. None: not known."""
     computed_share: float
-    """Of a worker's time, on average: it ran on a core."""
     between_share: float
-    """Of a worker's time since it began, on average: no request was in flight."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, of four digits."""
@@ -127,30 +114,32 @@ def client_of(end: End, workers: int, ramp_ns: int) -> Client:
 def bottleneck(client: Client, end: End, *, has_rate: bool) -> str | None:
     """Say why the generator could not have sent more; None when the store was the limit.
 
-    ``has_rate``: requests were due at instants, so that workers may have been idle on purpose.
+    ``has_rate``: requests were due at instants, so that workers may have been idle on purpose; as
+    they are after a failure. A worker that computes all along does not wait for the store.
     """
-    if client.cpu_share > _BUSY_CORES:
-        return (
-            f"the generator used {_percent(client.cpu_share)} of its {client.cores} "
-            f"{'core' if client.cores == 1 else 'cores'}"
-        )
-    if client.busiest_thread_share > _BUSY_THREAD:
-        return (
-            f"a worker of the generator was computing {_percent(client.busiest_thread_share)} of "
-            "the time"
-        )
+    on_purpose = has_rate or end.failed > 0
     runnable = client.computed_share + (client.waited_share or 0)
-    if runnable > _RUNNABLE:
-        return (
-            f"the generator's workers were computing, or waiting for a core, {_percent(runnable)} "
-            "of the time, and not for the store"
-        )
-    if not has_rate and end.failed == 0 and client.between_share > _BETWEEN:
-        return (
-            f"the generator's workers had no request in flight in {_percent(client.between_share)} "
-            "of the time"
-        )
-    return None
+    cores = f"{client.cores} {'core' if client.cores == 1 else 'cores'}"
+    found: list[tuple[float, float, str]] = [
+        (client.cpu_share, 0.8, f"the generator used {{}} of its {cores}"),
+        (
+            client.busiest_thread_share,
+            0.8,
+            "a worker of the generator was computing {} of the time",
+        ),
+        (
+            runnable,
+            0.5,
+            "the generator's workers were computing, or waiting for a core, {} of the time, and "
+            "not for the store",
+        ),
+        (
+            0.0 if on_purpose else client.between_share,
+            0.2,
+            "the generator's workers had no request in flight in {} of the time",
+        ),
+    ]
+    return next((text.format(_percent(share)) for share, most, text in found if share > most), None)
 
 
 def warnings_of(client: Client, end: End, *, rate: float | None, why: str | None) -> list[str]:
@@ -158,17 +147,17 @@ def warnings_of(client: Client, end: End, *, rate: float | None, why: str | None
     found = []
     if why is not None:
         found.append(
-            f"the client was the bottleneck: {why}. The store could have been asked more than it "
-            "was: use more cores, or read the rate as a lower bound."
+            f"the client was the bottleneck: {why}. The store could have done more than it "
+            "did: use more cores, or read the rate as a lower bound."
         )
-    elif client.waited_share is not None and client.waited_share > _WAITED:
+    elif client.waited_share is not None and client.waited_share > _MOST_WAITED:
         found.append(
             f"the generator's workers waited for a core {_percent(client.waited_share)} of the "
             "time: store and client share this machine's cores, and latencies under load have that "
             "in them."
         )
     due = end.done + end.left_out
-    if rate is not None and due and end.left_out / due > _MISSED:
+    if rate is not None and due and end.left_out / due > _MOST_MISSED:
         found.append(
             f"{end.left_out:,} of {due:,} requests that were due at {rate:g} a second were not "
             "sent before the end: no worker was free. Lower `rate`, or raise `workers`."
@@ -180,9 +169,6 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-TABLE = "load.parquet"
-
-
 def raw_path(bundle: Path, system: str) -> Path:
     """Return where the generator of a system's load writes its records."""
     return bundle / f"load-{system}.raw"
@@ -191,42 +177,17 @@ def raw_path(bundle: Path, system: str) -> Path:
 def add_rows(bundle: Path, system: str, version: str) -> None:
     """Put a system's records into the table, in one step; then their own file is gone.
 
-    Rows that an earlier attempt left of the same system go. On a full disk all stays as it is.
+    On a full disk all stays as it is.
     """
-    raw = raw_path(bundle, system)
-    constant = {"system": system, "version": version}
+    raw, table = raw_path(bundle, system), bundle / "load.parquet"
 
-    def rows() -> Iterator[pa.Table]:
-        yield from _rows_of(bundle, lambda name: name != system)
-        records = RecordsFile(raw)
-        yield from (records_table(piece, constant) for piece in records.pieces())
+    def parts() -> Iterator[pa.Table]:
+        if table.exists():  # of the systems before
+            with pq.ParquetFile(table) as before:
+                for batch in before.iter_batches():
+                    yield pa.Table.from_batches([batch])
+        constant = {"system": system, "version": version}
+        yield from (records_table(piece, constant) for piece in RecordsFile(raw).pieces())
 
-    if _write(bundle, rows()):
+    if write_table(bundle, "load", tables.LOAD, parts()):
         raw.unlink()
-
-
-def _rows_of(bundle: Path, wanted: Callable[[str], bool]) -> Iterator[pa.Table]:
-    if not (bundle / TABLE).exists():
-        return
-    with pq.ParquetFile(bundle / TABLE) as table:
-        for batch in table.iter_batches():
-            rows = pa.Table.from_batches([batch])
-            known = [name for name in pc.unique(rows["system"]).to_pylist() if wanted(name)]
-            yield rows.filter(pc.is_in(rows["system"], pa.array(known, pa.string())))
-
-
-def _write(bundle: Path, rows: Iterator[pa.Table]) -> bool:
-    """Write the table anew; False where there is no room for it."""
-    partial = bundle / f".{TABLE}.partial"
-    try:
-        with pq.ParquetWriter(partial, tables.LOAD) as writer:
-            for each in rows:
-                if each.num_rows:
-                    writer.write_table(each)
-    except BaseException as error:
-        partial.unlink(missing_ok=True)
-        if not (isinstance(error, OSError) and is_full(error)):
-            raise
-        return False
-    os.replace(partial, bundle / TABLE)
-    return True

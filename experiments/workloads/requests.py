@@ -16,19 +16,19 @@ from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
 from wanlat.experiments.config.budget import (
-    Planned,
     Stopwatch,
     budget_remark,
     plan_samples,
     to_manifest,
 )
-from wanlat.experiments.config.prefill import BUCKET
+from wanlat.experiments.config.load import BUCKET
 from wanlat.experiments.not_found import NotFoundTracker
 from wanlat.experiments.prepare import Prepared, Subject
-from wanlat.experiments.request_plan import RequestPlan
 from wanlat.experiments.resources.sampler import Sampler
 from wanlat.experiments.resources.space import StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
+from wanlat.experiments.workloads.prefill import Filling
+from wanlat.experiments.workloads.settle import IdleWatch
 from wanlat.probes.fewer import fewer_measured
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests
@@ -37,8 +37,18 @@ from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import DiskFull, RunFailed, WanlatError
+from wanlat.topologies.units import Duration
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
+_TELL_EVERY_S = 0.5
+_CHECK_EVERY_S = 0.2
+
+
+def wait_until(lab: Lab, until_s: float) -> None:
+    """Wait until an instant of CLOCK_MONOTONIC, and not longer than the lab lasts."""
+    while (left_s := until_s - time.monotonic()) > 0:
+        time.sleep(min(left_s, _CHECK_EVERY_S))
+        lab.check()
 
 
 class Workload:
@@ -51,7 +61,7 @@ class Workload:
         self.bundle = recording.bundle
         self.outcome = recording.outcome
         self.took_s: dict[str, float] = {}
-        """Seconds of each stage until the cluster can be asked."""
+        """Seconds of each stage until requests can be sent."""
         self.stored = StoredBytes()
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
@@ -86,8 +96,10 @@ class Workload:
             # A study measures whole clusters: with a node gone there is nothing left to measure.
             cluster.when_one_died(lab.abort)
             with self._sampling(lab, cluster):
-                self._be_idle(lab)
-                self._probe(lab, cluster)
+                if self.sampler is not None and self.prepared.study.resources:
+                    self.be_idle(lab, cluster, "idle", self.prepared.study.resources.idle)
+                    self.sample_resources()
+                self._send_all(lab, cluster)
             session.note_overflows(lab)
 
     def before_start(self, lab: Lab) -> None:
@@ -112,28 +124,26 @@ class Workload:
         )
         return self.sampler
 
-    def look(self) -> None:
+    def sample_resources(self) -> None:
         """Sample the nodes' resources now, while no request is in flight."""
         if self.sampler is not None:
             self.sampler.sample()
 
-    def weigh(self) -> None:
+    def sample_space(self) -> None:
         """Sample the nodes' disk space now, between two stages: it may take seconds."""
         if self.sampler is not None:
             self.sampler.sample_space()
 
-    def _be_idle(self, lab: Lab) -> None:
-        """Leave the cluster alone for as long as the study says, and see what it uses then."""
-        wanted = self.prepared.study.resources
-        end_s = time.monotonic() + (wanted.idle.s if wanted else 0)
-        while wanted and (left_s := end_s - time.monotonic()) > 0:
-            lab.check()
-            self.tell("idle", wanted.idle.s - left_s, wanted.idle.s)
-            time.sleep(min(left_s, 0.5))
-        self.look()
+    def be_idle(self, lab: Lab, cluster: Cluster, what: str, duration: Duration) -> None:
+        """Leave the cluster alone for so long, and report that."""
+        end_s = time.monotonic() + duration.s
+        while (left_s := end_s - time.monotonic()) > 0:
+            cluster.check()
+            self.tell(what, duration.s - left_s, duration.s)
+            wait_until(lab, time.monotonic() + min(left_s, _TELL_EVERY_S))
 
-    def _probe(self, lab: Lab, cluster: Cluster) -> None:
-        self.bundle.event("asked", self.name)  # until here it was idle
+    def _send_all(self, lab: Lab, cluster: Cluster) -> None:
+        self.bundle.event("loaded", self.name)  # until here it was idle
         if self.subject.requests.api == "s3":
             cluster.create_bucket(BUCKET)
 
@@ -144,7 +154,7 @@ class Workload:
         with self.stage("prefill") if wants else nullcontext(), blaming_full_disks(cluster):
             self.fill(lab, spawn, cluster)
         if wants:
-            self.weigh()
+            self.sample_space()
         not_found = NotFoundTracker()
         try:
             with blaming_full_disks(cluster):
@@ -155,10 +165,14 @@ class Workload:
             self.session.note_state(cluster)
 
     def fill(self, lab: Lab, spawn: Spawn, cluster: Cluster) -> None:
-        """Write what is to be there before anything is measured: the study's `prefill`."""
-        from wanlat.experiments.workloads.prefill import fill
+        """Write what is to be there before anything is measured: the study's `prefill`.
 
-        fill(self, lab, spawn, cluster)
+        Raises RunFailed when the store does not take the objects, or has not got them afterwards.
+        """
+        spec = self.prepared.study.prefill
+        if spec is not None:
+            watch = IdleWatch(lab, cluster) if spec.settles else None
+            Filling(self.session, self.subject.requests, spec, spawn, cluster).do(watch)
 
     def send(
         self,
@@ -167,27 +181,41 @@ class Workload:
         cluster: Cluster,
         not_found: NotFoundTracker,
     ) -> None:
-        """Send all requests, and take in their samples."""
-        dispatch = Dispatch(self.subject.requests)
+        """Send all requests, and take in their samples.
+
+        What is sent is decided as it goes: with a budget, how many samples are taken is known when
+        the warm-up is over; with one key that is overwritten, which bytes a read must bring is
+        known when the write before it is.
+        """
+        requests = self.subject.requests
+        plan, header = requests.plan(), requests.header(cluster)
+        totals = {"warmup": len(plan.warmup), "measure": len(plan.measure)}
+        overwrites = Overwrites() if requests.study.key_mode == "same" else None
         rtt_ms = requested_rtt_ms(self.prepared.plan, self.prepared.target)
         take = self.taking(cluster, not_found, {"rtt_ms": rtt_ms})
         done: Counter[str] = Counter()
-        totals = dispatch.totals()
 
-        def on_sample(request: Request, sample: Sample) -> None:
-            nonlocal totals
-            if sample.phase == "measure" and not done["measure"] and dispatch.planned is not None:
-                totals = dispatch.totals()
-                self._note_budget(dispatch.planned)
+        def take_in(request: Request, sample: Sample) -> None:
+            if overwrites is not None:
+                overwrites.note(request, sample)
             if not done[sample.phase]:
-                self.look()
+                self.sample_resources()
             done[sample.phase] += 1
-            self.tell(STAGES[sample.phase], done[sample.phase], totals[sample.phase])
+            if sample.phase in totals:
+                self.tell(STAGES[sample.phase], done[sample.phase], totals[sample.phase])
             take(request, sample)
 
-        self.tell(STAGES["prepare"], 0, totals["prepare"])
-        dispatch.run(spawn, self.subject.requests.header(cluster), on_sample)
-        self.look()
+        def following() -> Iterator[Request]:
+            watch = Stopwatch()
+            yield from watch.timing(plan.warmup)
+            measure = self._within_budget(plan, watch)
+            totals["measure"] = len(measure)
+            yield from measure
+
+        self.prepare(spawn, header, plan.prepare, take_in)
+        to_send = following() if overwrites is None else overwrites.following(following())
+        run_requests(spawn, header, to_send, take_in)
+        self.sample_resources()
         cluster.check()
 
     def prepare(
@@ -209,15 +237,25 @@ class Workload:
         self.tell(STAGES["prepare"], 0, len(requests))
         prepare(spawn, header, requests, on_sample)
 
-    def _note_budget(self, planned: Sequence[Planned]) -> None:
-        """Write down how many samples are taken, now that the warm-up has shown it."""
+    def _within_budget(self, plan: Plan, watch: Stopwatch) -> Sequence[Request]:
+        """Return what of a plan the study's budget lets be measured, and write that down.
+
+        ``watch``: how long its warm-up took.
+        """
+        requests = self.subject.requests
+        study = requests.study
+        if study.budget is None:
+            return plan.measure
+        planned = plan_samples(
+            study.budget, requests.turns(), study.samples, study.object_size.bytes, watch.took_s
+        )
         before = self.bundle.manifest.get("budget", [])
         self.bundle.write_manifest(budget=[*before, *to_manifest(self.name, planned)])
-        taken = sum(each.samples for each in planned)
-        self.outcome.planned += taken - self.subject.requests.measured()
-        cut = [each for each in planned if each.samples < each.wanted]
-        if cut:
+        self.outcome.planned += sum(each.samples for each in planned) - requests.measured()
+        if cut := [each for each in planned if each.samples < each.wanted]:
             self.outcome.remarks.append(f"{self.name}: {budget_remark(cut)}")
+        samples = {(each.endpoint, each.placement): each.samples for each in planned}
+        return fewer_measured(plan.measure, samples, plan.seed)
 
     def taking(
         self, cluster: Cluster, not_found: NotFoundTracker, of_network: Mapping[str, Any]
@@ -238,61 +276,6 @@ class Workload:
                 cluster.check_space()
 
         return take
-
-
-class Dispatch:
-    """The requests of one system: what is sent is decided as it goes.
-
-    With a budget, how many samples are taken is known when the warm-up is over; with one key that
-    is overwritten, which bytes a read must bring is known when the write before it is.
-    """
-
-    def __init__(self, requests: RequestPlan) -> None:
-        self.plan: Plan = requests.plan()
-        self.planned: list[Planned] | None = None
-        """What the budget allowed; None without one, and until the warm-up is over."""
-        self._of = requests
-        self._overwrites = Overwrites() if requests.study.key_mode == "same" else None
-
-    def totals(self) -> Counter[str]:
-        """Return how many requests each phase has, as far as is known."""
-        plan = self.plan
-        phases = ("prepare", plan.prepare), ("warmup", plan.warmup), ("measure", plan.measure)
-        return Counter({name: len(requests) for name, requests in phases})
-
-    def run(self, spawn: Spawn, header: Header, on_sample: OnSample) -> None:
-        """Prepare, warm up, measure. Raises as ``wanlat.probes.oneshot.run_plan``."""
-        overwrites = self._overwrites
-
-        def take(request: Request, sample: Sample) -> None:
-            if overwrites is not None:
-                overwrites.note(request, sample)
-            on_sample(request, sample)
-
-        prepare(spawn, header, self.plan.prepare, take)
-        requests = self._requests()
-        if overwrites is not None:
-            requests = overwrites.following(requests)
-        run_requests(spawn, header, requests, take)
-
-    def _requests(self) -> Iterator[Request]:
-        if self._of.study.budget is None:
-            yield from self.plan.warmup
-        else:
-            watch = Stopwatch()
-            yield from watch.timing(self.plan.warmup)
-            self._cut(watch)
-        yield from self.plan.measure
-
-    def _cut(self, watch: Stopwatch) -> None:
-        plan, study = self.plan, self._of.study
-        assert study.budget is not None
-        self.planned = plan_samples(
-            study.budget, self._of.turns(), study.samples, study.object_size.bytes, watch.took_s
-        )
-        samples = {(each.endpoint, each.placement): each.samples for each in self.planned}
-        measure = fewer_measured(plan.measure, samples, plan.seed)
-        self.plan = Plan(plan.prepare, plan.warmup, measure, plan.seed)
 
 
 @contextmanager

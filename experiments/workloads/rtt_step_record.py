@@ -1,111 +1,89 @@
-"""What a bundle holds of visits: ``visits.json``, their events, and what the manifest says."""
+"""What a bundle says of RTT steps: ``rtt_steps.json``, their events, and where the time went."""
 
 from __future__ import annotations
 
 import json
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from wanlat.bundle.documents import RttStep, RttStepPair, RttSteps
 from wanlat.bundle.write import BundleWriter
-from wanlat.emulator.calibration.between_sites import longest_s
+from wanlat.emulator.calibration.between_sites import BetweenSites, longest_s, pairs_between_sites
+from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.rtt_steps import RoundTripsSpec
-from wanlat.topologies.units import Duration
+from wanlat.topologies.resolve import Plan
 
 
-@dataclass
-class RttStep:
-    """One visit as ``visits.json`` has it. Instants are CLOCK_MONOTONIC, in ns."""
+class StepCalibration(BetweenSites):
+    """Measures the RTT between sites at each RTT step. A context manager."""
 
-    system: str
-    number: int
-    rtt: Duration
-    jitter: Duration
-    changed_ns: int = 0
-    idle_ns: tuple[int, int] = (0, 0)
-    calibrated_ns: tuple[int, int] = (0, 0)
-    begun_ns: int = 0
-    ended_ns: int = 0
-    pairs: Sequence[Mapping[str, Any]] = ()
-    near: frozenset[tuple[str, str]] = frozenset()
-    """The pairs that lead from the site of the node that is asked."""
+    def __init__(self, lab: Lab, plan: Plan, target: str, seed: int) -> None:
+        pairs = pairs_between_sites(plan, target, seed)
+        here = plan.node(target).site
+        self._near = {pair for pair in pairs if plan.node(pair[0]).site == here}
+        super().__init__(lab, pairs)
 
-    @property
-    def passed(self) -> bool:
-        """Whether every pair was as asked for."""
-        return all(pair["verdict"] == "pass" for pair in self.pairs)
+    def into(self, step: RttStep) -> None:
+        """Measure every pair as the lab is now, and put what was found into the step.
 
-    @property
-    def measured_rtt_ms(self) -> float | None:
-        """The median over the pairs from the site of the node that is asked."""
-        known = [
-            pair["measured_rtt_ms"]
-            for pair in self.pairs
-            if (pair["from"], pair["to"]) in self.near and pair["measured_rtt_ms"] is not None
-        ]
-        return statistics.median(known) if known else None
+        Its RTT is the median over the pairs that lead from the target node's site.
+        """
+        began_ns = time.monotonic_ns()
+        step.pairs = [RttStepPair.model_validate(pair) for pair in self.measure()]
+        near = (p.measured_rtt_ms for p in step.pairs if (p.source, p.destination) in self._near)
+        known = [rtt_ms for rtt_ms in near if rtt_ms is not None]
+        step.measured_rtt_ms = statistics.median(known) if known else None
+        passed = all(pair.verdict == "pass" for pair in step.pairs)
+        step.verdict = "pass" if passed else "fail"
+        step.calibrated_ns = (began_ns, time.monotonic_ns())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "system": self.system,
-            "visit": self.number,
-            "requested_rtt_ms": self.rtt.ms,
-            "requested_jitter_ms": self.jitter.ms,
-            "changed_ns": self.changed_ns,
-            "idle_ns": list(self.idle_ns),
-            "calibrated_ns": list(self.calibrated_ns),
-            "begun_ns": self.begun_ns,
-            "ended_ns": self.ended_ns,
-            "pairs": [dict(pair) for pair in self.pairs],
-            "measured_rtt_ms": self.measured_rtt_ms,
-            "verdict": "pass" if self.passed else "fail",
-        }
+
+def worst_of(step: RttStep) -> RttStepPair:
+    """Return a pair of a step that failed."""
+    return next(pair for pair in step.pairs if pair.verdict != "pass")
 
 
 @dataclass
 class RttStepsRecord:
-    """The visits of all systems of a run, written after each, so that a run that is killed keeps
-    the whole ones.
+    """The RTT steps of all systems of a run, written after each, so that a run that is killed
+    keeps the whole ones.
     """
 
     bundle: BundleWriter
-    visits: list[RttStep] = field(default_factory=list)
-    budgets: dict[str, Budget] = field(default_factory=dict)
+    steps: list[RttStep] = field(default_factory=list)
+    times: dict[str, TimeBudget] = field(default_factory=dict)
 
-    def add(self, entry: RttStep) -> None:
-        """Take in a visit that has ended."""
-        self.visits.append(entry)
-        visits = [each.to_dict() for each in self.visits]
-        self.bundle.write_json("visits.json", {"visits": visits})
+    def add(self, step: RttStep) -> None:
+        """Take in a step that has ended."""
+        self.steps.append(step)
+        self.bundle.write(RttSteps(rtt_steps=self.steps))
 
     def failed(self, system: str) -> list[RttStep]:
-        """Return the visits of a system whose network was not what was asked for."""
-        return [each for each in self.visits if each.system == system and not each.passed]
+        """Return the steps of a system whose network was not what was requested."""
+        return [each for each in self.steps if each.system == system and each.verdict != "pass"]
 
-    def event(self, entry: RttStep, what: str, t_ns: int | None = None) -> None:
-        """Note what begins in a visit: change, idle, calibrate, warmup, measure; or its end."""
-        detail = {"visit": entry.number, "requested_rtt_ms": entry.rtt.ms, "what": what}
-        self.bundle.event("visit", entry.system, json.dumps(detail), t_ns)
+    def event(self, step: RttStep, what: str, t_ns: int | None = None) -> None:
+        """Note what begins in a step: change, idle, calibrate, warmup, measure; or its end."""
+        known = step.model_dump(include={"rtt_step", "requested_rtt_ms"})
+        self.bundle.event("rtt step", step.system, json.dumps(known | {"what": what}), t_ns)
 
-    def note_time(self, system: str, budget: Budget) -> None:
-        """Write into the manifest where a system's time went."""
-        self.budgets[system] = budget
-        self.bundle.write_manifest(round_trips={"visits": len(self.visits), **pooled(self.budgets)})
-
-
-def stated_settling_s(spec: RoundTripsSpec) -> float:
-    """Return how long all visits of a system settle and are calibrated, at most."""
-    calibrating_s = sum(longest_s(rtt.s) for rtt in spec.rtts)
-    return spec.visits * (len(spec.rtts) * spec.settle.s + calibrating_s)
+    def note_time(self, system: str, budget: TimeBudget) -> None:
+        """Write into the manifest where a system's time went, and that of all together."""
+        self.times[system] = budget
+        of_each = {name: each.to_dict() for name, each in self.times.items()}
+        systems = [{"system": name, **_sum([each])} for name, each in of_each.items()]
+        said = {"rtt_steps": len(self.steps), **_sum([*of_each.values()]), "systems": systems}
+        self.bundle.write_manifest(round_trips=said)
 
 
 @dataclass
-class Budget:
-    """One system's time, in seconds. ``latencies_s`` is the sum over all requests of the visits,
+class TimeBudget:
+    """One system's time, in seconds. ``latencies_s`` is the sum over all requests of the steps,
     to warm up and measured; ``startup`` is what came before them, by its name: the lab, its proof,
-    the cluster, the objects.
+    the cluster, the objects. Settling includes calibrating.
     """
 
     stated_settling_s: float
@@ -114,9 +92,15 @@ class Budget:
     total_s: float = 0.0
     startup: Mapping[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, spec: RoundTripsSpec) -> TimeBudget:
+        """Return that of a study: how long all steps settle and are calibrated, at most."""
+        calibrating_s = sum(longest_s(rtt.s) for rtt in spec.rtts)
+        return cls(spec.visits * (len(spec.rtts) * spec.settle.s + calibrating_s))
+
     @property
     def startup_s(self) -> float:
-        """Return how long everything took before the first visit."""
+        """How long everything took before the first step."""
         return sum(self.startup.values())
 
     def progress(self) -> str:
@@ -128,43 +112,28 @@ class Budget:
 
     def remark(self) -> str:
         """Say what it came to."""
+        parts = ", ".join(f"{name} {took_s:.0f} s" for name, took_s in self.startup.items())
         return (
             f"{self.total_s:.0f} s in all: {self.latencies_s:.0f} s of requests, "
             f"{self.settling_s:.0f} s of settling and calibrating ({self.stated_settling_s:.0f} s "
-            f"stated), {self.startup_s:.0f} s to start ({self._parts()})"
+            f"stated), {self.startup_s:.0f} s to start ({parts})"
         )
-
-    def _parts(self) -> str:
-        return ", ".join(f"{name} {took_s:.0f} s" for name, took_s in self.startup.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the manifest has it."""
+        stated = {"settling_s": self.stated_settling_s, "startup_s": self.startup_s}
+        took = {"latencies_s": self.latencies_s, "settling_s": self.settling_s}
         return {
-            "stated": {
-                "settling_s": round(self.stated_settling_s, 3),
-                "startup_s": round(self.startup_s, 3),
-                "startup": {name: round(took_s, 3) for name, took_s in self.startup.items()},
-            },
-            "took": {
-                "latencies_s": round(self.latencies_s, 3),
-                "settling_s": round(self.settling_s, 3),
-                "startup_s": round(self.startup_s, 3),
-                "total_s": round(self.total_s, 3),
-            },
+            "stated": {**stated, "startup": self.startup},
+            "took": {**took, "startup_s": self.startup_s, "total_s": self.total_s},
         }
 
 
-def pooled(budgets: Mapping[str, Budget]) -> dict[str, Any]:
-    """Return the time of all systems of a run together, and that of each, for the manifest."""
-    whole = Budget(
-        stated_settling_s=sum(each.stated_settling_s for each in budgets.values()),
-        latencies_s=sum(each.latencies_s for each in budgets.values()),
-        settling_s=sum(each.settling_s for each in budgets.values()),
-        total_s=sum(each.total_s for each in budgets.values()),
-        startup={
-            name: sum(each.startup.get(name, 0.0) for each in budgets.values())
-            for name in dict.fromkeys(key for each in budgets.values() for key in each.startup)
-        },
-    )
-    systems = [{"system": name, **each.to_dict()} for name, each in budgets.items()]
-    return {**whole.to_dict(), "systems": systems}
+def _sum(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the numbers of nested mappings, key by key; to the millisecond."""
+    total: dict[str, Any] = {}
+    for key in dict.fromkeys(key for part in parts for key in part):
+        values = [part[key] for part in parts if key in part]
+        nested = isinstance(values[0], Mapping)
+        total[key] = _sum(values) if nested else round(sum(values), 3)
+    return total

@@ -71,6 +71,14 @@ def assert_readable(figure: Figure) -> None:
             assert not _overlap(box, axes.bbox), f"overlap: {beside.get_text()!r} and the plot"
 
 
+def assert_apart(figure: Figure) -> None:
+    """No text lies on another: of a figure that is saved as large as all that is on it."""
+    figure.canvas.draw()
+    boxes = [(text.get_text(), text.get_window_extent()) for text in shown_texts(figure)]
+    for (one, box), (other, other_box) in combinations(boxes, 2):
+        assert not _overlap(box, other_box), f"overlap: {one!r} and {other!r}"
+
+
 def bars_of(figure: Figure) -> list[Rectangle]:
     """The bars, from the top."""
     return [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]

@@ -48,7 +48,7 @@ def write_resources(
         end = int(begin[-1]) + round(REQUEST_S * S)
         loaded = t0 + (IDLE_S * S if idles else 0)
         events.append({"t_ns": t0, "kind": "ready", "subject": system, "detail": ""})
-        events.append({"t_ns": loaded, "kind": "asked", "subject": system, "detail": ""})
+        events.append({"t_ns": loaded, "kind": "loaded", "subject": system, "detail": ""})
         wan = np.cumsum([0, *(WAN_BYTES[name] for name in names)]).astype(float)
         cpu = np.cumsum([0, *(CPU_MS[name] for name in names)])
         edges = np.array([*begin, end], dtype=float)
@@ -161,7 +161,12 @@ def write_reclaim(
             ]
         entries.append(
             {"system": system, "objects": 100, "object_bytes": MIB, "removed": 50}
-            | {"which": "spread", "filled_ns": [t0, t0 + 10 * S], "settled_ns": t0 + 20 * S}
+            | {
+                "workers": 8,
+                "which": "spread",
+                "filled_ns": [t0, t0 + 10 * S],
+                "settled_ns": t0 + 20 * S,
+            }
             | {"removed_ns": [t0 + 21 * S, end], "watched_ns": [end, samples[-1][0]]}
             | {"found": {"kept": 50, "lost": 0, "removed": 50, "still_there": 0}}
         )

@@ -69,7 +69,7 @@ def write_round_trips_bundle(
     """Write a bundle into `directory` and return it.
 
     `far_ms` adds to the RTT of every pair with that site; `failed_visits` fail their calibration
-    and `forgotten_visits` are not in visits.json, as of a run that was killed in one.
+    and `forgotten_visits` are not in rtt_steps.json, as of a run that was killed in one.
     """
     rng = np.random.default_rng(seed)
     versions = {"quorum": QUORUM[1], **(versions or {})}
@@ -86,7 +86,7 @@ def write_round_trips_bundle(
             rows += [
                 made[place]
                 | {
-                    "visit": number,
+                    "rtt_step": number,
                     "rtt_ms": requested_ms,
                     "start_ns": begun_ns + 1_000_000_000 * turn,
                     "seq": turn,
@@ -110,7 +110,7 @@ def write_round_trips_bundle(
         for row in spoilt:
             row |= {"outcome": "fail", "error": "http 503 SlowDown", "status": 503, "total_ns": 1}
     pd.DataFrame.from_records(rows).to_parquet(directory / "samples.parquet")
-    (directory / "visits.json").write_text(json.dumps({"visits": entries}))
+    (directory / "rtt_steps.json").write_text(json.dumps({"rtt_steps": entries}))
     document = _manifest(does, versions, rtts_ms, visits, samples, jitter_ms, sites, topology)
     for system in document["systems"]:
         system["least_round_trips"] = [
@@ -213,7 +213,7 @@ def _visit(
         pairs[0] |= {"verdict": "fail", "reasons": ["median 0.9 ms off, 0.5 ms are allowed"]}
     return {
         "system": system,
-        "visit": number,
+        "rtt_step": number,
         "requested_rtt_ms": requested_ms,
         "requested_jitter_ms": jitter_ms,
         "changed_ns": begun_ns - 4_000_000_000,

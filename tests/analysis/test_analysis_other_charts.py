@@ -1,17 +1,16 @@
-"""The comparison with published figures and the chart of calibration."""
+"""The comparison with published figures."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from chart_checks import assert_readable, bars_of, marks_of, texts_of
+from chart_checks import assert_readable, bars_of, texts_of
 from matplotlib.figure import Figure
 from synthetic_bundles import GARAGE, MINIO, MINIO_RELEASE, QUORUM, MakeBundle
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.charts import calibration, published
+from wanlat.analysis.charts import published
 from wanlat.analysis.summary import summarize
 
 
@@ -83,42 +82,3 @@ def test_the_comparison_can_be_read(
     failures = {("minio", "PutObject"): (100, 0), ("garage", "GetObject"): (1, 1)}
     path = make_bundle(systems=systems, topology=topology, failures=failures)
     assert_readable(published_chart(path))
-
-
-def test_calibration_shows_every_pair_against_its_tolerance(make_bundle: MakeBundle) -> None:
-    path = make_bundle(sites=3, nodes_a_site=2)
-    figure = calibration.draw(read_bundle(path))
-    assert_readable(figure)
-    document = json.loads((path / "calibration.json").read_text())
-    drawn = [*marks_of(figure, "^"), *marks_of(figure, "s")]
-    errors = [pair["error_ms"][p] for pair in document["pairs"] for p in ("p50", "p99")]
-    assert sorted(drawn) == pytest.approx(sorted(errors))
-    ticks = marks_of(figure, "|")
-    assert set(ticks) == {0.15, 0.5, 2.0}  # near pairs, distant pairs, 99th percentile
-    assert ticks.count(0.15) == 2 * 6
-
-
-def test_a_failed_pair_is_seen(make_bundle: MakeBundle) -> None:
-    path = make_bundle()
-    document = json.loads((path / "calibration.json").read_text())
-    document["pairs"][3] |= {"verdict": "fail", "error_ms": {"p50": 7.0, "p99": 9.0}}
-    document["pairs"][4] |= {"verdict": "fail", "rtt_ms": None, "error_ms": None}
-    document["verdict"] = "fail"
-    (path / "calibration.json").write_text(json.dumps(document))
-    figure = calibration.draw(read_bundle(path))
-    texts = texts_of(figure)
-    assert "Calibration FAILED: five-sites" in texts
-    assert texts.count("FAIL") == 2
-    assert figure.axes[0].get_xlim()[1] > 9
-    assert_readable(figure)
-
-
-def test_of_very_many_pairs_the_worst_are_shown(make_bundle: MakeBundle) -> None:
-    path = make_bundle(sites=11, systems=[GARAGE])
-    document = json.loads((path / "calibration.json").read_text())
-    document["pairs"][60]["error_ms"] = {"p50": 0.4, "p99": 1.9}
-    (path / "calibration.json").write_text(json.dumps(document))
-    figure = calibration.draw(read_bundle(path))
-    assert texts_of(figure).count("pass") == 90
-    assert any("20 better ones not drawn" in text for text in texts_of(figure))
-    assert 1.9 in marks_of(figure, "^")

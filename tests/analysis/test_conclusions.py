@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from published_mistakes import mistakes_grid, mistakes_of_rows
 from sweep_bundles import MINIO_NGINX, write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
@@ -21,7 +22,6 @@ from wanlat.analysis.conclusions.model import (
 )
 from wanlat.analysis.criterion import stored_estimates
 from wanlat.analysis.grid import markdown
-from wanlat.analysis.published_mistakes import mistakes_grid, mistakes_of_rows
 from wanlat.analysis.ratios import Verdict
 from wanlat.analysis.sweep import read_sweep
 
@@ -144,10 +144,10 @@ def test_a_verdict_rests_on_the_part_that_fails_most_or_holds_least(
 
 
 def test_sources_stand_side_by_side(conclusions: Conclusions) -> None:
-    verdict, deciding, compared, every, mistakes = conclusions.grids()
+    verdict, deciding, compared, every = conclusions.grids()
     assert verdict.headers[2:] == (PUBLISHED, "ours, MinIO+nginx", "ours, MinIO direct")
     assert [row[0][:2] for row in verdict.rows if row[1] == "all"] == ["1.", "2.", "3.", "4."]
-    assert not verdict.long and not deciding.long and every.long and mistakes.long
+    assert not verdict.long and not deciding.long and every.long
     assert {row[1] for row in deciding.rows} == set(verdict.headers[2:])
     # What both have measured: 1 KiB and 100 MiB on two nodes, reads and writes.
     assert len(compared.rows) == 4

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wanlat.analysis.load.resampling import block_length, percentile, ratio
-from wanlat.analysis.load.steady import judge, oscillation, transient
+from wanlat.analysis.load.steady import judge, transient
 
 RUNS = 40
 BINS = 300
@@ -83,22 +83,6 @@ def test_a_load_too_short_says_so() -> None:
 
 def test_a_store_that_answers_nothing_is_not_steady() -> None:
     assert judge(np.zeros(100), 1.0, [1]).verdict == "no steady state"
-
-
-def test_swings_are_found_with_their_period_and_noise_has_none() -> None:
-    at = np.arange(BINS)
-    rng = np.random.default_rng(2)
-    swinging = 80 * np.sin(2 * np.pi * at / 30) + rng.normal(0, 25, BINS)
-    found = oscillation(swinging, 500.0, 1.0)
-    assert found is not None
-    assert found.period_s == pytest.approx(30, rel=0.05)
-    assert found.amplitude == pytest.approx(0.16, abs=0.03)
-    false = sum(
-        oscillation(100 * remembering(np.random.default_rng(run), BINS, 0.9), 500.0, 1.0)
-        is not None
-        for run in range(100)
-    )
-    assert false < 5
 
 
 def test_intervals_hold_the_truth_though_seconds_are_not_independent() -> None:

@@ -26,7 +26,7 @@ from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.calibration import sites_by_node
 from wanlat.analysis.grid import print_grid
-from wanlat.analysis.reclaim import reclaim_of
+from wanlat.analysis.report.reclaim import RECLAIM
 from wanlat.analysis.resources.block import resources_of
 from wanlat.analysis.resources.remarks import remarks_of_bundle
 from wanlat.analysis.resources.tables import sampling_notes
@@ -125,7 +125,7 @@ def test_rows_of_a_killed_run_are_read_up_to_the_torn_one(make_bundle: MakeBundl
 def test_a_run_from_before_resources_were_sampled_has_no_block(make_bundle: MakeBundle) -> None:
     bundle = read_bundle(make_bundle(systems=(GARAGE,)))
     assert resources_of(bundle) is None
-    assert reclaim_of(bundle) is None
+    assert RECLAIM.of_bundle(bundle) is None
     assert remarks_of_bundle(bundle) is None
 
 
@@ -159,20 +159,23 @@ def test_space_given_back_is_a_share_of_what_the_removed_objects_took(
         },
     )
     bundle = read_bundle(directory)
-    block = reclaim_of(bundle)
-    bob, minio, garage = block.systems
+    answer = RECLAIM.of_bundle(bundle)
+    assert answer is not None
+    bob, minio, garage = answer.to_json()["systems"]
 
-    assert bob.freed == 0
-    assert bob.freed_after_s(0.5) is None
-    assert minio.freed == pytest.approx(1.1)
-    assert minio.freed_at(60) == 0
-    assert minio.freed_after_s(0.9) == pytest.approx(300)
-    assert minio.trash_share() == pytest.approx(0.9)
-    assert minio.trash_left == 0
-    assert garage.freed == pytest.approx(0.5)
-    text = printed(block.grids())
+    assert bob["freed_at_end"] == 0
+    assert bob["freed_half_after_s"] is None
+    assert minio["freed_at_end"] == pytest.approx(1.1)
+    assert minio["freed"][1] == {"after_s": 60.0, "share": 0}
+    assert minio["freed_most_after_s"] == pytest.approx(300)
+    assert minio["trash_at_most"] == pytest.approx(0.9)
+    assert minio["trash_at_end"] == 0
+    assert garage["freed_at_end"] == pytest.approx(0.5)
+    text = printed(answer.grids())
     assert "110 %" in text
     assert "300 s" in text
+    (chart,) = answer.charts().values()
+    assert any("MinIO gives 90 % back within 5 min" in each.get_text() for each in chart.texts)
     remarks = {each.key: str(each.verdict) for each in remarks_of_bundle(bundle).remarks}
     assert remarks == {"bob-keeps-disk": "holds", "minio-trash": "holds"}
 

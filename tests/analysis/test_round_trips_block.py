@@ -174,7 +174,7 @@ def test_requests_of_the_visit_in_which_a_run_was_killed_are_left_out_and_counte
 
 def test_a_run_killed_before_its_first_visit_ended_has_no_number(write: Write) -> None:
     path = write(does=TWO_ROUND_TRIPS, forgotten_visits=range(15))
-    (path / "visits.json").unlink()
+    (path / "rtt_steps.json").unlink()
     entry, _ = only(path)
     assert_no_number(entry)
     assert "No visit" in str(entry.why)
@@ -189,11 +189,11 @@ def test_failures_are_counted_and_in_no_slope(write: Write) -> None:
 
 def test_damaged_visits_are_refused(write: Write) -> None:
     path = write(does=TWO_ROUND_TRIPS)
-    document = json.loads((path / "visits.json").read_text())
-    (path / "visits.json").write_text(json.dumps({"visits": document["visits"] * 2}))
+    document = json.loads((path / "rtt_steps.json").read_text())
+    (path / "rtt_steps.json").write_text(json.dumps({"rtt_steps": document["rtt_steps"] * 2}))
     with pytest.raises(BundleError, match="twice"):
         summarize(read_bundle(path))
-    (path / "visits.json").write_text(json.dumps({"visits": [{"system": "quorum"}]}))
+    (path / "rtt_steps.json").write_text(json.dumps({"rtt_steps": [{"system": "quorum"}]}))
     with pytest.raises(BundleError, match="damaged"):
         summarize(read_bundle(path))
 

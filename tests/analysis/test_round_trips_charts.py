@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from round_trips_bundles import TWO_LINES, Does, straight, write_round_trips_bundle
 
-from wanlat.analysis import report as report_module
 from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.charts import latency_against_rtt, round_trips
 from wanlat.analysis.charts.style import ALARM
 from wanlat.analysis.packets.model import Share
 from wanlat.analysis.report import report
+from wanlat.analysis.report import write as report_module
 from wanlat.analysis.round_trips_block import RoundTrips
 from wanlat.analysis.summary import Group, Summary, summarize
 from wanlat.bundle.errors import BundleError

@@ -74,7 +74,7 @@ def bundle_of(
     frame = samples(made, rtt_ms=rtt_ms)
     visit = {
         "system": "made-up",
-        "visit": 0,
+        "rtt_step": 0,
         "requested_rtt_ms": rtt_ms,
         "requested_jitter_ms": 0.0,
         "idle_ns": list(idle),
@@ -87,7 +87,7 @@ def bundle_of(
     table = traffic.frame()
     table.insert(0, "ip_id", range(len(table)))
     table.to_parquet(directory / "packets.parquet")
-    (directory / "visits.json").write_text(json.dumps({"visits": [visit]}))
+    (directory / "rtt_steps.json").write_text(json.dumps({"rtt_steps": [visit]}))
     (directory / "manifest.json").write_text(
         json.dumps(
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,80 +14,172 @@ import pytest
 from pydantic import ValidationError
 
 from wanlat.bundle import tables
-from wanlat.bundle.documents import SCHEMA_VERSION, DrillManifest, StudyManifest
+from wanlat.bundle.documents import (
+    SCHEMA_VERSION,
+    Calibration,
+    Document,
+    DrillManifest,
+    Points,
+    Prefill,
+    Prefills,
+    Reclaims,
+    RttSteps,
+)
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_manifest, read_table
-from wanlat.bundle.write import BundleWriter
+from wanlat.bundle.read import read_document, read_manifest, read_table
+from wanlat.bundle.write import BundleWriter, write_table
+from wanlat.topologies.errors import UserError
 
-ROOT = Path(__file__).parents[2]
-RESULTS = sorted(each.parent for each in (ROOT / "docs" / "results").rglob("manifest.json"))
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+BUNDLES = sorted(each.parent for each in RESULTS.rglob("manifest.json"))
 STUDY: dict[str, Any] = {"kind": "study", "status": "running", "study": {"name": "mine"}}
+SAMPLE = {"system": "garage", "outcome": "ok", "unknown column": 1}
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> BundleWriter:
+    return BundleWriter.create(tmp_path / "b", STUDY)
 
 
 def test_every_published_bundle_keeps_to_the_schema() -> None:
-    assert len(RESULTS) > 200
-    for bundle in RESULTS:
+    assert len(BUNDLES) > 200
+    for bundle in BUNDLES:
         assert read_manifest(bundle).schema_version == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("model", [Calibration, RttSteps, Prefills, Reclaims, Points])
+def test_every_published_document_is_read_and_would_be_written_as_it_is(
+    model: type[Document],
+) -> None:
+    files = sorted(RESULTS.rglob(model.FILE))
+    assert files
+    for file in files:
+        document = read_document(file.parent, model)
+        assert document is not None
+        assert _known(document.model_dump(mode="json")) == _known(json.loads(file.read_text()))
+
+
+def _known(value: Any) -> Any:
+    """Without what is null, or was before its key was."""
+    if isinstance(value, dict):
+        return {key: _known(each) for key, each in value.items() if each not in (None, [])}
+    return [_known(each) for each in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("name", ["samples", "events", "resources", "load"])
 def test_tables_that_are_published_have_columns_of_the_schema(name: str) -> None:
     known = getattr(tables, name.upper())
-    files = sorted((ROOT / "docs" / "results").rglob(f"{name}.parquet"))
+    files = sorted(RESULTS.rglob(f"{name}.parquet"))
     assert files
     for file in files:
         for column in pq.read_schema(file):
             assert known.field(column.name).type == column.type, (file, column.name)
 
 
-def test_a_run_that_is_not_ended_is_read_from_its_lines(tmp_path: Path) -> None:
-    writer = BundleWriter.create(tmp_path / "b", STUDY)
+def test_a_run_that_is_not_ended_is_read_from_its_lines(writer: BundleWriter) -> None:
     for seq in range(3):
-        writer.sample({"system": "garage", "seq": seq, "outcome": "ok", "unknown column": 1})
-    found = read_table(tmp_path / "b", "samples")
-    assert found is not None
-    frame, path, is_cut = found
-    assert path.name == "samples.jsonl"
-    assert list(frame["seq"]) == [0, 1, 2]
-    assert not is_cut
-    path.write_bytes(path.read_bytes()[:-5])
-    found = read_table(tmp_path / "b", "samples")
-    assert found is not None
-    assert (len(found[0]), found[2]) == (2, True)
-    assert read_manifest(tmp_path / "b").status == "running"
+        writer.sample(SAMPLE | {"seq": seq})
+    lines = writer.directory / "samples.jsonl"
+    for cut, (count, is_cut) in ((None, (3, False)), (-5, (2, True))):
+        lines.write_bytes(lines.read_bytes()[:cut])
+        found = read_table(writer.directory, "samples")
+        assert found is not None
+        assert (list(found[0]["seq"]), found[1:]) == ([*range(count)], (lines, is_cut))
+    assert read_manifest(writer.directory).status == "running"
+    lines.write_bytes(b"{\n" + lines.read_bytes())
+    with pytest.raises(BundleError, match=r"samples\.jsonl, line 1, is damaged"):
+        read_table(writer.directory, "samples")
 
 
-def test_a_run_that_is_ended_has_tables_of_the_schema_and_says_how_it_ended(tmp_path: Path) -> None:
-    writer = BundleWriter.create(tmp_path / "b", STUDY)
-    writer.sample({"system": "garage", "seq": 7, "outcome": "ok", "unknown column": 1})
+def test_a_run_that_is_ended_has_tables_of_the_schema_and_says_how_it_ended(
+    writer: BundleWriter,
+) -> None:
+    writer.sample(SAMPLE | {"seq": 7})
     writer.event("fault", "n1")
     writer.close("failed", "the store died", tcp={"ecn": 2})
-    assert pq.read_schema(tmp_path / "b" / "samples.parquet").equals(tables.SAMPLES)
-    assert pq.read_table(tmp_path / "b" / "samples.parquet")["seq"].to_pylist() == [7]
-    assert pq.read_schema(tmp_path / "b" / "events.parquet").equals(tables.EVENTS)
-    manifest = read_manifest(tmp_path / "b")
-    assert isinstance(manifest, StudyManifest)
+    writer.sample(SAMPLE | {"seq": 8})  # of a thread that ends late: no part of the run
+    samples = pq.read_table(writer.directory / "samples.parquet")
+    assert samples.schema.equals(tables.SAMPLES)
+    assert samples["seq"].to_pylist() == [7]
+    assert pq.read_schema(writer.directory / "events.parquet").equals(tables.EVENTS)
+    manifest = read_manifest(writer.directory)
     assert (manifest.status, manifest.reason) == ("failed", "the store died")
-    assert manifest.tcp == {"ecn": 2}
-    assert read_table(tmp_path / "b", "load") is None
+    assert manifest.model_dump()["tcp"] == {"ecn": 2}
+    assert read_table(writer.directory, "load") is None
 
 
-def test_what_the_schema_does_not_know_is_not_written(tmp_path: Path) -> None:
-    writer = BundleWriter.create(tmp_path / "b", STUDY)
+def test_what_the_schema_does_not_know_is_not_written(writer: BundleWriter) -> None:
     for change in ({"complete": ["garage"]}, {"status": "done"}, {"systems": [{"name": "x"}]}):
         with pytest.raises(ValidationError):
             writer.write_manifest(**change)
-    assert read_manifest(tmp_path / "b").status == "running"
+    assert read_manifest(writer.directory).status == "running"
+    with pytest.raises(UserError, match="is not empty, and a bundle never overwrites another"):
+        BundleWriter.create(writer.directory, STUDY)
+
+
+def test_each_system_has_its_part_of_a_document_once(writer: BundleWriter) -> None:
+    assert read_document(writer.directory, Prefills) is None
+    for system, objects in (("garage", 1), ("bob", 2), ("garage", 3)):
+        writer.write_part(Prefills, Prefill(system=system, objects=objects, object_bytes=1))
+    found = read_document(writer.directory, Prefills)
+    assert found is not None
+    assert [(each.system, each.objects) for each in found.systems] == [("bob", 2), ("garage", 3)]
+
+
+def test_a_table_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    rows = tables.of_lines(b'{"t_ns":1}\n', tables.EVENTS)
+    assert write_table(tmp_path, "events", tables.EVENTS, [rows])
+
+    def broken() -> Any:
+        yield rows
+        raise OSError(28, "No space left on device")
+
+    assert not write_table(tmp_path, "events", tables.EVENTS, broken())
+    assert pq.read_table(tmp_path / "events.parquet").num_rows == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["events.parquet"]
+
+
+def _manifest(**changes: Any) -> Callable[[Path], None]:
+    def change(bundle: Path) -> None:
+        path = bundle / "manifest.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return change
+
+
+def _file(name: str, text: str) -> Callable[[Path], object]:
+    return lambda bundle: (bundle / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda b: (b / "manifest.json").unlink(), "it has no manifest.json"),
+        (_manifest(schema_version=SCHEMA_VERSION + 1), "use that version or a newer one"),
+        (_manifest(schema_version=None), "no number under `schema_version`"),
+        (_manifest(drill={"name": "d"}), "damaged: drill: Extra inputs are not permitted"),
+        (_file("manifest.json", "{"), "manifest.json is damaged: it is not JSON"),
+        (_file("rtt_steps.json", '{"rtt_steps": [{'), "rtt_steps.json is damaged: it is not JSON"),
+        (_file("rtt_steps.json", "[]"), "a JSON object was expected"),
+        (
+            _file("rtt_steps.json", '{"rtt_steps": [{"system": "bob"}]}'),
+            r"damaged: rtt_steps\.0\.rtt_step: Field required; .* run the study again",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_bundle_is_said(
+    writer: BundleWriter, damage: Callable[[Path], object], message: str
+) -> None:
+    damage(writer.directory)
+    with pytest.raises(BundleError, match=message):
+        read_manifest(writer.directory)
+        read_document(writer.directory, RttSteps)
 
 
 def test_a_drill_is_no_study(tmp_path: Path) -> None:
     drill = {"kind": "drill", "drill": {"name": "mine"}, "roles": {"victim": ["n1"]}}
     BundleWriter.create(tmp_path / "b", drill)
     assert isinstance(read_manifest(tmp_path / "b"), DrillManifest)
-    path = tmp_path / "b" / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"study": {"name": "mine"}}))
-    with pytest.raises(BundleError, match="damaged: study: Extra inputs are not permitted"):
-        read_manifest(tmp_path / "b")
 
 
 def test_reading_needs_none_of_the_rooms_that_run_things() -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.experiments import session
-from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.files import load
 from wanlat.experiments.drill.model import Drill as Script
+from wanlat.experiments.drill.prepare import prepare
+from wanlat.experiments.drill.runner import run as run_drill
 
 if TYPE_CHECKING:
     from wanlat.analysis.drill.model import Drill
@@ -81,18 +82,14 @@ def _skip_calibration() -> None:
 
 
 def _run(run: Short, bundle: Path) -> tuple[str, str | None, Path]:
-    prepared = runner.prepare(
-        _script(run),
+    script = Script.model_validate({**load(run.drill).to_dict(), **run.changes})
+    prepared = prepare(
+        script,
         system="quorum",
         scale=SCALE,
         seed=run.seed,
         options=run.options,
         directory=bundle,
     )
-    outcome = runner.run(prepared)
+    outcome = run_drill(prepared)
     return outcome.status, outcome.reason, outcome.directory
-
-
-def _script(run: Short) -> Script:
-    read = load(run.drill)
-    return Script.model_validate({**read.to_dict(), **run.changes})

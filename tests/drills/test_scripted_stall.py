@@ -9,7 +9,8 @@ import pytest
 from tests.late_network import accepting_late_packets
 from wanlat.analysis.drill.model import Drill
 from wanlat.analysis.drill.read import read_drill
-from wanlat.experiments.drill.runner import prepare, run
+from wanlat.experiments.drill.prepare import prepare
+from wanlat.experiments.drill.runner import run
 
 pytestmark = pytest.mark.minutes
 

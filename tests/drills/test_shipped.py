@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
-from wanlat.emulator.faults.roles import draw
-from wanlat.experiments.drill.claim import Availability, Claims, claims_on
+from wanlat.experiments.drill.claims import Availability, Claims, claims_on
 from wanlat.experiments.drill.files import CLAIMS, load, shipped
 from wanlat.experiments.drill.model import Drill
-from wanlat.experiments.drill.on_topology import fault_of, place
-from wanlat.experiments.drill.timing import stated
-from wanlat.systems import registry
+from wanlat.experiments.drill.roles import assign
+from wanlat.experiments.drill.timeline import stated
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.yaml_lines import load_yaml_model
@@ -20,92 +20,64 @@ FOUR_NODES = {
     *("one-node-slower", "one-link-lossy", "one-node-blackholed", "partition-two-two"),
     *("datacenter-lost", "one-way-cut", "flapping", "disk-full"),
 }
-REAL_STORES = {"garage", "minio", "bob"}
+STORES = {"quorum", "garage", "minio", "bob"}
 LONGEST_S = 600.0
 SEEDS = range(20)
 
+scenario = cache(load)
+
 
 def test_the_drills_that_were_promised_are_there() -> None:
-    on = {name: load(name).topology for name in shipped()}
+    on = {name: scenario(name).topology for name in shipped()}
     assert {name for name, topology in on.items() if topology == "four-sites"} == FOUR_NODES
     with_distance = {name for name, topology in on.items() if topology == "three-datacenters"}
-    assert {name.removesuffix("-3dc") for name in with_distance} == (
-        FOUR_NODES - {"partition-two-two"} | {"partition-one-two"}
-    )
-    assert all(name.endswith("-3dc") for name in with_distance)
+    assert with_distance == {
+        f"{name}-3dc" for name in FOUR_NODES - {"partition-two-two"} | {"partition-one-two"}
+    }
     assert set(on) == FOUR_NODES | with_distance
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_a_shipped_drill_is_for_every_store(name: str) -> None:
-    drill = load(name)
+def test_a_shipped_drill_is_for_every_store_and_ends_in_ten_minutes(name: str) -> None:
+    drill = scenario(name)
     assert drill.name == name
     assert drill.description
-    assert set(drill.systems) == {"quorum", *REAL_STORES}
-
-
-@pytest.mark.parametrize("name", shipped())
-def test_whoever_is_drawn_the_faults_and_clients_fit(name: str) -> None:
-    drill = load(name)
-    plan = resolve(load_topology(drill.topology))
-    for system in drill.systems:
-        options = registry.SYSTEMS[system].parse_options(drill.options.get(system))
-        system_roles = registry.SYSTEMS[system].roles(plan, options)
-        for seed in SEEDS:
-            roles = draw(drill.selects, plan, system_roles, seed)
-            for spec in drill.faults:
-                assert fault_of(spec, plan, roles).subject
-            places = [place(name, each, plan, roles) for name, each in drill.clients.items()]
-            assert len({each.target for each in places}) == len(places)
-
-
-@pytest.mark.parametrize("name", shipped())
-def test_a_shipped_drill_states_ten_minutes_at_most(name: str) -> None:
-    assert stated(load(name)).total_s <= LONGEST_S
-
-
-@pytest.mark.parametrize("name", shipped())
-def test_no_client_is_late_while_nothing_is_broken(name: str) -> None:
-    # MinIO's PutObject takes up to ten round trips, and the machine something besides.
-    drill = load(name)
+    assert set(drill.systems) == STORES
+    assert stated(drill).total_s <= LONGEST_S
+    assert all(spec.lasts is not None for spec in drill.faults), "each says how long"
+    # No client is late while nothing is broken: MinIO's PutObject takes up to ten round trips, and
+    # the machine something besides.
     rtt_s = {"four-sites": 0.012, "three-datacenters": 0.12}[drill.topology]
     assert drill.interval.s > 10 * rtt_s
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_a_fault_says_how_long_it_lasts(name: str) -> None:
-    assert all(spec.lasts is not None for spec in load(name).faults)
-
-
-def test_every_store_has_claims_and_they_are_of_that_store() -> None:
-    assert set(CLAIMS.names()) == {"quorum", *REAL_STORES}
-    for system in CLAIMS.names():
-        read = load_yaml_model(CLAIMS.find(system), Claims)
-        assert read.system == system
-        assert all(claim.id.startswith(f"{system}-") for claim in read.claims)
-        assert {name for claim in read.claims for name in claim.drills} == set(shipped())
+def test_whoever_is_drawn_the_faults_and_clients_fit(name: str) -> None:
+    drill = scenario(name)
+    plan = resolve(load_topology(drill.topology))
+    for system in drill.systems:
+        for seed in SEEDS:
+            assigned = assign(drill, system, plan, seed)
+            assert all(step.fault.subject for step in assigned.steps)
+            assert len({each.target for each in assigned.places}) == len(assigned.places)
 
 
 @pytest.mark.parametrize("system", CLAIMS.names())
-def test_every_claim_names_drills_and_clients_that_exist(system: str) -> None:
-    for claim in load_yaml_model(CLAIMS.find(system), Claims).claims:
-        for name in claim.drills:
-            assert name in shipped(), claim.id
-            client = claim.availability and claim.availability.client
-            assert client is None or client in load(name).clients, claim.id
-
-
-@pytest.mark.parametrize("system", CLAIMS.names())
-def test_every_claim_has_a_source_that_can_be_looked_up(system: str) -> None:
+def test_claims_are_of_their_store_about_all_drills_and_can_be_looked_up(system: str) -> None:
+    assert set(CLAIMS.names()) == STORES
+    read = load_yaml_model(CLAIMS.find(system), Claims)
+    assert read.system == system
+    assert {name for claim in read.claims for name in claim.drills} == set(shipped())
     where = "systems/quorum/README.md, " if system == "quorum" else ", https://"
-    for claim in load_yaml_model(CLAIMS.find(system), Claims).claims:
+    for claim in read.claims:
+        assert claim.id.startswith(f"{system}-")
         assert where in claim.source, claim.id
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_a_claim_of_availability_can_be_decided(name: str) -> None:
     # With every request as claimed, the interval of its share must be able to clear the bound.
-    drill = load(name)
+    drill = scenario(name)
     for claim in (each for system in drill.systems for each in claims_on(drill, system)):
         if (figure := claim.availability) is None:
             continue
@@ -139,4 +111,4 @@ def _due(drill: Drill, figure: Availability) -> float:
 def test_what_the_stores_are_known_to_claim_is_put_to_the_test(
     system: str, drill: str, word: str
 ) -> None:
-    assert any(word in claim.claim for claim in claims_on(load(drill), system))
+    assert any(word in claim.claim for claim in claims_on(scenario(drill), system))

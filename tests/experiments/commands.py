@@ -13,6 +13,12 @@ from typing import Any
 import pandas as pd
 
 from tests import late_network
+from tests.command_line import here
+from wanlat.experiments.config.overrides import changed
+from wanlat.experiments.config.study import load
+from wanlat.experiments.prepare import prepare
+from wanlat.experiments.run import run as run_study
+from wanlat.experiments.session import Outcome, silent
 
 command = late_network.command
 
@@ -26,15 +32,17 @@ links: {default: {rtt: RTT}}
 """
 
 
-def run(*arguments: str, out: Path, timeout_s: float = 180) -> subprocess.CompletedProcess[str]:
-    """Run a study into a bundle, on however late a network."""
-    return subprocess.run(
-        command("run", *arguments, "--out", str(out)),
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+def run(*arguments: str, out: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a study into a bundle, in this process, on however late a network."""
+    with late_network.accepting_late_packets("run"):
+        return here("run", *arguments, "--out", str(out), **environment)
+
+
+def measure(name_or_path: str, out: Path, **changes: Any) -> Outcome:
+    """Run a study with changes into a bundle, without a report, on however late a network."""
+    prepared = prepare(changed(load(name_or_path), changes), directory=out)
+    with late_network.accepting_late_packets("run"):
+        return run_study(prepared, silent)
 
 
 def topology(directory: Path, rtt: str = "20ms", sites: int = 3) -> str:

@@ -15,7 +15,7 @@ from wanlat.experiments.config.study import Study, load
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.request_plan import RequestPlan, plan_requests
 from wanlat.experiments.run import run
-from wanlat.probes.fewer import Turn, fewer
+from wanlat.probes.fewer import Turn
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
@@ -51,12 +51,9 @@ def test_samples_are_as_many_as_fit(
     assert found.wanted == 100
 
 
-def test_never_more_than_the_study_wants() -> None:
+def test_never_more_than_the_study_wants_and_what_carries_no_object_pays_no_bytes() -> None:
     spec = BudgetSpec.model_validate({"time": "1h", "min_samples": 50})
     assert planned(spec, 1.0, wanted=7).samples == 7
-
-
-def test_what_carries_no_object_pays_no_bytes() -> None:
     spec = BudgetSpec.model_validate({"bytes": "100MiB"})
     assert planned(spec, 0.001, LIST).samples == 100
     assert planned(spec, 0.001, GET).samples == 10
@@ -75,27 +72,19 @@ def asked(**keys: object) -> RequestPlan:
     return plan_requests(study, "quorum", "s3", target="n1", replicas=lambda _: [], seed=7)
 
 
-def test_what_bytes_forbid_is_never_prepared() -> None:
+def test_what_bytes_forbid_is_never_prepared_and_the_rest_lies_all_over_the_plan() -> None:
     whole = asked(object_size="100MiB").plan()
     cut = asked(object_size="100MiB", budget={"bytes": "1GiB"})
     plan = cut.plan()
+    assert plan == cut.plan()
     counted = Counter(request.endpoint for request in plan.measure)
     assert counted == {"GetObject": 10, "PutObject": 10, "ListBuckets": 100}
     assert cut.measured() == 120
     assert len(plan.prepare) <= len(whole.prepare)
+    read = {each.key for each in plan.measure if each.endpoint == "GetObject"}
+    assert read <= {request.key for request in plan.prepare}
     places = [place for place, each in enumerate(plan.measure) if each.endpoint == "GetObject"]
-    assert places[-1] - places[0] > len(plan.measure) / 3  # they lie all over it
-
-
-def test_fewer_is_the_same_every_time_and_keeps_what_is_read() -> None:
-    whole = asked(object_size="1MiB").plan()
-    turns: dict[Turn, int] = {GET: 3}
-    plan = fewer(whole, turns)
-    assert plan == fewer(whole, turns)
-    prepared = {request.key for request in plan.prepare}
-    read = {request.key for request in plan.measure if request.endpoint == "GetObject"}
-    assert len([each for each in plan.measure if each.endpoint == "GetObject"]) == 3
-    assert read <= prepared
+    assert places[-1] - places[0] > len(plan.measure) / 3
 
 
 def test_one_key_is_written_again_and_again_and_is_what_is_read() -> None:

@@ -17,54 +17,44 @@ from wanlat.experiments.calibration_gate import (
     what_is_off,
 )
 
-PAIRS = [("n1", "n2"), ("n2", "n1")]
 LAB: Any = SimpleNamespace(plan=None, check=lambda: None)
+LATE_MS = 8.8
+"""The 99th percentile of a network that a busy machine makes late."""
 
 
-def document(p99_ms: float, tolerance: Tolerance, stall_ms: float = 0.0) -> dict[str, Any]:
+def document(p99_ms: float, tolerance: Tolerance) -> dict[str, Any]:
     verdict = "pass" if p99_ms <= tolerance.p99_ms else "fail"
-    pairs: list[dict[str, Any]] = [
-        {
-            "from": source,
-            "to": target,
-            "error_ms": {"p50": 0.0, "p99": p99_ms},
-            "verdict": verdict,
-            "reasons": [] if verdict == "pass" else [f"p99 error {p99_ms} ms"],
-            "rounds": 1,
-            "stall_ms": stall_ms,
-        }
-        for source, target in PAIRS
-    ]
-    return {"pairs": pairs, "overflows": 0, "verdict": verdict, "tolerance": {}}
+    pair: dict[str, Any] = {
+        "from": "n1",
+        "to": "n2",
+        "error_ms": {"p50": 0.0, "p99": p99_ms},
+        "verdict": verdict,
+        "reasons": [] if verdict == "pass" else [f"p99 error {p99_ms} ms"],
+        "rounds": 1,
+        "stall_ms": 480.0,
+    }
+    return {"pairs": [pair], "overflows": 0, "verdict": verdict, "tolerance": {}}
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What is asked of the calibration of a network that is 8.8 ms late at the 99th percentile."""
-    asked: list[dict[str, Any]] = []
+@pytest.mark.parametrize(
+    ("tolerance", "verdict"), [(FOR_LATENCY, "fail"), (FOR_DRILLS, "pass")], ids=["study", "drill"]
+)
+def test_a_late_network_is_measured_once_and_stops_studies_alone(
+    tolerance: Tolerance, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[dict[str, Any]] = []
 
     def calibrate(_: Any, **settings: Any) -> dict[str, Any]:
-        asked.append(settings)
-        return document(8.8, settings["tolerance"])
+        calls.append(settings)
+        return document(LATE_MS, settings["tolerance"])
 
     monkeypatch.setattr(calibration_gate, "calibrate", calibrate)
-    monkeypatch.setattr(calibration_gate, "pairs_of", lambda *_: PAIRS)
-    return asked
-
-
-def test_a_network_that_is_refused_was_measured_once(calls: list[dict[str, Any]]) -> None:
-    came = prove(LAB, lambda *_: None, FOR_LATENCY)
+    monkeypatch.setattr(calibration_gate, "pairs_of", lambda *_: [("n1", "n2")])
+    came = prove(LAB, lambda *_: None, tolerance, longest_s=20.0)
     assert came is not None
-    assert came["verdict"] == "fail"
-    assert [call["pairs"] for call in calls] == [PAIRS]
-
-
-def test_a_drill_goes_on_and_says_that_packets_were_held_up(calls: list[dict[str, Any]]) -> None:
-    came = prove(LAB, lambda *_: None, FOR_DRILLS, longest_s=20.0)
-    assert came is not None
-    assert came["verdict"] == "pass"
+    assert came["verdict"] == verdict
     assert [call["limits"].longest_s for call in calls] == [20.0]
-    assert "8.8 ms late" in str(busy_remark(came))
+    assert f"{LATE_MS} ms late" in str(busy_remark(came))
 
 
 def test_nothing_is_said_of_a_machine_that_was_in_time() -> None:
@@ -72,9 +62,7 @@ def test_nothing_is_said_of_a_machine_that_was_in_time() -> None:
 
 
 def test_a_refusal_names_pairs_reasons_and_how_long_the_machine_stalled() -> None:
-    said = what_is_off(document(30.0, FOR_LATENCY, stall_ms=480.0), "near", may_tolerate=True)
-    assert "2 of 2 pairs" in said
-    assert "n1 → n2: p99 error 30.0 ms" in said
-    assert "480 ms" in said
-    assert "--max-p99-error" in said
+    said = what_is_off(document(30.0, FOR_LATENCY), "near", may_tolerate=True)
+    for part in ("1 of 1 pairs", "n1 → n2: p99 error 30.0 ms", "480 ms", "--max-p99-error"):
+        assert part in said
     assert "--max-p99-error" not in what_is_off(document(30.0, FOR_LATENCY), "near")

@@ -32,7 +32,8 @@ moments, seed = map(int, sys.argv[4:])
 
 def made(directory):
     if kind == "drill":
-        from wanlat.experiments.drill.runner import prepare, run
+        from wanlat.experiments.drill.prepare import prepare
+        from wanlat.experiments.drill.runner import run
         return run, (prepare(file, system="quorum", directory=directory), silent)
     from wanlat.experiments.config.study import load
     if kind == "study":

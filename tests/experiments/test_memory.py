@@ -13,58 +13,26 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.commands import command, samples_of, study
+from wanlat.emulator import family
 
 pytestmark = pytest.mark.minutes
 
 AT_MOST_BYTES = 300 * 2**20
 SIZE = 100 * 2**20
-STORES = {"quorum"}
 
 
-class Peaks:
-    """The peaks (VmHWM) of a process and its descendants, as long as they live."""
-
-    def __init__(self, root: int) -> None:
-        self._root = root
-        self.together = 0
-        """Of those that lived at once, the most."""
-        self.by_name: dict[str, int] = defaultdict(int)
-
-    def look(self) -> None:
-        """Read /proc once."""
-        parents = {
-            int(directory.name): stat
-            for directory in Path("/proc").glob("[0-9]*")
-            if (stat := _parent(directory)) is not None
-        }
-        family, grew = {self._root}, True
-        while grew:
-            more = {pid for pid, parent in parents.items() if parent in family} - family
-            family |= more
-            grew = bool(more)
-        peaks = [(name, peak) for pid in family for name, peak in _peak(pid)]
-        for name, peak in peaks:
-            self.by_name[name] = max(self.by_name[name], peak)
-        own = sum(peak for name, peak in peaks if name not in STORES)
-        self.together = max(self.together, own)
-
-
-def _parent(process: Path) -> int | None:
-    try:
-        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:  # it has ended
-        return None
-
-
-def _peak(pid: int) -> list[tuple[str, int]]:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return []
-    fields = dict(line.split(":", 1) for line in lines)
-    if "VmHWM" not in fields:  # it has ended, and its parent does not know yet
-        return []
-    return [(fields["Name"].strip(), int(fields["VmHWM"].split()[0]) * 1024)]
+def peaks_of(root: int) -> list[tuple[str, int]]:
+    """The peak (VmHWM, bytes) of a process and of each of its descendants, by their names."""
+    found = []
+    for pid in family.members(Path("/proc"), root):
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:  # it has ended
+            continue
+        fields = dict(line.split(":", 1) for line in lines)
+        if "VmHWM" in fields:
+            found.append((fields["Name"].strip(), int(fields["VmHWM"].split()[0]) * 1024))
+    return found
 
 
 @pytest.mark.parametrize(("api", "reads"), [("s3", "GetObject"), ("bob", "Get")])
@@ -81,10 +49,13 @@ def test_objects_of_a_hundred_mebibytes_take_at_most_300_mebibytes_of_our_own(
     started = subprocess.Popen(
         command("run", file, "--out", str(tmp_path / "b")), stderr=subprocess.PIPE, text=True
     )
-    peaks = Peaks(started.pid)
+    together, by_name = 0, defaultdict[str, int](int)
     deadline = time.monotonic() + 400
     while started.poll() is None and time.monotonic() < deadline:
-        peaks.look()
+        peaks = peaks_of(started.pid)
+        together = max(together, sum(peak for name, peak in peaks if name != "quorum"))
+        for name, peak in peaks:
+            by_name[name] = max(by_name[name], peak)
         time.sleep(0.05)
     _, said = started.communicate(timeout=300)
     assert started.returncode == 0, said
@@ -92,7 +63,7 @@ def test_objects_of_a_hundred_mebibytes_take_at_most_300_mebibytes_of_our_own(
     assert set(samples.outcome) == {"ok"}
     assert set(samples.object_bytes) == {SIZE}
     assert samples[samples.endpoint == reads].verify_ns.min() > 0, "the column is in the bundle"
-    assert {"wire", "oneshot"} <= set(peaks.by_name), "all of ours were seen"
-    assert peaks.together <= AT_MOST_BYTES, dict(peaks.by_name)
-    assert peaks.by_name["oneshot"] <= SIZE // 4, "no body is held"
-    assert peaks.by_name["wire"] <= SIZE
+    assert {"wire", "oneshot"} <= set(by_name), "all of ours were seen"
+    assert together <= AT_MOST_BYTES, dict(by_name)
+    assert by_name["oneshot"] <= SIZE // 4, "no body is held"
+    assert by_name["wire"] <= SIZE

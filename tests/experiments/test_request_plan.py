@@ -30,37 +30,43 @@ def asked(api: Api, endpoints: list[Any] | None = None, **fields: Any) -> Reques
 
 
 @pytest.mark.parametrize(
-    ("api", "names"),
+    ("api", "turns"),
     [
-        ("s3", ["ListBuckets", "GetObject"]),
-        ("bob", ["Put", "Get", "Ping"]),
-        ("grpc", ["shop.Catalogue/Count", "shop.Catalogue/Find"]),
+        ("s3", [("ListBuckets", "unknown"), ("GetObject", "unknown")]),
+        (
+            "bob",
+            [
+                *((name, where) for name in ("Put", "Get") for where in ("local", "remote")),
+                ("Ping", "unknown"),
+            ],
+        ),
+        ("grpc", [("shop.Catalogue/Count", "unknown"), ("shop.Catalogue/Find", "unknown")]),
     ],
 )
-def test_a_system_is_asked_for_what_its_api_has(api: Api, names: list[str]) -> None:
-    assert asked(api).names == names
-    assert {request.endpoint for request in asked(api).plan().measure} == set(names)
-
-
-@pytest.mark.parametrize(("api", "turns"), [("s3", 2), ("bob", 5), ("grpc", 2)])
-def test_the_planned_total_is_that_of_the_plan(api: Api, turns: int) -> None:
-    assert asked(api).measured() == len(asked(api).plan().measure) == 10 * turns
-
-
-def test_samples_count_for_each_placement() -> None:
-    counted = Counter((r.endpoint, r.placement) for r in asked("bob").plan().measure)
-    assert counted == {
-        ("Put", "local"): 10,
-        ("Put", "remote"): 10,
-        ("Get", "local"): 10,
-        ("Get", "remote"): 10,
-        ("Ping", "unknown"): 10,
-    }
-
-
-def test_the_plan_is_the_same_every_time() -> None:
-    one = asked("bob")
+def test_samples_count_for_each_placement_and_the_plan_is_the_same_every_time(
+    api: Api, turns: list[tuple[str, str]]
+) -> None:
+    one = asked(api)
+    assert one.names == [*dict.fromkeys(name for name, _ in turns)]
+    counted = Counter((each.endpoint, each.placement) for each in one.plan().measure)
+    assert counted == dict.fromkeys(turns, 10)
+    assert one.measured() == counted.total()
     assert one.plan() == one.plan()
+
+
+@pytest.mark.parametrize(
+    ("fields", "key"),
+    [
+        ({"key_mode": "same"}, "key_mode"),
+        ({"prefill": {}}, "prefill"),
+        ({"reclaim": {}}, "reclaim"),
+        ({"load": {"mix": {"Put": 1.0}}}, "load"),
+    ],
+)
+def test_a_service_is_not_sent_what_only_stores_have(fields: dict[str, Any], key: str) -> None:
+    assert asked("bob", **fields).names
+    with pytest.raises(UserError, match=f"`{key}` makes requests that S3 or Bob's API has"):
+        asked("grpc", **fields)
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,14 @@ from tests.round_trips.runs import DISTURBED, KNOWN, RUNS
 def labs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Labs]:
-    asking = [
-        item
-        for item in request.session.items
-        if isinstance(item, pytest.Function) and "labs" in item.fixturenames
-    ]
-    wanted = {item.callspec.params["run"] for item in asking if hasattr(item, "callspec")}
-    if not all(hasattr(item, "callspec") for item in asking):
-        wanted |= {*KNOWN, *DISTURBED}
-    wanted |= {RUNS[name].twin for name in wanted}
-    started = Labs(
-        {name: RUNS[name] for name in RUNS if name in wanted},
-        tmp_path_factory.mktemp("round-trips"),
-    )
+    wanted: set[str | None] = set()
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and "labs" in item.fixturenames:
+            of_one = hasattr(item, "callspec")
+            wanted |= {item.callspec.params["run"]} if of_one else {*KNOWN, *DISTURBED}
+    wanted |= {RUNS[name].twin for name in wanted if name}
+    runs = {name: run for name, run in RUNS.items() if name in wanted}
+    started = Labs(runs, tmp_path_factory.mktemp("round-trips"))
     yield started
     started.close()
 

@@ -1,7 +1,7 @@
 """Studies of round trips on the reference store, several labs beside each other.
 
-They mostly wait for emulated distance, so two cores carry six. Each visit is calibrated in its lab
-while the others run; the proof of the network at the start is left out, because it asks for a
+They mostly wait for emulated distance, so two cores carry six. Each RTT step is calibrated in its
+lab while the others run; the proof of the network at the start is left out, because it asks for a
 machine that does nothing else.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.late_network import accept_late_packets
-from tests.round_trips.runs import WIDENED_BY, Asked, Run
+from tests.round_trips.runs import WIDENED_BY, Request, Run
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.round_trips_block import RoundTrips, round_trips_of
 
@@ -36,16 +36,16 @@ class Came:
     directory: Path
     status: str
     reason: str | None
-    round_trips: Mapping[Asked, RoundTrips]
+    round_trips: Mapping[Request, RoundTrips]
     """What the bundle says of each endpoint and placement."""
 
-    def said(self, asked: Asked, truth: float) -> Said:
+    def said(self, request: Request, truth: float) -> Said:
         """Return what the slope of an endpoint says, by its own interval.
 
         ``undecided`` is an honest answer of an instrument on a machine that held it up: it gives
         no number, and the reason; or an interval too wide to mean one number.
         """
-        found = self.round_trips[asked]
+        found = self.round_trips[request]
         if found.ci95 is None:
             return "undecided" if found.why else "wrong"
         low, high = found.ci95
@@ -53,12 +53,12 @@ class Came:
             return "wrong"
         return "undecided" if high - low >= UNDECIDED_FROM else "truth"
 
-    def wrong(self, truth: Mapping[Asked, float]) -> dict[Asked, object]:
+    def wrong(self, truth: Mapping[Request, float]) -> dict[Request, object]:
         """The endpoints whose slope is said to be another than the truth, with what was said."""
         return {
-            asked: (found.round_trips, found.ci95, found.why)
-            for asked, found in ((asked, self.round_trips[asked]) for asked in truth)
-            if self.said(asked, truth[asked]) == "wrong"
+            request: (found.round_trips, found.ci95, found.why)
+            for request, found in ((request, self.round_trips[request]) for request in truth)
+            if self.said(request, truth[request]) == "wrong"
         }
 
     def __str__(self) -> str:
@@ -87,9 +87,9 @@ class Labs:
 
 
 def _leave_out_the_proof() -> None:
-    """In a process that runs labs: every visit is measured, and none refused for its lateness.
+    """In a process that runs labs: every step is measured, and none refused for its lateness.
 
-    What a visit measured is what its latencies are held against, as in any run.
+    What a step measured is what its latencies are compared with, as in any run.
     """
     from wanlat.experiments import session
 
@@ -108,8 +108,8 @@ def _play(name: str, run: Run, bundle: Path) -> Came:
     prepared = prepare(_study(run, topology), directory=bundle, capture=wanted)
     outcome = run_study(prepared, lambda *_: None)
     found = round_trips_of(read_bundle(bundle)) if outcome.status == "complete" else ()
-    by_asked = {(each.endpoint, each.placement): each for each in found}
-    return Came(name, bundle, outcome.status, outcome.reason, by_asked)
+    by_request = {(each.endpoint, each.placement): each for each in found}
+    return Came(name, bundle, outcome.status, outcome.reason, by_request)
 
 
 def _topology(run: Run) -> str:
@@ -128,7 +128,7 @@ def _study(run: Run, topology: Path) -> Any:
             "systems": ["quorum"],
             "options": {"quorum": dict(run.options)},
             "endpoints": list(dict.fromkeys(endpoint for endpoint, _ in run.truth)),
-            # Beside the node that is asked.
+            # Beside the target node.
             "client": run.target,
             "round_trips": {"rtts": list(RTTS), "visits": 2, "settle": "1s"},
             "samples": run.samples,

@@ -1,8 +1,8 @@
 """What is run of the reference store, and what each of its requests is known to cost.
 
 The numbers are those of systems/quorum/README.md: they follow from how the store is built, and
-`cargo test` holds it to them. Three sites of one node; node n1 is asked unless something else is
-said, and is the leader where there is one.
+`cargo test` holds it to them. Three sites of one node; node n1 is the target unless something
+else is said, and is the leader where there is one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Asked = tuple[str, str]
+Request = tuple[str, str]
 """Endpoint and placement, as samples name them."""
 
 S3 = ("ListObjects", "GetObject", "PutObject")
@@ -21,13 +21,13 @@ S3 = ("ListObjects", "GetObject", "PutObject")
 class Run:
     """One cluster that is measured at every RTT, and the truth about it."""
 
-    truth: Mapping[Asked, float]
+    truth: Mapping[Request, float]
     options: Mapping[str, Any] = field(default_factory=dict)
     target: str = "n1"
     loss: str | None = None
     """Of the packets in each direction of every WAN link."""
     samples: int = 4
-    """Of each endpoint at each visit."""
+    """Of each endpoint at each RTT step."""
     twin: str | None = None
     """The same run, undisturbed."""
 
@@ -37,7 +37,7 @@ class Run:
         return sum(self.truth.values()) * self.samples + 30
 
 
-def _each(*round_trips: float) -> dict[Asked, float]:
+def _each(*round_trips: float) -> dict[Request, float]:
     return {(endpoint, "unknown"): k for endpoint, k in zip(S3, round_trips, strict=True)}
 
 
@@ -49,8 +49,8 @@ LEADER = {"protocol": "leader", "leader": "n1"}
 
 KNOWN: dict[str, Run] = {
     "leaderless": Run(_each(1, 1, 1), {"protocol": "leaderless"}),
-    "leader, asked itself": Run(_each(0, 0, 1), LEADER),
-    "leader, asked elsewhere": Run(_each(1, 1, 2), LEADER, target="n2"),
+    "leader as target": Run(_each(0, 0, 1), LEADER),
+    "another node as target": Run(_each(1, 1, 2), LEADER, target="n2"),
     **{f"rounds:{k}": _rounds(k) for k in range(1, 6)},
     "Bob's API": Run(
         {
@@ -71,8 +71,8 @@ KNOWN: dict[str, Run] = {
 WITHIN = 0.03
 """Round trips by which the median of all slopes may differ from the truth."""
 WIDENED_BY = 0.1
-"""Round trips by which an interval is widened before the truth is sought in it: what the RTT of a
-visit was measured wrong by, and what of a store's work changed between visits, is not in it."""
+"""Round trips by which an interval is widened before the truth is sought in it: what the RTT of
+a step was measured wrong by, and what of a store's work changed between steps, is not in it."""
 
 DISTURBED: dict[str, Run] = {
     # Of three responses one waits 40 ms for the client's kernel, at any RTT.
@@ -93,7 +93,7 @@ DISTURBED: dict[str, Run] = {
         target="n2",
         loss="1.5%",
         samples=10,
-        twin="leader, asked elsewhere",
+        twin="another node as target",
     ),
 }
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-from wanlat import cli
+from tests.command_line import here
 from wanlat.emulator.control import client
 
 TOPOLOGY = """
@@ -37,31 +34,6 @@ for _ in range(5):
 
 
 @dataclass
-class Done:
-    """How a command ended and what it printed."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def in_process(arguments: Sequence[str]) -> Done:
-    """Run a ``wanlat`` command within this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", ["wanlat", *arguments]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return Done(code, out.getvalue(), err.getvalue())
-
-
-@dataclass
 class Up:
     """A running ``wanlat lab up``."""
 
@@ -70,14 +42,18 @@ class Up:
     said: Path
     journal: Path
 
-    def __call__(self, command: str, *rest: str) -> Done:
+    def __call__(self, command: str, *rest: str) -> subprocess.CompletedProcess[str]:
         """Run a ``wanlat lab`` command on it, within this process."""
-        return in_process(["lab", command, "--lab", self.name, *rest])
+        return here("lab", command, "--lab", self.name, *rest)
 
     def json(self, *arguments: str) -> Any:
         done = self(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def in_force(self) -> dict[str, dict[str, Any]]:
+        rows = self.json("show")["directions"]
+        return {f"{row['from']}->{row['to']}": row["in_force"] for row in rows}
 
     def rtt_ms(self, node: str, target: str) -> float:
         """Return how long it takes to be told that a port is closed, at the best of five."""
@@ -101,7 +77,7 @@ def lab_up(directory: Path, *options: str, text: str = TOPOLOGY) -> Iterator[Up]
     with said.open("w") as stderr:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "wanlat.cli", "lab", "up", str(directory / "small.yaml")),
+                *(sys.executable, "-m", "wanlat", "lab", "up", str(directory / "small.yaml")),
                 *("--name", name, "--journal", str(journal), "--json", *options),
             ],
             stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wanlat.running import in_process
+from tests.command_line import here
 from wanlat.experiments.config.files import shipped as studies
 from wanlat.experiments.drill.files import shipped as drills
 from wanlat.topologies.load import shipped as topologies
@@ -37,100 +37,63 @@ ASK = {
         complete -C (string join " " -- $argv)
     """,
 }
+PLAIN = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}
+REGISTERS = {"bash": "complete -o default -F", "zsh": "compdef", "fish": "--command wanlat"}
 
 
-@pytest.fixture
-def command(tmp_path: Path) -> Path:
-    """The directory of a command `wanlat` of this checkout."""
-    program = tmp_path / "bin" / "wanlat"
-    program.parent.mkdir()
+@pytest.mark.parametrize("shell", list(ASK))
+def test_a_real_shell_completes_commands_and_names(shell: str, tmp_path: Path) -> None:
+    script = here("completion", shell).stdout
+    assert f"_WANLAT_COMPLETE=complete_{shell}" in script and REGISTERS[shell] in script
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "script").write_text(script)
+    program = tmp_path / "wanlat"
     program.write_text(
         f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(CHECKOUT)!r})\n"
         "from wanlat.start import main\nmain()\n"
     )
     program.chmod(0o755)
-    return program.parent
-
-
-def completed(shell: str, directory: Path, *words: str) -> list[str]:
-    """Return what a shell offers for the last word."""
-    script = directory / f"complete.{shell}"
-    script.write_text(in_process(["completion", shell]).stdout)
-    names = ["-c", ASK[shell], *(["shell"] if shell != "fish" else []), *words]
-    plain = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    done = subprocess.run(
-        [shell, *plain, *names],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=os.environ
-        | {
-            "PATH": f"{directory}:{os.environ['PATH']}",
-            "SCRIPT": str(script),
-            "TMPDIR": str(directory),
-        },
-    )
-    assert done.returncode == 0, done.stderr
-    return [line.split("\t")[0] for line in done.stdout.splitlines()]
-
-
-@pytest.mark.parametrize("shell", list(ASK))
-def test_a_real_shell_completes_commands_and_names(shell: str, command: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    assert completed(shell, command, "wanlat", "stu") == ["study"]
-    assert set(completed(shell, command, "wanlat", "drill", "")) >= {"list", "run", "show"}
-    given = completed(shell, command, "wanlat", "run", "endpoint-latency-")
-    assert given == ["endpoint-latency-datacenters"]
-    assert completed(shell, command, "wanlat", "run", "--systems", "quorum,gar") == [
-        "quorum,garage"
-    ]
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SCRIPT": str(tmp_path / "script")}
+    for words, offered in (
+        (["wanlat", "stu"], ["study"]),
+        (["wanlat", "run", "--systems", "quorum,gar"], ["quorum,garage"]),
+    ):
+        done = subprocess.run(
+            [shell, *PLAIN[shell], "-c", ASK[shell], *(["x"] if shell != "fish" else []), *words],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            env={**os.environ, **path, "TMPDIR": str(tmp_path)},
+        )
+        assert [line.split("\t")[0] for line in done.stdout.splitlines()] == offered
 
 
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["run", ""], studies()),
-        (["study", "show", ""], studies()),
-        (["drill", "run", ""], drills()),
-        (["drill", "show", "flap"], ["flapping", "flapping-3dc"]),
-        (["calibrate", ""], topologies()),
-        (["topology", "show", "five"], ["five-sites"]),
-        (["run", "endpoint-latency", "--topology", "five"], ["five-sites"]),
-        (["run", "endpoint-latency", "--backend", ""], ["netem", "wire"]),
-        (["run", "endpoint-latency", "--storage", "m"], ["memory"]),
-        (["trace", "five-sites", "--system", "minio"], ["minio", "minio-nginx"]),
-        (["system", "install", "gar"], ["garage"]),
-        (["drill", "run", "flapping", "--systems", "bob,quo"], ["bob,quorum"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
+        ("run ", studies()),
+        ("study show ", studies()),
+        ("drill run ", drills()),
+        ("drill show flap", ["flapping", "flapping-3dc"]),
+        ("calibrate ", topologies()),
+        ("topology show five", ["five-sites"]),
+        ("run endpoint-latency --topology five", ["five-sites"]),
+        ("run endpoint-latency --backend ", ["netem", "wire"]),
+        ("run endpoint-latency --storage m", ["memory"]),
+        ("trace five-sites --system minio", ["minio", "minio-nginx"]),
+        ("system install gar", ["garage"]),
+        ("system show gar", ["garage"]),
+        ("drill run flapping --systems bob,quo", ["bob,quorum"]),
+        ("completion ", ["bash", "zsh", "fish"]),
     ],
 )
-def test_the_words_that_fit_are_offered(words: list[str], offered: list[str]) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; sys.argv[0] = 'wanlat'; from wanlat.cli import main; main()",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=os.environ
-        | {
-            "_WANLAT_COMPLETE": "complete_bash",
-            "COMP_WORDS": " ".join(["wanlat", *words]),
-            "COMP_CWORD": str(len(words)),
-        },
+def test_the_words_that_fit_are_offered(words: str, offered: list[str]) -> None:
+    given = f"wanlat {words}"
+    done = here(
+        _WANLAT_COMPLETE="complete_bash",
+        COMP_WORDS=given,
+        COMP_CWORD=str(given.count(" ")),
     )
     assert done.stdout.split() == offered, done.stderr
-
-
-@pytest.mark.parametrize("shell", list(ASK))
-def test_every_script_asks_wanlat(shell: str) -> None:
-    script = in_process(["completion", shell]).stdout
-    assert f"_WANLAT_COMPLETE=complete_{shell}" in script
-    assert {"bash": "complete -o default -F", "zsh": "compdef", "fish": "--command wanlat"}[
-        shell
-    ] in script

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -12,8 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from wanlat import next_step, output
+from wanlat.progress_bar import Bar
 
 CALMLY = Path(__file__).parents[2] / "tools" / "calmly"
 
@@ -36,13 +39,15 @@ def calmly(log: Path, script: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_a_build_prints_goes_to_its_log(tmp_path: Path) -> None:
     log = tmp_path / "made" / "build.log"
-    done = calmly(log, "echo one; echo two >&2; seq 400")
+    bar = r"printf '\033[K    Building [==>  ] 12/236: a, b\r\033[K   Compiling a v1\n'"
+    done = calmly(log, f"echo one; echo two >&2; {bar}; seq 400")
     assert done.returncode == 0
     first, last = done.stdout.splitlines()
     assert first == f"Building (log: {log}) ..."
     assert re.fullmatch(r"  done in \d+ s", last)
     assert done.stderr == ""
-    assert log.read_text().splitlines()[:2] == ["one", "two"]
+    # The states of a progress bar are not left in it.
+    assert log.read_text().splitlines()[:3] == ["one", "two", "   Compiling a v1"]
 
 
 def test_a_build_that_fails_shows_why_and_keeps_its_exit_code(tmp_path: Path) -> None:
@@ -53,13 +58,6 @@ def test_a_build_that_fails_shows_why_and_keeps_its_exit_code(tmp_path: Path) ->
     assert "Compiling" not in done.stderr
     assert len(done.stderr.splitlines()) < 40
     assert str(log) in done.stderr.splitlines()[-1]
-
-
-def test_the_states_of_a_progress_bar_are_not_left_in_the_log(tmp_path: Path) -> None:
-    log = tmp_path / "build.log"
-    bar = r"printf '\033[K    Building [==>  ] 12/236: a, b\r\033[K   Compiling a v1\n'"
-    assert calmly(log, bar).returncode == 0
-    assert log.read_text() == "   Compiling a v1\n"
 
 
 @pytest.mark.parametrize("how", ["interrupted", "terminated", "killed"])
@@ -101,24 +99,42 @@ def test_progress_into_a_pipe_is_a_line_a_minute(monkeypatch: pytest.MonkeyPatch
     said: list[str] = []
     monkeypatch.setattr(output, "remark", said.append)
     now_s = 0.0
-    report = output.Reporter(None, clock=lambda: now_s)
+    report = output.Lines(clock=lambda: now_s)
     for second in range(150):
         now_s = float(second)
         report("quorum: measuring", second, 500)
         report(f"quorum: visit {second}", 0, None, "of many")
-    assert said == [
-        "quorum: measuring, 0 of 500",
-        "quorum: measuring, 60 of 500",
-        "quorum: measuring, 120 of 500",
-    ]
+    assert said == [f"quorum: measuring, {second} of 500" for second in (0, 60, 120)]
+    output.Lines()("measuring", 0, None, "visit 3 of 15")
+    assert said[-1] == "measuring: visit 3 of 15"
 
 
-def test_progress_of_something_else_says_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(output, "remark", said.append)
-    output.Reporter(None)("building the lab")
-    output.Reporter(None)("measuring", 0, None, "visit 3 of 15")
-    assert said == ["building the lab", "measuring: visit 3 of 15"]
+def test_quiet_leaves_results_and_verbose_says_more(capsys: pytest.CaptureFixture[str]) -> None:
+    output.be_quiet(True)
+    output.remark("remark")
+    output.say("result")
+    with output.reporter(log=True) as report:
+        report("stage")
+    output.be_quiet(False)
+    output.be_verbose(True)
+    with output.reporter() as report:
+        report("first stage", 0, 10, "detail")
+        report("next stage")
+    output.be_verbose(False)
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["result", "first stage: detail", "next stage"]
+
+
+def test_a_terminal_gets_a_bar_with_the_details_underneath() -> None:
+    text = io.StringIO()
+    console = Console(file=text, width=90, force_terminal=True)
+    with Bar(console=console, auto_refresh=False) as bar:
+        assert bar.is_live
+        bar("quorum: [before]", 0, 20)
+        bar("quorum: during", 3, 10, "kill n2")
+        bar.refresh()
+    assert "quorum: during" in text.getvalue() and "3/10" in text.getvalue()
+    assert "kill n2" in text.getvalue()
 
 
 # -- the next command -----------------------------------------------------------------------
@@ -147,43 +163,46 @@ def made(
     return SimpleNamespace(summary=summary)
 
 
-def test_after_the_reference_store_come_real_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("report", "study", "is_chosen", "follows"),
+    [
+        (
+            made("quorum"),
+            *("endpoint-latency", False),
+            "wanlat system install garage minio (about 15 min on two cores), then "
+            "wanlat run endpoint-latency --systems garage,minio",
+        ),
+        (made("quorum"), "my study.yaml", False, "run 'my study.yaml' --systems garage,minio"),
+        (made("quorum"), "mine.yaml", True, " --topology five-sites"),
+        # Which endpoints those have not, they are not to be asked.
+        (made("quorum", endpoint="Put"), "mine", False, None),
+        (
+            made("garage", "minio", rtts=(1, None)),
+            *("mine", False),
+            "wanlat run round-trips --systems garage,minio --topology five-sites",
+        ),
+        *(
+            (each, "mine", False, "wanlat drill run one-node-killed --systems garage")
+            for each in (made("garage", rtts=(1, 0)), made("garage", rtts=(None,), is_local=True))
+        ),
+        (made("service"), "mine", False, None),  # no drill is meant for it
+        (SimpleNamespace(summary=SimpleNamespace(in_rtts=None)), "round-trips", False, None),
+    ],
+)
+def test_the_next_step_follows_from_what_was_found(
+    report: Any,
+    study: str,
+    is_chosen: bool,
+    follows: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WANLAT_CACHE", str(tmp_path))
-    step = next_step.next_step(made("quorum"), "endpoint-latency", "five-sites")
-    assert step is not None
-    assert "wanlat system install garage minio (about 15 min" in step
-    assert step.endswith("wanlat run endpoint-latency --systems garage,minio")
-    mine = next_step.next_step(made("quorum"), "my study.yaml", "five-sites")
-    assert mine is not None and "run 'my study.yaml' --systems" in mine
-    # Which endpoints they have not, they are not to be asked.
-    assert next_step.next_step(made("quorum", endpoint="Put"), "mine", "five-sites") is None
-    chosen = next_step.next_step(made("quorum"), "mine.yaml", "one-site", is_chosen=True)
-    assert chosen is not None and chosen.endswith("--topology one-site")
-
-
-def test_after_no_whole_number_comes_the_study_that_counts() -> None:
-    step = next_step.next_step(made("garage", "minio", rtts=(1, None)), "mine", "five-sites")
-    assert step is not None
-    assert step.endswith("wanlat run round-trips --systems garage,minio --topology five-sites")
-
-
-@pytest.mark.parametrize("is_local", [False, True])
-def test_after_whole_numbers_and_within_a_site_comes_a_drill(is_local: bool) -> None:
-    rtts = (None,) if is_local else (1, 0)
-    step = next_step.next_step(made("garage", rtts=rtts, is_local=is_local), "mine", "one-site")
-    assert step is not None
-    assert step.endswith("wanlat drill run one-node-killed --systems garage")
-
-
-def test_nothing_follows_where_no_drill_is_meant_for_it() -> None:
-    assert next_step.next_step(made("service"), "mine", "five-sites") is None
-
-
-def test_other_studies_end_without_one() -> None:
-    other = SimpleNamespace(summary=SimpleNamespace(in_rtts=None))
-    assert next_step.next_step(other, "round-trips", "five-sites") is None  # type: ignore[arg-type]
+    step = next_step.next_step(report, study, "five-sites", is_chosen=is_chosen)
+    if follows is None:
+        assert step is None
+    else:
+        assert step is not None and step.endswith(follows)
 
 
 def test_the_command_is_one_that_the_user_can_call(

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -13,16 +14,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.command_line import here
 from tests.wanlat.running import TOPOLOGY, Up, lab_up
-from tests.wanlat.test_cli import wanlat
 from wanlat.emulator.control import address, client
 from wanlat.topologies.errors import MachineError, UserError
 
-LOOK = """
+CHECKOUT = Path(__file__).parents[2]
+PAGE = CHECKOUT / "docs" / "live-changes.md"
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+COUNT_SLEEPING = """
 import glob
 lines = []
 for name in glob.glob("/proc/[0-9]*/cmdline"):
@@ -32,43 +35,34 @@ for name in glob.glob("/proc/[0-9]*/cmdline"):
         pass
 print(sum(line.startswith("sleep") for line in lines))
 """
+CONNECTS = "import socket; s = socket.socket(); s.settimeout({}); print(s.connect_ex((%r, 9)))"
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     with lab_up(tmp_path_factory.mktemp("up")) as running:
         yield running
 
 
-@pytest.fixture(autouse=True)
-def _as_the_topology_says(request: pytest.FixtureRequest) -> Iterator[None]:
-    yield
-    if "up" in request.fixturenames:
-        with client.find(request.getfixturevalue("up").name) as lab:
-            lab.ask("restore")
+@pytest.fixture
+def up(shared: Up) -> Iterator[Up]:
+    """A lab that is as its topology says."""
+    yield shared
+    shared.json("restore")
 
 
-def in_force(up: Up) -> dict[str, dict[str, Any]]:
-    with client.find(up.name) as lab:
-        rows = lab.ask("show")["directions"]
-    return {f"{row['from']}->{row['to']}": row["in_force"] for row in rows}
-
-
-def test_a_running_lab_is_listed(up):
-    labs = {lab["name"]: lab for lab in json.loads(wanlat("lab", "list", "--json").stdout)}
+def test_it_is_listed_and_has_said_how_to_look_at_it_and_change_it(up: Up) -> None:
+    labs = {lab["name"]: lab for lab in json.loads(here("lab", "list", "--json").stdout)}
     assert labs[up.name]["pid"] == up.process.pid
     assert (labs[up.name]["topology"], labs[up.name]["nodes"]) == ("small", 3)
-    assert re.search(rf"^{up.process.pid} +{up.name} ", wanlat("lab", "list").stdout, re.M)
-    assert wanlat("lab", "show", "--lab", str(up.process.pid)).returncode == 0
-
-
-def test_it_said_how_to_look_and_change_and_enter(up):
+    assert re.search(rf"^ *{up.process.pid} +{up.name} ", here("lab", "list").stdout, re.M)
+    assert here("lab", "show", "--lab", str(up.process.pid)).returncode == 0
     said = up.said.read_text()
     for words in ("wanlat lab show", "wanlat lab change dc1/dc2", "wanlat lab restore", "nsenter"):
         assert words in said
 
 
-def test_a_change_is_what_packets_meet_and_restore_takes_it_back(up):
+def test_a_change_is_what_packets_meet_and_restore_takes_it_back(up: Up) -> None:
     before = up.rtt_ms("n1", "10.2.0.1")
     done = up.json("change", "dc1/dc2", "delay=60ms", "jitter=0ms")
     changes = {f"{change['from']}->{change['to']}": change for change in done["changes"]}
@@ -79,44 +73,38 @@ def test_a_change_is_what_packets_meet_and_restore_takes_it_back(up):
     during = up.rtt_ms("n1", "10.2.0.1")
     assert up("restore").returncode == 0
     after = up.rtt_ms("n1", "10.2.0.1")
-    assert 18 <= before < 60
-    assert 120 <= during < 180
-    assert 18 <= after < 60
+    assert 18 <= before < 60 and 120 <= during < 180 and 18 <= after < 60
 
 
-def test_a_nodes_plain_link_can_be_changed_too(up):
+def test_a_nodes_plain_link_can_be_changed_too(up: Up) -> None:
     up.json("change", "n2", "delay=+30ms", "rate=100mbit")
-    assert in_force(up)["n2->dc1"] == {"delay_ns": 30_000_000, "rate_bps": 100_000_000}
+    assert up.in_force()["n2->dc1"] == {"delay_ns": 30_000_000, "rate_bps": 100_000_000}
     assert up.rtt_ms("n1", "10.1.0.2") >= 60
     up.json("change", "n2", "delay=+5ms", "rate=none")
-    assert in_force(up)["dc1->n2"] == {"delay_ns": 35_000_000}
+    assert up.in_force()["dc1->n2"] == {"delay_ns": 35_000_000}
 
 
-def test_a_change_for_a_while_ends_by_itself(up):
+def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
     done = up.json("change", "dc1:dc2", "loss=50%", "--for", "5s")
     assert done["until"] > done["clock"]
     up.json("change", "dc1:dc2", "delay=15ms")
-    assert in_force(up)["dc1->dc2"]["loss"] == 0.5
+    assert up.in_force()["dc1->dc2"]["loss"] == 0.5
     deadline = time.monotonic() + 60
-    while "loss" in in_force(up)["dc1->dc2"] and time.monotonic() < deadline:
-        time.sleep(0.05)
+    while "loss" in up.in_force()["dc1->dc2"] and time.monotonic() < deadline:
+        time.sleep(0.1)
     # What came in the meantime stays.
-    assert in_force(up)["dc1->dc2"] == {"delay_ns": 15_000_000, "jitter_ns": 1_000_000}
-    with client.find(up.name) as lab:
-        last = lab.ask("journal")["entries"][-1]
-    assert last["t_ns"] - done["t_ns"] >= 5e9
+    assert up.in_force()["dc1->dc2"] == {"delay_ns": 15_000_000, "jitter_ns": 1_000_000}
+    assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 5e9
 
 
-def test_a_cut_lets_nothing_through_until_it_is_healed(up):
+def test_a_cut_lets_nothing_through_until_it_is_healed(up: Up) -> None:
     def connects(within_s: float = 30) -> bool:
-        code = f"import socket; s = socket.socket(); s.settimeout({within_s}); "
-        return up.run("n1", f"{code} print(s.connect_ex(('10.2.0.1', 9)))").strip() == str(
-            errno.ECONNREFUSED
-        )
+        code = CONNECTS.format(within_s) % "10.2.0.1"
+        return up.run("n1", code).strip() == str(errno.ECONNREFUSED)
 
     assert connects()
     up.json("cut", "dc2")
-    assert in_force(up)["dc1->dc2"]["loss"] == 1
+    assert up.in_force()["dc1->dc2"]["loss"] == 1
     assert not connects(0.5)
     up.json("change", "dc1/dc2", "loss=0%")
     assert not connects(0.5), "only healing ends a cut"
@@ -124,11 +112,10 @@ def test_a_cut_lets_nothing_through_until_it_is_healed(up):
     assert connects()
 
 
-def test_show_has_what_is_in_force_and_what_passed(up):
+def test_show_has_what_is_in_force_and_what_passed(up: Up) -> None:
     up.json("change", "dc1/dc2", "delay=25ms")
     up.rtt_ms("n1", "10.2.0.1")
-    document = up.json("show", "dc1:dc2")
-    (row,) = document["directions"]
+    (row,) = up.json("show", "dc1:dc2")["directions"]
     assert row["in_force"] == {"delay_ns": 25_000_000, "jitter_ns": 1_000_000}
     assert row["requested"] == {"delay_ns": 10_000_000, "jitter_ns": 1_000_000}
     assert row["changed"] and not row["cut"]
@@ -138,7 +125,7 @@ def test_show_has_what_is_in_force_and_what_passed(up):
     assert re.search(r"n1->dc1 +nothing +the same", table)
 
 
-def test_the_journal_is_told_and_written(up):
+def test_the_journal_is_told_and_written(up: Up) -> None:
     done = up.json("change", "dc1:dc2", "delay=33ms")
     last = up.json("journal")[-1]
     assert (last["t_ns"], last["origin"]) == (done["t_ns"], "command")
@@ -148,83 +135,69 @@ def test_the_journal_is_told_and_written(up):
     assert "dc1->dc2: 10ms ± 1ms → 33ms ± 1ms" in up("journal").stdout
 
 
-def test_exec_passes_streams_directory_and_exit_code_through(up):
+@pytest.mark.parametrize("is_running", [False, True])
+def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running: bool) -> None:
+    where = ["--lab", str(up.process.pid), "n1"] if is_running else ["one-site", "n1"]
+    command = ["--", "sh", "-c", "cat; pwd; ls -d .; exit 7"]
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "wanlat.cli", "lab", "exec", "--lab", str(up.process.pid)),
-            *("n1", "--", "sh", "-c", "cat; pwd; hostname -I >&2; exit 7"),
-        ],
+        [sys.executable, "-m", "wanlat", "lab", "exec", *where, *command],
         input="hello\n",
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert (done.returncode, done.stdout) == (7, f"hello\n{Path.cwd()}\n")
+    assert (done.returncode, done.stdout) == (7, f"hello\n{Path.cwd()}\n.\n")
 
 
-def test_what_exec_started_ends_with_it(up):
-    running = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "wanlat.cli", "lab", "exec", "--lab", up.name),
-            *("n1", "--", "sh", "-c", "echo started; sleep 60; true"),
-        ],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline() == "started\n"
-    running.kill()
-    running.wait()
-    running.stdout.close()
+def test_what_exec_started_ends_with_it(up: Up) -> None:
+    where = ["--lab", up.name, "n1", "--", "sh", "-c", "echo started; sleep 60; true"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "wanlat", "lab", "exec", *where], stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "started\n"
+        running.kill()
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if up.run("n1", LOOK) == "0\n":
-            return
-    raise AssertionError("it still runs")
+    while up.run("n1", COUNT_SLEEPING) != "0\n":
+        assert time.monotonic() < deadline, "it still runs"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["change", "dc1/dc9", "delay=5ms"], "no site or node `dc9` (did you mean"),
-        (["change", "dc1/dc2", "dely=5ms"], "did you mean `delay`"),
-        (["change", "dc1/dc2", "delay=5"], "no unit"),
-        (["change", "dc1/dc2", "delay="], "has no value"),
-        (["change", "dc1/dc2"], "KEY=VALUE"),
-        (["change", "delay=5ms"], "give a target"),
-        (["change", "dc1/dc2", "jitter=11ms"], "delays would be negative"),
-        (["change", "dc1/dc2", "loss={p: 1%"], "cannot be read"),
-        (["change", "dc1/dc2", "table=nowhere.txt"], "nowhere.txt"),
-        (["change", "dc1/dc2", "delay=5ms", "--for", "soon"], "--for"),
-        (["change", "dc1/dc2", "delay=5ms", "--for", "0"], "--for"),
-        (["journal", "--follow", "--json"], "--journal FILE"),
-        (["exec", "nx", "--", "true"], "no node `nx`"),
-        (["exec", "n1"], "no command"),
+        ("change dc1/dc9 delay=5ms", "no site or node `dc9` (did you mean"),
+        ("change dc1/dc2 dely=5ms", "did you mean `delay`"),
+        ("change dc1/dc2 delay=5", "no unit"),
+        ("change dc1/dc2 delay=", "has no value"),
+        ("change dc1/dc2", "KEY=VALUE"),
+        ("change delay=5ms", "give a target"),
+        ("change dc1/dc2 jitter=11ms", "delays would be negative"),
+        ("change dc1/dc2 loss={p:1%", "cannot be read"),
+        ("change dc1/dc2 table=nowhere.txt", "nowhere.txt"),
+        ("change dc1/dc2 delay=5ms --for soon", "--for"),
+        ("change dc1/dc2 delay=5ms --for 0", "--for"),
+        ("journal --follow --json", "--journal FILE"),
+        ("exec nx -- true", "no node `nx`"),
+        ("exec n1", "no command"),
     ],
 )
-def test_a_mistake_changes_nothing_and_ends_with_code_2(up, arguments, says):
-    before = in_force(up)
-    done = up(*arguments)
+def test_a_mistake_changes_nothing_and_ends_with_code_2(up: Up, arguments: str, says: str) -> None:
+    before = up.in_force()
+    done = up(*arguments.split())
     assert done.returncode == 2, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
-    assert in_force(up) == before
+    assert up.in_force() == before
 
 
-def test_a_program_that_is_not_there_is_the_machines(up):
+def test_what_is_not_there_is_told(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
     done = up("exec", "n1", "--", "/no-such-program")
     assert done.returncode == 3
     assert "no-such-program could not be started" in done.stderr
-
-
-def test_a_lab_that_is_not_there_is_told_with_those_that_are(up):
-    done = wanlat("lab", "show", "--lab", "elsewhere")
+    done = here("lab", "show", "--lab", "elsewhere")
     assert done.returncode == 2
     assert up.name in done.stderr
-
-
-def test_with_several_labs_one_must_be_named(monkeypatch):
     two = [{"name": "a", "pid": 1}, {"name": "a", "pid": 2}]
     monkeypatch.setattr(client, "labs", lambda: two)
     for wanted in (None, "a"):
@@ -235,7 +208,7 @@ def test_with_several_labs_one_must_be_named(monkeypatch):
         client.find(None)
 
 
-def test_rubbish_is_answered_or_dropped_and_the_lab_goes_on(up):
+def test_rubbish_is_answered_or_dropped_and_the_lab_goes_on(up: Up) -> None:
     for line in (b"\n", b"[]\n", b"\xff\n", b'{"op": "fly"}\n', b'{"op": "change"}\n', b"{" * 5000):
         with address.connect(up.process.pid, 5) as rude:
             rude.sendall(line)
@@ -246,7 +219,7 @@ def test_rubbish_is_answered_or_dropped_and_the_lab_goes_on(up):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_another_user_is_not_answered(up):
+def test_another_user_is_not_answered(up: Up) -> None:
     code = (
         "import os, socket; os.setgid(65534); os.setuid(65534); s = socket.socket(1, 1);"
         f"s.connect('\\0{address.name_of(up.process.pid)}');"
@@ -259,19 +232,26 @@ def test_another_user_is_not_answered(up):
     assert done.stdout.strip() == "b''" or any(each in done.stderr for each in closed), done
 
 
-def test_nothing_in_the_lab_reaches_the_socket(up):
+def test_nothing_in_the_lab_reaches_the_socket(up: Up) -> None:
     name = f"'\\0{address.name_of(up.process.pid)}'"
     code = f"import socket; print(socket.socket(1, 1).connect_ex({name}))"
     assert up.run("n1", code).strip() == str(errno.ECONNREFUSED)
 
 
-def test_ctrl_c_ends_it_and_kill_leaves_nothing_to_clean_up(tmp_path):
+def test_a_stopped_one_is_listed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     with lab_up(tmp_path) as ended:
-        assert ended.process.pid in address.listening()
+        ended.process.send_signal(signal.SIGSTOP)
+        (entry,) = (lab for lab in client.labs() if lab["pid"] == ended.process.pid)
+        assert "no answer" in entry["error"]
+        assert "no answer" in here("lab", "list").stdout
+        ended.process.send_signal(signal.SIGCONT)
         ended.process.send_signal(signal.SIGINT)
         assert ended.process.wait(60) == 0
         assert ended.process.pid not in address.listening()
         assert ended.said.read_text().rstrip().endswith("ended")
+
+
+def test_kill_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
     with lab_up(tmp_path) as killed:
         with client.find(killed.name) as lab:
             killed.process.kill()
@@ -281,18 +261,11 @@ def test_ctrl_c_ends_it_and_kill_leaves_nothing_to_clean_up(tmp_path):
         assert killed.process.pid not in [lab["pid"] for lab in client.labs()]
 
 
-def test_a_lab_that_is_stopped_is_listed_as_one_that_gives_no_answer(tmp_path):
-    with lab_up(tmp_path) as stopped:
-        stopped.process.send_signal(signal.SIGSTOP)
-        (entry,) = (lab for lab in client.labs() if lab["pid"] == stopped.process.pid)
-        assert "no answer" in entry["error"]
-
-
-def test_a_large_lab_is_told_in_few_lines(tmp_path):
+def test_a_large_lab_is_told_in_few_lines(tmp_path: Path) -> None:
     text = TOPOLOGY.replace("[n1, n2]", "60").replace("[n3]", "60")
     with lab_up(tmp_path, "--cables", text=text) as many:
-        assert len(many.said.read_text().splitlines()) < 15
-        assert "120 nodes in all" in many.said.read_text()
+        said = many.said.read_text()
+        assert len(said.splitlines()) < 15 and "120 nodes in all" in said
         shown = many("show")
         assert shown.returncode == 0, shown.stderr
         assert len(shown.stderr.splitlines()) < 50
@@ -300,3 +273,37 @@ def test_a_large_lab_is_told_in_few_lines(tmp_path):
         refused = many("change", "dc1-1", "delay=5ms")
         assert refused.returncode == 3
         assert "plain cable" in refused.stderr
+
+
+# -- the page: docs/live-changes.md ---------------------------------------------------------
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = [text for language, text in BLOCKS if language == "" and "wanlat lab" in text]
+    begin, commands = blocks
+    assert begin.strip() == "wanlat lab up three-datacenters --journal changes.jsonl"
+    text = (CHECKOUT / "topologies" / "three-datacenters.yaml").read_text()
+    running = client.labs
+    with lab_up(tmp_path, text=text) as up:
+        # As if it were the only one on this machine, and had its usual name.
+        mine = lambda: [lab for lab in running() if lab["pid"] == up.process.pid]  # noqa: E731
+        monkeypatch.setattr(client, "labs", mine)
+        for line in commands.strip().splitlines():
+            command, *words = shlex.split(line)
+            assert command == "wanlat"
+            if words[1] == "exec":
+                continue  # it hands its own streams on
+            done = here(*words)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+            if words[1] in ("change", "cut", "heal", "restore"):
+                assert "in force since" in done.stderr, line
+        assert len(up.journal.read_text().splitlines()) > 10
+
+
+def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = [text for language, text in BLOCKS if language == "python"]
+    exec(compile(code, str(PAGE), "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert "dc1->dc2 Impairment(delay_ns=50000000, jitter_ns=10000000" in lines[0]
+    assert lines[-1] == "0"

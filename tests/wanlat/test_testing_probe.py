@@ -24,58 +24,44 @@ from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 
 
-class Store:
-    """Objects, with all that was ever put at a key, and what is to go wrong."""
-
-    def __init__(self) -> None:
-        self.puts: dict[str, list[bytes]] = {}
-        self.now: dict[str, bytes] = {}
-        self.refuses = False
-        """Writes: answered with 403, and not executed."""
-        self.hangs_up = False
-        """On writes: the connection is closed in place of an answer."""
-        self.forgets = False
-        """Writes: acknowledged, where they are, and not executed."""
-
-    def write(self, path: str, body: bytes | None) -> int | None:
-        """Return the status; None to hang up."""
-        if body is not None:
-            self.puts.setdefault(path, []).append(body)
-        if self.refuses:
-            return 403
-        if not self.forgets:
-            if body is None:
-                self.now.pop(path, None)
-            else:
-                self.now[path] = body
-        return None if self.hangs_up else 200
-
-
-class Handler(BaseHTTPRequestHandler):
-    """S3, as far as the probe speaks it."""
+class Store(BaseHTTPRequestHandler):
+    """S3, as far as the probe speaks it; each test has a class of its own."""
 
     protocol_version = "HTTP/1.1"
-    store: Store
+    puts: list[bytes]
+    """All that was ever put, refused or not."""
+    last: str
+    now: dict[str, bytes]
+    does: set[str]
+    """On writes: `refuse` (403, not executed), `hang-up` (no answer), `forget` (not executed)."""
 
     def do_PUT(self) -> None:
-        self._write(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.count("/") == 1:  # a bucket
+            self._answer(200)
+            return
+        self.puts.append(body)
+        type(self).last = self.path
+        self._write(body)
 
     def do_DELETE(self) -> None:
         self._write(None)
 
     def do_GET(self) -> None:
-        body = self.store.now.get(self.path)
+        body = self.now.get(self.path)
         self._answer(404 if body is None else 200, body or b"")
 
     def _write(self, body: bytes | None) -> None:
-        is_bucket = self.path.count("/") == 1
-        status = 200 if is_bucket else self.store.write(self.path, body)
-        if status is None:
+        if not {"refuse", "forget"} & self.does:
+            self.now.pop(self.path, None)
+            if body is not None:
+                self.now[self.path] = body
+        if "hang-up" in self.does:
             self.close_connection = True
         else:
-            self._answer(status, b"")
+            self._answer(403 if "refuse" in self.does else 200)
 
-    def _answer(self, status: int, body: bytes) -> None:
+    def _answer(self, status: int, body: bytes = b"") -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -86,8 +72,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def store() -> Store:
-    return Store()
+def store() -> Any:
+    return type("OfThisTest", (Store,), {"puts": [], "now": {}, "does": set()})
 
 
 @pytest.fixture
@@ -96,9 +82,8 @@ def rows() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def probe(store: Store, rows: list[dict[str, Any]]) -> Iterator[Probe]:
-    handler = type("OfThisTest", (Handler,), {"store": store})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def probe(store: Any, rows: list[dict[str, Any]]) -> Iterator[Probe]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), store)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     target = S3Target("127.0.0.1", server.server_port, "garage", "ACCESS", "SECRET")
@@ -125,88 +110,76 @@ def probe(store: Store, rows: list[dict[str, Any]]) -> Iterator[Probe]:
         server.server_close()
 
 
-def test_every_write_has_bytes_of_its_own(probe: Probe, store: Store) -> None:
-    for _ in range(3):
-        assert probe.put("k").ok
-    (written,) = store.puts.values()
-    assert len(set(written)) == 3
-    assert probe.get("k").ok
+def play(probe: Probe, store: Any, script: str) -> None:
+    """Do what a script says, step by step.
+
+    `put OUTCOME [BYTES]`, `remove OUTCOME`, `get OUTCOME [WORD OF THE ERROR]`, all of one key;
+    `store` and what it does from now on; `serve N`: it has the bytes of put number N.
+    """
+    for step in script.split(", "):
+        verb, *words = step.split()
+        if verb == "store":
+            store.does = set(words)
+        elif verb == "serve":
+            body = bytes(1024) if words == ["zeros"] else store.puts[int(words[0]) - 1]
+            store.now = dict.fromkeys(store.now, body)
+        elif verb == "put":
+            size = int(words[1]) if words[1:] else 1024
+            assert probe.put("k", object_bytes=size).outcome == words[0], step
+        elif verb == "remove":
+            assert probe.remove("k").outcome == words[0], step
+        else:
+            answer = probe.get("k")
+            assert (answer.outcome, answer.ok) == (words[0], words[0] == "ok"), step
+            assert all(word in f"{answer.error} {answer.sample.status}" for word in words[1:]), step
+            assert answer.error is None or words[0] != "ok", step
 
 
-def test_what_an_acknowledged_write_replaced_is_stale(
-    probe: Probe, store: Store, rows: list[dict[str, Any]]
+@pytest.mark.parametrize(
+    "script",
+    [
+        "put ok, put ok, put ok, get ok",
+        # What an acknowledged write replaced, or removed, is stale.
+        "put ok, store forget, put ok, get fail stale",
+        "put ok, store forget, remove ok, get fail removed, store, remove ok, get fail 404",
+        # After a write of unknown outcome either is right, and late too: when another one has been
+        # acknowledged. What came before that one is not.
+        *(
+            f"put ok, store hang-up {executed}, put unknown {size}, store, get ok, put ok, "
+            "serve 3, get ok, serve 2, get ok, serve 1, get fail"
+            for executed in ("", "forget")
+            for size in (1024, 3000)
+        ),
+        "put ok, store hang-up forget, remove unknown, get ok",
+        # A write that failed is nothing that a read may bring.
+        "put ok, store refuse, put fail, get ok, serve 2, get fail failed",
+        "put ok, serve zeros, get fail checksum mismatch",
+    ],
+)
+def test_a_read_is_held_to_the_writes_before_it(probe: Probe, store: Any, script: str) -> None:
+    play(probe, store, script)
+    assert len({*store.puts}) == len(store.puts), "every write has bytes of its own"
+
+
+def test_what_is_found_out_is_in_the_bundle(
+    probe: Probe, store: Any, rows: list[dict[str, Any]]
 ) -> None:
-    assert probe.put("k").ok
-    store.forgets = True
-    assert probe.put("k").ok
-    answer = probe.get("k")
-    assert answer.outcome == "fail"
-    assert answer.error is not None and "stale" in answer.error
-    assert (rows[-1]["outcome"], rows[-1]["error"]) == ("fail", answer.error)
+    play(probe, store, "put ok, store forget, put ok, get fail stale")
+    assert [row["outcome"] for row in rows] == ["ok", "ok", "fail"]
+    assert "stale" in rows[-1]["error"]
 
 
-def test_what_was_removed_and_comes_all_the_same_is_stale(probe: Probe, store: Store) -> None:
-    assert probe.put("k").ok
-    store.forgets = True
-    assert probe.remove("k").ok
-    answer = probe.get("k")
-    assert answer.outcome == "fail"
-    assert answer.error is not None and "removed" in answer.error
-    store.forgets = False
-    assert probe.remove("k").ok
-    assert probe.get("k").sample.status == 404
-
-
-@pytest.mark.parametrize("executed", [True, False])
-@pytest.mark.parametrize("object_bytes", [1024, 3000])
-def test_after_a_write_of_unknown_outcome_either_is_right(
-    probe: Probe, store: Store, executed: bool, object_bytes: int
-) -> None:
-    assert probe.put("k").ok
-    store.hangs_up, store.forgets = True, not executed
-    assert probe.put("k", object_bytes=object_bytes).outcome == "unknown"
-    store.hangs_up = store.forgets = False
-    answer = probe.get("k")
-    assert answer.ok and answer.error is None, answer
-    # It may be executed later too, when another one has been acknowledged; the first may not.
-    assert probe.put("k").ok
-    first, late, last = next(iter(store.puts.values()))
-    for body, is_right in ((last, True), (late, True), (first, False)):
-        store.now = dict.fromkeys(store.now, body)
-        assert probe.get("k").ok is is_right
-
-
-def test_a_removal_of_unknown_outcome_leaves_both_possible(probe: Probe, store: Store) -> None:
-    assert probe.put("k").ok
-    store.hangs_up = store.forgets = True
-    assert probe.remove("k").outcome == "unknown"
-    assert probe.get("k").ok
-
-
-def test_a_write_that_failed_is_nothing_that_a_read_may_bring(probe: Probe, store: Store) -> None:
-    assert probe.put("k").ok
-    store.refuses = True
-    assert probe.put("k").outcome == "fail"
-    assert probe.get("k").ok
-    first, refused = next(iter(store.puts.values()))
-    assert first != refused
-    store.now = dict.fromkeys(store.now, refused)
-    answer = probe.get("k")
-    assert answer.outcome == "fail"
-    assert answer.error is not None and "failed" in answer.error
-
-
-def test_a_key_whose_only_write_failed_holds_nothing(probe: Probe, store: Store) -> None:
-    store.refuses = True
+def test_a_key_whose_only_write_failed_holds_nothing(probe: Probe, store: Any) -> None:
+    store.does = {"refuse"}
     key = probe.put().key
     assert probe.get(key).sample.status == 404
-    ((path, (refused,)),) = store.puts.items()
-    store.now[path] = refused
-    assert probe.get(key).outcome == "fail"
+    store.now = {store.last: store.puts[0]}
+    answer = probe.get(key)
+    assert (answer.outcome, answer.sample.status) == ("fail", 200)
 
 
 def test_a_write_whose_answer_nobody_took_may_have_been_executed(
-    probe: Probe, store: Store, monkeypatch: pytest.MonkeyPatch
+    probe: Probe, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert probe.put("k").ok
     with monkeypatch.context() as broken:
@@ -220,13 +193,6 @@ def test_a_write_whose_answer_nobody_took_may_have_been_executed(
         with pytest.raises(ProbeFailed):
             probe.put("k")
     assert probe.get("k").ok
-
-
-def test_bytes_that_nobody_wrote_are_wrong(probe: Probe, store: Store) -> None:
-    assert probe.put("k").ok
-    store.now = dict.fromkeys(store.now, bytes(1024))
-    answer = probe.get("k")
-    assert (answer.outcome, answer.error) == ("fail", "checksum mismatch")
 
 
 def test_a_key_that_nobody_put_is_the_callers_mistake(probe: Probe) -> None:

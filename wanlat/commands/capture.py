@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from wanlat import options as o
 from wanlat.app import App
 from wanlat.output import say
-from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
     from wanlat.emulator.capture.store import CaptureStore
+    from wanlat.emulator.lab import Lab
+    from wanlat.topologies.resolve import Plan
     from wanlat.topologies.units import Size
 
 app = App("Convert the packet records of a run.")
 
 LabCapture = Annotated[
     Path | None,
-    typer.Option(
-        "--capture",
-        metavar="DIR",
-        help="Record every packet that crosses a WAN link into this directory",
-    ),
+    o.option("DIR", "Record every packet that crosses a WAN link into this directory", "--capture"),
 ]
 
 
@@ -36,18 +34,16 @@ def _group() -> None:
 @app.command()
 def table(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Packet records: pcapng files of wanlat")
+        list[Path],
+        o.argument("FILE", "Packet records: pcapng files of wanlat", exists=True, dir_okay=False),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="The Parquet table to write")
-    ] = Path("packets.parquet"),
+    out: Annotated[Path, o.option("FILE", "The Parquet table to write", "--out", "-o")] = Path(
+        "packets.parquet"
+    ),
 ) -> None:
     """Write the table of packets again, from the records of a run, even a killed one."""
     from wanlat.emulator.capture.table import write_table
 
-    for file in files:
-        if not file.is_file():
-            raise UserError(f"There is no file {file}.")
     summary = write_table(
         {file.stem if len(files) > 1 else None: file for file in files}, out.absolute()
     )
@@ -56,21 +52,29 @@ def table(
     say(f"{summary.packets} packets: {out}")
 
 
-def store_of(directory: Path | None, limit: Size, snap: Size) -> CaptureStore | None:
-    """Return where a lab of the command line records."""
-    if directory is None:
-        return None
+@contextmanager
+def recorded_lab(
+    plan: Plan, capture: Path | None, limit: Size, snap: Size, **settings: Any
+) -> Iterator[Lab]:
+    """Have a lab up, and its packets recorded into a directory if one is given."""
     from wanlat.emulator.capture.store import CaptureStore
+    from wanlat.emulator.lab import Lab
 
-    return CaptureStore(
-        directory,
-        directory / "packets.parquet",
-        limit.bytes,
-        snap.bytes,
-    )
+    if capture is None:
+        with Lab(plan, **settings) as lab:
+            yield lab
+        return
+    store = CaptureStore(capture, capture / "packets.parquet", limit.bytes, snap.bytes)
+    lab = Lab(plan, capture=store.prepare(), **settings)
+    try:
+        with lab:
+            yield lab
+    finally:
+        store.note(None, lab.capture)
+        _complete(store)
 
 
-def show_capture(store: CaptureStore) -> None:
+def _complete(store: CaptureStore) -> None:
     """Complete the record of a lab that has ended: its table, its facts; say where they are."""
     if not store.is_begun():
         store.discard_empty()  # the lab never came up
@@ -81,8 +85,6 @@ def show_capture(store: CaptureStore) -> None:
         (store.directory / "capture.json").write_text(text, "utf-8")
     except OSError as error:
         say(f"capture.json cannot be written: {error.strerror}")
-    for remark in store.remarks():
+    for remark in filter(None, [*store.remarks(), document["table_error"]]):
         say(f"warning: {remark}", style="yellow")
-    if document["table_error"]:
-        say(f"warning: {document['table_error']}", style="yellow")
     say(f"{document['packets']} packets: {store.directory}/packets.pcapng")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wanlat.options import Json, Quiet, quantity
+from wanlat import options as o
 from wanlat.output import emit, people
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
@@ -35,11 +35,7 @@ def _limit(amount: Callable[[str], float], what: str, *names: str) -> Any:
             raise UserError(f"{text!r}: give a percentage, an amount, or one of each.")
         return Limit(sum(shares), sum(amounts))
 
-    return typer.Option(*names, parser=quantity(parse), metavar="LIMIT", help=what)
-
-
-def _share(what: str) -> Any:
-    return typer.Option(parser=quantity(_percent), metavar="PERCENT", help=what)
+    return o.option("LIMIT", what, *names, parse=parse)
 
 
 def _percent(text: str) -> float:
@@ -64,21 +60,22 @@ def _packets(text: str) -> float:
 
 
 def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="The bundle to compare with")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The bundle to judge")],
+    old: Annotated[Path, o.argument("OLD", "The bundle to compare with")],
+    new: Annotated[Path, o.argument("NEW", "The bundle to judge")],
     gate: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B",
-            help="What may fail the comparison: round-trips, latency, intercept, bytes, outliers, "
+        o.option(
+            "A,B",
+            "What may fail the comparison: round-trips, latency, intercept, bytes, outliers, "
             "unexplained, all; failed requests always may (default: round-trips, or latency where "
             "none were measured)",
         ),
     ] = None,
-    round_trips: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Largest increase in round trips")
-    ] = 0.25,
-    share: Annotated[Any, _share("Largest share of requests that may gain round trips")] = "10%",
+    round_trips: Annotated[float, o.option("N", "Largest increase in round trips", min=0)] = 0.25,
+    share: Annotated[
+        Any,
+        o.option("PERCENT", "Largest share of requests that may gain round trips", parse=_percent),
+    ] = "10%",
     latency: Annotated[
         Any, _limit(_ms, "Largest increase in latency: 10%, 5ms, or both: the greater of the two")
     ] = "10%,5ms",
@@ -91,37 +88,36 @@ def compare(
     packets: Annotated[
         Any, _limit(_packets, "Largest increase in WAN packets per request")
     ] = "10%,2",
-    failures: Annotated[Any, _share("Largest increase in the share of failed requests")] = "0%",
+    failures: Annotated[
+        Any,
+        o.option("PERCENT", "Largest increase in the share of failed requests", parse=_percent),
+    ] = "0%",
     at: Annotated[
         float | None,
-        typer.Option(
-            parser=quantity(_ms),
-            metavar="RTT",
-            help="RTT at which latencies of studies of round trips are compared (default: the "
+        o.option(
+            "RTT",
+            "RTT at which latencies of studies of round trips are compared (default: the "
             "largest that both measured, up to 100ms)",
+            parse=_ms,
         ),
     ] = None,
     renamed: Annotated[
         list[str] | None,
-        typer.Option(
-            "--as",
-            metavar="OLD=NEW",
-            help="Compare a system of OLD with one of another name; may be repeated",
+        o.option(
+            "OLD=NEW", "Compare a system of OLD with one of another name; may be repeated", "--as"
         ),
     ] = None,
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Compare bundles that were measured under other conditions"),
+        bool, o.flag("Compare bundles that were measured under other conditions", "--force")
     ] = False,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Ignore metrics that one run lacks")
+        bool, o.flag("Ignore metrics that one run lacks", "--allow-missing")
     ] = False,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Fail on differences that may be chance, too"),
+        bool, o.flag("Fail on differences that may be chance, too", "--strict")
     ] = False,
-    as_json: Json = False,
-    _quiet: Quiet = False,
+    as_json: o.Json = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Report which endpoints changed between two bundles.
 
@@ -132,7 +128,6 @@ def compare(
     from wanlat.analysis.compare import compare as compared
     from wanlat.analysis.compare.document import document
     from wanlat.analysis.compare.table import print_comparison
-    from wanlat.bundle.errors import BundleError
 
     thresholds = Thresholds(
         round_trips=round_trips,
@@ -144,20 +139,17 @@ def compare(
         failures=failures,
     )
     kinds, mapping = _kinds(gate), _mapping(renamed or [])
-    try:
-        comparison = compared(
-            read_bundle(old),
-            read_bundle(new),
-            thresholds,
-            gate=kinds,
-            renamed=mapping,
-            at_rtt_ms=at,
-            anyway=force,
-            allow_missing=allow_missing,
-            strict=strict,
-        )
-    except BundleError as error:
-        raise UserError(str(error)) from error
+    comparison = compared(
+        read_bundle(old),
+        read_bundle(new),
+        thresholds,
+        gate=kinds,
+        renamed=mapping,
+        at_rtt_ms=at,
+        anyway=force,
+        allow_missing=allow_missing,
+        strict=strict,
+    )
     print_comparison(comparison, people)
     if as_json:
         emit(document(comparison))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Annotated, Literal
 
 import typer
 
 VARIABLE = "_WANLAT_COMPLETE"
 """The environment variable by which a shell asks for completions."""
+
+Complete = Callable[[str], list[str]]
 
 
 def completion(
@@ -37,46 +40,24 @@ def prepare() -> None:
     completion_init()
 
 
-def names(find: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """Return what completes a name: of those that ``find`` returns when it is called."""
-    return lambda incomplete: [name for name in find() if name.startswith(incomplete)]
-
-
-def lists(find: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """Return what completes the last of several names, separated by commas."""
+def _names(module: str, function: str = "shipped") -> Complete:
+    """Return what completes a name, of those that a function returns when it is called."""
 
     def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        given = before.split(",")
-        known = [name for name in find() if name.startswith(last) and name not in given]
-        return [f"{before}{comma}{name}" for name in known]
+        known: Iterable[str] = getattr(import_module(f"wanlat.{module}"), function)()
+        return [name for name in known if name.startswith(incomplete)]
 
     return complete
 
 
-def studies() -> Sequence[str]:
-    """Return the names of the shipped studies."""
-    from wanlat.experiments.config.files import shipped
-
-    return shipped()
-
-
-def drills() -> Sequence[str]:
-    """Return the names of the shipped drills."""
-    from wanlat.experiments.drill.files import shipped
-
-    return shipped()
+studies = _names("experiments.config.files")
+drills = _names("experiments.drill.files")
+topologies = _names("topologies.load")
+system = _names("systems.registry", "names")
 
 
-def topologies() -> Sequence[str]:
-    """Return the names of the shipped topologies."""
-    from wanlat.topologies.load import shipped
-
-    return shipped()
-
-
-def systems() -> Sequence[str]:
-    """Return the names of the systems."""
-    from wanlat.systems import registry
-
-    return registry.names()
+def systems(incomplete: str) -> list[str]:
+    """Complete the last of several systems, separated by commas."""
+    before, comma, last = incomplete.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{name}" for name in system(last) if name not in given]

@@ -5,33 +5,27 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wanlat import options as o
 from wanlat.emulator.control import client
-from wanlat.options import Json, quantity
-from wanlat.output import emit, say
+from wanlat.output import emit, print_table, say, show_list
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration
 from wanlat.topologies.wording import show as shown
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from wanlat.emulator.process import Process
 
-_FEW_ROWS = 40
+_FEW_ROWS, _MANY_ROWS = 40, 200
 _FEW_LINES = 10
 _FOLLOW_S = 0.3
-
-LabName = Annotated[
-    str | None,
-    typer.Option("--lab", metavar="NAME|PID", help="The running lab (default: the only one)"),
-]
+_EMIT_ENTRY = ("t_ns", "not_before_ns", "clock", "link", "from", "to", "before", "after", "origin")
 
 
 def _seconds(text: str) -> float:
@@ -41,75 +35,71 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+LabName = Annotated[
+    str | None, o.option("NAME|PID", "The running lab (default: the only one)", "--lab")
+]
 For = Annotated[
     float | None,
-    typer.Option(
-        "--for",
-        parser=quantity(_seconds),
-        metavar="TIME",
-        help="Undo the change after this time, e.g. 30s",
-    ),
+    o.option("TIME", "Undo the change after this time, e.g. 30s", "--for", parse=_seconds),
 ]
-Targets = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="TARGET", help="As of `wanlat lab change -h` (default: all)"),
-]
-_EMIT_ENTRY = ("t_ns", "not_before_ns", "clock", "link", "from", "to", "before", "after", "origin")
+_TARGET = "As of `wanlat lab change -h`"
+Targets = Annotated[list[str] | None, o.argument("TARGET", f"{_TARGET} (default: all)")]
 
 
-def list_(as_json: Json = False) -> None:
+def list_(as_json: o.Json = False) -> None:
     """List your running labs."""
     labs = client.labs()
-    if as_json:
-        emit(labs)
-        return
-    if not labs:
+    if not labs and not as_json:
         say("No lab is running. `wanlat lab up TOPOLOGY` starts one.")
-    for lab in labs:
-        if "error" in lab:
-            typer.echo(f"{lab['pid']:<8} {lab['error']}")
-            continue
-        size = f"{len(lab['sites'])} sites, {lab['nodes']} nodes"
-        since = _time(lab["since"])
-        typer.echo(
-            f"{lab['pid']:<8} {lab['name']:<20} {lab['backend']:<6} {size:<22} since {since}"
-        )
+    if not as_json:
+        keys = ("pid", "name", "backend", "topology", "nodes", "since")
+        labs = [{**{key: lab.get(key) for key in keys}, "": lab.get("error", "")} for lab in labs]
+    show_list(labs, as_json=as_json)
 
 
-def show(targets: Targets = None, lab: LabName = None, as_json: Json = False) -> None:
+def show(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
     """Show the links of a running lab: settings, packets, losses."""
-    with client.find(lab) as running:
-        answer = running.ask("show", targets=targets)
+    answer = _ask(lab, "show", targets=targets)
     if as_json:
         emit(answer)
         return
-    from wanlat.output import people
-
-    rows = answer["directions"]
-    told = answer["lab"]
+    rows, told = answer["directions"], answer["lab"]
     say(f"{told['name']} on {told['backend']}, process {told['pid']}")
-    chosen = rows if targets or len(rows) <= _FEW_ROWS else _of_interest(rows)
-    people.print(_table(chosen[: _FEW_ROWS * 5 if targets else _FEW_ROWS]))
-    left = len(rows) - min(len(chosen), _FEW_ROWS * 5 if targets else _FEW_ROWS)
-    if left:
-        say(f"and {left} more directions: name targets to see them, or use --json")
+    most = _MANY_ROWS if targets else _FEW_ROWS
+    if not targets and len(rows) > most:  # what is changed, then the WAN links, then the rest
+        rows = sorted(rows, key=lambda row: (not row["changed"], row["link"] != "wan"))
+    titles = ("direction", "in force", "topology says", "packets", "lost", "queue full", "overflow")
+    print_table(titles, map(_direction, rows[:most]), to=say)
+    if len(rows) > most:
+        say(f"and {len(rows) - most} more directions: name targets to see them, or use --json")
     for hold in answer["holds"]:
         say(f"for another {hold['ends_in_s']:.0f} s: {hold['what']}")
+
+
+def _direction(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    counters = row["counters"]
+    keys = ("packets", "lost", "queue_drops", "overflows")
+    return (
+        f"{row['from']}->{row['to']}",
+        "a plain cable" if counters is None else row["words"],
+        row["requested_words"] if row["changed"] else "the same",
+        *("–" if counters is None else counters[key] for key in keys),
+    )
 
 
 def change(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="TARGET... KEY=VALUE...",
-            help="TARGET: a node, a site (its WAN links), SITE.lan, A:B (one direction), A/B "
+        o.argument(
+            "TARGET... KEY=VALUE...",
+            "TARGET: a node, a site (its WAN links), SITE.lan, A:B (one direction), A/B "
             "(both), groups with commas, or wan, lan, all. KEY: delay, rtt, jitter, loss, rate "
             "and the other keys of topology files; `delay=+200ms` adds, `rate=none` removes",
         ),
     ],
     lab: LabName = None,
     for_: For = None,
-    as_json: Json = False,
+    as_json: o.Json = False,
 ) -> None:
     """Change links of a running lab, in place, all at one instant.
 
@@ -129,45 +119,35 @@ def change(
             f"Nothing is said to be changed about {' '.join(targets)}: give KEY=VALUE, such as "
             "delay=200ms or loss=5%."
         )
-    with client.find(lab) as running:
-        answer = running.ask("change", targets=targets, settings=settings, for_s=for_)
-    _tell(answer, as_json)
+    _tell(_ask(lab, "change", targets=targets, settings=settings, for_s=for_), as_json)
 
 
 def cut(
-    targets: Annotated[
-        list[str], typer.Argument(metavar="TARGET", help="As of `wanlat lab change -h`")
-    ],
+    targets: Annotated[list[str], o.argument("TARGET", _TARGET)],
     lab: LabName = None,
     for_: For = None,
-    as_json: Json = False,
+    as_json: o.Json = False,
 ) -> None:
     """Drop every packet (A:B: in one direction) until it is healed, restored, or time is up."""
-    with client.find(lab) as running:
-        answer = running.ask("cut", targets=targets, for_s=for_)
-    _tell(answer, as_json)
+    _tell(_ask(lab, "cut", targets=targets, for_s=for_), as_json)
 
 
-def heal(targets: Targets = None, lab: LabName = None, as_json: Json = False) -> None:
+def heal(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
     """End cuts; what else was changed stays."""
-    with client.find(lab) as running:
-        answer = running.ask("heal", targets=targets)
-    _tell(answer, as_json)
+    _tell(_ask(lab, "heal", targets=targets), as_json)
 
 
-def restore(targets: Targets = None, lab: LabName = None, as_json: Json = False) -> None:
+def restore(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
     """Return links to what the topology says."""
-    with client.find(lab) as running:
-        answer = running.ask("restore", targets=targets)
-    _tell(answer, as_json)
+    _tell(_ask(lab, "restore", targets=targets), as_json)
 
 
 def journal(
     lab: LabName = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Print changes as they come, until Ctrl-C")
+        bool, o.flag("Print changes as they come, until Ctrl-C", "--follow", "-f")
     ] = False,
-    as_json: Json = False,
+    as_json: o.Json = False,
 ) -> None:
     """Print every change since the lab began, with the instant of effect (CLOCK_MONOTONIC)."""
     if follow and as_json:
@@ -211,6 +191,11 @@ def wait_for(process: client.LabClient | Process) -> int:
             return -signal.SIGKILL
 
 
+def _ask(lab: str | None, operation: str, **request: Any) -> dict[str, Any]:
+    with client.find(lab) as running:
+        return running.ask(operation, **request)
+
+
 def _setting(word: str) -> tuple[str, Any]:
     from wanlat.topologies import yaml_tree
 
@@ -233,17 +218,12 @@ def _setting(word: str) -> tuple[str, Any]:
 
 
 def _tell(answer: Mapping[str, Any], as_json: bool) -> None:
-    if as_json:
-        emit(
-            {
-                "t_ns": answer["t_ns"],
-                "clock": answer["clock"],
-                "until": answer.get("until"),
-                "changes": [_plain(entry) for entry in answer["entries"]],
-            }
-        )
-        return
+    """Say what was changed."""
     entries = answer["entries"]
+    if as_json:
+        told = {key: answer.get(key) for key in ("t_ns", "clock", "until")}
+        emit({**told, "changes": [_plain(entry) for entry in entries]})
+        return
     if not entries:
         say("Nothing changed: that is in force already.")
         return
@@ -266,33 +246,3 @@ def _plain(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _time(iso: str) -> str:
     then = datetime.fromisoformat(iso).astimezone()
     return then.strftime("%H:%M:%S") + (f".{then.microsecond // 1000:03d}" if "." in iso else "")
-
-
-def _of_interest(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return what is changed, then the WAN links, then the rest."""
-    return sorted(rows, key=lambda row: (not row["changed"], row["link"] != "wan"))
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for title in ("direction", "in force", "topology says"):
-        table.add_column(title)
-    for title in ("packets", "lost", "queue full", "overflow"):
-        table.add_column(title, justify="right")
-    for row in rows:
-        counters = row["counters"]
-        numbers = (
-            [str(counters[key]) for key in ("packets", "lost", "queue_drops", "overflows")]
-            if counters
-            else ["cable", "", "", ""]
-        )
-        table.add_row(
-            f"{row['from']}->{row['to']}",
-            row["words"],
-            row["requested_words"] if row["changed"] else "the same",
-            *numbers,
-            style="bold" if row["changed"] else None,
-        )
-    return table

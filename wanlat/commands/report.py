@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from wanlat.options import Json, Quiet, Verbose
+from wanlat import options as o
 from wanlat.results import show_report
 
 
 def report(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory of a run")],
-    as_json: Json = False,
-    verbose: Verbose = False,
-    _quiet: Quiet = False,
+    as_json: o.Json = False,
+    verbose: o.Verbose = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Write the summary, tables and charts of a bundle again."""
     show_report(bundle, as_json=as_json, verbose=verbose)

@@ -10,13 +10,11 @@ from typing import Any
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
 
-_FORM = "it is written SYSTEM.KEY=VALUE, such as `quorum.api=bob`"
-
 
 def with_options(
-    options: Mapping[str, Mapping[str, Any]], given: Sequence[str], systems: Sequence[str]
+    options: Mapping[str, Mapping[str, Any]], given: Sequence[str] | None, systems: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return a study's options with those of the command line, which take precedence.
+    """Return a study's options with those of ``--option``, which take precedence.
 
     Values are YAML. What an option may be is the system's to say; raises UserError for what is no
     option of a system that is measured.
@@ -24,63 +22,62 @@ def with_options(
     from wanlat.systems import registry
 
     merged = {name: dict(values) for name, values in options.items()}
-    seen: set[str] = set()
-    for text in given:
-        name, equals, value = text.partition("=")
-        system, dot, key = name.partition(".")
-        if not (system and dot and key and equals):
-            raise UserError(f"--option {show(text)}: {_FORM}.")
+    for text, name, value in _pairs(
+        "--option", given, "SYSTEM.KEY=VALUE, such as `quorum.api=bob`"
+    ):
+        system, _, key = name.partition(".")
+        if not (system and key):
+            raise UserError(f"--option {show(text)}: it is written SYSTEM.KEY=VALUE.")
         registry.get(system)
-        if system not in systems:
-            raise UserError(
-                f"--option {show(text)}: system {system} is not measured, only "
-                f"{listing(systems)}. Name it with --systems, or leave the option out."
-            )
-        if name in seen:
-            raise UserError(f"--option: {show(name)} is given twice; give it once.")
-        seen.add(name)
-        merged.setdefault(system, {})[key] = _value(text, value)
+        _check_measured(f"--option {show(text)}", system, systems)
+        merged.setdefault(system, {})[key] = _value("--option", text, value)
     return merged
 
 
-def settings(given: Sequence[str] | None) -> dict[str, Any]:
-    """Return the parameters of ``--set PARAMETER=VALUE``. Values are YAML. Raises UserError."""
-    return {
-        name: _value(text, value, "--set")
-        for text, name, value in _parameters("--set", given, "`samples=20`")
-    }
+def settings(given: Sequence[str] | None, **options: Any) -> dict[str, Any]:
+    """Return the parameters of ``--set PARAMETER=VALUE``, and those with an option of their own.
+
+    Values are YAML. Raises UserError.
+    """
+    found = {name: value for name, value in options.items() if value is not None}
+    form = f"PARAMETER=VALUE, such as `samples=20`; {_INNER}"
+    for text, name, value in _pairs("--set", given, form):
+        if name in found:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} is given, and `{name}` is set; do one of them.")
+        found[name] = _value("--set", text, value)
+    return found
 
 
 def axes(given: Sequence[str] | None) -> dict[str, list[Any]]:
     """Return the parameters of ``--matrix PARAMETER=V1,V2``. Values are YAML. Raises UserError."""
     found = {}
-    for text, name, value in _parameters("--matrix", given, "`nodes=1,2,4`"):
-        values = _value(text, f"[{value}]", "--matrix")
-        if not values:
+    form = f"PARAMETER=VALUE, such as `nodes=1,2,4`; {_INNER}"
+    for text, name, value in _pairs("--matrix", given, form):
+        found[name] = _value("--matrix", text, f"[{value}]")
+        if not found[name]:
             raise UserError(f"--matrix {show(text)}: it has no values.")
-        found[name] = values
     return found
 
 
-def _parameters(
-    option: str, given: Sequence[str] | None, example: str
-) -> Iterator[tuple[str, str, str]]:
+_INNER = "inner parameters with dots, such as `prefill.objects=1000`"
+
+
+def _pairs(option: str, given: Sequence[str] | None, form: str) -> Iterator[tuple[str, str, str]]:
+    """Yield of each NAME=VALUE the whole text, the name and the value. Raises UserError."""
     seen: set[str] = set()
     for text in given or ():
         name, equals, value = text.partition("=")
         name = name.strip()
         if not (equals and name and all(name.split("."))):
-            raise UserError(
-                f"{option} {show(text)}: it is written PARAMETER=VALUE, such as {example}; inner "
-                "parameters with dots, such as `prefill.objects=1000`."
-            )
+            raise UserError(f"{option} {show(text)}: it is written {form}.")
         if name in seen:
             raise UserError(f"{option}: {show(name)} is given twice; give it once.")
         seen.add(name)
         yield text, name, value
 
 
-def _value(text: str, value: str, option: str = "--option") -> Any:
+def _value(option: str, text: str, value: str) -> Any:
     import yaml
 
     try:
@@ -96,14 +93,15 @@ def use_bobd(path: Path, systems: Sequence[str]) -> None:
     """Let system bob be this program, in this process. Raises UserError."""
     from wanlat.systems.binary import setting
 
-    if "bob" not in systems:
-        raise UserError(
-            f"--bobd {path}: system bob is not measured, only {listing(systems)}. "
-            "Name it with --systems, or leave the option out."
-        )
-    if not path.is_file():
-        wrong = "is a directory" if path.is_dir() else "does not exist"
-        raise UserError(f"--bobd {path}: the file {wrong}. Give the path of the program `bobd`.")
+    _check_measured(f"--bobd {path}", "bob", systems)
     if not os.access(path, os.X_OK):
         raise UserError(f"--bobd {path}: it is not executable. Try `chmod +x {path}`.")
     os.environ[setting("bob")] = str(path.absolute())
+
+
+def _check_measured(option: str, system: str, systems: Sequence[str]) -> None:
+    if system not in systems:
+        raise UserError(
+            f"{option}: system {system} is not measured, only {listing(systems)}. "
+            "Name it with --systems, or leave the option out."
+        )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
 
+from wanlat import options as o
 from wanlat.app import App
-from wanlat.options import File, Json, Quiet, StudyName
-from wanlat.output import counted, emit, print_rows, remark, say
+from wanlat.output import counted, emit, remark, say, show_list
 from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ app = App("List, show and validate studies.")
 
 
 @app.command("list")
-def list_(as_json: Json = False) -> None:
+def list_(as_json: o.Json = False) -> None:
     """List the shipped studies."""
     show_studies(as_json=as_json)
 
@@ -29,17 +28,13 @@ def show_studies(*, as_json: bool) -> None:
     from wanlat.experiments.config.files import shipped
     from wanlat.experiments.config.study import load
 
-    studies = [load(name) for name in shipped()]
-    if as_json:
-        keys = ("name", "description", "systems")
-        emit([{key: getattr(study, key) for key in keys} for study in studies])
-        return
-    rows = [(each.name, ",".join(each.systems), each.description) for each in studies]
-    print_rows([("STUDY", "SYSTEMS", "DESCRIPTION"), *rows])
+    keys = ("name", "systems", "description")
+    entries = [{key: getattr(load(name), key) for key in keys} for name in shipped()]
+    show_list(entries, as_json=as_json)
 
 
 @app.command()
-def show(study: StudyName, as_json: Json = False, _quiet: Quiet = False) -> None:
+def show(study: o.StudyName, as_json: o.Json = False, _quiet: o.Quiet = False) -> None:
     """Print the YAML of a study, and what it measures."""
     from wanlat.experiments.config.files import find
 
@@ -51,18 +46,25 @@ def show(study: StudyName, as_json: Json = False, _quiet: Quiet = False) -> None
         emit(read.to_dict())
         return
     typer.echo(path.read_text(encoding="utf-8-sig").rstrip("\n"))
-    for line in about(read):
-        remark(line)
+    from wanlat.experiments.config.endpoints import name_of
+    from wanlat.experiments.matrix_points import points_of
+
+    points = points_of(read)
+    topologies = dict.fromkeys(point.study.topology for point in points)
+    varied = dict.fromkeys(name for point in points for name in point.values)
+    by = f", by {listing(varied)}" if varied else ""
+    remark(f"measures {listing(map(name_of, read.endpoints))}")
+    many = counted(len(points), "point")
+    remark(f"on {listing(topologies)}, of {listing(read.systems)}: {many}{by}")
 
 
 @app.command()
-def validate(file: File) -> None:
+def validate(file: o.File) -> None:
     """Check a study; every mistake is reported with its line."""
     from wanlat.experiments.config.study import load
 
     study = load(file)
-    points = _checked(study)
-    say(f"{file}: {study.name} is valid: {counted(points, 'point')}")
+    say(f"{file}: {study.name} is valid: {counted(_checked(study), 'point')}")
 
 
 def _checked(study: Study) -> int:
@@ -87,33 +89,3 @@ def _checked(study: Study) -> int:
         options = system.parse_options(point.study.options.get(point.system))
         system.check_topology(plans[key], options)
     return len(points)
-
-
-def about(study: Study) -> Iterator[str]:
-    """Say what a study measures, on what."""
-    from wanlat.experiments.config.endpoints import name_of
-    from wanlat.experiments.matrix_points import points_of
-
-    each = f"{study.samples} samples per endpoint and placement"
-    if (steps := study.round_trips) is not None:
-        what = (
-            f"round trips per request: latency at RTT {listing(map(str, steps.rtts))}, "
-            f"{steps.visits} times each, {each} and time"
-        )
-    elif (load := study.load) is not None:
-        what = f"throughput and latency under a load of {load.workers} workers for {load.duration}"
-    elif (reclaim := study.reclaim) is not None:
-        what = (
-            f"disk space that is freed after {reclaim.removed} of {reclaim.objects} objects are "
-            f"removed, watched for {reclaim.watch}"
-        )
-    else:
-        what = f"latency of single requests: {each}"
-    yield f"measures: {what}"
-    yield f"endpoints: {listing(map(name_of, study.endpoints))}"
-    points = points_of(study)
-    topologies = dict.fromkeys(point.study.topology for point in points)
-    varied = dict.fromkeys(name for point in points for name in point.values)
-    by = f", by {listing(varied)}" if varied else ""
-    many = counted(len(points), "point")
-    yield f"on {listing(topologies)}, of {listing(study.systems)}: {many}{by}"

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from wanlat import options as o
 from wanlat.app import App
-from wanlat.options import File, Force, Json, Quiet, TopologyName, duration, quantity
-from wanlat.output import emit, print_rows, remark, say
+from wanlat.output import emit, print_table, remark, say, show_document, show_list
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load, origin, shipped
-from wanlat.topologies.resolve import Impairment, Plan, resolve
+from wanlat.topologies.resolve import Plan, resolve
 from wanlat.topologies.units import Duration, Fraction
 from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from wanlat.topologies.export.exported import Exported
 
 app = App("List, show, validate, import and export topologies.")
@@ -30,52 +25,42 @@ app = App("List, show, validate, import and export topologies.")
 _FEW_NODES = 12
 
 
-def _duration_or_share(text: str) -> Duration | Fraction:
-    return Fraction.parse(text) if text.endswith("%") else Duration.parse(text)
-
-
 @app.command("list")
-def list_(as_json: Json = False) -> None:
+def list_(as_json: o.Json = False) -> None:
     """List the shipped topologies."""
-    topologies = [load(name) for name in shipped()]
+    entries = []
+    for topology in map(load, shipped()):
+        nodes = sum(len(site.node_names) for site in topology.sites)
+        counts = {"sites": len(topology.sites), "nodes": nodes}
+        entries.append({"name": topology.name, **counts, "description": topology.description})
+    show_list(entries, as_json=as_json)
+
+
+@app.command()
+def show(name: o.TopologyName, as_json: o.Json = False) -> None:
+    """Show one topology: its sites, the RTT between its nodes, and where it comes from."""
+    topology = load(name)
+    show_document(topology.to_dict(), as_json=as_json)
     if as_json:
-        emit(
-            [
-                {
-                    "name": each.name,
-                    "description": each.description,
-                    "sites": len(each.sites),
-                    "nodes": sum(len(site.node_names) for site in each.sites),
-                }
-                for each in topologies
-            ]
-        )
         return
-    plans = [resolve(topology) for topology in topologies]
+    plan = resolve(topology)
+    shown = list(plan.nodes)
+    if len(shown) > _FEW_NODES:
+        shown = [site.nodes[0] for site in plan.sites]
+    names = [node.name for node in shown]
     rows = [
-        (topology.name, str(len(plan.sites)), str(len(plan.nodes)), topology.description)
-        for topology, plan in zip(topologies, plans, strict=True)
+        (a.name, a.site, a.address, *(_round_trip(plan, a.name, b) for b in names)) for a in shown
     ]
-    print_rows([("TOPOLOGY", "SITES", "NODES", "DESCRIPTION"), *rows])
-
-
-def _matrix(plan: Plan) -> Table:
-    from rich.table import Table
-
-    names = [node.name for node in plan.nodes]
-    if len(names) > _FEW_NODES:
-        names = [site.nodes[0].name for site in plan.sites]
-    table = Table(title="requested RTT between nodes, ms (± jitter)", title_justify="left")
-    table.add_column("")
-    for name in names:
-        table.add_column(f"{name}\n{plan.node(name).site}", justify="right")
-    cells = {(a, b): _round_trip(plan, a, b) for a, b in permutations(names, 2)}
-    for a in names:
-        table.add_row(a, *(cells.get((a, b), "") for b in names))
-    return table
+    say("\nrequested RTT between nodes, ms (± jitter, or sd: its standard deviation):")
+    print_table(("NODE", "SITE", "ADDRESS", *names), rows, to=say)
+    text = origin(name)
+    if text:
+        say(f"\n{text}")
 
 
 def _round_trip(plan: Plan, a: str, b: str) -> str:
+    if a == b:
+        return ""
     rtt, jitter_ms = f"{plan.rtt_ms(a, b):g}", plan.jitter_ms(a, b)
     if not jitter_ms:
         return rtt
@@ -85,109 +70,54 @@ def _round_trip(plan: Plan, a: str, b: str) -> str:
     return f"{rtt} ± {jitter_ms:g}"
 
 
-def _besides(plan: Plan) -> Iterator[str]:
-    """What links do besides delaying and evenly spread jitter, alike ones together."""
-    ways: dict[str, list[str]] = {}
-    for lan in plan.lan_links:
-        ways.setdefault(_qualities(lan.up), []).append(f"{lan.node} up")
-        ways.setdefault(_qualities(lan.down), []).append(f"{lan.node} down")
-    for wan in plan.wan_links:
-        ways.setdefault(_qualities(wan.forward), []).append(f"{wan.a} to {wan.b}")
-        ways.setdefault(_qualities(wan.backward), []).append(f"{wan.b} to {wan.a}")
-    for qualities, where in ways.items():
-        if qualities:
-            yield f"{qualities}: {listing(where, at_most=_FEW_NODES)}"
-
-
-def _qualities(way: Impairment) -> str:
-    """Such as `loss 0.5%, rate 2mbit`; empty when there is nothing to say."""
-    from wanlat.emulator.impairment_words import words
-
-    if way.distribution == "uniform":
-        way = replace(way, jitter_ns=0)
-    rest = replace(way, delay_ns=0)
-    return "" if rest == Impairment() else words(way if way.jitter_ns else rest)
-
-
 @app.command()
-def show(name: TopologyName, as_json: Json = False) -> None:
-    """Show one topology: its sites, the RTT between its nodes, and where it comes from."""
-    topology = load(name)
-    plan = resolve(topology)
-    if as_json:
-        emit(topology.to_dict())
-        return
-    say(": ".join(filter(None, (topology.name, topology.description))))
-    for site in plan.sites:
-        nodes = ", ".join(f"{node.name} ({node.address})" for node in site.nodes[:_FEW_NODES])
-        more = f" and {len(site.nodes) - _FEW_NODES} more" if len(site.nodes) > _FEW_NODES else ""
-        say(f"  site {site.name}: {nodes}{more}")
-    from wanlat.output import people
-
-    people.print(_matrix(plan))
-    for line in _besides(plan):
-        say(line)
-    text = origin(name)
-    if text:
-        say(f"\n{text}")
-
-
-@app.command()
-def validate(file: File) -> None:
+def validate(file: o.File) -> None:
     """Check a topology; every mistake is reported with its line."""
     topology = load(file)
     plan = resolve(topology)
     say(f"{file}: {topology.name} is valid: {len(plan.sites)} sites, {len(plan.nodes)} nodes")
 
 
+def _duration_or_share(text: str) -> Duration | Fraction:
+    return Fraction.parse(text) if text.endswith("%") else Duration.parse(text)
+
+
 @app.command("import")
 def import_(
-    matrix: Annotated[
-        Path, typer.Argument(metavar="FILE", help="CSV: sites × sites, or from,to,rtt_ms")
-    ],
+    matrix: Annotated[Path, o.argument("FILE", "CSV: sites × sites, or from,to,rtt_ms")],
     name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name of the topology (default: the file's)"),
+        str | None, o.option("NAME", "Name of the topology (default: the file's)")
     ] = None,
-    nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Nodes per site")] = 1,
+    nodes: Annotated[int, o.option("N", "Nodes per site", min=1)] = 1,
     jitter: Annotated[
         Any,
-        typer.Option(
-            parser=quantity(_duration_or_share),
-            metavar="TIME|PERCENT",
-            help="Jitter of every WAN link: 2ms, or 5% of its RTT",
+        o.option(
+            "TIME|PERCENT",
+            "Jitter of every WAN link: 2ms, or 5% of its RTT",
+            parse=_duration_or_share,
         ),
     ] = None,
     default: Annotated[
-        Duration | None,
-        typer.Option(parser=duration, metavar="TIME", help="RTT where the file has none"),
+        Duration | None, o.option("TIME", "RTT where the file has none", parse=Duration.parse)
     ] = None,
-    one_way: Annotated[
-        bool, typer.Option("--one-way", help="The file has one-way delays, not RTTs")
-    ] = False,
+    one_way: Annotated[bool, o.flag("The file has one-way delays, not RTTs", "--one-way")] = False,
     unit: Annotated[
-        Literal["s", "ms", "us", "ns"],
-        typer.Option(metavar="[s|ms|us|ns]", help="Unit of bare numbers"),
+        Literal["s", "ms", "us", "ns"], o.option("[s|ms|us|ns]", "Unit of bare numbers")
     ] = "ms",
     asymmetric: Annotated[
         Literal["mean", "min", "max", "error"],
-        typer.Option(
-            metavar="[mean|min|max|error]",
-            help="RTT of two sites for which the file has two different ones",
+        o.option(
+            "[mean|min|max|error]",
+            "RTT of two sites for which the file has two different ones",
         ),
     ] = "mean",
-    inside: Annotated[
-        bool, typer.Option(help="Take the diagonal for the RTT inside each site")
-    ] = True,
+    inside: Annotated[bool, o.flag("Take the diagonal for the RTT inside each site")] = True,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Topology file to write (default: stdout)"
-        ),
+        Path | None, o.option("FILE", "Topology file to write (default: stdout)", "--out", "-o")
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
-    _quiet: Quiet = False,
+    force: o.Force = False,
+    as_json: o.Json = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Convert a matrix of RTTs to a topology; what is odd in it is reported."""
     from wanlat.topologies.matrix_import import import_matrix
@@ -206,7 +136,8 @@ def import_(
     for note in imported.notes:
         remark(note)
     if out is not None:
-        _write(out, imported.text, force=force)
+        _refuse_existing(out, force=force)
+        _write(out, imported.text)
         topology = imported.topology
         say(f"{out}: {topology.name}: {len(topology.sites)} sites, {nodes} nodes each")
     if as_json:
@@ -221,25 +152,21 @@ def import_(
         typer.echo(imported.text, nl=False)
 
 
-@app.command("export")
+@app.command()
 def export(
-    topology: TopologyName,
-    to: Annotated[
-        str,
-        typer.Option("--to", metavar="[mininet|containerlab|chaos-mesh]", help="The other tool"),
-    ],
+    topology: o.TopologyName,
+    to: Annotated[str, o.option("[mininet|containerlab|chaos-mesh]", "The other tool")],
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Output directory, or the file where there is only one (default: stdout)",
+        o.option(
+            "DIR",
+            "Output directory, or the file where there is only one (default: stdout)",
+            *("--out", "-o"),
         ),
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
-    _quiet: Quiet = False,
+    force: o.Force = False,
+    as_json: o.Json = False,
+    _quiet: o.Quiet = False,
 ) -> None:
     """Convert a topology for another tool; what that cannot express is reported."""
     from wanlat.topologies.export.exported import export as export_to
@@ -274,7 +201,7 @@ def _write_all(exported: Exported, out: str, *, force: bool) -> list[Path]:
     for path in paths:  # before any is written
         _refuse_existing(path, force=force)
     for path, text in zip(paths, exported.files.values(), strict=True):
-        _write(path, text, force=True)
+        _write(path, text)
         if path.suffix == ".sh":
             path.chmod(0o755)
     return paths
@@ -285,8 +212,7 @@ def _refuse_existing(path: Path, *, force: bool) -> None:
         raise UserError(f"{path} exists; --force overwrites it")
 
 
-def _write(path: Path, text: str, *, force: bool) -> None:
-    _refuse_existing(path, force=force)
+def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

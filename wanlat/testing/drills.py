@@ -16,31 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DrillResult:
-    """What came of a drill. ``drill`` has every figure (`wanlat.analysis.drill.model.Drill`)."""
+    """What came of a drill: ``passed``, ``failures`` and every other figure of ``drill``.
+
+    Those are `wanlat.analysis.drill.model.Drill`'s, ``longest_outage_s`` and ``recovery_s`` too.
+    """
 
     drill: Drill
     directory: Path
     """Its bundle."""
 
-    @property
-    def failures(self) -> tuple[str, ...]:
-        """Why it did not pass, a sentence each."""
-        return self.drill.failures
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing was lost and no claim was refuted."""
-        return self.drill.passed
-
-    @property
-    def longest_outage_s(self) -> float:
-        """The longest time in which a client got no answer."""
-        return self.drill.longest_outage_s
-
-    @property
-    def recovery_s(self) -> float | None:
-        """From the first injection until all is as before; None: not by the end."""
-        return self.drill.recovery_s
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "drill"), name)
 
     def availability(
         self, operation: str, phase: str = "during", *, client: str | None = None
@@ -66,6 +52,7 @@ class DrillResult:
         return sum(each.ok for each in figures) / attempted if attempted else None
 
 
+@dataclass
 class Drills:
     """Runs drills on the system and the topology of the test.
 
@@ -73,22 +60,13 @@ class Drills:
     assert result.passed, result.failures
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        system: str,
-        options: Mapping[str, Any],
-        topology: str | None,
-        seed: int,
-        charts: bool = True,
-    ) -> None:
-        self._directory = directory
-        self._system = system
-        self._options = options
-        self._topology = topology
-        self._seed = seed
-        self._charts = charts
-        self._count = 0
+    directory: Path
+    system: str
+    options: Mapping[str, Any]
+    topology: str | None
+    seed: int
+    count: int = 0
+    """Of those that were run."""
 
     def __call__(
         self,
@@ -101,34 +79,34 @@ class Drills:
         """Run a drill, by its name or the path of its file, and return what came of it.
 
         ``scale`` multiplies its times; ``claims`` are files of claims besides the shipped ones.
-        Raises UserError, MachineError, and RunFailed when it did
-        not come to its end. The bundle is kept when the test fails.
+        Raises UserError, MachineError, and RunFailed when it did not come to its end. The bundle
+        is kept when the test fails.
         """
         from wanlat.analysis.drill.read import read_drill
         from wanlat.analysis.report import report
         from wanlat.experiments.drill import runner
         from wanlat.experiments.drill.prepare import prepare
+        from wanlat.experiments.session import silent
         from wanlat.topologies.errors import RunFailed
 
-        self._count += 1
+        self.count += 1
         prepared = prepare(
             str(drill),
-            system=self._system,
-            options=self._options,
-            topology=self._topology,
+            system=self.system,
+            options=self.options,
+            topology=self.topology,
             scale=scale,
-            seed=self._seed if seed is None else seed,
+            seed=self.seed if seed is None else seed,
             claims=claims,
-            directory=self._directory / f"drill-{self._count}",
+            directory=self.directory / f"drill-{self.count}",
         )
-        outcome = runner.run(prepared, lambda *_: None)
+        outcome = runner.run(prepared, silent)
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
-        if self._charts:
-            report(outcome.directory)
+        report(outcome.directory)
         if outcome.status != "complete":
             raise RunFailed(
-                f"Drill {prepared.drill.name} on {self._system} did not come to its end: "
+                f"Drill {prepared.drill.name} on {self.system} did not come to its end: "
                 f"{outcome.reason} Its bundle: {outcome.directory}"
             )
         return DrillResult(read_drill(outcome.directory), outcome.directory)

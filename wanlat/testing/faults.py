@@ -10,6 +10,7 @@ from typing import Any
 
 from wanlat.emulator.faults.catalogue import parse
 from wanlat.emulator.faults.fault import Scene
+from wanlat.emulator.faults.timeline import Step, described
 from wanlat.emulator.lab import Lab
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import WanlatError
@@ -42,28 +43,19 @@ class Faults:
         fault = parse(kind, target, plain, self._lab.plan, {})
         fault.check(self._lab)
         self._number += 1
-        subject = f"{self._number} {fault.kind} {fault.subject}"
-        detail = json.dumps(
-            {
-                "id": self._number,
-                "kind": fault.kind,
-                "subject": fault.subject,
-                "detail": fault.detail,
-                "nodes": list(fault.nodes),
-                "directions": [str(each) for each in fault.directions],
-            }
-        )
+        step = Step(self._number, fault, 0, None)
+        detail = json.dumps(described(step))
         try:
             begun_ns = fault.begin(self._scene)
         except BaseException:
             with suppress(WanlatError):  # part of it may have been applied
                 fault.end(self._scene)
             raise
-        self._note("inject", subject, detail, begun_ns)
+        self._note("inject", step.title, detail, begun_ns)
         try:
             yield begun_ns
         finally:
-            self._note("heal", subject, detail, fault.end(self._scene))
+            self._note("heal", step.title, detail, fault.end(self._scene))
         if fault.settle_s:
             time.sleep(fault.settle_s)
             fault.confirm(self._scene)

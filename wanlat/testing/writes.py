@@ -6,7 +6,7 @@ import hashlib
 import random
 from dataclasses import dataclass, replace
 
-from wanlat.experiments.drill.objects import Object
+from wanlat.experiments.drill.ledger import Object
 from wanlat.probes.body import body
 from wanlat.probes.records import Outcome, Sample
 

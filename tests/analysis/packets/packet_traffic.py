@@ -210,12 +210,12 @@ def samples(
             "outcome": "ok",
             "rtt_ms": rtt_ms,
             "target": None,
-            "visit": 0,
+            "rtt_step": 0,
         }
         | other
         for endpoint, start_ns, end_ns in requests
     ]
-    whole = ["start_ns", "total_ns", "elapsed_ns", "visit"]
+    whole = ["start_ns", "total_ns", "elapsed_ns", "rtt_step"]
     return pd.DataFrame(rows).astype(dict.fromkeys(whole, "Int64") | {"rtt_ms": "Float64"})
 
 

@@ -59,9 +59,9 @@ def test_calibration_is_left_out_and_a_stores_datagrams_are_not(tmp_path: Path) 
         traffic.datagram(at_ns, "b1", "c1", 64, source_port=946, target_port=946)
         traffic.echo(at_ns, "a1", "c1")
     traffic.datagram(first + MS, "b1", "c1", 64, source_port=946, target_port=946)
-    visit = {"system": "made-up", "visit": 0, "requested_rtt_ms": 200.0}
+    visit = {"system": "made-up", "rtt_step": 0, "requested_rtt_ms": 200.0}
     visit["calibrated_ns"] = [first - 10**9, first - 400 * MS]
-    (tmp_path / "visits.json").write_text(json.dumps({"visits": [visit]}))
+    (tmp_path / "rtt_steps.json").write_text(json.dumps({"rtt_steps": [visit]}))
     record = read_record(bundle_of(tmp_path, traffic, rows), "made-up")
     assert record is not None
     assert 7 not in record.target_port

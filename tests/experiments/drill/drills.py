@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 from tests.experiments.commands import command, topology
-from wanlat.experiments.drill.record import Reached
+from wanlat.experiments.drill.runner import Reached
 
 SHORT = """
 name: short
@@ -29,6 +30,8 @@ timeouts:
 phases: {before: 1s, during: 2500ms, after: 2s}
 seed: 7
 """
+PHASES = "before: 1s, during: 2500ms, after: 2s"
+SHORTEST = SHORT.replace(PHASES, "before: 500ms, during: 1s, after: 500ms")
 KILLED = "faults:\n  - {kill: victim, at: 300ms, for: 1s}\n"
 
 STAGES = get_args(Reached)
@@ -57,13 +60,8 @@ def started(file: str, out: Path, *options: str, unproved: bool = False) -> subp
     argv = command("drill", "run", file, "--systems", "quorum", "--out", str(out), *options)
     if unproved:
         argv = [argv[0], "-c", UNPROVED, *argv[3:]]
-    run = subprocess.Popen(
-        argv,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for(run, (out / "manifest.json").exists)
+    run = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    await_that((out / "manifest.json").exists, run)
     return run
 
 
@@ -74,12 +72,25 @@ def manifest_of(bundle: Path) -> Any:
 def reached(run: subprocess.Popen[str], out: Path, stage: str) -> None:
     """Return when a drill has got so far."""
     ahead = STAGES[STAGES.index(stage) :]
-    wait_for(run, lambda: manifest_of(out)["reached"] in ahead)
+    await_that(lambda: manifest_of(out)["reached"] in ahead, run)
 
 
-def wait_for(run: subprocess.Popen[str], is_so: Any, timeout_s: float = 120) -> None:
-    deadline = time.monotonic() + timeout_s
+def await_that(is_so: Callable[[], bool], run: subprocess.Popen[str] | None = None) -> None:
+    """Wait for something that comes, or for the end of the process that it comes from."""
+    deadline = time.monotonic() + 120
     while not is_so():
-        assert run.poll() is None, run.communicate()
+        assert run is None or run.poll() is None, run.communicate()
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.01)
+
+
+def writes_of(directory: Path) -> list[dict[str, Any]]:
+    """The writes of a ledger, in their order; ``state`` is `invoked` where nothing more is known.
+
+    A last line that is not whole is left out: its writer ended in the middle of it.
+    """
+    writes: dict[int, dict[str, Any]] = {}
+    *lines, _ = (directory / "ledger.jsonl").read_bytes().split(b"\n")
+    for line in map(json.loads, lines):
+        writes.setdefault(line["id"], {}).update(line)
+    return list(writes.values())

@@ -13,11 +13,10 @@ from typing import Any, cast
 
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.drill.client import Client, Load
-from wanlat.experiments.drill.clients import Clients
+from wanlat.experiments.drill.clients import Client, Load, Row, Way, Workers
 from wanlat.experiments.drill.ledger import Ledger
-from wanlat.experiments.drill.rows import Place, Row, Way
-from wanlat.experiments.drill.schedule import Schedule, Span
+from wanlat.experiments.drill.roles import Place
+from wanlat.experiments.drill.timeline import Schedule, Span
 from wanlat.probes.process import Process, spawn_here
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster, S3Target
@@ -39,15 +38,17 @@ def quorum(logs: Path, **options: str) -> Iterator[Cluster]:
 
 
 class LoopbackStore:
-    """A null server on this machine, dressed as a lab and its cluster; no namespaces."""
+    """A null server on this machine, dressed as a lab and its cluster; no namespaces.
+
+    It gives the answers in their order, and the last one from then on.
+    """
 
     api = "s3"
     nodes = ("n1",)
 
-    def __init__(self, *arguments: str) -> None:
-        self.server = subprocess.Popen(
-            [binary("null-server"), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+    def __init__(self, *answers: str) -> None:
+        argv = [binary("null-server"), *(word for each in answers for word in ("--answer", each))]
+        self.server = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.server.stdout is not None
         self._port = int(json.loads(self.server.stdout.readline())["listening"].split(":")[1])
         self.oneshots: list[Process] = []
@@ -95,13 +96,25 @@ def client(
     node: str = "n1",
     *,
     interval_ms: int,
-    deadline_ms: int = 5000,
-    offset_ms: int = 0,
+    deadline_ms: int = 60_000,
     name: str = "here",
 ) -> Client:
-    """A client on a node that asks this node."""
-    schedule = Schedule(interval_ms * MS, offset_ms * MS, deadline_ms * MS)
+    """A client on a node that asks this node; no stall of the machine comes near its deadline."""
+    schedule = Schedule(interval_ms * MS, 0, deadline_ms * MS)
     return Client(load, Place(name, node, node), way, schedule)
+
+
+def start(clients: Sequence[Client], seconds: float, stop: threading.Event) -> tuple[Workers, int]:
+    """Start clients that run for so long; return them, and when the first request may be due."""
+    origin_ns = time.monotonic_ns() + 300 * MS
+    spans = [Span("during", 0, round(seconds * 1e9))]
+
+    def work(each: Client) -> Callable[[], None]:
+        return lambda: each.run(origin_ns, spans, stop)
+
+    together = Workers({each.name: work(each) for each in clients}, stop)
+    together.start()
+    return together, origin_ns
 
 
 @contextmanager
@@ -113,9 +126,7 @@ def running(
     The block gets what waits until so many seconds after the first request may be due.
     """
     stop = stop or threading.Event()
-    origin_ns = time.monotonic_ns() + 300 * MS
-    together = Clients(clients)
-    together.start(origin_ns, [Span("during", 0, round(seconds * 1e9))], stop)
+    together, origin_ns = start(clients, seconds, stop)
 
     def until(offset_s: float) -> None:
         time.sleep(max(0.0, offset_s + (origin_ns - time.monotonic_ns()) / 1e9))
@@ -133,3 +144,7 @@ def running(
 def from_due_ms(row: Row) -> float:
     """How long after it was due a request was done."""
     return float(row["start_ns"] + row["elapsed_ns"] - row["due_ns"]) / MS
+
+
+def ended_ns(row: Row) -> int:
+    return int(row["start_ns"] + row["elapsed_ns"])

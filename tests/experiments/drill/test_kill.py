@@ -1,4 +1,7 @@
-"""A drill that is ended before its time leaves a bundle that can be read, and nothing else."""
+"""A drill that is ended before its time leaves a bundle that can be read, and nothing else.
+
+(Ctrl-C at any moment is `tests.experiments.test_interruptions`.)
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,26 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.experiments.drill.drills import SHORT, drill, manifest_of, reached, started
+from tests.emulator.test_traces import alive, descendants, named
+from tests.experiments.drill.drills import (
+    PHASES,
+    SHORT,
+    await_that,
+    drill,
+    manifest_of,
+    reached,
+    started,
+    writes_of,
+)
 from wanlat.analysis.drill.read import read_drill
-from wanlat.analysis.report import report
-from wanlat.experiments.drill.ledger import LedgerReader
 
 SEED = 5
 BROKEN = """
@@ -24,7 +37,6 @@ faults:
   - {disk-full: survivor, size: 64MiB, at: 200ms, for: 1s}
   - {stop: survivor, at: 1300ms, for: 500ms}
 """
-PHASES = "before: 1s, during: 2500ms, after: 2s"
 ENDLESS = {
     "lab": PHASES,
     "filled": PHASES.replace("1s", "10min"),
@@ -32,38 +44,9 @@ ENDLESS = {
     "after": PHASES.replace("after: 2s", "after: 10min"),
 }
 """The phases of a drill that does not get beyond a stage before it is ended, however late."""
-LONG = pytest.mark.minutes
-MOMENTS = [
-    pytest.param("lab", 3.0, marks=LONG, id="lab"),
-    pytest.param("during", 2.0, id="during"),
-    pytest.param("after", 3.0, marks=LONG, id="after"),
-]
-"""A stage, and up to how many seconds after it was reached."""
 
 
-def endless(directory: Path, stage: str) -> str:
-    """Write a drill that is still at this stage whenever somebody looks."""
-    assert PHASES in SHORT
-    return drill(directory, BROKEN, SHORT.replace(PHASES, ENDLESS[stage]))
-
-
-def children(of: int) -> Iterator[int]:
-    """Every process that descends from one, itself left out."""
-    parents: dict[int, list[int]] = {}
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (directory / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents.setdefault(int(stat[1]), []).append(int(directory.name))
-    todo = [of]
-    while todo:
-        for child in parents.get(todo.pop(), []):
-            yield child
-            todo.append(child)
-
-
-def elsewhere(family: Collection[int] = ()) -> dict[str, set[str]]:
+def elsewhere(family: Collection[int] = ()) -> set[str]:
     """What a drill could leave behind beside processes and its bundle.
 
     Control groups have the process in their name that made them: those of ``family`` count.
@@ -71,73 +54,61 @@ def elsewhere(family: Collection[int] = ()) -> dict[str, set[str]]:
     groups = (path for path in Path("/sys/fs/cgroup").rglob("wanlat-*") if path.is_dir())
     mounts = Path("/proc/self/mounts").read_text().splitlines()
     return {
-        "interfaces": {path.name for path in Path("/sys/class/net").iterdir()},
-        "mounts": {line.split()[1] for line in mounts},
-        "control groups": {str(path) for path in groups if int(path.name.split("-")[1]) in family},
+        *(path.name for path in Path("/sys/class/net").iterdir()),
+        *(line.split()[1] for line in mounts),
+        *(str(path) for path in groups if int(path.name.split("-")[1]) in family),
     }
 
 
-def are_gone(pids: set[int], within_s: float = 60.0) -> set[int]:
-    """Wait for processes to end; return those that have not."""
-    until = time.monotonic() + within_s
-    while True:
-        left = {pid for pid in pids if Path(f"/proc/{pid}").exists() and _runs(pid)}
-        if not left or time.monotonic() > until:
-            return left
-        time.sleep(0.05)
+@contextmanager
+def endless(
+    out: Path, stage: str, *options: str, more_s: float = 0.0
+) -> Iterator[subprocess.Popen[str]]:
+    """A drill that is still at this stage whenever somebody looks. The block ends it, and nothing
+    of it is left then.
+    """
+    before = elsewhere()
+    file = drill(out.parent, BROKEN, SHORT.replace(PHASES, ENDLESS[stage]))
+    run = started(file, out, *options, unproved=True)
+    reached(run, out, stage)
+    time.sleep(more_s)
+    family = descendants(run.pid)
+    assert len(family) > 1
+    yield run
+    await_that(lambda: not alive(family))
+    assert elsewhere(family) <= before
 
 
-def _runs(pid: int) -> bool:
-    try:
-        return (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]) != "Z"
-    except OSError:
-        return False
-
-
-@pytest.mark.parametrize(("stage", "within_s"), MOMENTS)
+@pytest.mark.parametrize(
+    ("stage", "within_s"),
+    [
+        pytest.param("lab", 3.0, marks=pytest.mark.minutes),
+        ("during", 1.0),
+        pytest.param("after", 3.0, marks=pytest.mark.minutes),
+    ],
+)
 def test_a_drill_that_is_killed_leaves_a_readable_bundle_and_nothing_else(
     stage: str, within_s: float, tmp_path: Path
 ) -> None:
-    before = elsewhere()
-    out = tmp_path / "bundle"
-    run = started(endless(tmp_path, stage), out, unproved=True)
-    reached(run, out, stage)
-    time.sleep(random.Random(f"{SEED} {stage}").uniform(0, within_s))
-    family = set(children(run.pid))
-    run.kill()
-    run.communicate()
-    assert family
-    assert not are_gone(family)
-    for what, names in elsewhere({run.pid, *family}).items():
-        assert names <= before[what], what
-    _check_bundle(out, status="running")
-    made = json.loads(report(out).summary_path.read_text())
-    assert made["drill"]["durability"]["verdict"] == "unknown"
+    more_s = random.Random(f"{SEED} {stage}").uniform(0, within_s)
+    with endless(tmp_path / "bundle", stage, more_s=more_s) as run:
+        run.kill()
+        run.communicate()
+    _check_bundle(tmp_path / "bundle", status="running")
 
 
 @pytest.mark.minutes
-@pytest.mark.parametrize(
-    ("number", "stage"), [(signal.SIGINT, "during"), (signal.SIGTERM, "filled")]
-)
-def test_a_drill_that_is_interrupted_ends_and_says_how_far_it_got(
-    number: int, stage: str, tmp_path: Path
-) -> None:
-    before = elsewhere()
+def test_a_drill_that_is_ended_by_sigterm_says_how_far_it_got(tmp_path: Path) -> None:
     out = tmp_path / "bundle"
-    run = started(endless(tmp_path, stage), out, "--json", unproved=True)
-    reached(run, out, stage)
-    time.sleep(0.8)  # in `during` a node is down then, and a disk full
-    family = set(children(run.pid))
-    os.kill(run.pid, number)
-    said, told = run.communicate(timeout=300)
+    # A node is down then, and a disk full.
+    with endless(out, "during", "--json", more_s=0.8) as run:
+        os.kill(run.pid, signal.SIGTERM)
+        said, told = run.communicate(timeout=300)
     assert run.returncode == 130, told
     assert "Interrupted." in told
-    assert f"It got as far as `{stage}`" in told
+    assert "It got as far as `during`" in told
     document = json.loads(said)["bundle"]
-    assert (document["status"], document["reached"]) == ("interrupted", stage)
-    assert not are_gone(family)
-    for what, names in elsewhere({run.pid, *family}).items():
-        assert names <= before[what], what
+    assert (document["status"], document["reached"]) == ("interrupted", "during")
     assert (out / "samples.parquet").exists()
     _check_bundle(out, status="interrupted")
 
@@ -145,23 +116,14 @@ def test_a_drill_that_is_interrupted_ends_and_says_how_far_it_got(
 @pytest.mark.minutes
 def test_a_lab_that_ends_ends_the_drill_with_the_reason(tmp_path: Path) -> None:
     out = tmp_path / "bundle"
-    run = started(endless(tmp_path, "filled"), out, unproved=True)
-    reached(run, out, "filled")
-    # Its children have its name until they are another program; it is the oldest of them.
-    first = min(pid for pid in children(run.pid) if _name(pid) == "wanlat-lab")
-    os.kill(first, signal.SIGKILL)
-    _, told = run.communicate(timeout=300)
+    with endless(out, "filled") as run:
+        # Its children have its name until they are another program; it is the oldest of them.
+        os.kill(min(named(run.pid, "wanlat-lab")), signal.SIGKILL)
+        _, told = run.communicate(timeout=300)
     assert run.returncode == 1, told
     assert "The drill failed: The lab has ended." in told
     assert "Traceback" not in told
     _check_bundle(out, status="failed")
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:  # it has ended meanwhile
-        return ""
 
 
 def _check_bundle(out: Path, status: str) -> None:
@@ -171,14 +133,11 @@ def _check_bundle(out: Path, status: str) -> None:
     made = read_drill(out)
     assert (made.status, made.reached) == (status, manifest["reached"])
     assert made.durability.verdict == "unknown"
-    if not (out / "ledger.jsonl").exists():
-        return
-    ledger = LedgerReader.read(out / "ledger.jsonl")
-    keys = {write.key for write in ledger.writes}
+    ledger = writes_of(out)
     samples = made.bundle.samples
     writes = samples[(samples.operation == "write") & samples.start_ns.notna()]
-    assert set(writes.key) <= keys
+    assert set(writes.key) <= {write["key"] for write in ledger}
     acknowledged = writes[writes.outcome == "ok"].key
-    known = {write.key for write in ledger.writes if write.state == "ok"}
+    known = {write["key"] for write in ledger if write["state"] == "ok"}
     # The last line of each client may not have got there; that makes it one nobody knows of.
     assert len(set(acknowledged) - known) <= 4

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.drill.drills import await_that, writes_of
 from wanlat.emulator.binaries import SEARCH_PATH, binary
-from wanlat.experiments.drill.ledger import Ledger, LedgerReader
-from wanlat.experiments.drill.objects import Object
-from wanlat.topologies.errors import UserError
+from wanlat.experiments.drill.ledger import Ledger, Object
 
 
 @pytest.fixture
@@ -72,30 +71,6 @@ def test_the_hash_is_of_the_bytes_that_oneshot_sends(ledger: Ledger) -> None:
     sent = subprocess.run([binary("oneshot"), "body", *arguments], capture_output=True, check=True)
     assert hashlib.sha256(sent.stdout).hexdigest() == what.sha256
     assert ledger.describe("another key", 100_003).sha256 != what.sha256
-
-
-def test_a_line_that_was_cut_is_told_and_takes_nothing_else_with_it(
-    ledger: Ledger, path: Path
-) -> None:
-    put(ledger, "a")
-    put(ledger, "b")
-    whole = path.read_bytes()
-    for length in range(len(whole) + 1):
-        path.write_bytes(whole[:length])
-        read = LedgerReader.read(path)
-        assert read.cut is not (length == 0 or whole[:length].endswith(b"\n"))
-        states = [write.state for write in read.writes]
-        lines = whole[:length].count(b"\n")
-        assert states == [[], [None], ["ok"], ["ok", None], ["ok", "ok"]][lines]
-
-
-def test_a_ledger_that_is_damaged_says_where(ledger: Ledger, path: Path) -> None:
-    put(ledger, "a")
-    path.write_text(path.read_text() + '{"id": 5, "state": "ok"}\n')
-    with pytest.raises(UserError, match="line 3"):
-        LedgerReader.read(path)
-    with pytest.raises(UserError, match="cannot be read"):
-        LedgerReader.read(path.with_name("none"))
 
 
 def test_only_what_was_acknowledged_is_read(ledger: Ledger) -> None:
@@ -156,8 +131,8 @@ def test_a_put_that_is_tried_again_is_another_write_of_the_same_object(
 ) -> None:
     put(ledger, "a", "unknown")
     put(ledger, "a", "ok")
-    writes = LedgerReader.read(path).writes
-    assert [(write.key, write.state) for write in writes] == [("a", "unknown"), ("a", "ok")]
+    writes = writes_of(path.parent)
+    assert [(write["key"], write["state"]) for write in writes] == [("a", "unknown"), ("a", "ok")]
     assert ledger.acknowledged == len(ledger.objects()) == 1
     with pytest.raises(ValueError, match="taken"):
         ledger.put(ledger.describe("a", 1000), client="here", target="n1")
@@ -173,22 +148,22 @@ def test_threads_write_whole_lines_under_numbers_of_their_own(ledger: Ledger, pa
         thread.start()
     for thread in threads:
         thread.join()
-    read = LedgerReader.read(path)
-    assert len({write.id for write in read.writes}) == len(read.writes) == ledger.invoked == 1600
-    assert {write.state for write in read.writes} == {"ok"}
+    writes = writes_of(path.parent)
+    assert (
+        sorted(write["id"] for write in writes) == list(range(ledger.invoked)) == list(range(1600))
+    )
+    assert {write["state"] for write in writes} == {"ok"}
 
 
 _KILLED = """
-import sys, time
+import sys
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.drill.clients import Clients
-from wanlat.experiments.drill.schedule import Span
 from wanlat.systems.base import S3Target
-from tests.experiments.drill.loads import client, load_on
+from tests.experiments.drill.loads import client, load_on, start
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 
@@ -202,9 +177,7 @@ with Lab(resolve(load("one-site"))) as lab:
     rows = []
     load = load_on(store, Path(sys.argv[2]), rows, delete_ratio=0.3)
     clients = [client(load, "write", node, interval_ms=2, name=node) for node in ("n1", "n2", "n3")]
-    clients = Clients(clients)
-    clients.start(time.monotonic_ns() + 300_000_000, [Span("during", 0, 60_000_000_000)], Event())
-    clients.join()
+    start(clients, 60, Event())[0].join()
 """
 
 
@@ -219,8 +192,8 @@ def test_kill_9_loses_nothing_that_was_sent(tmp_path: Path) -> None:
             stdin=subprocess.PIPE,
             cwd=SEARCH_PATH,
         )
-        wait_for(lambda: ledger.is_file() and ledger.stat().st_size > 0)  # noqa: B023
-        wait_for(lambda: journal.read_bytes().count(b"\n") > 60)  # noqa: B023
+        await_that(lambda: ledger.is_file() and ledger.stat().st_size > 0, drill)  # noqa: B023
+        await_that(lambda: journal.read_bytes().count(b"\n") > 60, drill)  # noqa: B023
         time.sleep(moment_s)
         drill.send_signal(signal.SIGKILL)
         drill.communicate()
@@ -228,18 +201,11 @@ def test_kill_9_loses_nothing_that_was_sent(tmp_path: Path) -> None:
         lines = journal.read_text().splitlines()[1:]
         seen = [json.loads(line) for line in lines if line.endswith("}")]
         assert len(seen) > 50
-        read = LedgerReader.read(ledger)
+        writes = writes_of(directory)
         methods = {"put": "PUT", "remove": "DELETE"}
-        written = {(methods[write.op], f"/wanlat/{write.key}"): write for write in read.writes}
+        written = {(methods[write["op"]], f"/wanlat/{write['key']}"): write for write in writes}
         for request in seen:
             write = written[request["method"], request["target"]]
-            assert write.sha256 in (None, request["body_sha256"])
+            assert write["sha256"] in (None, request["body_sha256"])
         # And of what was answered before the end, the answers.
-        assert sum(write.state == "ok" for write in read.writes) >= len(seen) - 2 * 3
-
-
-def wait_for(condition: object, timeout_s: float = 120) -> None:
-    until_s = time.monotonic() + timeout_s
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < until_s
-        time.sleep(0.005)
+        assert sum(write["state"] == "ok" for write in writes) >= len(seen) - 2 * 3

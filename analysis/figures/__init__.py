@@ -1,0 +1,1 @@
+"""One module a question: a function from a bundle to a tidy frame of figures."""

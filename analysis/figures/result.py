@@ -1,0 +1,74 @@
+"""What answers a question about a bundle: a tidy frame, and the arrays that its chart draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wanlat.analysis.bundle import Series
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.sweep import Sweep
+
+Row = Mapping[str, Any]
+"""One row of a frame: figures by their columns; None for what there is not."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Rows of figures with the keys `system`, `version` and whatever else they are of.
+
+    `arrays` has for each row what a chart draws of it, None where that is nothing. `parameters`
+    are the columns of a matrix: what its points differ in.
+    """
+
+    rows: tuple[Row, ...]
+    arrays: tuple[Any, ...]
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a frame: for whoever computes with them further, or exports them."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(list(self.rows))
+
+    @property
+    def series(self) -> list[Series]:
+        """Versions of systems that there are rows of, in their order."""
+        return list(dict.fromkeys(series_of(row) for row in self.rows))
+
+
+def series_of(row: Row) -> Series:
+    """The version of the system that a row is of."""
+    return Series(str(row["system"]), str(row["version"]))
+
+
+def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
+    """The figures that rows with their arrays make; None without a row."""
+    rows, arrays = [], []
+    for row, array in pairs:
+        rows.append(row)
+        arrays.append(array)
+    return Figures(tuple(rows), tuple(arrays)) if rows else None
+
+
+def of_points(sweep: Sweep, compute: Callable[[Bundle], Figures | None]) -> Figures | None:
+    """The figures of every point of a matrix one below the other, with what they differ in."""
+    names = [each.name for each in sweep.parameters if sweep.varies(each.name)]
+    found = [
+        ({name: point.value(name) for name in names}, figures)
+        for point in sweep.points
+        if point.bundle is not None and (figures := compute(point.bundle)) is not None
+    ]
+    if not found:
+        return None
+    return Figures(
+        rows=tuple({**row, **values} for values, figures in found for row in figures.rows),
+        arrays=tuple(array for _, figures in found for array in figures.arrays),
+        parameters=tuple(names),
+    )

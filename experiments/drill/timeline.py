@@ -1,0 +1,219 @@
+"""When things happen in a drill: phases, requests, and by when each stage is over at the latest."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.drill.model import MIN_INTERVAL, PHASES, Drill, Phases
+from wanlat.systems.progress import elapsed
+from wanlat.topologies.errors import RunFailed, UserError, WanlatError
+from wanlat.topologies.units import Duration, QuantityError
+from wanlat.topologies.wording import show
+
+WARMUP_S = 2.0
+"""Requests before the first phase, which are not counted: connections and caches."""
+CALIBRATION_S = 45.0
+"""Of the network, before anything is measured on it."""
+RECALIBRATION_S = 30.0
+"""Until links that were broken are measured again; most of it passes in phase `after`."""
+_LAB_S = 15.0  # to make it
+_GRACE_S = 5.0  # until what is told to end has ended
+_REPORT_S = 30.0
+
+SCALED_SETTINGS = ("period",)
+"""Of faults. Others, such as a delay, are how bad it is, and not how long."""
+_LEAST_DEADLINE = Duration(10**9)
+_STEP_NS = 10**6  # whole milliseconds: nobody wants to read more
+
+
+@dataclass(frozen=True)
+class Span:
+    """A phase of a drill, on a clock that is 0 where ``before`` begins (a warm-up is negative)."""
+
+    name: str
+    begin_ns: int
+    until_ns: int
+
+
+def spans(phases: Phases) -> list[Span]:
+    """Return the warm-up and the phases, one after another."""
+    found = [Span("warmup", -round(WARMUP_S * 1e9), 0)]
+    for name in PHASES:
+        begin_ns = found[-1].until_ns
+        found.append(Span(name, begin_ns, begin_ns + getattr(phases, name).ns))
+    return found
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One request every so often, from an offset of the client's own on.
+
+    Each must be answered ``deadline_ns`` after it was due.
+    """
+
+    interval_ns: int
+    offset_ns: int
+    deadline_ns: int
+
+    @classmethod
+    def of(cls, interval_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
+        """Return a client's schedule, its offset drawn, so that clients do not beat together."""
+        offset_ns = random.Random(f"{seed}/{client}/offset").randrange(interval_ns)
+        return cls(interval_ns, offset_ns, deadline_ns)
+
+    def least_left_ns(self, took_ns: int) -> int:
+        """Return the time that a request must have left to be sent, when the one before it took
+        ``took_ns``.
+
+        Half of its deadline; and all of it, when the one before took more than half. A client that
+        lags by almost a whole deadline would otherwise send each request with so little time left
+        that it cannot be answered, even by a store that is well again or only slow, and lag so for
+        ever: the client's own doing, and not the store's.
+        """
+        half_ns = self.deadline_ns // 2
+        return half_ns if took_ns < half_ns else max(half_ns, self.deadline_ns - self.interval_ns)
+
+    def due(self, phases: Sequence[Span]) -> Iterator[tuple[int, str]]:
+        """Yield the instant at which each request of these phases is due, and the phase's name."""
+        for span in phases:
+            first = -(-(span.begin_ns - self.offset_ns) // self.interval_ns)
+            first_ns = self.offset_ns + first * self.interval_ns
+            for due_ns in range(first_ns, span.until_ns, self.interval_ns):
+                yield due_ns, span.name
+
+
+def scaled(drill: Drill, factor: float) -> Drill:
+    """Return a drill with phases, faults and intervals that much longer.
+
+    Sizes, counts and timeouts stay as they are. `interval` stays at 20 ms at least. A deadline
+    becomes shorter with the rest, but not longer, and stays at 1 s at least, so that it is the
+    same part of a phase. Raises UserError when nothing that makes sense is left.
+    """
+    if not 0 < factor <= 100:
+        raise UserError(f"--scale {factor:g}: a drill is scaled by more than 0, and at most 100.")
+    if factor == 1:
+        return drill
+    values = drill.to_dict()
+    values["interval"] = str(max(_times(drill.interval, factor), MIN_INTERVAL))
+    shorter = max(_times(drill.deadline, factor), _LEAST_DEADLINE)
+    values["deadline"] = str(min(drill.deadline, shorter))
+    scale_times(values["phases"], PHASES, factor)
+    for raw, spec in zip(values["faults"], drill.faults, strict=True):
+        scale_times(raw, ("at", *SCALED_SETTINGS), factor)
+        if spec.lasts is not None:  # its end is rounded, as that of the phase is
+            until = _times(Duration(spec.at.ns + spec.lasts.ns), factor)
+            raw["for"] = str(Duration(until.ns - _times(spec.at, factor).ns))
+    try:
+        return Drill.model_validate(values)
+    except ValidationError as error:
+        text = "; ".join(str(one["msg"]) for one in error.errors())
+        raise UserError(f"--scale {factor:g}: drill {drill.name} cannot be that: {text}") from None
+
+
+def scale_times(entry: dict[str, Any], keys: Sequence[str], factor: float) -> None:
+    """Make the durations under some keys that much longer. Raises UserError for what is none."""
+    for key in keys:
+        if entry.get(key) is not None:
+            try:
+                entry[key] = str(_times(Duration.parse(entry[key]), factor))
+            except QuantityError as error:
+                raise UserError(f"{key} {show(entry[key])}: {error}") from None
+
+
+def _times(length: Duration, factor: float) -> Duration:
+    return Duration(round(length.ns * factor / _STEP_NS) * _STEP_NS)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """The most that each stage of a drill takes, in seconds, in their order."""
+
+    lab: float
+    """Making the network, and proving it right."""
+    ready: float
+    """Starting the cluster."""
+    fill: float
+    """Writing the objects that are there before anything is measured: 20 a second."""
+    phases: float
+    """Warming up, before, during, after, and the last requests' answers."""
+    healing: float
+    """Starting what is down, until it serves; links that were broken are calibrated again."""
+    healed: float
+    """Reading every object from every node."""
+    restart: float
+    """Ending every node at once, and starting them again until they serve."""
+    restarted: float
+    """Reading every object from every node again."""
+    report: float
+    """Ending the lab, tables, statistics and charts."""
+
+    @property
+    def total_s(self) -> float:
+        """The sum: the stated time."""
+        return sum(asdict(self).values(), 0.0)
+
+    def __str__(self) -> str:
+        return elapsed(self.total_s)
+
+
+def stated(drill: Drill) -> Stated:
+    """Return how long a drill takes at most on one system.
+
+    These are limits, at which a drill is ended; most stages of most drills are over much sooner.
+    """
+    timeouts = drill.timeouts
+    last = spans(drill.phases)[-1]
+    return Stated(
+        lab=_LAB_S + CALIBRATION_S,
+        ready=timeouts.ready.s + _GRACE_S,
+        fill=30.0 + drill.objects / 20,
+        phases=WARMUP_S + last.until_ns / 1e9 + drill.deadline.s + _GRACE_S,
+        healing=RECALIBRATION_S + timeouts.serve_after_restart.s + _GRACE_S,
+        healed=timeouts.verify_after_heal.s + _GRACE_S,
+        restart=timeouts.serve_after_restart.s + _GRACE_S,
+        restarted=timeouts.verify_after_restart.s + _GRACE_S,
+        report=_REPORT_S,
+    )
+
+
+class Overdue(RunFailed):
+    """A stage took longer than was stated."""
+
+
+@contextmanager
+def within(lab: Lab, stage: str, seconds: float) -> Iterator[None]:
+    """End the lab, and so whatever waits for something in it, when the block takes longer.
+
+    Raises Overdue in place of what the end of the lab then raises.
+    """
+    late = Overdue(
+        f"{stage} took longer than the {elapsed(seconds)} that it may take, so the drill was ended "
+        "there. The logs of the nodes may say what they waited for."
+    )
+    over = threading.Event()
+
+    def end() -> None:
+        over.set()
+        lab.abort(str(late))
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except WanlatError as error:
+        if over.is_set():
+            raise late from error
+        raise
+    finally:
+        timer.cancel()
+    if over.is_set():
+        raise late

@@ -1,0 +1,247 @@
+"""Prefill, load, probe client, resource usage and removals, run for real on the reference store.
+
+On one node, whose lab needs no calibration. One run under load answers most questions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.experiments.commands import command, manifest_of, node_of, samples_of, study
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.load.records import read_records as read_records_of_bundle
+from wanlat.bundle.documents import Prefills, Reclaims
+from wanlat.bundle.read import read_document
+from wanlat.experiments.config.study import load
+from wanlat.experiments.prepare import prepare
+from wanlat.experiments.run import run
+from wanlat.experiments.session import Outcome
+from wanlat.probes.load_records import read_records
+
+SIZE = 64 << 10
+LOAD = """
+endpoints: [GetObject, PutObject, Get, Put]
+warmup: 1
+object_size: 64KiB
+resources: {interval: 100ms, idle: 500ms}
+prefill: {objects: 20, buckets: 2, writers: 4}
+"""
+MIX = "mix: {Get: 0.4, Put: 0.3, HeadObject: 0.2, Delete: 0.1}"
+
+
+def measured(directory: Path, text: str) -> Outcome:
+    """Run a study on one node, in this process."""
+    prepared = prepare(load(study(directory, text, sites=1)), directory=directory / "bundle")
+    return run(prepared, lambda *_: None)
+
+
+def loaded(keys: str) -> str:
+    return f"{LOAD}load: {{workers: 4, probe_interval: 20ms, {keys}}}\n"
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("load")
+    outcome = measured(directory, loaded(f"duration: 2s, idle: 500ms, {MIX}"))
+    assert outcome.status == "complete", outcome.reason
+    return outcome.directory
+
+
+def events_of(bundle: Path, kind: str) -> list[Any]:
+    events = pd.read_parquet(bundle / "events.parquet")
+    return [json.loads(detail) for detail in events[events.kind == kind].detail]
+
+
+def test_every_request_of_the_load_is_a_row(bundle: Path) -> None:
+    rows = pd.read_parquet(bundle / "load.parquet")
+    load = manifest_of(bundle)["load"]["quorum"]
+    assert not list(bundle.glob("load*.raw"))
+    assert len(rows) == load["done"] > 50
+    assert set(rows.system) == {"quorum"}
+    assert set(rows.outcome) == {"ok"}
+    assert set(rows.bucket) == {0, 1}
+    assert set(rows.endpoint) == {"GetObject", "PutObject", "HeadObject", "RemoveObject"}
+    # What is read was there before, what is put was not.
+    reads = rows.endpoint.isin(["GetObject", "HeadObject"])
+    assert rows[reads].object.max() < 20 <= rows[~reads].object.min()
+    assert rows.groupby("endpoint").object_bytes.sum()["GetObject"] == load["bytes_read"]
+    assert rows[rows.phase == "ramp"].start_ns.max() < rows[rows.phase == "load"].start_ns.min()
+    assert load["began_ns"] <= rows.start_ns.min()
+    # A worker may lose its core between reading the clock and sending, once.
+    assert (rows.start_ns >= load["ended_ns"]).sum() <= load["offered"]["workers"]
+
+
+def test_the_manifest_has_offered_and_achieved_load_and_the_clients_cpu(bundle: Path) -> None:
+    load = manifest_of(bundle)["load"]["quorum"]
+    rows = pd.read_parquet(bundle / "load.parquet")
+    lasted_s = (load["ended_ns"] - load["began_ns"]) / 1e9
+    assert load["offered"] == {"workers": 4, "rate": None}
+    assert lasted_s >= 2, "until the last request in flight was answered"
+    assert load["achieved_per_s"] == pytest.approx(len(rows) / lasted_s, rel=0.1)
+    client = load["client"]
+    assert (client["threads"], client["cores"]) == (5, len(os.sched_getaffinity(0)))
+    share = client["cpu_s"] / client["cores"] / lasted_s
+    assert client["cpu_share"] == pytest.approx(share, rel=0.1)
+    assert 0 < client["verify_share"] < client["busiest_thread_share"] < 1
+    # Little's law: workers are in flight, or between two requests.
+    assert rows.elapsed_ns.sum() / 1e9 / lasted_s < 4
+
+
+def test_the_probe_client_is_measured_idle_and_beside_the_load(bundle: Path) -> None:
+    samples = samples_of(bundle).sort_values("start_ns")
+    assert set(samples.phase) == {"warmup", "idle", "loaded"}
+    assert set(samples.outcome) == {"ok"}
+    load = manifest_of(bundle)["load"]["quorum"]
+    idle, beside = (samples[samples.phase == phase] for phase in ("idle", "loaded"))
+    assert (idle.start_ns + idle.elapsed_ns).max() < load["began_ns"]
+    assert beside.due_ns.min() > idle.due_ns.max()
+    # It hears that the load has ended; until then it sends.
+    lasted_ns = load["ended_ns"] - beside.due_ns.min()
+    assert (beside.due_ns < load["ended_ns"]).sum() >= lasted_ns // 20_000_000 > 0
+    for phase in (idle, beside):
+        # Its instants are 20 ms apart, and every one has a row, however late it was sent.
+        assert set(phase.due_ns.diff().dropna()) == {20_000_000}
+        assert (phase.start_ns >= phase.due_ns).all()
+    assert (load["probe_from"], load["probe_interval_ms"]) == ("due", 20)
+    ends = samples.start_ns + samples.elapsed_ns
+    assert (samples.start_ns.iloc[1:].to_numpy() >= ends.iloc[:-1].to_numpy()).all(), (
+        "one in flight"
+    )
+    waited = sum(
+        (phase.due_ns.iloc[1:].to_numpy() < ends[phase.index].iloc[:-1].to_numpy()).sum()
+        for phase in (idle, beside)
+    )
+    assert load["probe_late"] >= waited
+    assert load["probe_left_out"] == 0
+
+
+def test_a_prefill_is_written_read_back_counted_and_waited_for(bundle: Path) -> None:
+    found = read_document(bundle, Prefills)
+    assert found is not None
+    (filled,) = found.systems
+    assert filled.written == filled.counted == filled.read_back == 40
+    assert filled.settled is not None
+    assert filled.settled.seconds > 0
+    told = [each["what"] for each in events_of(bundle, "prefill")]
+    assert told[:2] == ["begins", "ends"]
+
+
+def test_what_nodes_use_is_sampled_on_the_samples_clock(bundle: Path) -> None:
+    node, samples = pd.read_parquet(bundle / "resources.parquet"), samples_of(bundle)
+    assert set(node.kind) == {"node"}  # one site has no links
+    assert node.t_ns.is_monotonic_increasing
+    assert node.t_ns.min() < samples.start_ns.min() - 4 * 10**8  # it was idle first
+    assert node.t_ns.max() > samples.start_ns.max()
+    events = pd.read_parquet(bundle / "events.parquet")
+    filled_ns = events[events.kind == "prefill"].t_ns.iloc[1]
+    after = node[node.space_began_ns >= filled_ns].space_bytes.iloc[0]
+    assert after - node.space_bytes.dropna().iloc[0] == pytest.approx(40 * SIZE, rel=0.15)
+    assert node.rss_bytes.min() > 1_000_000
+    assert node.cpu_ns.is_monotonic_increasing
+    said = manifest_of(bundle)["resources"]
+    assert said["failed"] is None
+    assert said["cost_cpu_share"] > 0  # how small it is kept: test_resources.py
+
+
+def test_objects_that_a_store_acknowledged_and_has_not_got_end_the_run(tmp_path: Path) -> None:
+    outcome = measured(
+        tmp_path,
+        "endpoints: [GetObject]\nresources: false\n"
+        "prefill: {objects: 1100, writers: 4, settle: 0s}\n"
+        "options: {quorum: {defects: [drop-acked]}}\n",
+    )
+    assert outcome.status == "failed"
+    assert "bucket wanlat was filled with 1,100 objects, all acknowledged" in str(outcome.reason)
+    assert samples_of(outcome.directory).empty
+
+
+@pytest.mark.minutes
+def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_path: Path) -> None:
+    outcome = measured(
+        tmp_path,
+        "endpoints: [RemoveObject]\nobject_size: 64KiB\nresources: {interval: 200ms}\n"
+        "reclaim: {objects: 60, remove: 0.5, settle: 300ms, watch: 1s}\n",
+    )
+    assert outcome.status == "complete", outcome.reason
+    found = read_document(outcome.directory, Reclaims)
+    assert found is not None
+    (entry,) = found.systems
+    assert entry.removed == 30
+    assert entry.found is not None
+    assert (entry.found.kept, entry.found.lost) == (30, 0)
+    assert (entry.found.removed, entry.found.still_there) == (30, 0)
+    assert not list(outcome.directory.glob(".reclaim*"))
+    usage = pd.read_parquet(outcome.directory / "resources.parquet").space_bytes.dropna()
+    assert usage.iloc[-1] - usage.iloc[0] == pytest.approx(30 * SIZE, rel=0.2)
+
+
+def _interrupt(started: subprocess.Popen[str]) -> None:
+    started.send_signal(signal.SIGINT)
+
+
+def _kill(started: subprocess.Popen[str]) -> None:
+    started.kill()
+
+
+def _kill_the_store(started: subprocess.Popen[str]) -> None:
+    os.kill(node_of(started.pid, "n1"), signal.SIGKILL)
+
+
+@pytest.mark.minutes
+@pytest.mark.parametrize(
+    ("end", "code", "status", "how"),
+    [
+        (_interrupt, 130, "interrupted", "stopped"),
+        (_kill, -signal.SIGKILL, "running", None),
+        (_kill_the_store, 1, "failed", None),
+    ],
+)
+def test_a_load_that_is_cut_short_keeps_what_was_measured(
+    tmp_path: Path, end: Any, code: int, status: str, how: str | None
+) -> None:
+    bob = "options: {quorum: {api: bob}}\n" if end is _interrupt else ""
+    file = study(tmp_path, bob + loaded("duration: 10min, idle: 0s, rate: 200"), sites=1)
+    out = tmp_path / "bundle"
+    started = subprocess.Popen(
+        command("run", file, "--out", str(out)), stderr=subprocess.PIPE, text=True
+    )
+    raw, probed = out / "load-quorum.raw", out / "samples.jsonl"
+    deadline = time.monotonic() + 120
+    while (
+        not raw.exists()
+        or len(read_records(raw).rows) < 100
+        or b'"loaded"' not in probed.read_bytes()
+    ):
+        assert started.poll() is None, started.communicate()
+        assert time.monotonic() < deadline, "there is no load"
+        time.sleep(0.05)
+    end(started)
+    _, said = started.communicate(timeout=300)
+    assert started.returncode == code, said
+    manifest = manifest_of(out)
+    assert manifest["status"] == status
+    (records,) = read_records_of_bundle(read_bundle(out))
+    assert len(records.outcome) >= 100
+    assert (records.outcome == "ok").sum() >= 90
+    if end is _kill:
+        return
+    load = manifest["load"]["quorum"]
+    assert "loaded" in set(samples_of(out).phase)
+    assert [each["what"] for each in events_of(out, "load")][-1] == "ends"
+    rows = pd.read_parquet(out / "load.parquet")
+    assert rows.due_ns.notna().all()
+    if end is _interrupt:
+        assert (load["end"], load["done"]) == (how, len(rows))
+        assert load["client"]["cpu_s"] > 0
+        assert set(rows.endpoint) == {"Get", "Put"}
+    else:
+        assert "n1" in manifest["reason"]

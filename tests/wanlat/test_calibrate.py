@@ -1,0 +1,69 @@
+"""``wanlat calibrate``: one document, exit code 1 for a wrong network, and a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from tests.command_line import here
+from tests.late_network import accepting_late_packets
+from wanlat.commands import calibrate as command
+from wanlat.topologies.errors import MachineError
+
+
+@pytest.fixture(autouse=True)
+def _networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, rtt in (("near", "4ms"), ("far", "6ms")):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"name: {name}\nsites: [{{name: a, nodes: [n1]}}, {{name: b, nodes: [n2]}}]\n"
+            f"links: {{default: {{rtt: {rtt}}}}}\n"
+        )
+    monkeypatch.chdir(tmp_path)
+
+
+def calibrated(*more: str) -> tuple[int, Any]:
+    done = here("calibrate", "near.yaml", "--samples", "30", "--json", *more)
+    assert "verdict: " in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_it_prints_exactly_one_document_and_draws() -> None:
+    # On however late a network: so this one has to pass, and the next test's to fail.
+    with accepting_late_packets("calibrate"):
+        code, document = calibrated()
+    assert (code, document["topology"]) == (0, "near")
+    assert {pair["verdict"] for pair in document["pairs"]} | {document["verdict"]} == {"pass"}
+    assert min(pair["rtt_ms"]["min"] for pair in document["pairs"]) > 3.9
+    assert Path("results", "calibration-near.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_network_that_is_not_the_one_asked_for_is_found() -> None:
+    code, document = calibrated("--applied", "far.yaml", "--chart", "here.svg")
+    assert (code, document["verdict"]) == (1, "fail")
+    assert Path("here.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_a_chart_that_cannot_be_written_in_the_end_is_an_error_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda _: Figure())
+    (tmp_path / ".x.svg.partial").mkdir()  # where it is written first
+    with pytest.raises(MachineError, match=r"x\.svg cannot be written: Is a directory"):
+        command._draw({"topology": "near"}, tmp_path / "x.svg")
+
+
+@pytest.mark.parametrize("given", [0, 2**40])
+def test_the_seed_is_the_one_that_was_given(monkeypatch: pytest.MonkeyPatch, given: int) -> None:
+    seeds: list[int] = []
+
+    def no_lab(*_: Any, seed: int, **__: Any) -> None:
+        seeds.append(seed)
+        raise MachineError("no lab here")
+
+    monkeypatch.setattr("wanlat.emulator.lab.Lab", no_lab)
+    assert here("calibrate", "near.yaml", "--seed", str(given)).returncode == 3
+    assert seeds == [given]

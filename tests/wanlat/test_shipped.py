@@ -1,0 +1,192 @@
+"""What is shipped is listed, shown and valid; a dry run says what would run and starts nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import here
+from wanlat.experiments.config.files import find as find_study
+from wanlat.experiments.config.files import shipped as studies
+from wanlat.experiments.drill.files import find as find_drill
+from wanlat.experiments.drill.files import shipped as drills
+from wanlat.systems import registry
+from wanlat.topologies.load import shipped as topologies
+
+
+def document(*arguments: str) -> Any:
+    """Return the one JSON document of a command."""
+    done = here(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("study list", studies()),
+        ("run", studies()),
+        ("drill list", drills()),
+        ("topology list", topologies()),
+        ("system list", [*registry.names(), "grpcurl"]),
+    ],
+)
+def test_what_is_shipped_is_listed(command: str, names: list[str]) -> None:
+    entries = document(*command.split())
+    assert [each["name"] for each in entries] == names
+    table = here(*command.split()).stdout.splitlines()
+    assert [line.split()[0] for line in table] == ["NAME", *names]
+
+
+def test_lists_say_what_to_expect() -> None:
+    for each in document("drill", "list"):
+        assert 60 < each["stated_time_s"] <= 600 and each["description"] and each["claims"]
+        assert set(each["systems"]) >= {"quorum", "garage", "minio", "bob"}
+    (five,) = [each for each in document("topology", "list") if each["name"] == "five-sites"]
+    assert (five["sites"], five["nodes"]) == (5, 5)
+    quorum = document("system", "list")[0]
+    assert quorum["installed"] and len(quorum["sha256"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "path"),
+    [
+        *(("study", name, find_study(name)) for name in studies()),
+        *(("drill", name, find_drill(name)) for name in drills()[:2]),
+    ],
+)
+def test_one_is_shown_as_it_is_written_and_is_valid(kind: str, name: str, path: Path) -> None:
+    done = here(kind, "show", name)
+    assert done.stdout.rstrip() == path.read_text("utf-8").rstrip()
+    assert "of " in done.stderr
+    assert here(kind, "show", name, "--quiet").stderr == ""
+    assert document(kind, "show", name)["name"] == name
+    assert f"{name} is valid: " in here(kind, "validate", str(path)).stderr
+
+
+@pytest.mark.parametrize("name", topologies())
+def test_a_topology_is_shown_with_its_round_trips(name: str) -> None:
+    assert document("topology", "show", name)["name"] == name
+    done = here("topology", "show", name)
+    assert f"name: {name}\n" in done.stdout
+    lines = done.stderr.splitlines()
+    (titles,) = [number for number, line in enumerate(lines) if line.startswith("NODE")]
+    if name == "five-sites":
+        first = ["n1", "dc1", "10.1.0.1", *["100", "±", "20"] * 4]
+        assert lines[titles + 1].split() == first
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("quorum", {"apis": ["s3", "bob"], "nodes": {"min": 1, "max": 64}, "installed": True}),
+        ("garage", {"apis": ["s3"], "pinned": "2.5.0"}),
+        ("bob", {"apis": ["bob"], "title": "Bob"}),
+        ("minio-nginx", {"apis": ["s3"]}),
+        ("service", {"apis": ["grpc"]}),
+    ],
+)
+def test_a_system_is_shown(name: str, expected: dict[str, Any]) -> None:
+    shown = document("system", "show", name)
+    assert {key: shown[key] for key in expected} == expected
+    model = registry.get(name).options_model
+    assert [each["name"] for each in shown["options"]] == list(model.model_fields)
+    assert all(each["type"] for each in shown["options"])
+    assert f"name: {name}\n" in here("system", "show", name).stdout
+
+
+def test_the_options_of_a_system_have_their_defaults_and_meanings() -> None:
+    options = {each["name"]: each for each in document("system", "show", "quorum")["options"]}
+    assert options["api"] | {"description": ""} == {
+        **{"name": "api", "type": "s3|bob", "default": "s3", "description": ""}
+    }
+    assert options["replication_factor"]["default"] is None
+    assert options["replication_factor"]["description"].startswith("Replicas of every vdisk")
+    (timeout,) = [
+        each for each in document("system", "show", "bob")["options"] if "timeout" in each["name"]
+    ]
+    assert timeout["default"] == "3s"
+
+
+# -- dry runs -------------------------------------------------------------------------------
+
+
+def dry(*arguments: str) -> Any:
+    return document("run", *arguments, "--dry-run")
+
+
+def test_a_dry_run_says_what_would_run_on_what_and_starts_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "bundle"
+    told = dry("endpoint-latency", "--samples", "10", "--backend", "wire", "-o", str(out))
+    assert (told["study"], told["backend"], told["directory"]) == (
+        *("endpoint-latency", "wire", str(out)),
+    )
+    (point,) = told["points"]
+    assert (point["system"], point["topology"], point["nodes"]) == ("quorum", "five-sites", 5)
+    assert (point["client"], point["target"], point["rtt_ms"]) == ("n1", "n1", 100)
+    assert point["version"]
+    endpoints = {each["endpoint"]: each for each in point["endpoints"]}
+    assert endpoints["PutObject"]["lower_bound_round_trips"] == 1
+    assert {each["samples"] for each in endpoints.values()} == {10}
+    assert told["samples"] == 10 * len(endpoints)
+    assert not out.exists()
+    done = here("run", "endpoint-latency", "--dry-run")
+    assert "system: quorum" in done.stdout and "Nothing was started." in done.stderr
+
+
+def test_the_stated_time_grows_with_samples_and_with_the_rtt() -> None:
+    base = dry("endpoint-latency", "--samples", "10")["at_least_s"]
+    parts = base["start"] + base["stated"] + base["requests"]
+    assert base["total"] == pytest.approx(parts, abs=0.2)
+    # At least one round trip of 100 ms for each of 5 × (10 measured and 5 to warm up).
+    assert 7.5 <= base["requests"] < 20
+    more = dry("endpoint-latency", "--samples", "20")["at_least_s"]
+    nearer = dry("endpoint-latency", "--samples", "10", "--rtt", "10ms", "--jitter", "0ms")
+    assert more["requests"] > base["requests"] + 4.9
+    assert nearer["points"][0]["rtt_ms"] == 10
+    assert nearer["at_least_s"]["requests"] < base["requests"] / 5
+    assert nearer["at_least_s"]["start"] < base["start"], "links without jitter are calibrated soon"
+
+
+def test_every_point_of_a_matrix_is_listed_and_has_the_overridden_network() -> None:
+    network = ("--set", "samples=2", "--rtt", "30ms", "--jitter", "0ms")
+    told = dry("endpoint-latency", "--matrix", "nodes=5,10", *network)
+    assert [(point["nodes"], point["rtt_ms"]) for point in told["points"]] == [(5, 30), (10, 30)]
+    whole = sum(point["at_least_s"]["total"] for point in told["points"])
+    assert told["at_least_s"]["total"] == pytest.approx(whole, abs=0.2)
+
+
+def test_studies_that_state_their_time_keep_to_it() -> None:
+    steps = dry("round-trips")
+    assert steps["at_least_s"]["stated"] >= 15 * 2, "15 RTT steps of 2 s to settle"
+    (point,) = steps["points"]
+    assert {each["samples"] for each in point["endpoints"]} == {15 * 15}
+    given = ("--set", "load.duration=700s", "--set", "prefill.objects=100")
+    load = dry("endpoint-latency", *given)
+    assert load["at_least_s"]["stated"] > 700
+
+
+def test_a_dry_drill_says_what_would_be_broken_and_which_claims_would_be_checked(
+    tmp_path: Path,
+) -> None:
+    claims = tmp_path / "claims.yaml"
+    claims.write_text(
+        "system: quorum\nclaims:\n  - {id: mine, claim: all stays, source: nobody, "
+        "drill: one-node-killed, durability: intact}\n"
+    )
+    out = tmp_path / "bundle"
+    wanted = ("run", "one-node-killed", "--systems", "quorum", "--seed", "7", "--dry-run")
+    told = document("drill", *wanted, "-o", str(out), "--claims", str(claims))
+    assert (told["system"], told["seed"], told["backend"]) == ("quorum", 7, "auto")
+    (fault,), (victim,) = told["faults"], told["roles"]["victim"]
+    assert fault["fault"] == f"kill {victim}"
+    assert told["at_most_s"].pop("total") == sum(told["at_most_s"].values())
+    checked = {each["id"]: each["claim"] for each in told["claims"]}
+    assert {"mine", "quorum-nothing-lost"} <= checked.keys() and checked["mine"] == "all stays"
+    assert not out.exists()
+    done = here("drill", *wanted)
+    assert f"kill {victim}" in done.stdout and "quorum-nothing-lost" in done.stdout
+    assert "Nothing was started." in done.stderr
