@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.frame import WIDTH_IN, dress
@@ -46,6 +47,7 @@ _SHAPE_LOOKS = (("#4477aa", "o"), ("#ee6677", "s"), ("#228833", "^"), ("#aa3377"
 Document = Mapping[str, Any]
 Pair = Mapping[str, Any]
 Panel = Callable[[Axes, Document], None]
+Values = NDArray[np.float64]
 
 
 def draw(document: Document) -> Figure:
@@ -131,26 +133,23 @@ def _draw_errors(axes: Axes, document: Document, looks: Mapping[str, SeriesStyle
     few = len(ends) <= _NAMED_PAIRS
     size = 5.0 if few else max(1.6, 5.0 * math.sqrt(60 / len(ends)))
     half = 0.42 if few else 0.5
-    labs = list(looks)
-    for pair in pairs:
-        place, lab = ends.index((pair["from"], pair["to"])), str(pair.get("system") or "")
-        x = place + (labs.index(lab) - (len(labs) - 1) / 2) * 0.7 / len(labs)
-        for allowed_ms, width in zip(_allowed_ms(document, pair), (1.0, 1.8), strict=True):
-            if allowed_ms is not None:
-                axes.hlines(
-                    allowed_ms,
-                    place - half,
-                    place + half,
-                    colors=_GREY,
-                    linewidth=width,
-                    zorder=1,
-                )
-        if pair["verdict"] != "pass":
-            axes.axvspan(place - 0.5, place + 0.5, color=ALARM, alpha=0.06, linewidth=0, zorder=0)
-        if pair.get("bare_rtt_ms"):
-            bare_ms = pair["bare_rtt_ms"]["p50"]
-            axes.plot([x], [bare_ms], "x", color=_GREY, markersize=size * 0.8, zorder=2)
-        _draw_error(axes, pair, x, looks[lab], size)
+    places = {each: place for place, each in enumerate(ends)}
+    at = np.array([places[pair["from"], pair["to"]] for pair in pairs], dtype=float)
+    for allowed_ms, width in zip(_allowed_ms(document, pairs), (1.0, 1.8), strict=True):
+        axes.hlines(allowed_ms, at - half, at + half, colors=_GREY, linewidth=width, zorder=1)
+    for number, lab in enumerate(looks):
+        x = at + (number - (len(looks) - 1) / 2) * 0.7 / len(looks)
+        mine = [n for n, pair in enumerate(pairs) if str(pair.get("system") or "") == lab]
+        bare = [n for n in mine if pairs[n].get("bare_rtt_ms")]
+        bare_ms = [pairs[n]["bare_rtt_ms"]["p50"] for n in bare]
+        axes.plot(x[bare], bare_ms, "x", color=_GREY, markersize=size * 0.8, zorder=2)
+        passed = [n for n in mine if pairs[n]["verdict"] == "pass"]
+        failed = [n for n in mine if pairs[n]["verdict"] != "pass"]
+        for n in failed:
+            axes.axvspan(at[n] - 0.5, at[n] + 0.5, color=ALARM, alpha=0.06, linewidth=0, zorder=0)
+        marker, colour = (looks[lab].marker, looks[lab].dark) if lab else ("o", _BLUE)
+        _draw_error(axes, [pairs[n] for n in passed], x[passed], (marker, colour, size))
+        _draw_error(axes, [pairs[n] for n in failed], x[failed], (marker, ALARM, size))
     axes.set_yscale("log")
     axes.set_ylim(_FLOOR_MS * 0.8, max(10.0, axes.get_ylim()[1]))
     axes.set_xlim(-0.7, len(ends) - 0.3)
@@ -161,45 +160,58 @@ def _draw_errors(axes: Axes, document: Document, looks: Mapping[str, SeriesStyle
     _name_pairs(axes, ends, [pair["requested_rtt_ms"] for pair in pairs])
 
 
-def _allowed_ms(document: Document, pair: Pair) -> tuple[float | None, float | None]:
-    """The median's and the 99th percentile's tolerance; None where a bundle does not say."""
+def _allowed_ms(document: Document, pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
+    """Each pair's tolerances, of the median and of the 99th percentile; NaN where none is known."""
     tolerance = document.get("tolerance") or {}
-    requested_ms = pair.get("requested_rtt_ms") or 0.0
-    near = requested_ms < (tolerance.get("near_ms") or 0.0)
-    return tolerance.get("near_median_ms" if near else "median_ms"), tolerance.get("p99_ms")
+
+    def of(key: str) -> float:
+        value = tolerance.get(key)
+        return math.nan if value is None else float(value)
+
+    near_ms = tolerance.get("near_ms") or 0.0
+    is_near = [(pair.get("requested_rtt_ms") or 0.0) < near_ms for pair in pairs]
+    medians = [of("near_median_ms" if near else "median_ms") for near in is_near]
+    return medians, [of("p99_ms")] * len(pairs)
 
 
-def _draw_error(axes: Axes, pair: Pair, x: float, look: SeriesStyle, size: float) -> None:
-    """Median and 99th percentile of a pair's error, or that nothing came back."""
-    if not pair["error_ms"]:
-        axes.annotate(
-            "nothing came back",
-            (x, 1),
-            (0, -2),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="center",
-            va="top",
-            fontsize=TINY_PT,
-            color=ALARM,
-            rotation=90,
-        )
-        return
-    of_a_lab = bool(pair.get("system"))
-    colour = ALARM if pair["verdict"] != "pass" else look.dark if of_a_lab else _BLUE
-    marker = look.marker if of_a_lab else "o"
-    p50, p99 = (max(pair["error_ms"][key], _FLOOR_MS) for key in ("p50", "p99"))
-    axes.plot([x, x], [p50, p99], color=colour, linewidth=0.6, alpha=0.45, zorder=2)
-    for value_ms, face in ((p50, colour), (p99, "white")):
+def _draw_error(
+    axes: Axes, pairs: Sequence[Pair], at: Values, look: tuple[str, str, float]
+) -> None:
+    """Median and 99th percentile of pairs' errors, or that nothing came back; alike in their look.
+
+    ``look`` is marker, colour and size.
+    """
+    marker, colour, size = look
+    for x, pair in zip(at, pairs, strict=True):
+        if not pair["error_ms"]:
+            axes.annotate(
+                "nothing came back",
+                (x, 1),
+                (0, -2),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+                fontsize=TINY_PT,
+                color=ALARM,
+                rotation=90,
+            )
+    known = [n for n, pair in enumerate(pairs) if pair["error_ms"]]
+    p50, p99 = (
+        [max(pairs[n]["error_ms"][key], _FLOOR_MS) for n in known] for key in ("p50", "p99")
+    )
+    axes.vlines(at[known], p50, p99, colors=colour, linewidth=0.6, alpha=0.45, zorder=2)
+    for values_ms, face, order in ((p50, colour, 4), (p99, "white", 3)):
         axes.plot(
-            [x],
-            [value_ms],
+            at[known],
+            values_ms,
+            linestyle="none",
             marker=marker,
             color=colour,
             markersize=size,
             markerfacecolor=face,
             markeredgewidth=0.9,
-            zorder=4 if value_ms == p50 else 3,
+            zorder=order,
         )
 
 
@@ -233,14 +245,21 @@ def _draw_rtts(axes: Axes, document: Document) -> None:
     axes.set_yscale("log")
     axes.plot([low, high], [low, high], color=_GREY, linewidth=0.8, zorder=1)
     faint = max(0.15, min(0.8, 20 / max(1, len(measured))))
-    for pair in measured:
+    for verdict, colour in (("pass", _BLUE), ("fail", ALARM)):
+        mine = [pair for pair in measured if pair["verdict"] == verdict]
         # What is asked to take no time is drawn where the axis begins.
-        x, rtt = max(pair["requested_rtt_ms"], low), pair["rtt_ms"]
-        colour = _BLUE if pair["verdict"] == "pass" else ALARM
-        axes.plot([x, x], [rtt["min"], rtt["p99"]], color=colour, linewidth=1.4, alpha=faint)
-        axes.plot([x], [rtt["p50"]], "o", color=colour, markersize=4, alpha=0.8, markeredgewidth=0)
-        if pair.get("bare_rtt_ms"):
-            axes.plot([x], [pair["bare_rtt_ms"]["p50"]], "x", color=_GREY, markersize=4)
+        x = [max(pair["requested_rtt_ms"], low) for pair in mine]
+        least, middle, most = ([p["rtt_ms"][key] for p in mine] for key in ("min", "p50", "p99"))
+        axes.vlines(x, least, most, colors=colour, linewidth=1.4, alpha=faint)
+        axes.plot(x, middle, "o", color=colour, markersize=4, alpha=0.8, markeredgewidth=0)
+    crossed = [pair for pair in measured if pair.get("bare_rtt_ms")]
+    axes.plot(
+        [max(pair["requested_rtt_ms"], low) for pair in crossed],
+        [pair["bare_rtt_ms"]["p50"] for pair in crossed],
+        "x",
+        color=_GREY,
+        markersize=4,
+    )
     axes.set_xlim(low, high)
     axes.set_ylim(low, high)
     for axis in (axes.xaxis, axes.yaxis):

@@ -91,6 +91,9 @@ def dress(figure: Figure, words: Words, looks: Sequence[tuple[SeriesStyle, str]]
     for line in (line for text in words.caption for line in wrapped(text, width_in, ASIDE)):
         _beyond(figure, line, ASIDE, (0, -down), "top")
         down += ASIDE.size_pt * _LINE
+    # Laid out once, for all files that it is saved as.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     return figure
 
 

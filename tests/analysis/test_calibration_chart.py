@@ -90,10 +90,16 @@ def drawn(made: dict[str, Any]) -> Figure:
 
 def errors_shown(figure: Figure) -> list[float]:
     """The y of each dot of the panel of errors."""
+    return marks(figure, "o")
+
+
+def marks(figure: Figure, marker: str, colour: str | None = None) -> list[float]:
+    """The y of each mark of a shape, and of a colour, in the panel of errors."""
     return [
-        float(np.asarray(line.get_ydata())[0])
+        float(y)
         for line in figure.axes[0].get_lines()
-        if line.get_marker() == "o"
+        if line.get_marker() == marker and colour in (None, line.get_color())
+        for y in np.asarray(line.get_ydata())
     ]
 
 
@@ -111,8 +117,7 @@ def test_the_labs_of_several_systems_share_the_places_of_pairs() -> None:
     of_two = [pair | {"system": name} for name in ("garage", "minio") for pair in made["pairs"]]
     figure = drawn(made | {"pairs": of_two})
     for marker in ("^", "s"):
-        marks = [one for one in figure.axes[0].get_lines() if one.get_marker() == marker]
-        assert len(marks) == 2 * 6
+        assert len(marks(figure, marker)) == 2 * 6
     assert len(figure.axes[0].get_xticks()) == 6
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.texts] == ["lab of Garage", "lab of MinIO"]
@@ -121,8 +126,7 @@ def test_the_labs_of_several_systems_share_the_places_of_pairs() -> None:
 def test_every_pair_is_there_with_median_and_99th_percentile_and_the_bare_path() -> None:
     figure = drawn(document(20, same=False))
     assert errors_shown(figure).count(0.012) == errors_shown(figure).count(0.14) == 380
-    crosses = [line for line in figure.axes[0].get_lines() if line.get_marker() == "x"]
-    assert len(crosses) == 380
+    assert len(marks(figure, "x")) == 380
 
 
 def test_a_failed_pair_and_one_from_which_nothing_came_are_red_and_told() -> None:
@@ -135,8 +139,7 @@ def test_a_failed_pair_and_one_from_which_nothing_came_are_red_and_told() -> Non
     assert "Calibration FAILED: somewhere, p99 error at most 20.0 ms" in words
     assert "nothing came back" in words
     assert any("28 of 30 ordered pairs passed" in text for text in words)
-    red = [line for line in figure.axes[0].get_lines() if line.get_color() == style.ALARM]
-    assert {20.0, 3.0} <= {float(np.asarray(line.get_ydata())[-1]) for line in red}
+    assert set(marks(figure, "o", style.ALARM)) == {20.0, 3.0}
 
 
 def test_there_is_a_panel_for_what_was_asked_and_none_for_what_was_not() -> None:
