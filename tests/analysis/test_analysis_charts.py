@@ -28,6 +28,8 @@ from wanlat.analysis.charts.marks import strip_offsets
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.summary import Summary, summarize
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 SIX = (*ENDPOINTS[:3], "HeadObject", *ENDPOINTS[3:])
 LONG_NAME = (
     "a-name-of-a-topology-that-somebody-made-longer-than-any-page-is-wide/and-then-some.yaml"

@@ -13,6 +13,8 @@ from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.charts import published
 from wanlat.analysis.summary import summarize
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 def published_chart(path: Path) -> Figure:
     bundle = read_bundle(path)

@@ -28,7 +28,7 @@ from wanlat.analysis.charts import endpoint_latency, published
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.summary import Summary, summarize
 
-pytestmark = pytest.mark.minutes
+pytestmark = [pytest.mark.minutes, pytest.mark.usefixtures("few_resamples")]
 
 ONLY_BOB: dict[str, Any] = {"systems": [BOB], "endpoints": BOB_ENDPOINTS, "placed": {"bob": BOTH}}
 OTHER_BOB = ("bob", "2.1.0-alpha.99-and-a-branch-of-somebody")

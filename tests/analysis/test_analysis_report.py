@@ -60,7 +60,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 def twice(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A report made here, and again by a process without a home, in another place and order."""
     bundle = tmp_path_factory.mktemp("bundle")
-    write_bundle(bundle, n=30)
+    write_bundle(bundle, n=30, systems=[GARAGE], endpoints=["PutObject", "GetObject"])
     report(bundle)
     first = contents(bundle)
     done = python(
@@ -100,6 +100,7 @@ def test_no_window_system_is_touched(twice: dict[str, Any]) -> None:
     }
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_a_report_is_a_summary_tables_and_charts_in_two_formats(make_bundle: MakeBundle) -> None:
     path = make_bundle()
     before = contents(path)
@@ -115,6 +116,7 @@ def test_a_report_is_a_summary_tables_and_charts_in_two_formats(make_bundle: Mak
     assert json.loads(made.summary_path.read_text()) == made.summary.to_json()
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_pngs_are_fine_enough_to_print(make_bundle: MakeBundle) -> None:
     from matplotlib import image
 
@@ -123,6 +125,7 @@ def test_pngs_are_fine_enough_to_print(make_bundle: MakeBundle) -> None:
     assert min(widths) >= 150 * 10  # charts are ten inches wide
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_lines_of_a_killed_run_make_a_report(make_bundle: MakeBundle) -> None:
     path = make_bundle(as_lines=True, manifest={"status": "running"})
     raw = (path / "samples.jsonl").read_bytes()
@@ -132,6 +135,7 @@ def test_lines_of_a_killed_run_make_a_report(make_bundle: MakeBundle) -> None:
     assert (path / "charts" / "endpoint-latency.svg").is_file()
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_no_latency_is_drawn_on_a_network_that_was_wrong(make_bundle: MakeBundle) -> None:
     path = make_bundle(n=20)
     document = json.loads((path / "calibration.json").read_text())
@@ -142,6 +146,7 @@ def test_no_latency_is_drawn_on_a_network_that_was_wrong(make_bundle: MakeBundle
     assert any("No chart of latencies is drawn" in note for note in made.summary.notes)
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize("in_the_way", ["charts", "summary.json"])
 def test_a_bundle_that_cannot_be_written_is_told(make_bundle: MakeBundle, in_the_way: str) -> None:
     path = make_bundle(systems=[QUORUM], n=20)
@@ -169,6 +174,7 @@ print([name for name in ("pandas", "numpy", "scipy", "matplotlib") if name in sy
     assert python(code).stdout.strip() == "[]"
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_the_settings_of_the_process_are_left_alone(make_bundle: MakeBundle) -> None:
     import matplotlib as mpl
 
@@ -177,6 +183,7 @@ def test_the_settings_of_the_process_are_left_alone(make_bundle: MakeBundle) -> 
     assert mpl.rcParams.copy() == before
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_somebodys_settings_change_nothing(make_bundle: MakeBundle) -> None:
     import matplotlib as mpl
 
@@ -189,6 +196,7 @@ def test_somebodys_settings_change_nothing(make_bundle: MakeBundle) -> None:
     assert contents(path) == first
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_a_terminal_gets_resource_usage_where_it_is_asked_for(
     make_bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

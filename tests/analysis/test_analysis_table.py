@@ -12,6 +12,8 @@ from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.summary import Summary, summarize
 from wanlat.analysis.table import markdown_table, print_table
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 
 def printed(summary: Summary, width: int) -> str:
     out = io.StringIO()

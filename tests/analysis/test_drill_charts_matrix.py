@@ -31,6 +31,8 @@ from wanlat.analysis.summary import summarize
 from wanlat.bundle.errors import BundleError
 from wanlat.cli import app
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 GARAGE, MINIO, BOB = (
     Series("garage", "2.5.0"),
     Series("minio", "v0.0.0-20260212201848-7aac2a2c5b7c"),

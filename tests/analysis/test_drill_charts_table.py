@@ -16,6 +16,8 @@ from wanlat.analysis.drill.table import print_drill
 from wanlat.analysis.drill.wording import latency, percent
 from wanlat.results import show_report
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 CLAIMS = [
     {
         "claim": "reads go on with one of four nodes lost, for as long as anybody cares to ask",

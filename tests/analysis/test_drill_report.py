@@ -22,6 +22,8 @@ from wanlat.analysis.report import report
 from wanlat.analysis.summary import summarize
 from wanlat.bundle.errors import BundleError
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 ROOT = Path(__file__).parents[2]
 SHORT = (4.0, 6.0, 5.0)
 KEYS = ["name", "system", "phases", "longest_outage_s", "recovery_s", "durability", "claims"]
