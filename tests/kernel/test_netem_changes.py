@@ -132,7 +132,9 @@ def test_an_overflowing_queue_is_flagged_in_the_bundle(loss: float) -> None:
         events: list[tuple[str, ...]] = []
         bundle: Any = SimpleNamespace(event=lambda *told: events.append(told))
         warnings: list[str] = []
-        recording: Any = SimpleNamespace(bundle=bundle, outcome=None, warn=warnings.append)
+        recording: Any = SimpleNamespace(
+            bundle=bundle, outcome=None, warn=warnings.append, report=print
+        )
         setup = LabSetup(name="s", plan=lab.plan, client="n1", seed=1)
         Session(recording, setup).note_overflows(lab)
     assert passage.lost > 200
