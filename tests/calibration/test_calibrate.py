@@ -27,7 +27,12 @@ PLAIN = ms(30, jitter=4, distribution="normal")
 
 
 def test_a_network_that_does_everything_asked_passes(bench: Bench, tolerance: Tolerance) -> None:
-    """However late the machine makes packets: that a late link is found is the next test's."""
+    """However late the machine makes packets: that a late link is found is the next test's.
+
+    Nor is the fit of the jitter judged here, which rests on how late packets are without jitter: a
+    machine that is busy during one of the two makes them differ. That delays are of the shape that
+    was asked for is `test_delays`'; that another shape is found, the next test's.
+    """
     tolerance = replace(
         tolerance, median_ms=10_000, near_median_ms=10_000, p99_ms=10_000, edge_ms=10_000
     )
@@ -36,7 +41,9 @@ def test_a_network_that_does_everything_asked_passes(bench: Bench, tolerance: To
         bench.lab, against=plan, pairs=[PAIR], samples=60, jitter_samples=200, tolerance=tolerance
     )
     (pair,) = document["pairs"]
-    assert pair["verdict"] == "pass", told(document)
+    others = [reason for reason in pair["reasons"] if not reason.startswith("jitter on the way")]
+    assert others == []
+    assert max(pair["jitter"][way]["distance"] for way in ("there", "back")) < 0.15
     assert pair["bare_rtt_ms"]["min"] < 2
     assert pair["jitter"]["there"]["distribution"] == "normal"
     assert pair["rate"]["measured_bps"] == pytest.approx(20e6, rel=0.05)
