@@ -33,7 +33,7 @@ def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
         for each in [*known["least_round_trips"], *known.get("promised_round_trips", ())]
     }
     is_load = study.load is not None or study.reclaim is not None
-    steps = study.round_trips.total_visits if study.round_trips else 1
+    steps = study.round_trips.total_steps if study.round_trips else 1
     taken = _counted([] if is_load else requests.plan().measure)
     return {
         "system": subject.system.name,
@@ -75,7 +75,7 @@ def _times(
     if study.reclaim is not None:
         stated += study.reclaim.settle.s + study.reclaim.watch.s
     if study.round_trips is not None:
-        stated += study.round_trips.total_visits * (study.round_trips.settle.s + _STEP_S)
+        stated += study.round_trips.total_steps * (study.round_trips.settle.s + _STEP_S)
     return {
         "start": _START_S + _JITTER_S * has_jitter,
         "stated": stated,
@@ -102,10 +102,10 @@ def _requests_s(prepared: Prepared, subject: Subject, bounds: dict[Turn, float |
     if study.load is not None:
         return filled_s
     if (steps := study.round_trips) is not None:
-        visits = requests.plan_of_visits()
-        first = (*visits.visits[0].warmup, *visits.visits[0].measure)
-        measured_s = steps.visits * sum(all_s(first, rtt.s) for rtt in steps.rtts)
-        return all_s(visits.prepare) + measured_s
+        stepped = requests.plan_of_steps()
+        first = (*stepped.steps[0].warmup, *stepped.steps[0].measure)
+        measured_s = steps.repeats * sum(all_s(first, rtt.s) for rtt in steps.rtts)
+        return all_s(stepped.prepare) + measured_s
     plan = requests.plan()
     longest_s = study.budget.time.s if study.budget and study.budget.time else float("inf")
     each_s = [count * one_s(turn[0]) for turn, count in _counted(plan.measure).items()]

@@ -11,7 +11,7 @@ from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture
 from wanlat.emulator.lab import BackendName
-from wanlat.experiments.config.rtt_steps import check_visits
+from wanlat.experiments.config.rtt_steps import check_rtt_steps
 from wanlat.experiments.config.study import Study, place
 from wanlat.experiments.request_plan import RequestPlan, plan_requests
 from wanlat.experiments.session import CaptureWanted, Setup
@@ -72,7 +72,7 @@ def prepare(
     for name in study.options.keys() - set(study.systems):
         registry.get(name)  # an unknown name is the likelier mistake: say which exist
     if study.round_trips is not None:
-        check_visits(study.name, study.round_trips, plan)
+        check_rtt_steps(study.name, study.round_trips, plan)
     sites = {node.name: node.site for node in plan.nodes}
     client = place(sites, study.client, "client")
     target = place(sites, study.target, "target") if study.target else client
@@ -133,7 +133,7 @@ def prepare(
 def _calibrated(study: Study, topology: Topology) -> Topology:
     """Return the topology that a lab is built as and calibrated.
 
-    Of a study of round trips, at the greatest RTT that it visits: nothing is measured at the
+    Of a study of round trips, at the greatest RTT of its steps: nothing is measured at the
     topology's own RTT and jitter, and to calibrate a jitter takes longer than all the rest.
     """
     spec = study.round_trips

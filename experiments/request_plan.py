@@ -10,13 +10,13 @@ from wanlat.experiments.config.budget import by_bytes
 from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, has, name_of
 from wanlat.experiments.config.load import BUCKET
 from wanlat.experiments.config.study import Study
-from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_visits
+from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
 from wanlat.probes.bob_plan import turns as bob_turns
 from wanlat.probes.fewer import Turn, fewer
-from wanlat.probes.method_plan import method_visits
-from wanlat.probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, VisitsPlan, Window
+from wanlat.probes.method_plan import method_steps
+from wanlat.probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, StepsPlan, Window
 from wanlat.probes.prefilled import Prefilled
-from wanlat.probes.s3_plan import S3Endpoint, s3_visits
+from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.systems.base import Api, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Size
@@ -54,36 +54,36 @@ class RequestPlan:
         """
         return fewer(self._plan(1).as_one(), self._samples())
 
-    def plan_of_visits(self) -> VisitsPlan:
+    def plan_of_steps(self) -> StepsPlan:
         """Return all requests of a study of round trips. It is the same every time."""
-        return self._plan(self._visits)
+        return self._plan(self._steps)
 
     @property
-    def _visits(self) -> int:
+    def _steps(self) -> int:
         spec = self.study.round_trips
-        return 1 if spec is None else spec.total_visits
+        return 1 if spec is None else spec.total_steps
 
-    def _plan(self, visits: int) -> VisitsPlan:
+    def _plan(self, steps: int) -> StepsPlan:
         study = self.study
         counts = {
-            "visits": visits,
+            "steps": steps,
             "samples": study.samples,
             "warmup": study.warmup,
             "object_bytes": study.object_size.bytes,
             "seed": self.seed,
         }
         if self.api == "grpc":
-            return method_visits([_method(each).measured() for each in self.endpoints], **counts)
+            return method_steps([_method(each).measured() for each in self.endpoints], **counts)
         is_one_key, prefilled = study.key_mode == "same", self._prefilled()
         if self.api == "s3":
-            return s3_visits(
+            return s3_steps(
                 cast(Sequence[S3Endpoint], self.endpoints),
                 bucket=BUCKET,
                 one_key=is_one_key,
                 prefilled=prefilled,
                 **counts,
             )
-        return bob_visits(
+        return bob_steps(
             cast(Sequence[BobEndpoint], self.endpoints),
             target=self.target,
             replicas=self.replicas,
@@ -101,8 +101,8 @@ class RequestPlan:
         return Prefilled(self.api, BUCKET, spec.objects, self.seed, is_read)
 
     def measured(self) -> int:
-        """Return how many samples are measured: of each endpoint and placement, at each visit."""
-        return sum(self._samples().values()) * self._visits
+        """Return how many samples are measured: of each endpoint and placement, at each step."""
+        return sum(self._samples().values()) * self._steps
 
     def _samples(self) -> dict[Turn, int]:
         turns, study = self.turns(), self.study

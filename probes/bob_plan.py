@@ -33,8 +33,8 @@ from wanlat.probes.plan import (
     Placement,
     Plan,
     Request,
-    Visit,
-    VisitsPlan,
+    Step,
+    StepsPlan,
     body_seed,
     read_objects,
     shuffled,
@@ -67,9 +67,9 @@ def bob_plan(
     ``target`` is the node that is asked. The same arguments give the same plan. Raises ValueError
     for an endpoint that Bob does not have, and ``replicas``' own errors.
     """
-    return bob_visits(
+    return bob_steps(
         endpoints,
-        visits=1,
+        steps=1,
         samples=samples,
         warmup=warmup,
         object_bytes=object_bytes,
@@ -79,10 +79,10 @@ def bob_plan(
     ).as_one()
 
 
-def bob_visits(
+def bob_steps(
     endpoints: Sequence[BobEndpoint],
     *,
-    visits: int,
+    steps: int,
     samples: int,
     warmup: int,
     object_bytes: int,
@@ -91,12 +91,12 @@ def bob_visits(
     replicas: Replicas,
     one_key: bool = False,
     prefilled: Prefilled | None = None,
-) -> VisitsPlan:
-    """Return a plan that does at each of ``visits`` what ``bob_plan`` does once.
+) -> StepsPlan:
+    """Return a plan that does at each of ``steps`` what ``bob_plan`` does once.
 
     ``prefilled`` is what is there already.
 
-    No visit writes or removes a key of another one, unless ``one_key`` asks for just that.
+    No step writes or removes a key of another one, unless ``one_key`` asks for just that.
     """
     unknown = [name for name in endpoints if name not in get_args(BobEndpoint)]
     if unknown:
@@ -106,16 +106,16 @@ def bob_visits(
     each = _turns(endpoints, keys)
     read_placements = {placement for endpoint, placement in each if endpoint in _READS}
     if prefilled is not None and prefilled.is_read and not one_key:
-        maker.read_prefilled(prefilled, read_placements, visits * (samples + warmup))
-    reads = 1 if one_key else read_objects(samples, object_bytes * len(read_placements), visits)
-    prepare = maker.prepare(each, reads, removals=visits * (samples + warmup))
-    made: list[Visit] = []
-    for visit in range(visits):
+        maker.read_prefilled(prefilled, read_placements, steps * (samples + warmup))
+    reads = 1 if one_key else read_objects(samples, object_bytes * len(read_placements), steps)
+    prepare = maker.prepare(each, reads, removals=steps * (samples + warmup))
+    made: list[Step] = []
+    for step in range(steps):
         phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
-        for phase, turn in shuffled(each, warmup=warmup, samples=samples, seed=seed, visit=visit):
+        for phase, turn in shuffled(each, warmup=warmup, samples=samples, seed=seed, step=step):
             phases[phase].append(maker.request(phase, *turn))
-        made.append(Visit(tuple(phases["warmup"]), tuple(phases["measure"])))
-    return VisitsPlan(tuple(prepare), tuple(made), seed)
+        made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
+    return StepsPlan(tuple(prepare), tuple(made), seed)
 
 
 def turns(

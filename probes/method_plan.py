@@ -18,8 +18,8 @@ from wanlat.probes.plan import (
     Phase,
     Plan,
     Request,
-    Visit,
-    VisitsPlan,
+    Step,
+    StepsPlan,
     body_seed,
     check_key,
     shuffled,
@@ -79,30 +79,30 @@ def method_plan(
 
     The same arguments give the same plan. Raises ValueError for a key that Bob does not take.
     """
-    return method_visits(
-        methods, visits=1, samples=samples, warmup=warmup, object_bytes=object_bytes, seed=seed
+    return method_steps(
+        methods, steps=1, samples=samples, warmup=warmup, object_bytes=object_bytes, seed=seed
     ).as_one()
 
 
-def method_visits(
+def method_steps(
     methods: Sequence[Measured],
     *,
-    visits: int,
+    steps: int,
     samples: int,
     warmup: int,
     object_bytes: int,
     seed: int,
-) -> VisitsPlan:
-    """Return a plan that does at each of ``visits`` what ``method_plan`` does once.
+) -> StepsPlan:
+    """Return a plan that does at each of ``steps`` what ``method_plan`` does once.
 
-    Every request of every visit has a key of its own.
+    Every request of every step has a key of its own.
     """
     keys = {number: _keys(seed, number, each.key_bytes) for number, each in enumerate(methods)}
     drawn = [
-        (visit, phase, number, next(keys[number]))
-        for visit in range(visits)
+        (step, phase, number, next(keys[number]))
+        for step in range(steps)
         for phase, number in shuffled(
-            range(len(methods)), warmup=warmup, samples=samples, seed=seed, visit=visit
+            range(len(methods)), warmup=warmup, samples=samples, seed=seed, step=step
         )
     ]
     seq = count()
@@ -126,13 +126,11 @@ def method_visits(
         for _, _, number, key in drawn
         if (made_by := methods[number].prepare) is not None
     ]
-    phases: list[dict[Phase, list[Request]]] = [
-        {"warmup": [], "measure": []} for _ in range(visits)
-    ]
-    for visit, phase, number, key in drawn:
-        phases[visit][phase].append(request(phase, methods[number], key))
-    made = [Visit(tuple(each["warmup"]), tuple(each["measure"])) for each in phases]
-    return VisitsPlan(tuple(prepare), tuple(made), seed)
+    phases: list[dict[Phase, list[Request]]] = [{"warmup": [], "measure": []} for _ in range(steps)]
+    for step, phase, number, key in drawn:
+        phases[step][phase].append(request(phase, methods[number], key))
+    made = [Step(tuple(each["warmup"]), tuple(each["measure"])) for each in phases]
+    return StepsPlan(tuple(prepare), tuple(made), seed)
 
 
 def _holds(value: Any, placeholder: str) -> bool:

@@ -4,7 +4,7 @@ A plan has three phases. *prepare* makes what the others need and is not measure
 like *measure* but shorter: caches, connections and locks are in their working state after it.
 *measure* is shuffled over all endpoints, so that drift cannot pass for a difference between them.
 
-A plan of visits warms up and measures several times: once for each state that the network is put
+A plan of steps warms up and measures several times: once for each state that the network is put
 into. All of them are prepared beforehand, and none asks for what another one used up.
 
 What a plan asks is in a module of its own for each API: ``s3_plan``, ``bob_plan`` and, for gRPC
@@ -149,25 +149,25 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Visit:
-    """What is sent during one visit: first to warm up, then to measure."""
+class Step:
+    """What is sent during one step: first to warm up, then to measure."""
 
     warmup: tuple[Request, ...]
     measure: tuple[Request, ...]
 
 
 @dataclass(frozen=True)
-class VisitsPlan:
-    """All requests of a study of one system that visits several states of the network."""
+class StepsPlan:
+    """All requests of a study of one system that are taken in several states of the network."""
 
     prepare: tuple[Request, ...]
-    """For all visits."""
-    visits: tuple[Visit, ...]
+    """For all steps."""
+    steps: tuple[Step, ...]
     seed: int
 
     def as_one(self) -> Plan:
-        """Return a plan of one visit as what it is. Raises ValueError when there are others."""
-        (only,) = self.visits
+        """Return a plan of one step as what it is. Raises ValueError when there are others."""
+        (only,) = self.steps
         return Plan(self.prepare, only.warmup, only.measure, self.seed)
 
 
@@ -185,13 +185,13 @@ def check_key(endpoint: str, key: str | None) -> None:
 
 
 def shuffled(
-    turns: Sequence[T], *, warmup: int, samples: int, seed: int, visit: int = 0
+    turns: Sequence[T], *, warmup: int, samples: int, seed: int, step: int = 0
 ) -> Iterator[tuple[Phase, T]]:
     """Yield every turn ``warmup`` times in random order, then ``samples`` times in another.
 
-    The orders of each visit are other ones.
+    The orders of each step are other ones.
     """
-    order = random.Random(seed if visit == 0 else f"{seed}/visits/{visit}")
+    order = random.Random(seed if step == 0 else f"{seed}/visits/{step}")
     repeats: dict[Phase, int] = {"warmup": warmup, "measure": samples}
     for phase, times in repeats.items():
         phase_turns = [turn for turn in turns for _ in range(times)]
@@ -205,13 +205,13 @@ def body_seed(plan_seed: int, key: str) -> int:
     return random.Random(f"{plan_seed}/{key}").getrandbits(53)
 
 
-def read_objects(samples: int, object_bytes: int, visits: int = 1) -> int:
+def read_objects(samples: int, object_bytes: int, steps: int = 1) -> int:
     """Return how many objects to read from: one a sample, but fewer when there are many or large.
 
-    At most ``READ_OBJECTS`` a visit, and together at most ``READ_BYTES``. ``samples`` are those of
-    one visit.
+    At most ``READ_OBJECTS`` a step, and together at most ``READ_BYTES``. ``samples`` are those of
+    one step.
     """
-    wanted = min(samples, READ_OBJECTS) * visits
+    wanted = min(samples, READ_OBJECTS) * steps
     return max(1, min(wanted, READ_BYTES // max(object_bytes, 1)))
 
 

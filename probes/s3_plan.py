@@ -29,8 +29,8 @@ from wanlat.probes.plan import (
     Phase,
     Plan,
     Request,
-    Visit,
-    VisitsPlan,
+    Step,
+    StepsPlan,
     body_seed,
     read_objects,
     shuffled,
@@ -69,9 +69,9 @@ def s3_plan(
     The same arguments give the same plan. The bucket need not exist; it must hold no keys of
     an earlier plan. Raises ValueError for an endpoint that cannot be measured.
     """
-    return s3_visits(
+    return s3_steps(
         endpoints,
-        visits=1,
+        steps=1,
         samples=samples,
         warmup=warmup,
         object_bytes=object_bytes,
@@ -81,10 +81,10 @@ def s3_plan(
     ).as_one()
 
 
-def s3_visits(
+def s3_steps(
     endpoints: Sequence[S3Endpoint],
     *,
-    visits: int,
+    steps: int,
     samples: int,
     warmup: int,
     object_bytes: int,
@@ -93,33 +93,33 @@ def s3_visits(
     listed_objects: int = 10,
     one_key: bool = False,
     prefilled: Prefilled | None = None,
-) -> VisitsPlan:
-    """Return a plan that does at each of ``visits`` what ``s3_plan`` does once.
+) -> StepsPlan:
+    """Return a plan that does at each of ``steps`` what ``s3_plan`` does once.
 
     ``prefilled`` is what the bucket holds already.
 
-    No visit writes or removes a key of another one, unless ``one_key`` asks for just that.
+    No step writes or removes a key of another one, unless ``one_key`` asks for just that.
     """
     maker = _Maker(bucket, object_bytes, seed, listed_objects, one_key=one_key)
-    maker.read_objects = read_objects(samples, object_bytes, visits)
+    maker.read_objects = read_objects(samples, object_bytes, steps)
     if prefilled is not None and prefilled.objects:
-        maker.stand_amid(prefilled, visits * (samples + warmup))
+        maker.stand_amid(prefilled, steps * (samples + warmup))
     unknown = [name for name in endpoints if name not in maker.makers]
     if unknown:
         raise ValueError(f"{unknown[0]} cannot be measured, only {', '.join(maker.makers)}")
 
-    prepare = list(maker.prepare(endpoints, visits * (samples + warmup)))
-    made: list[Visit] = []
+    prepare = list(maker.prepare(endpoints, steps * (samples + warmup)))
+    made: list[Step] = []
     used = dict.fromkeys(endpoints, 0)
-    for visit in range(visits):
+    for step in range(steps):
         phases: dict[Phase, list[Request]] = {"warmup": [], "measure": []}
         for phase, name in shuffled(
-            endpoints, warmup=warmup, samples=samples, seed=seed, visit=visit
+            endpoints, warmup=warmup, samples=samples, seed=seed, step=step
         ):
             phases[phase].append(maker.makers[name](phase, used[name]))
             used[name] += 1
-        made.append(Visit(tuple(phases["warmup"]), tuple(phases["measure"])))
-    return VisitsPlan(tuple(prepare), tuple(made), seed)
+        made.append(Step(tuple(phases["warmup"]), tuple(phases["measure"])))
+    return StepsPlan(tuple(prepare), tuple(made), seed)
 
 
 class _Maker:

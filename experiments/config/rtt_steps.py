@@ -27,13 +27,13 @@ class RoundTripsSpec(YamlModel):
 
     rtts: Annotated[
         list[Annotated[Duration, within(Duration(0), LONGEST_RTT)]],
-        unique("`visits` says how often each is visited"),
+        unique("`repeats` says how often each is a step"),
     ] = Field(
         default=[Duration(each * 10**6) for each in (0, 25, 50, 100, 200)],
         min_length=1,
         description="RTTs that every WAN link is given, one after another",
     )
-    visits: int = Field(default=3, ge=1, le=1000, description="Visits to each of these RTTs")
+    repeats: int = Field(default=3, ge=1, le=1000, description="Steps at each of these RTTs")
     settle: Annotated[Duration, within(IDLE, None, _WHY_IDLE)] = Field(
         default=Duration(2 * 10**9),
         description="After each change, before anything counts",
@@ -46,14 +46,14 @@ class RoundTripsSpec(YamlModel):
 
     key_hints: ClassVar[dict[str, str]] = {
         "rtt": "`rtts` takes a list",
-        "samples": "it stands beside `round_trips`, and is per endpoint, placement and visit",
-        "warmup": "it stands beside `round_trips`, and is per endpoint, placement and visit",
+        "samples": "it stands beside `round_trips`, and is per endpoint, placement and RTT step",
+        "warmup": "it stands beside `round_trips`, and is per endpoint, placement and RTT step",
     }
 
     @property
-    def total_visits(self) -> int:
-        """How many visits there are in all."""
-        return self.visits * len(self.rtts)
+    def total_steps(self) -> int:
+        """How many steps there are in all."""
+        return self.repeats * len(self.rtts)
 
     def jitter_at(self, rtt: Duration) -> Duration:
         """The jitter at an RTT: no more than there is room for."""
@@ -89,7 +89,7 @@ class RoundTripsSpec(YamlModel):
         return self
 
 
-def check_visits(study: str, spec: RoundTripsSpec, plan: Plan) -> None:
+def check_rtt_steps(study: str, spec: RoundTripsSpec, plan: Plan) -> None:
     """Raise UserError where there is no link to change, or one that cannot be changed so."""
     if not plan.wan_links:
         raise UserError(

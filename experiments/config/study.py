@@ -79,7 +79,7 @@ class Study(YamlModel):
         default=100,
         ge=1,
         le=1_000_000,
-        description="Measured per endpoint and placement (and visit, of round trips)",
+        description="Measured per endpoint and placement (and RTT step, of round trips)",
     )
     warmup: int = Field(
         default=5, ge=0, le=100_000, description="Unmeasured before, per endpoint and placement"
@@ -136,7 +136,7 @@ class Study(YamlModel):
     key_hints: ClassVar[dict[str, str]] = {
         "rtt": "delays are the topology's",
         "rtts": "it belongs into `round_trips`",
-        "visits": "it belongs into `round_trips`",
+        "repeats": "it belongs into `round_trips`",
         "settle": "it belongs into `round_trips`",
         "jitter": "it is the topology's, or belongs into `round_trips`",
         "system": "`systems` takes a list",

@@ -96,7 +96,7 @@ class TimeBudget:
     def of(cls, spec: RoundTripsSpec) -> TimeBudget:
         """Return that of a study: how long all steps settle and are calibrated, at most."""
         calibrating_s = sum(longest_s(rtt.s) for rtt in spec.rtts)
-        return cls(spec.visits * (len(spec.rtts) * spec.settle.s + calibrating_s))
+        return cls(spec.repeats * (len(spec.rtts) * spec.settle.s + calibrating_s))
 
     @property
     def startup_s(self) -> float:

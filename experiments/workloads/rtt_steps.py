@@ -28,7 +28,7 @@ from wanlat.experiments.workloads.rtt_step_record import (
     worst_of,
 )
 from wanlat.probes.oneshot import Oneshot, OnSample
-from wanlat.probes.plan import Visit
+from wanlat.probes.plan import Step
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import RunFailed
@@ -81,15 +81,15 @@ class RttStepsWorkload(Workload):
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Prepare everything, then go through the RTT steps."""
         requests, prepared = self.subject.requests, self.prepared
-        plan, header = requests.plan_of_visits(), requests.header(cluster)
+        plan, header = requests.plan_of_steps(), requests.header(cluster)
         with self.stage("objects"):
             self.prepare(spawn, header, plan.prepare, self.stored.take)
-        order = schedule(self._spec.rtts, self._spec.visits, prepared.seed)
+        order = schedule(self._spec.rtts, self._spec.repeats, prepared.seed)
         with (
             StepCalibration(lab, prepared.plan, prepared.target, prepared.seed) as calibration,
             Oneshot(spawn, header) as oneshot,
         ):
-            for number, (rtt, batches) in enumerate(zip(order, plan.visits, strict=True)):
+            for number, (rtt, batches) in enumerate(zip(order, plan.steps, strict=True)):
                 step = RttStep(system=self.name, rtt_step=number, requested_rtt_ms=rtt.ms)
                 self._detail = (
                     f"RTT step {number + 1} of {len(order)}, RTT {rtt}; {self._budget.progress()}"
@@ -127,7 +127,7 @@ class RttStepsWorkload(Workload):
         calibration.into(step)
         self._budget.settling_s += time.monotonic() - began
 
-    def _request(self, oneshot: Oneshot, batches: Visit, step: RttStep, take: OnSample) -> None:
+    def _request(self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample) -> None:
         step.begun_ns = time.monotonic_ns()
         self.sample_resources()
         for phase, batch in (("warmup", batches.warmup), ("measure", batches.measure)):
@@ -150,7 +150,7 @@ class RttStepsWorkload(Workload):
 
     def _check_steps(self) -> None:
         """Give up when too many steps were on networks that nobody requested."""
-        failed, total = self._record.failed(self.name), self._spec.total_visits
+        failed, total = self._record.failed(self.name), self._spec.total_steps
         if len(failed) > int(total * _ALLOWED_TO_FAIL):
             last, pair = failed[-1], worst_of(failed[-1])
             raise RunFailed(

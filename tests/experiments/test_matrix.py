@@ -214,7 +214,7 @@ def test_systems_that_are_chosen_choose_grids(tmp_path: Path) -> None:
         ({}, {"nodes": [1, "many"]}, r"matrix\[0\].nodes\[1\]"),
         ({}, {"name": ["a"]}, "cannot be varied"),
         ({"matrix": {}}, {}, "is not set as a whole"),
-        ({"load.workers": 3, "round_trips.visits": 2}, {}, "a study is of one kind"),
+        ({"load.workers": 3, "round_trips.repeats": 2}, {}, "a study is of one kind"),
         ({"budget.time": "5s", "warmup": 0}, {}, "judged from the warm-up"),
     ],
 )

@@ -32,7 +32,7 @@ RTTS_MS = (0.0, 10.0, 20.0)
 SAMPLES, WARMUP, SEED = 2, 1, 7
 STUDY = f"""
 endpoints: [GetObject, PutObject]
-round_trips: {{rtts: [0ms, 10ms, 20ms], visits: 1, settle: 1s}}
+round_trips: {{rtts: [0ms, 10ms, 20ms], repeats: 1, settle: 1s}}
 samples: {SAMPLES}
 warmup: {WARMUP}
 """

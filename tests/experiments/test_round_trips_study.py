@@ -10,15 +10,15 @@ import pytest
 
 from wanlat.commands.run import _capture
 from wanlat.experiments.config.overrides import changed as with_changes
-from wanlat.experiments.config.rtt_steps import RoundTripsSpec, check_visits
+from wanlat.experiments.config.rtt_steps import RoundTripsSpec, check_rtt_steps
 from wanlat.experiments.config.study import load
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.session import CaptureWanted
 from wanlat.experiments.workloads.rtt_steps import schedule
-from wanlat.probes.bob_plan import bob_visits
-from wanlat.probes.method_plan import Call, Measured, method_visits
-from wanlat.probes.plan import Request, VisitsPlan
-from wanlat.probes.s3_plan import S3Endpoint, s3_visits
+from wanlat.probes.bob_plan import bob_steps
+from wanlat.probes.method_plan import Call, Measured, method_steps
+from wanlat.probes.plan import Request, StepsPlan
+from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
@@ -27,16 +27,16 @@ from wanlat.topologies.units import Duration, Size
 S3: tuple[S3Endpoint, ...] = ("ListObjects", "GetObject", "PutObject", "RemoveObject")
 
 
-def test_every_rtt_is_visited_equally_often_at_any_time_in_an_order_of_the_seed() -> None:
+def test_every_rtt_is_a_step_equally_often_at_any_time_in_an_order_of_the_seed() -> None:
     rtts = [0, 25, 50, 100, 200]
-    visits = schedule(rtts, 7, seed=3)
-    assert Counter(visits) == dict.fromkeys(rtts, 7)
-    for end in range(len(visits)):
-        counted = Counter(visits[:end])
+    steps = schedule(rtts, 7, seed=3)
+    assert Counter(steps) == dict.fromkeys(rtts, 7)
+    for end in range(len(steps)):
+        counted = Counter(steps[:end])
         times = [counted[rtt] for rtt in rtts]
         assert max(times) - min(times) <= 1
-    assert len({visits[begin : begin + 5] for begin in range(0, 35, 5)}) > 1, "shuffled anew"
-    assert schedule(rtts, 7, seed=3) == visits != schedule(rtts, 7, seed=4)
+    assert len({steps[begin : begin + 5] for begin in range(0, 35, 5)}) > 1, "shuffled anew"
+    assert schedule(rtts, 7, seed=3) == steps != schedule(rtts, 7, seed=4)
 
 
 def test_a_topology_of_one_site_is_refused_with_a_way_out(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_link_that_cannot_have_an_rtt_is_told_before_anything_starts(tmp_path:
     )
     plan = resolve(load_topology(str(file)))
     with pytest.raises(UserError, match="a/b of topology two an RTT of 0ms"):
-        check_visits("mine", RoundTripsSpec(), plan)
+        check_rtt_steps("mine", RoundTripsSpec(), plan)
 
 
 def test_what_is_proven_is_the_network_that_is_measured(tmp_path: Path) -> None:
@@ -66,12 +66,12 @@ def test_what_is_proven_is_the_network_that_is_measured(tmp_path: Path) -> None:
     assert prepared.topology.links.default.rtt == Duration(100 * 10**6)
 
 
-def visits_of(api: str, seed: int = 1) -> VisitsPlan:
-    counts = {"visits": 4, "samples": 5, "warmup": 2, "object_bytes": 100, "seed": seed}
+def steps_of(api: str, seed: int = 1) -> StepsPlan:
+    counts = {"steps": 4, "samples": 5, "warmup": 2, "object_bytes": 100, "seed": seed}
     if api == "s3":
-        return s3_visits(S3, bucket="b", **counts)
+        return s3_steps(S3, bucket="b", **counts)
     if api == "bob":
-        return bob_visits(
+        return bob_steps(
             ["Put", "Get", "Exist", "Delete", "Ping"],
             target="n1",
             replicas=lambda key: ("n1",) if key[0] % 2 else ("n2",),
@@ -79,21 +79,21 @@ def visits_of(api: str, seed: int = 1) -> VisitsPlan:
         )
     find = Measured("shop.C/Find", {"id": "{key}"}, prepare=Call("shop.C/Add", {"id": "{key}"}))
     count = Measured("shop.C/Count", {"id": "{key}"})
-    return method_visits([find, count], **counts)
+    return method_steps([find, count], **counts)
 
 
 @pytest.mark.parametrize("api", ["s3", "bob", "grpc"])
 def test_every_visit_asks_the_same_in_another_order_and_disturbs_no_other(api: str) -> None:
-    plan = visits_of(api)
-    assert plan == visits_of(api)
-    assert plan.visits != visits_of(api, seed=2).visits
-    turns = [[(each.endpoint, each.placement) for each in visit.measure] for visit in plan.visits]
+    plan = steps_of(api)
+    assert plan == steps_of(api)
+    assert plan.steps != steps_of(api, seed=2).steps
+    turns = [[(each.endpoint, each.placement) for each in step.measure] for step in plan.steps]
     assert all(Counter(each) == Counter(turns[0]) for each in turns)
     assert set(Counter(turns[0]).values()) == {5}
     assert len({tuple(each) for each in turns}) == len(turns)
-    for visit in plan.visits:
-        assert set(Counter((e.endpoint, e.placement) for e in visit.warmup).values()) == {2}
-    later = [each for visit in plan.visits for each in (*visit.warmup, *visit.measure)]
+    for step in plan.steps:
+        assert set(Counter((e.endpoint, e.placement) for e in step.warmup).values()) == {2}
+    later = [each for step in plan.steps for each in (*step.warmup, *step.measure)]
     everything = [*plan.prepare, *later]
     assert [each.seq for each in everything] == list(range(len(everything)))
 

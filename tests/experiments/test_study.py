@@ -130,12 +130,12 @@ def test_a_mistake_is_reported_where_it_is(
 
 def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     text = (
-        "endpoints: [Gett]\nround_trips:\n  rtts: [0ms, -1ms]\n  visits: 0\nsample: 3\n"
+        "endpoints: [Gett]\nround_trips:\n  rtts: [0ms, -1ms]\n  repeats: 0\nsample: 3\n"
         "budget: {bytes: 1GiB}\nload: {}\n"
     )
     found = mistakes(tmp_path, text)
     assert [(line, where) for line, where, _ in found] == [
-        *((3, "endpoints[0]"), (5, "round_trips.rtts[1]"), (6, "round_trips.visits")),
+        *((3, "endpoints[0]"), (5, "round_trips.rtts[1]"), (6, "round_trips.repeats")),
         *((7, "sample"), (8, "budget"), (9, "load")),
     ]
     assert "first in line 4" in found[-1][2]

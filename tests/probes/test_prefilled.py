@@ -6,11 +6,11 @@ from collections import Counter
 from itertools import islice
 from typing import Any, Literal
 
-from wanlat.probes.bob_plan import bob_visits
+from wanlat.probes.bob_plan import bob_steps
 from wanlat.probes.load import body_seed_of, key_of
-from wanlat.probes.plan import Request, VisitsPlan
+from wanlat.probes.plan import Request, StepsPlan
 from wanlat.probes.prefilled import Prefilled
-from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_visits
+from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_steps
 
 S3: list[S3Endpoint] = [
     *("ListObjects", "ListObjectsPage", "GetObject", "HeadObject", "PutObject", "RemoveObject"),
@@ -21,18 +21,18 @@ def filled(objects: int, api: Literal["s3", "bob"] = "s3") -> Prefilled:
     return Prefilled(api, "wanlat", objects, seed=5)
 
 
-def s3_plan(objects: int | None, **changes: Any) -> VisitsPlan:
+def s3_plan(objects: int | None, **changes: Any) -> StepsPlan:
     arguments: dict[str, Any] = {
-        **{"visits": 1, "samples": 40, "warmup": 5, "object_bytes": 1024, "seed": 5},
+        **{"steps": 1, "samples": 40, "warmup": 5, "object_bytes": 1024, "seed": 5},
         **{"bucket": "wanlat", "prefilled": None if objects is None else filled(objects)},
     }
-    return s3_visits(S3, **(arguments | changes))
+    return s3_steps(S3, **(arguments | changes))
 
 
-def bob_plan(objects: int | None) -> VisitsPlan:
-    return bob_visits(
+def bob_plan(objects: int | None) -> StepsPlan:
+    return bob_steps(
         ["Put", "Get", "Exist", "Delete"],
-        visits=1,
+        steps=1,
         samples=40,
         warmup=5,
         object_bytes=1024,
@@ -48,11 +48,11 @@ def of(requests: tuple[Request, ...], *endpoints: str) -> list[Request]:
 
 
 def test_each_read_is_of_another_prefilled_object_with_its_bytes() -> None:
-    (visit,) = s3_plan(1000).visits
+    (step,) = s3_plan(1000).steps
     for endpoint in ("GetObject", "HeadObject"):
-        read = of(visit.warmup + visit.measure, endpoint)
+        read = of(step.warmup + step.measure, endpoint)
         assert len({request.key for request in read}) == 45
-    for request in of(visit.measure, "GetObject"):
+    for request in of(step.measure, "GetObject"):
         index = int(str(request.key).removeprefix("fill-"))
         assert request.key == key_of(5, "wanlat", index, "s3")
         assert request.body_seed == body_seed_of(5, "wanlat", index)
@@ -65,8 +65,8 @@ def test_nothing_is_put_that_would_only_be_read() -> None:
 
 
 def test_with_fewer_objects_than_reads_each_is_read_about_as_often() -> None:
-    (visit,) = s3_plan(10).visits
-    read = Counter(request.key for request in of(visit.warmup + visit.measure, "GetObject"))
+    (step,) = s3_plan(10).steps
+    read = Counter(request.key for request in of(step.warmup + step.measure, "GetObject"))
     assert sorted(set(read.values())) == [4, 5]
     assert len(read) == 10
 
@@ -82,39 +82,39 @@ def test_the_draw_is_over_the_whole_bucket_and_only_the_seed_decides() -> None:
 
 
 def test_bobs_reads_are_of_prefilled_keys_of_their_placement() -> None:
-    (visit,) = bob_plan(2000).visits
+    (step,) = bob_plan(2000).steps
     keys = {key_of(5, "wanlat", index, "bob") for index in range(2000)}
-    for request in of(visit.measure, "Get", "Exist"):
+    for request in of(step.measure, "Get", "Exist"):
         assert request.key in keys
         assert (bytes.fromhex(str(request.key))[0] % 8 == 0) == (request.placement == "local")
-    counted = Counter((each.endpoint, each.placement) for each in visit.measure)
+    counted = Counter((each.endpoint, each.placement) for each in step.measure)
     assert set(counted.values()) == {40}
-    assert not keys & {each.key for each in of(visit.measure, "Put", "Delete")}
+    assert not keys & {each.key for each in of(step.measure, "Put", "Delete")}
 
 
 def test_where_no_prefilled_key_has_a_placement_an_own_one_is_made_for_it() -> None:
     plan = bob_plan(3)
-    (visit,) = plan.visits
+    (step,) = plan.steps
     put = {request.key for request in plan.prepare}
     keys = {key_of(5, "wanlat", index, "bob") for index in range(3)}
-    for request in of(visit.measure, "Get"):
+    for request in of(step.measure, "Get"):
         assert request.key in keys | put
 
 
 def test_a_page_is_whole_where_a_page_was_prefilled() -> None:
     for objects, listed in ((PAGE, PAGE), (PAGE - 1, None), (None, None)):
-        (visit,) = s3_plan(objects).visits
-        assert {each.listed for each in of(visit.measure, "ListObjectsPage")} == {listed}
+        (step,) = s3_plan(objects).steps
+        assert {each.listed for each in of(step.measure, "ListObjectsPage")} == {listed}
 
 
 def test_the_one_key_is_read_also_in_a_prefilled_bucket() -> None:
-    (visit,) = s3_plan(1000, one_key=True).visits
-    assert len({request.key for request in of(visit.measure, "GetObject", "PutObject")}) == 1
+    (step,) = s3_plan(1000, one_key=True).steps
+    assert len({request.key for request in of(step.measure, "GetObject", "PutObject")}) == 1
 
 
 def test_the_listed_prefix_has_half_of_the_bucket_before_it_and_half_behind() -> None:
-    (visit,) = s3_plan(1000).visits
-    (prefix,) = {str(each.prefix) for each in of(visit.measure, "ListObjects")}
+    (step,) = s3_plan(1000).steps
+    (prefix,) = {str(each.prefix) for each in of(step.measure, "ListObjects")}
     keys = [key_of(5, "wanlat", index, "s3") for index in range(1000)]
     # The first key, too, must be before it: an object and a prefix cannot share a name everywhere.
     assert sum(key < prefix for key in keys) == 501
@@ -123,6 +123,6 @@ def test_the_listed_prefix_has_half_of_the_bucket_before_it_and_half_behind() ->
 
 def test_objects_of_another_size_are_not_read_and_surround_the_listed_prefix_all_the_same() -> None:
     other = Prefilled("s3", "wanlat", 1000, seed=5, is_read=False)
-    (visit,) = s3_plan(1000, prefilled=other).visits
-    assert {str(each.key)[:4] for each in of(visit.measure, "GetObject")} == {"get/"}
-    assert {str(each.prefix)[:4] for each in of(visit.measure, "ListObjects")} == {"fill"}
+    (step,) = s3_plan(1000, prefilled=other).steps
+    assert {str(each.key)[:4] for each in of(step.measure, "GetObject")} == {"get/"}
+    assert {str(each.prefix)[:4] for each in of(step.measure, "ListObjects")} == {"fill"}

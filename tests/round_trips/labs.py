@@ -130,7 +130,7 @@ def _study(run: Run, topology: Path) -> Any:
             "endpoints": list(dict.fromkeys(endpoint for endpoint, _ in run.truth)),
             # Beside the target node.
             "client": run.target,
-            "round_trips": {"rtts": list(RTTS), "visits": 2, "settle": "1s"},
+            "round_trips": {"rtts": list(RTTS), "repeats": 2, "settle": "1s"},
             "samples": run.samples,
             "warmup": 1,
         }

@@ -40,7 +40,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
             ("quorum", "PutObject", "unknown"): [made.Does(1, trips)],
             ("quorum", "GetObject", "unknown"): [made.Does(1, 1)],
         }
-        settings = {"samples": 8, "visits": 2, **settings}
+        settings = {"samples": 8, "repeats": 2, **settings}
         return Path(made.write_round_trips_bundle(directory / name, does=does, **settings))
 
     latencies = directory / "latencies"
