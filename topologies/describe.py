@@ -15,8 +15,11 @@ _WANTED = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "bool_type": "`true` or `false`",
+    "bool_parsing": "`true` or `false`",
     "tuple_type": "a list",
     "list_type": "a list",
     "dict_type": "a mapping",
@@ -89,7 +92,7 @@ def _kind(value: Any, shown: str) -> str:
     if isinstance(value, bool):
         return f"{shown}, which is a boolean to YAML"
     if isinstance(value, int | float):
-        return f"{shown}, which is a number to YAML"
+        return f"the number {shown}"
     if isinstance(value, dict | list | tuple):
         return show(value)
     return f"the text {shown}"
