@@ -98,7 +98,7 @@ Set = Annotated[
     list[str] | None,
     option(
         "PARAMETER=VALUE",
-        "Set any parameter of the study, inner ones with dots; may be repeated",
+        "Set any parameter of the YAML file, inner ones with dots; may be repeated",
         "--set",
     ),
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wanlat.experiments.config.files import Shipped
+from wanlat.topologies.errors import UserError
 from wanlat.topologies.yaml_errors import YamlError
 
 if TYPE_CHECKING:
@@ -49,6 +50,32 @@ def load(name_or_path: str, *, topology: str | None = None) -> Drill:
 
     drill = load_yaml_model(path, Drill, also=on_its_topology, error=DrillError)
     return drill.model_copy(update={"topology": topology or _beside(path, drill.topology)})
+
+
+def changed(drill: Drill, settings: Mapping[str, Any]) -> Drill:
+    """Return a drill with parameters set to values; dotted for inner keys.
+
+    Raises UserError, which tells every mistake.
+    """
+    if not settings:
+        return drill
+    from wanlat.experiments.config.matrix import NoSuchPlace, told, with_values
+    from wanlat.experiments.drill.model import Drill
+    from wanlat.experiments.drill.roles import findings
+    from wanlat.topologies.yaml_lines import checked
+    from wanlat.topologies.yaml_tree import Document
+
+    try:
+        raw = with_values(drill.to_dict(), settings)
+    except NoSuchPlace as error:
+        raise UserError(f"--set: {error}.") from error
+    made, wrong = checked(Document(raw), Drill)
+    if made is not None and not wrong:
+        wrong = list(findings(made, made.topology))
+    if made is None or wrong:
+        text = told(wrong).rstrip(".")
+        raise UserError(f"Drill {drill.name} with what the command line changes: {text}.")
+    return made
 
 
 @cache

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wanlat.bundle import tables
+from wanlat.bundle.load_records import RecordsFile, records_table
 from wanlat.bundle.write import write_table
 from wanlat.probes.load import End, LoadJob
-from wanlat.probes.load_records import RecordsFile, records_table
 
 _OF_END = (
     *("end", "reason", "began_ns", "done", "ok", "failed", "left_out", "unanswered"),

@@ -21,16 +21,18 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(
         "system: quorum\nclaims:\n  - {id: mine, claim: it answers when stopped, source: nobody, "
         "drill: short, availability: {of: reads, client: victim, at_least: 90%}}\n"
     )
-    head = SHORT.replace("during: 2500ms, after: 2s", "during: 1s, after: 1s")
-    head = head.replace("deadline: 1s", "deadline: 300ms").replace("objects: 30", "objects: 5")
-    file = drill(tmp_path, "faults: [{stop: victim}]\n", head)
+    file = drill(tmp_path, "faults: [{stop: victim}]\n", SHORT)
     out = tmp_path / "b"
-    done = here("drill", "run", file, "--claims", str(claims), "--out", str(out), "--json")
+    short = ("phases.during=1s", "phases.after=1s", "deadline=300ms", "objects=5")
+    set_ = [word for each in short for word in ("--set", each)]
+    done = here("drill", "run", file, *set_, "--claims", str(claims), "--out", str(out), "--json")
     assert done.returncode == 1, done.stderr
     summary = json.loads(done.stdout)
     (claim,) = summary["drill"]["claims"]
     assert claim["verdict"] == "does not hold"
     assert summary["drill"]["durability"]["verdict"] == "pass"
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["drill"]["objects"] == 5 and manifest["drill"]["phases"]["during"] == "1s"
     assert "failed: “it answers when stopped” does not hold" in done.stderr
     matrix = here("drill", "matrix", str(out), "--out", str(tmp_path / "matrix"), "--json")
     assert matrix.returncode == 0, matrix.stderr

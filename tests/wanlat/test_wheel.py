@@ -59,7 +59,8 @@ def test_a_probe(wanlat_probe, wanlat_fault):
         assert wanlat_probe.at("n3").get(key).ok
 
 def test_a_drill(wanlat_drill):
-    assert wanlat_drill("one-node-killed", scale=0.1).passed
+    few = {"objects": 60, "interval": "1s"}
+    assert wanlat_drill("one-node-killed", scale=0.06, settings=few).passed
 
 def test_the_modules_are_the_users():
     assert analysis.MINE and emulator.MINE and experiments.MINE
@@ -189,7 +190,8 @@ def test_a_study_runs_beside_a_users_own_modules(programs: Path, desk: Path) -> 
 def test_a_drill_runs_there(programs: Path, desk: Path) -> None:
     said = succeed(
         *(programs / "wanlat", "drill", "run", "one-node-killed", "--systems", "quorum"),
-        *("--scale", "0.1", "--json", "--out", desk / "drill"),
+        *("--scale", "0.06", "--set", "objects=60", "--set", "interval=1s"),
+        *("--json", "--out", desk / "drill"),
         cwd=desk,
     )
     assert json.loads(said)

@@ -11,7 +11,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.app import App
-from wanlat.commands.settings import use_bobd, with_options
+from wanlat.commands.settings import settings, use_bobd, with_options
 from wanlat.output import counted, emit, is_verbose, remark, say, show_list
 from wanlat.running import carry_out, document, exit_code, heed_interruptions
 from wanlat.topologies.errors import UserError
@@ -85,6 +85,7 @@ def run(
         float, o.option("X", "Multiply the times of phases and faults, e.g. 0.1")
     ] = 1.0,
     seed: o.Seed = None,
+    set_: o.Set = None,
     option: o.SystemOptions = None,
     bobd: o.Bobd = None,
     storage: o.StorageChoice = None,
@@ -105,9 +106,9 @@ def run(
 
     Exit code 1: an object was lost, a claim does not hold, or a fault could not be undone.
     """
-    from wanlat.experiments.drill.files import load
+    from wanlat.experiments.drill.files import changed, load
 
-    read = load(drill, topology=topology)
+    read = changed(load(drill, topology=topology), settings(set_, storage=storage, seed=seed))
 
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.drill.prepare import prepare
@@ -124,9 +125,7 @@ def run(
             read,
             system=name,
             scale=scale,
-            seed=seed,
             options=options.get(name),
-            storage=storage,
             claims=claims or (),
             backend=backend,
             capture=wanted,

@@ -18,7 +18,7 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
     from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.summary import Group
+    from wanlat.analysis.groups import Group
     from wanlat.experiments.trace import PreparedTrace
 
 _DEFAULT_SAMPLES = 20

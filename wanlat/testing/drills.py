@@ -74,27 +74,29 @@ class Drills:
         *,
         scale: float = 1.0,
         seed: int | None = None,
+        settings: Mapping[str, Any] | None = None,
         claims: Sequence[Path] = (),
     ) -> DrillResult:
         """Run a drill, by its name or the path of its file, and return what came of it.
 
-        ``scale`` multiplies its times; ``claims`` are files of claims besides the shipped ones.
+        ``scale`` multiplies its times; ``settings`` are parameters of its file, dotted for inner
+        keys; ``claims`` are files of claims besides the shipped ones.
         Raises UserError, MachineError, and RunFailed when it did not come to its end. The bundle
         is kept when the test fails.
         """
         from wanlat.analysis.drill.read import read_drill
         from wanlat.analysis.report import report
         from wanlat.experiments.drill import runner
+        from wanlat.experiments.drill.files import changed, load
         from wanlat.experiments.drill.prepare import prepare
         from wanlat.experiments.session import silent
         from wanlat.topologies.errors import RunFailed
 
         self.count += 1
         prepared = prepare(
-            str(drill),
+            changed(load(str(drill), topology=self.topology), settings or {}),
             system=self.system,
             options=self.options,
-            topology=self.topology,
             scale=scale,
             seed=self.seed if seed is None else seed,
             claims=claims,
