@@ -9,7 +9,6 @@ from pathlib import Path
 
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
-from wanlat.emulator.capture import Capture
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.rtt_steps import check_rtt_steps
 from wanlat.experiments.config.study import Study, place
@@ -17,7 +16,6 @@ from wanlat.experiments.request_plan import RequestPlan, plan_requests
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
-from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
 from wanlat.topologies.override import override
@@ -113,9 +111,7 @@ def prepare(
         )
     binary("oneshot")
     if capture is not None:
-        Capture(Path(), capture.limit_bytes, capture.snap_bytes)  # its figures, now and not later
-        if not plan.wan_links:
-            raise UserError(f"{plan.name} has no WAN link, so --capture has nothing to record.")
+        capture.check(plan)
     return Prepared(
         study=study,
         topology=topology,

@@ -30,7 +30,7 @@ from wanlat.experiments.calibration_gate import LONGEST_S, busy_remark, prove, w
 from wanlat.experiments.manifest import tcp
 from wanlat.systems.base import Binary, Cluster, System
 from wanlat.systems.options import Options
-from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, WanlatError
+from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, UserError, WanlatError
 from wanlat.topologies.resolve import Plan
 
 
@@ -62,6 +62,12 @@ class CaptureWanted:
 
     limit_bytes: int
     snap_bytes: int
+
+    def check(self, plan: Plan) -> None:
+        """Raise UserError where a figure cannot be, or no packet would be recorded."""
+        Capture(Path(), self.limit_bytes, self.snap_bytes)  # its figures, now and not later
+        if not plan.wan_links:
+            raise UserError(f"{plan.name} has no WAN link, so --capture has nothing to record.")
 
     def store(self, bundle: Path) -> CaptureStore:
         """Return where the packets of a run go, in its bundle."""

@@ -10,7 +10,6 @@ from typing import Any
 
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
-from wanlat.emulator.capture import Capture
 from wanlat.emulator.faults.timeline import Step
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.drill.claims import Claim, claims_on
@@ -124,13 +123,8 @@ def _check_machine(prepared: PreparedDrill) -> None:
     lab = prepared.make_lab()
     for step in prepared.steps:
         step.fault.check(lab)
-    wanted = prepared.capture
-    if wanted is not None:
-        Capture(Path(), wanted.limit_bytes, wanted.snap_bytes)  # its figures, now and not later
-        if not prepared.plan.wan_links:
-            raise UserError(
-                f"{prepared.plan.name} has no WAN link, so --capture has nothing to record."
-            )
+    if prepared.capture is not None:
+        prepared.capture.check(prepared.plan)
     directory = prepared.directory
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UserError(
