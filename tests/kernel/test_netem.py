@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy  # its modules are imported where they are used
 
 from tests.emulator.plans import mesh, ms
 from tests.kernel import packets
@@ -28,7 +28,7 @@ def lab() -> object:
 
 def binomial(found: int, tries: int, probability: float) -> float:
     """Return how likely a figure at least as far off is; tests reject below one in 10,000."""
-    return float(stats.binomtest(found, tries, probability).pvalue)
+    return float(scipy.stats.binomtest(found, tries, probability).pvalue)
 
 
 def put(lab: Lab, asked: Impairment) -> None:
@@ -93,7 +93,7 @@ def test_delays_follow_the_distribution(
     assert passage.lost == 0
     assert_none_too_short(passage.delay_ns, distribution_ns)
     # Late are those that are on their way when the machine stalls: a quarter, or a third.
-    assert stats.kstest(passage.delay_ns, distribution_ns, alternative="less").statistic < 0.5
+    assert scipy.stats.kstest(passage.delay_ns, distribution_ns, alternative="less").statistic < 0.5
     # By chance ± 0.03, and more where one stall follows another.
     assert abs(passage.correlation()) < 0.5
 
@@ -106,7 +106,7 @@ def assert_none_too_short(
     Nothing that the machine does makes any shorter. By chance there are more once in 10,000 times:
     of 2,000 samples, a distance of 0.05. And any other distribution of the same mean has more.
     """
-    assert stats.kstest(delays_ns, distribution_ns, alternative="greater").pvalue > 1e-4
+    assert scipy.stats.kstest(delays_ns, distribution_ns, alternative="greater").pvalue > 1e-4
 
 
 def test_an_even_jitter_of_half_a_second_is_even(lab: Lab) -> None:
@@ -114,7 +114,7 @@ def test_an_even_jitter_of_half_a_second_is_even(lab: Lab) -> None:
     delays get half of the packets, a distance of 0.1."""
     put(lab, ms(900, 900, reorder=True))
     passage = packets.send(lab, "n1", "n2", 2000, interval_s=0.0004, settle_s=1.9)
-    assert_none_too_short(passage.delay_ns, stats.uniform(0, 1.8e9).cdf)
+    assert_none_too_short(passage.delay_ns, scipy.stats.uniform(0, 1.8e9).cdf)
 
 
 def test_jitter_keeps_the_order_unless_asked_for_otherwise(lab: Lab) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.command_line import here
 from tests.late_network import accepting_late_packets
@@ -50,6 +49,8 @@ def test_a_network_that_is_not_the_one_asked_for_is_found() -> None:
 def test_a_chart_that_cannot_be_written_in_the_end_is_an_error_of_the_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from matplotlib.figure import Figure  # here: it takes a third of a second
+
     monkeypatch.setattr("wanlat.analysis.charts.calibration.draw", lambda _: Figure())
     (tmp_path / ".x.svg.partial").mkdir()  # where it is written first
     with pytest.raises(MachineError, match=r"x\.svg cannot be written: Is a directory"):
