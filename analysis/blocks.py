@@ -37,42 +37,47 @@ class Block(Protocol):
 
 
 _OF_BUNDLE: Mapping[str, tuple[str, str]] = {
-    "load": ("wanlat.analysis.load", "load_of"),
+    "endpoints": ("wanlat.analysis.report.latency", "latency_of"),
+    "in_rtts": ("wanlat.analysis.report.in_rtts", "in_words"),
+    "round_trips": ("wanlat.analysis.report.round_trips", "ROUND_TRIPS.of_bundle"),
+    "round_trips_by_rtt": ("wanlat.analysis.report.round_trips", "BY_RTT.of_bundle"),
+    "drill": ("wanlat.analysis.report.drill", "drill_report"),
+    "published": ("wanlat.analysis.report.published", "PUBLISHED.of_bundle"),
+    "load": ("wanlat.analysis.report.load", "LOAD.of_bundle"),
     "reclaim": ("wanlat.analysis.report.reclaim", "RECLAIM.of_bundle"),
-    "resources": ("wanlat.analysis.resources.block", "resources_of"),
-    "remarks": ("wanlat.analysis.resources.remarks", "remarks_of_bundle"),
+    "resources": ("wanlat.analysis.report.resources", "RESOURCES.of_bundle"),
 }
 """Key in summary.json, and the function (bundle) -> Block | None that makes it."""
 
 _OF_SWEEP: Mapping[str, tuple[str, str]] = {
-    "sizes": ("wanlat.analysis.sizes", "sizes_of"),
-    "conclusions": ("wanlat.analysis.conclusions", "conclusions_of"),
-    "load": ("wanlat.analysis.load", "load_of_sweep"),
-    "growth": ("wanlat.analysis.growth", "growth_of"),
-    "resources": ("wanlat.analysis.resources.block", "resources_of_sweep"),
+    "endpoints": ("wanlat.analysis.report.latency", "LATENCY.of_matrix"),
+    "round_trips": ("wanlat.analysis.report.round_trips", "ROUND_TRIPS.of_matrix"),
+    "sizes": ("wanlat.analysis.report.sizes", "SIZES.of_matrix"),
+    "load": ("wanlat.analysis.report.load", "LOAD.of_matrix"),
+    "growth": ("wanlat.analysis.report.growth", "GROWTH.of_matrix"),
+    "resources": ("wanlat.analysis.report.resources", "resources_of_matrix"),
     "reclaim": ("wanlat.analysis.report.reclaim", "RECLAIM.of_matrix"),
-    "remarks": ("wanlat.analysis.resources.remarks", "remarks_of"),
 }
 """The same of a whole sweep: (sweep) -> Block | None."""
 
 
-def printed(blocks: Mapping[str, Block], *, verbose: bool) -> list[Block]:
-    """Those of `blocks` whose tables a terminal gets: without `verbose` none of resource usage.
+def hidden_from_terminal(blocks: Mapping[str, Block]) -> set[str]:
+    """Keys of `blocks` whose tables a terminal gets only if asked for.
 
-    Remarks are about resources too, except those of a study of reclaimed space: its result.
+    Those are of resource usage, and of what others published. A drill's own tables have what is of
+    interest of the latencies before its faults.
     """
-    hidden = {"resources"} if "reclaim" in blocks else {"resources", "remarks"}
-    return [block for name, block in blocks.items() if verbose or name not in hidden]
+    return {"resources", "published", *(["endpoints"] if "drill" in blocks else [])}
 
 
 def blocks_of(bundle: Bundle) -> dict[str, Block]:
     """Every block that `bundle` has data for, by its key in summary.json."""
-    return _made(_OF_BUNDLE, bundle)
+    return _with_claims(_made(_OF_BUNDLE, bundle), bundle)
 
 
 def blocks_of_sweep(sweep: Sweep) -> dict[str, Block]:
     """Every block that `sweep` has data for, by its key in summary.json."""
-    return _made(_OF_SWEEP, sweep)
+    return _with_claims(_made(_OF_SWEEP, sweep), sweep)
 
 
 def _made(makers: Mapping[str, tuple[str, str]], of: Bundle | Sweep) -> dict[str, Block]:
@@ -83,4 +88,16 @@ def _made(makers: Mapping[str, tuple[str, str]], of: Bundle | Sweep) -> dict[str
         block = make(of)
         if block is not None:
             made[name] = block
+    return made
+
+
+def _with_claims(made: dict[str, Block], of: Bundle | Sweep) -> dict[str, Block]:
+    """The blocks, and what is claimed of their figures: the claims in a study's manifest."""
+    specs = of.manifest.get("claims")
+    if specs and of.manifest.get("kind") != "drill":  # a drill's are evaluated by its own block
+        from wanlat.analysis.report.claims import claims_block
+
+        summary = {name: block.to_json() for name, block in made.items()}
+        if (block := claims_block(specs, summary)) is not None:
+            made["claims"] = block
     return made

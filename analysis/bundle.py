@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wanlat.analysis.calibration import (
     Calibration,
     MeasuredRtt,
-    parse_calibration,
+    calibration_of,
     site_of_name,
     sites_by_node,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
 IDLE_PHASE = "idle"
-"""What of a study under load says how fast its endpoints are: the quiet user before the load."""
+"""What of a study under load says how fast its endpoints are: the probe client before the load."""
 HEALTHY_PHASE = "before"
 """What of a drill says how fast its endpoints are: the phase in which nothing is broken yet."""
 
@@ -60,18 +60,26 @@ class Bundle:
 
     @property
     def is_drill(self) -> bool:
-        """Whether a drill left it, so that `wanlat.analysis.drill` has more to say of it."""
+        """Whether a drill left it: `wanlat.analysis.figures.drill` has more to say of it."""
         return self.manifest.get("kind") == "drill"
 
     @property
     def is_load(self) -> bool:
-        """Whether it was run under load, so that its single requests are those of a quiet user."""
+        """Whether it was run under load, so that its single requests are the probe client's."""
         return _asks_for(self.manifest, "load")
 
     @property
     def is_reclaim(self) -> bool:
         """Whether it was run to see what becomes of the space of removed objects."""
         return _asks_for(self.manifest, "reclaim")
+
+    @property
+    def has_rtt_steps(self) -> bool:
+        """Whether it was run at several RTTs, to count round trips."""
+        return (
+            _asks_for(self.manifest, "round_trips")
+            or (self.directory / documents.RttSteps.FILE).exists()
+        )
 
     @property
     def study(self) -> str:
@@ -112,7 +120,7 @@ class Bundle:
     def measured(self) -> pd.DataFrame:
         """The rows that count: the measuring phase; of a drill what it sent before the faults.
 
-        Of a run under load those of the quiet user before the load.
+        Of a run under load those of the probe client before the load.
         """
         samples = self.samples
         if self.is_drill:
@@ -184,8 +192,7 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
 
 def _read_calibration(directory: Path) -> Calibration | None:
     found = read.read_document(directory, documents.Calibration)
-    path = directory / documents.Calibration.FILE
-    return parse_calibration(found.model_dump(), path) if found is not None else None
+    return None if found is None else calibration_of(found)
 
 
 def _why_empty(bundle: Bundle) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from wanlat.bundle.errors import BundleError
+from wanlat.bundle import documents
 
 EQUAL_WITHIN = 0.1
 """Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
@@ -97,20 +96,14 @@ class Calibration:
         return _rtt_over([p for p in self.pairs if site_of(p.source) == site_of(p.destination)])
 
 
-def parse_calibration(document: Mapping[str, Any], path: Path) -> Calibration:
-    """The calibration in `document`, read from `path`; BundleError if it lacks what is needed."""
-    try:
-        return Calibration(
-            passed=_passed(document["verdict"]),
-            backend=str(document.get("backend", "")),
-            pairs=tuple(map(_pair, document["pairs"])),
-            document=document,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BundleError(
-            f"{path} is damaged: {type(error).__name__} {error}. Without a readable calibration "
-            "the RTT of this run is unknown; run the study again."
-        ) from error
+def calibration_of(found: documents.Calibration) -> Calibration:
+    """The calibration that a run left, as far as its report needs it."""
+    return Calibration(
+        passed=found.verdict == "pass",
+        backend=found.backend,
+        pairs=tuple(map(_pair, found.pairs)),
+        document=found.model_dump(),
+    )
 
 
 def site_of_name(topology: object) -> Callable[[str], str]:
@@ -157,32 +150,15 @@ def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:
     )
 
 
-def _pair(entry: Mapping[str, Any]) -> Pair:
-    error = entry.get("error_ms") or {}
+def _pair(found: documents.CalibratedPair) -> Pair:
+    rtt, error = found.rtt_ms, found.error_ms
     return Pair(
-        source=str(entry["from"]),
-        destination=str(entry["to"]),
-        system=str(entry.get("system") or ""),
-        requested_rtt_ms=_number(entry.get("requested_rtt_ms")),
-        rtt=_pair_rtt(entry["rtt_ms"]),
-        error_p50_ms=_number(error.get("p50")),
-        error_p99_ms=_number(error.get("p99")),
-        passed=_passed(entry.get("verdict", "pass")),
+        source=found.source,
+        destination=found.destination,
+        system=found.system,
+        requested_rtt_ms=found.requested_rtt_ms,
+        rtt=None if rtt is None else PairRtt(rtt.min, rtt.p50, rtt.max),
+        error_p50_ms=None if error is None else error.p50,
+        error_p99_ms=None if error is None else error.p99,
+        passed=found.verdict == "pass",
     )
-
-
-def _pair_rtt(rtt: Mapping[str, Any] | None) -> PairRtt | None:
-    if rtt is None:
-        return None
-    median_ms = float(rtt["p50"])
-    return PairRtt(float(rtt.get("min", median_ms)), median_ms, float(rtt.get("max", median_ms)))
-
-
-def _passed(verdict: object) -> bool:
-    if verdict not in ("pass", "fail"):
-        raise ValueError(f"verdict is {verdict!r}, neither pass nor fail")
-    return verdict == "pass"
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None

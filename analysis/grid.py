@@ -23,7 +23,7 @@ class Grid:
 
     `troubled` are the numbers of rows that hold what should not be; `sections` those of rows after
     which a line is left empty. Empty cells become dashes. A `long` one is in tables.md alone, and
-    not printed in a terminal.
+    not printed in a terminal. `lines` are sentences: a table of them alone has no headers.
     """
 
     title: str
@@ -34,6 +34,7 @@ class Grid:
     troubled: frozenset[int] = frozenset()
     sections: frozenset[int] = frozenset()
     long: bool = False
+    lines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the rows against the headers."""
@@ -46,6 +47,13 @@ class Grid:
 
 def print_grid(grid: Grid, console: Console) -> None:
     """Print `grid`, then its notes. In a narrow terminal words go over lines, figures last."""
+    from rich.text import Text
+
+    if not grid.headers:
+        for line in grid.lines:
+            console.print(Text(line))
+        print_notes(grid.notes, console)
+        return
     unlimited = console.options.update(max_width=10_000)
     for tightness in range(_TIGHTEST + 1):
         table = terminal_table(grid, tightness)
@@ -109,11 +117,10 @@ def terminal_table(grid: Grid, tightness: int = 0) -> Table:
 def markdown(grid: Grid) -> str:
     """`grid` and its notes in Markdown, ending in a newline."""
     ruler = ["---" if header in grid.text else "---:" for header in grid.headers]
-    lines = [
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-        for row in (grid.headers, ruler, *grid.rows)
-    ]
-    notes = [f"- {note}" for note in grid.notes]
+    table = (grid.headers, ruler, *grid.rows) if grid.headers else ()
+    lines = [f"| {' | '.join(map(_escaped, row))} |" for row in table]
+    lines += [f"- {_escaped(line)}" for line in grid.lines]
+    notes = [f"- {_escaped(note)}" for note in grid.notes]
     return "\n".join([f"{grid.title}:", "", *lines, *(["", *notes] if notes else [])]) + "\n"
 
 
@@ -127,6 +134,10 @@ def _over_lines(header: str, width: int) -> str:
         else:
             lines.append(word)
     return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _one_line(text: str) -> str:

@@ -1,35 +1,72 @@
-"""The sentences that must stand beside the figures, because the figures cannot say them."""
+"""What a reader of any figure of a run or a matrix must know: how it ended, and its network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.names import count, display_system, listing, series_labels, short_version
-from wanlat.analysis.placement import MEANING, is_known, with_placement
-from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
+from wanlat.analysis.names import count, display_system, listing, short_version
 
 if TYPE_CHECKING:
-    from wanlat.analysis.summary import EndpointSummary
+    from wanlat.analysis.sweep import Sweep
 
-QUIET = "Latencies of single requests are those of the quiet user alone, before the load."
+IDLE = "Latencies of single requests are those of the probe client alone, before the load."
 
 _NAMED_AT_MOST = 6
 
 
-def notes_on(bundle: Bundle, endpoints: Sequence[EndpointSummary]) -> tuple[str, ...]:
+def notes_on_run(bundle: Bundle) -> tuple[str, ...]:
     """What a reader of the figures of `bundle` must know, most important first; often nothing."""
-    return (
-        *on_the_run(bundle),
-        *on_calibration(bundle),
-        *([QUIET] if bundle.is_load and endpoints else []),
-        *_on_failures(endpoints),
-        *_on_placement(endpoints),
-        *_on_few_samples(endpoints),
-        *_on_retransmits(endpoints),
-        *_on_outliers(endpoints),
-    )
+    idle = [IDLE] if bundle.is_load and not bundle.measured.empty else []
+    return (*on_the_run(bundle), *on_calibration(bundle), *idle)
+
+
+def notes_on_matrix(sweep: Sweep) -> tuple[str, ...]:
+    """How it ended, what is missing and why, and what the run and its points warned of."""
+    reason = sweep.manifest.get("reason")
+    how = {
+        "interrupted": "The matrix was interrupted",
+        "running": "The matrix was killed",
+        "failed": "The matrix failed",
+    }.get(sweep.status)
+    why = f" ({str(reason).rstrip('.')})" if reason else ""
+    notes = [] if how is None else [f"{how}{why}."]
+    if missing := sweep.missing:
+        whys = [f"{point.name} ({point.why_missing})" for point in missing]
+        notes.append(
+            f"{count(len(missing), 'point')} of {len(sweep.points)} missing, in no figure: "
+            f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {sweep.directory}` measures "
+            "what is not complete."
+        )
+    if untrusted := untrusted_points(sweep):
+        notes.append(
+            "Calibration failed, so that they are in no chart and no comparison: "
+            f"{listing(untrusted, _NAMED_AT_MOST)}."
+        )
+    if any(point.bundle is not None and point.bundle.is_load for point in sweep.complete):
+        notes.append(IDLE)
+    own = _warnings(sweep.manifest)
+    warned: dict[str, list[str]] = {}
+    for point in sweep.complete:
+        for text in _warnings(point.bundle.manifest) if point.bundle else ():
+            warned.setdefault(text, []).append(point.name)
+    of_points = [
+        f"{text} ({listing(names, _NAMED_AT_MOST)})"
+        for text, names in warned.items()
+        if text not in own
+    ]
+    return (*notes, *own, *of_points)
+
+
+def untrusted_points(sweep: Sweep) -> list[str]:
+    """The names of complete points whose network was not as asked for."""
+    return [point.name for point in sweep.complete if point.bundle and not is_trusted(point.bundle)]
+
+
+def _warnings(manifest: Mapping[str, Any]) -> list[str]:
+    warnings = manifest.get("warnings")
+    return [str(text) for text in warnings] if isinstance(warnings, list) else []
 
 
 def run_note(bundle: Bundle) -> str | None:
@@ -56,10 +93,9 @@ def is_trusted(bundle: Bundle) -> bool:
 
 def on_the_run(bundle: Bundle) -> list[str]:
     """How it ended, what it warned of, and which systems it has nothing of."""
-    warnings = bundle.manifest.get("warnings")
-    warned = [str(text) for text in warnings] if isinstance(warnings, list) else []
+    warned = _warnings(bundle.manifest)
     if bundle.is_drill:
-        return warned  # analysis.drill.notes tells how it ended, and how far it got
+        return warned  # analysis.report.drill says how it ended, and how far it got
     notes = [note] if (note := run_note(bundle)) else []
     if bundle.truncated:
         notes.append("The last line of samples.jsonl is cut short and left out.")
@@ -92,81 +128,4 @@ def on_calibration(bundle: Bundle) -> list[str]:
     return [
         f"Calibration failed{where}{named}: the network was not what the topology asks for."
         f"{refused}"
-    ]
-
-
-def _on_failures(endpoints: Sequence[EndpointSummary]) -> list[str]:
-    troubled = [entry for entry in endpoints if entry.fail or entry.unknown]
-    if not troubled:
-        return []
-    parts = [
-        f"{name} {entry.fail} fail, {entry.unknown} unknown of {entry.n}"
-        for name, entry in zip(_names(troubled, endpoints), troubled, strict=True)
-    ]
-    return [f"Failures are in no mean and no percentile: {listing(parts, _NAMED_AT_MOST)}."]
-
-
-def _on_placement(endpoints: Sequence[EndpointSummary]) -> list[str]:
-    """What the placements mean, and of which system only one of them was measured."""
-    known = [entry for entry in endpoints if is_known(entry.placement)]
-    if not known:
-        return []
-    labels = series_labels(list(dict.fromkeys(entry.series for entry in endpoints)))
-    seen = {
-        one: {entry.placement for entry in known if entry.series == one}
-        for one in dict.fromkeys(entry.series for entry in known)
-    }
-    lone = [f"{labels[one]} {placement}" for one, (placement, *more) in seen.items() if not more]
-    notes = [f"{MEANING} No figure is over both: it would be that of no request."]
-    if lone:
-        notes.append(
-            "Every key was of one placement, so that nothing is known of the other: "
-            f"{listing(lone, _NAMED_AT_MOST)}."
-        )
-    return notes
-
-
-def _on_few_samples(endpoints: Sequence[EndpointSummary]) -> list[str]:
-    notes = []
-    if few := [entry for entry in endpoints if 0 < entry.ok < MIN_N_FOR_P99]:
-        notes.append(
-            f"p99 rests on fewer than {MIN_N_FOR_P99} successful requests, so it says hardly more "
-            f"than the maximum: {_which(few, endpoints)}."
-        )
-    if fewer := [entry for entry in endpoints if 0 < entry.ok < MIN_N_FOR_MEAN_INTERVAL]:
-        notes.append(
-            f"No interval of the mean from fewer than {MIN_N_FOR_MEAN_INTERVAL} successful "
-            f"requests: {_which(fewer, endpoints)}."
-        )
-    return notes
-
-
-def _on_retransmits(endpoints: Sequence[EndpointSummary]) -> list[str]:
-    total = sum(entry.retransmits for entry in endpoints)
-    if not total:
-        return []
-    which = [entry for entry in endpoints if entry.retransmits]
-    return [f"TCP sent {count(total, 'segment')} again: {_which(which, endpoints)}."]
-
-
-def _on_outliers(endpoints: Sequence[EndpointSummary]) -> list[str]:
-    outliers = sum(entry.latency.outliers for entry in endpoints if entry.latency)
-    if not outliers:
-        return []
-    of = sum(entry.ok for entry in endpoints)
-    return [f"{count(outliers, 'outlier')} of {of} by Tukey's fences, kept in every figure."]
-
-
-def _which(some: Sequence[EndpointSummary], all_of_them: Sequence[EndpointSummary]) -> str:
-    if len(some) == len(all_of_them) > 1:
-        return "every row"
-    return listing(_names(some, all_of_them), _NAMED_AT_MOST)
-
-
-def _names(some: Sequence[EndpointSummary], among: Sequence[EndpointSummary]) -> list[str]:
-    """ "Bob 2.1.0 Get, local" for each of `some`, told apart from all `among`."""
-    labels = series_labels(list(dict.fromkeys(entry.series for entry in among)))
-    return [
-        with_placement(f"{labels[entry.series]} {entry.endpoint}", entry.placement)
-        for entry in some
     ]

@@ -7,37 +7,20 @@ ago; that one of them took 1.3 ms does not. docs/statistics.md says how often th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.compare.difference import of_intervals
-from wanlat.analysis.statistics import (
-    MAX_N_FOR_BOOTSTRAP,
-    MIN_N_FOR_MEAN_INTERVAL,
-    median_interval,
-)
+from wanlat.analysis.statistics import MAX_N_FOR_BOOTSTRAP, MIN_N_FOR_MEAN_INTERVAL
+from wanlat.analysis.stats.bootstrap import draws, mean, median, percentile_interval
+from wanlat.analysis.stats.intervals import Z95, of_median
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from wanlat.analysis.statistics import Interval, Values
+    from wanlat.analysis.stats.bootstrap import Counts
+    from wanlat.analysis.stats.intervals import Interval, Values
 
 MIN_N_FOR_RATIO = 10
 """Of fewer, even the bootstrap-t holds the ratio of two means clearly less than 9 times in 10."""
-RESAMPLES = 4999
-_Z95 = 1.959963984540054
-_VALUES_AT_ONCE = 2_000_000
-_PERCENTS = (2.5, 97.5)
-
-
-class Verdict(StrEnum):
-    """Whether what was said is so."""
-
-    HOLDS = "holds"
-    FAILS = "does not hold"
-    UNDECIDED = "not decided"
 
 
 @dataclass(frozen=True)
@@ -47,32 +30,12 @@ class Ratio:
     estimate: float
     ci95: Interval | None
 
-    def is_above(self, bound: float) -> Verdict:
-        """Whether it is greater than `bound`, as far as the interval can tell."""
-        if self.ci95 is None or self.ci95[0] <= bound <= self.ci95[1]:
-            return Verdict.UNDECIDED
-        return Verdict.HOLDS if self.ci95[0] > bound else Verdict.FAILS
-
-    def is_within(self, low: float, high: float) -> Verdict:
-        """Whether it lies between the two, as far as the interval can tell."""
-        if self.ci95 is None:
-            return Verdict.UNDECIDED
-        if low < self.ci95[0] and self.ci95[1] < high:
-            return Verdict.HOLDS
-        outside = self.ci95[1] <= low or self.ci95[0] >= high
-        return Verdict.FAILS if outside else Verdict.UNDECIDED
-
     def to_json(self) -> dict[str, Any]:
         """The entry of summary.json."""
         return {
             "ratio": round(self.estimate, 6),
             "ci95": None if self.ci95 is None else [round(bound, 6) for bound in self.ci95],
         }
-
-
-def opposite(verdict: Verdict) -> Verdict:
-    """The verdict on the contrary."""
-    return {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}.get(verdict, verdict)
 
 
 def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
@@ -88,19 +51,17 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
     estimate = float(np.mean(over) / np.mean(under))
     if min(over.size, under.size) < MIN_N_FOR_RATIO or 0 in (np.ptp(over), np.ptp(under)):
         return Ratio(estimate, None)
-    error = math.hypot(_relative_error(over), _relative_error(under))
+    whole = [
+        _mean_and_error(values, np.ones((1, values.size), np.int64)) for values in (over, under)
+    ]
+    error = math.hypot(whole[0][0, 1], whole[1][0, 1])
     if max(over.size, under.size) > MAX_N_FOR_BOOTSTRAP:
-        return _around(estimate, -_Z95 * error, _Z95 * error)
+        return _around(estimate, -Z95 * error, Z95 * error)
     rng = np.random.default_rng(list(seed))
-    means, errors = [], []
-    for values in (over, under):
-        drawn = _resampled(values, rng)
-        means.append(drawn[0])
-        errors.append(drawn[1])
-    shifts = np.log(means[0] / means[1]) - math.log(estimate)
-    widths = np.hypot(errors[0], errors[1])
-    ratios = shifts[widths > 0] / widths[widths > 0]
-    low, high = (float(bound) for bound in np.percentile(ratios, _PERCENTS))
+    tops, bottoms = draws(over, _mean_and_error, rng), draws(under, _mean_and_error, rng)
+    shifts = np.log(tops[:, 0] / bottoms[:, 0]) - math.log(estimate)
+    widths = np.hypot(tops[:, 1], bottoms[:, 1])
+    low, high = percentile_interval(shifts[widths > 0] / widths[widths > 0])
     return _around(estimate, -high * error, -low * error)
 
 
@@ -109,8 +70,7 @@ def of_medians(over: Values, under: Values) -> Ratio:
     import numpy as np
 
     return of_estimates(
-        (float(np.median(over)), median_interval(over)),
-        (float(np.median(under)), median_interval(under)),
+        (float(np.median(over)), of_median(over)), (float(np.median(under)), of_median(under))
     )
 
 
@@ -128,10 +88,8 @@ def of_estimates(over: Estimate, under: Estimate) -> Ratio:
     estimate = over[0] / under[0]
     if over[1] is None or under[1] is None or min(*over[1], *under[1]) <= 0:
         return Ratio(estimate, None)
-    found = of_intervals(
-        math.log(under[0]), _logs(under[1]), math.log(over[0]), _logs(over[1])
-    ).ci95
-    return Ratio(estimate, (math.exp(found[0]), math.exp(found[1])))
+    top, bottom = ([math.log(one / each[0]) for one in each[1] or ()] for each in (over, under))
+    return _around(estimate, -math.hypot(top[0], bottom[1]), math.hypot(top[1], bottom[0]))
 
 
 def of_mean_to_median(values: Values, seed: Sequence[int]) -> Ratio:
@@ -144,16 +102,8 @@ def of_mean_to_median(values: Values, seed: Sequence[int]) -> Ratio:
     estimate = float(np.mean(values) / np.median(values))
     if values.size < MIN_N_FOR_MEAN_INTERVAL or np.ptp(values) == 0:
         return Ratio(estimate, None)
-    rng = np.random.default_rng(list(seed))
-
-    def ratio(picked: Values) -> Values:
-        found: Values = picked.mean(axis=1) / np.median(picked, axis=1)
-        return found
-
-    drawn = _in_batches(values, rng, ratio)
-    low, high = (float(bound) for bound in np.percentile(drawn, _PERCENTS))
-    # A bootstrap off centre may leave its own estimate outside; an interval must not.
-    return Ratio(estimate, (min(low, estimate), max(high, estimate)))
+    drawn = draws(values, lambda v, counts: mean(v, counts) / median(v, counts), seed)
+    return Ratio(estimate, percentile_interval(drawn, estimate))
 
 
 def _around(estimate: float, below: float, above: float) -> Ratio:
@@ -161,38 +111,13 @@ def _around(estimate: float, below: float, above: float) -> Ratio:
     return Ratio(estimate, (estimate * math.exp(below), estimate * math.exp(above)))
 
 
-def _logs(interval: Interval) -> Interval:
-    return math.log(interval[0]), math.log(interval[1])
-
-
-def _relative_error(values: Values) -> float:
-    """The standard error of the mean over the mean: that of its logarithm."""
-    return float(values.std(ddof=1) / values.mean() / math.sqrt(values.size))
-
-
-def _resampled(values: Values, rng: np.random.Generator) -> tuple[Values, Values]:
-    """Mean and relative standard error of each resample, shapes (RESAMPLES,)."""
+def _mean_and_error(values: Values, counts: Counts) -> Values:
+    """Mean of each resample, and its standard error over it: that of its logarithm; (b, 2)."""
     import numpy as np
 
-    def both(picked: Values) -> Values:
-        means = picked.mean(axis=1)
-        errors = picked.std(axis=1, ddof=1) / means / math.sqrt(values.size)
-        stacked: Values = np.stack([means, errors], axis=1)
-        return stacked
-
-    drawn = _in_batches(values, rng, both)
-    return drawn[:, 0], drawn[:, 1]
-
-
-def _in_batches(
-    values: Values, rng: np.random.Generator, statistic: Callable[[Values], Values]
-) -> Values:
-    """`statistic` of RESAMPLES resamples, not all of which are held at once."""
-    import numpy as np
-
-    at_once = max(1, _VALUES_AT_ONCE // values.size)
-    parts = []
-    for begin in range(0, RESAMPLES, at_once):
-        size = (min(at_once, RESAMPLES - begin), values.size)
-        parts.append(statistic(values[rng.integers(0, values.size, size)]))
-    return np.concatenate(parts)
+    n, middle = values.size, values.mean()
+    off = values - middle
+    means = counts @ off / n
+    variances = np.maximum(counts @ off**2 / n - means**2, 0) * n / (n - 1)
+    means = means + middle
+    return np.stack([means, np.sqrt(variances / n) / means], axis=1)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _REQUIRED = ("system", "version", "topology", "endpoint", "outcome", "phase", "total_ns")
-_TYPES = {
+_TYPES: dict[str, str] = {
     "system": "string",
     "version": "string",
     "topology": "string",
@@ -61,7 +61,7 @@ def read_samples(
     """
     import pandas as pd
 
-    found = read_table(directory, "samples")
+    found = read_table(directory, "samples", _TYPES)
     if found is None:
         if may_lack:
             return _checked(pd.DataFrame(columns=list(_TYPES)), directory, topology), False
@@ -82,21 +82,22 @@ def _checked(frame: pd.DataFrame, path: Path, topology: str) -> pd.DataFrame:
             f"{path} lacks the column {', '.join(absent)}: something else than wanlat wrote it, "
             "or it is damaged."
         )
-    frame = frame.copy()
-    kind: Any  # the stubs know every dtype by name
+    columns = {}
     for name, kind in _TYPES.items():
-        if name not in frame.columns:
-            frame[name] = None
         try:
-            frame[name] = frame[name].astype(kind)
+            columns[name] = _typed(frame, name, kind)
         except (TypeError, ValueError) as error:
             raise BundleError(
                 f"{path}, column {name}, is damaged: {error} (expected {kind.lower()})."
             ) from error
+    frame = type(frame)(columns, copy=False)
     for name in ("system", "version", "endpoint", "outcome", "phase"):
         _refuse(frame[name].isna(), path, f"has no {name}")
     # Bundles from before placement was recorded lack the column.
-    frame["placement"] = frame["placement"].fillna(UNKNOWN)
+    placed = frame["placement"]
+    if UNKNOWN not in placed.cat.categories:
+        placed = placed.cat.add_categories([UNKNOWN])
+    frame["placement"] = placed.fillna(UNKNOWN)
     placements = ", ".join(PLACEMENTS)
     _refuse(~frame["placement"].isin(PLACEMENTS), path, f"has a placement that is not {placements}")
     outcomes = ", ".join(OUTCOMES)
@@ -109,6 +110,30 @@ def _checked(frame: pd.DataFrame, path: Path, topology: str) -> pd.DataFrame:
         elsewhere = frame["topology"].isna() | (frame["topology"] != topology).fillna(True)
         _refuse(elsewhere, path, f"is not of the manifest's topology, {topology}")
     return frame
+
+
+def _typed(frame: pd.DataFrame, name: str, kind: str) -> pd.Series[Any]:
+    """A column as `kind`, as small as it can be: millions of rows say few different words.
+
+    Words are categories (with "" for who wants to fill in missing ones), and whole numbers of which
+    none is missing are plain ones.
+    """
+    import pandas as pd
+
+    wanted: Any = pd.CategoricalDtype([""]) if kind == "string" else kind
+    if name not in frame.columns:
+        return pd.Series([None], index=frame.index[:1], dtype=wanted).reindex(frame.index)
+    column = frame[name]
+    if kind == "Int64" and column.dtype == "int64":
+        return column
+    if kind != "string":
+        column = column.astype(wanted)
+        return column.astype("int64") if kind == "Int64" and column.notna().all() else column
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype("string").astype("category")
+    words = [str(word) for word in column.cat.categories]
+    column = column.cat.rename_categories(words)
+    return column.cat.set_categories(sorted(words if name in _REQUIRED else {*words, ""}))
 
 
 def _refuse(wrong: pd.Series[bool], path: Path, what: str) -> None:

@@ -6,35 +6,31 @@ in. docs/statistics.md says why each definition was chosen and how well the inte
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from wanlat.analysis.stats import intervals
+from wanlat.analysis.stats.bootstrap import RESAMPLES, bca_interval_of_mean
+from wanlat.analysis.stats.intervals import Interval
 
-    Values = NDArray[np.float64]
+if TYPE_CHECKING:
+    from wanlat.analysis.stats.intervals import Values
 
 PERCENTILE_DEFINITION = "linear interpolation at (n-1)p (Hyndman and Fan 1996, type 7)"
 MEAN_INTERVAL_DEFINITION = (
-    "bootstrap, BCa, 9999 resamples, seeded; Student's t beyond 10000 samples"
+    f"bootstrap, BCa, {RESAMPLES} resamples, seeded; Student's t beyond 10000 samples"
 )
 MEDIAN_INTERVAL_DEFINITION = "order statistics, binomial, coverage at least 95 %"
 
-CONFIDENCE = 0.95
-RESAMPLES = 9999
 MIN_N_FOR_MEAN_INTERVAL = 20
 """With fewer, the bootstrap holds the mean clearly less often than 95 times in 100."""
 MAX_N_FOR_BOOTSTRAP = 10_000
 """With more, the mean is normal to far less than the interval's width, and resampling is slow."""
 MIN_N_FOR_P99 = 100
 """With fewer, p99 lies between the two greatest samples and says nothing beyond the maximum."""
-
-_RESAMPLED_VALUES_AT_ONCE = 4_000_000
-
-Interval = tuple[float, float]
+MILD_IQR, SEVERE_IQR = 1.5, 3.0
+"""Interquartile ranges from the quartiles, beyond which an outlier is mild, and severe."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +47,51 @@ class Latency:
     mean_ci95_ms: Interval | None
     median_ci95_ms: Interval | None
     outliers: int
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """How many of `n` values lie how far out. They are counted, and stay in every figure.
+
+    Mild ones lie beyond 1.5 interquartile ranges from the quartiles and within 3, severe ones
+    beyond 3 (Tukey 1977, Exploratory Data Analysis, 2D).
+    """
+
+    n: int
+    low_severe: int
+    low_mild: int
+    high_mild: int
+    high_severe: int
+
+    @property
+    def mild(self) -> int:
+        """Mild ones of both sides."""
+        return self.low_mild + self.high_mild
+
+    @property
+    def severe(self) -> int:
+        """Severe ones of both sides."""
+        return self.low_severe + self.high_severe
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.mild + self.severe
+
+    @property
+    def share(self) -> float:
+        """All of them, as a part of the values (0..1)."""
+        return self.total / self.n
+
+    def to_json(self) -> dict[str, int | float]:
+        """Counts of each kind, and the share of all."""
+        return {
+            "low_severe": self.low_severe,
+            "low_mild": self.low_mild,
+            "high_mild": self.high_mild,
+            "high_severe": self.high_severe,
+            "share": round(self.share, 6),
+        }
 
 
 def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
@@ -72,8 +113,8 @@ def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
         p95_ms=p95,
         p99_ms=p99,
         mean_ci95_ms=mean_interval(values_ms, seed),
-        median_ci95_ms=median_interval(values_ms),
-        outliers=tukey_outliers(values_ms),
+        median_ci95_ms=intervals.of_median(values_ms),
+        outliers=outliers_of(values_ms).total,
     )
 
 
@@ -85,66 +126,28 @@ def percentiles(values: Values, percents: Sequence[float]) -> list[float]:
 
 
 def mean_interval(values: Values, seed: int | Sequence[int]) -> Interval | None:
-    """95 % bootstrap interval (BCa; Efron 1987) of the mean of `values`, shape (n,).
+    """95 % interval of the mean of `values`, shape (n,): bootstrap, BCa, else Student's.
 
-    Beyond MAX_N_FOR_BOOTSTRAP values it is Student's interval, with which the bootstrap agrees
-    there. None for fewer than MIN_N_FOR_MEAN_INTERVAL values, and for values that are all the
-    same: resampling them cannot show an uncertainty, and a width of zero would claim certainty.
+    Beyond MAX_N_FOR_BOOTSTRAP values it is Student's, with which the bootstrap agrees there. None
+    for fewer than MIN_N_FOR_MEAN_INTERVAL values, and for values that are all the same.
     """
-    import numpy as np
-    from scipy.stats import bootstrap, sem, t
-
-    if values.size < MIN_N_FOR_MEAN_INTERVAL or np.ptp(values) == 0:
+    if values.size < MIN_N_FOR_MEAN_INTERVAL or values.min() == values.max():
         return None
     if values.size > MAX_N_FOR_BOOTSTRAP:
-        half = float(sem(values) * t.ppf((1 + CONFIDENCE) / 2, values.size - 1))
-        return float(np.mean(values)) - half, float(np.mean(values)) + half
-    interval = bootstrap(
-        (values,),
-        np.mean,
-        n_resamples=RESAMPLES,
-        # scipy would hold all resamples at once: 800 MB for 10,000 samples.
-        batch=max(1, _RESAMPLED_VALUES_AT_ONCE // values.size),
-        vectorized=True,
-        confidence_level=CONFIDENCE,
-        method="BCa",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    low, high = float(interval.low), float(interval.high)
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+        return intervals.of_mean(values)
+    return bca_interval_of_mean(values, seed)
 
 
-def median_interval(values: Values) -> Interval | None:
-    """95 % interval of the median of `values`, shape (n,), from its order statistics.
-
-    The k-th smallest and the k-th greatest value, with the greatest k whose binomial coverage is
-    at least 95 % (Conover, Practical Nonparametric Statistics, 3.2). It assumes nothing about
-    the distribution. None below six values, where even the extremes do not cover 95 %.
-    """
-    import numpy as np
-    from scipy.stats import binom
-
-    n = int(values.size)
-    # Coverage of the k-th smallest and greatest is 1 - 2 P(B < k), B ~ binomial(n, 1/2); ppf is
-    # the greatest k for which P(B < k) stays below 2.5 %.
-    rank = int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
-    if rank < 1:
-        return None
-    ordered = np.sort(values)
-    return float(ordered[rank - 1]), float(ordered[n - rank])
-
-
-def tukey_outliers(values: Values) -> int:
-    """How many of `values`, shape (n,), lie beyond Tukey's fences, 1.5 IQR from the quartiles.
-
-    They are counted so that a reader knows of them. They stay in every figure.
-    """
-    low, high = tukey_fences(values)
-    return int(((values < low) | (values > high)).sum())
-
-
-def tukey_fences(values: Values) -> Interval:
-    """Tukey's inner fences of `values`, shape (n,) with n >= 1 (Exploratory Data Analysis, 2D)."""
+def outliers_of(values: Values) -> Outliers:
+    """The outliers among `values`, shape (n,) with n >= 1; quartiles as all percentiles here."""
     lower, upper = percentiles(values, (25, 75))
-    reach = 1.5 * (upper - lower)
-    return lower - reach, upper + reach
+    iqr = upper - lower
+    mild = (lower - MILD_IQR * iqr, upper + MILD_IQR * iqr)
+    severe = (lower - SEVERE_IQR * iqr, upper + SEVERE_IQR * iqr)
+    return Outliers(
+        n=int(values.size),
+        low_severe=int((values < severe[0]).sum()),
+        low_mild=int(((values < mild[0]) & (values >= severe[0])).sum()),
+        high_mild=int(((values > mild[1]) & (values <= severe[1])).sum()),
+        high_severe=int((values > severe[1]).sum()),
+    )

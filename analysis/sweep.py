@@ -16,10 +16,10 @@ from typing import Any
 
 from wanlat.analysis.bundle import Bundle, name_of, read_bundle, read_manifest
 from wanlat.analysis.calibration import sites_by_node
+from wanlat.bundle import documents
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_json
+from wanlat.bundle.read import read_document
 
-POINTS = "points.json"
 KIND = "matrix"
 
 _OPTIONS = "options."
@@ -179,18 +179,13 @@ def read_sweep(directory: Path | str) -> Sweep:
     manifest = read_manifest(directory)
     if manifest.get("kind") != KIND:
         raise BundleError(f"{directory} is the bundle of one run, not of a matrix.")
-    path = directory / POINTS
-    document = read_json(path)
-    try:
-        study = manifest.get("study")
-        whole = study if isinstance(study, Mapping) else {}
-        parameters = tuple(_parameters(document["parameters"], whole))
-        points = [_point(entry, directory, whole) for entry in document["points"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise BundleError(
-            f"{path} is damaged: {type(error).__name__} {error}. The points that are complete are "
-            f"ordinary bundles below {directory / 'points'} and can be read one by one."
-        ) from error
+    document = read_document(directory, documents.Points)
+    if document is None:
+        raise BundleError(f"{directory} has no {documents.Points.FILE}: it is no matrix's bundle.")
+    study = manifest.get("study")
+    whole = study if isinstance(study, Mapping) else {}
+    parameters = tuple(_parameters(document.parameters, whole))
+    points = [_point(entry, directory, whole) for entry in document.points]
     return Sweep(directory, manifest, parameters, tuple(_in_order(points, parameters, whole)))
 
 
@@ -214,26 +209,24 @@ def number_of(value: Any) -> float | None:
     return None if size is None else float(size)
 
 
-def _point(entry: Mapping[str, Any], directory: Path, study: Mapping[str, Any]) -> Point:
-    name = str(entry["name"])
-    reason = entry.get("reason")
+def _point(entry: documents.Point, directory: Path, study: Mapping[str, Any]) -> Point:
     return Point(
-        number=int(entry["point"]),
-        name=name,
-        system=str(entry["system"]),
-        values=dict(entry["values"]),
-        directory=directory / str(entry.get("directory") or f"points/{name}"),
-        status=str(entry["status"]),
-        reason=None if reason is None else str(reason),
-        attempts=int(entry.get("attempts") or 0),
+        number=entry.point,
+        name=entry.name,
+        system=entry.system,
+        values=dict(entry.values),
+        directory=directory / (entry.directory or f"points/{entry.name}"),
+        status=entry.status,
+        reason=entry.reason,
+        attempts=entry.attempts,
         study=study,
     )
 
 
 def _parameters(
-    entries: Sequence[Mapping[str, Any]], study: Mapping[str, Any]
+    entries: Sequence[documents.Parameter], study: Mapping[str, Any]
 ) -> Iterator[Parameter]:
-    listed = {str(entry["name"]): list(entry["values"]) for entry in entries}
+    listed = {entry.name: list(entry.values) for entry in entries}
     keys: dict[str, list[str]] = {}
     for key in listed:
         keys.setdefault(_named(key, listed), []).append(key)

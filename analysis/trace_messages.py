@@ -2,259 +2,266 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import heapq
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from pathlib import Path
 
-from wanlat.analysis.bundle import Bundle
+import numpy as np
+
+from wanlat.analysis.first_bytes.labels import HEARTBEATS, labels_of
+from wanlat.analysis.packets.background import Background
+from wanlat.analysis.packets.critical_path import LOOSE_NS
+from wanlat.analysis.packets.messages import AT_ONCE_NS, FULL_SEGMENT_BYTES, NEVER, messages_of
+from wanlat.analysis.packets.record import Record
+from wanlat.analysis.packets.streams import ACK, FIN, RST, SYN
 from wanlat.analysis.trace_model import Kind, Message
-
-if TYPE_CHECKING:
-    from wanlat.analysis.first_bytes.labels import Key
-    from wanlat.analysis.packets.background import Background
-    from wanlat.analysis.packets.record import Record
 
 TOGETHER_NS = 1_000_000
 """Packets of a stream that enter within this time of the one before are one message, unless each
 says what it is."""
-LOOSE_NS = 10_000_000
-AT_ONCE_NS = 2_000_000
-"""As in `analysis.packets.chains`: what makes a message the request's, or something else's."""
 
-_NS_PER_MS = 1e6
-_SYN, _FIN, _RST, _ACK = 2, 1, 4, 16
+_REPLY = "reply to "
+Span = tuple[int, int]
 
 
 class Packets:
-    """A system's packets, with what `Record` leaves out: fates, and labels within some spans."""
+    """A system's packets, with labels of those within some spans, and what is background.
+
+    The labels are taken from the pcapng file `capture`; where that is missing there are none.
+    """
 
     def __init__(
-        self,
-        bundle: Bundle,
-        record: Record,
-        background: Background,
-        spans: Sequence[tuple[int, int]],
+        self, record: Record, background: Background, capture: Path, spans: Sequence[Span]
     ) -> None:
-        import pandas as pd
+        self.record, self.background = record, background
+        crossed_ns = record.departure_ns - record.entry_ns
+        self.longest_ns = int(np.max(crossed_ns[record.departure_ns >= 0], initial=0))
+        # What had just arrived as a span began may be answered in it.
+        wider = [(begin - self.longest_ns, end) for begin, end in spans]
+        present = {place for span in wider for place in self.within(span)}
+        self._labels = labels_of(record, present, capture)
 
-        from wanlat.analysis.first_bytes.labels import labels_within
-        from wanlat.analysis.packets.messages import NEVER, messages_of
-
-        self.record = record
-        self.background = background.packets
-        self.knows_background = background.seconds > 0
-        path = bundle.directory / "packets.parquet"
-        columns = ["source", "target", "fate", "ip_id"]
-        self._table = pd.read_parquet(path, columns=columns)
-        self._ip_id = self._table["ip_id"].fillna(-1).to_numpy(dtype="int64")
-        capture = bundle.directory / "capture" / f"{record.system}.pcapng"
-        before = longest_ns(record)  # what was under way as a span began has a label too
-        wider = [(begin - before, end) for begin, end in spans]
-        self._labels: dict[Key, str] = labels_within(capture, record.system, wider)
-        messages = messages_of(record)
-        self.is_resent = messages.is_resent
-        self.arrival_ns = {
-            int(packet): int(arrival)
-            for packet, arrival in zip(messages.packet, messages.arrival_ns, strict=True)
-            if arrival < NEVER
-        }
-
-    def fate(self, place: int) -> str:
-        """What became of a packet."""
-        return str(self._table["fate"].iat[int(self.record.row[place])])
+    def within(self, span: Span) -> list[int]:
+        """The places of the packets that were on a link between the two instants of a span."""
+        record, (begin, end) = self.record, span
+        first = int(np.searchsorted(record.entry_ns, begin - self.longest_ns))
+        places = range(first, int(np.searchsorted(record.entry_ns, end, side="right")))
+        return [p for p in places if record.entry_ns[p] >= begin or record.departure_ns[p] > begin]
 
     def label(self, place: int) -> str | None:
         """What a packet is, where it is known."""
-        record, row = self.record, int(self.record.row[place])
-        flags = int(record.flags[place])
-        if flags & _SYN:
-            return "SYN+ACK" if flags & _ACK else "SYN"
-        if record.payload_bytes[place] == 0 and flags & (_FIN | _RST):
-            return "RST" if flags & _RST else "FIN"
-        direction = f"{self._table['source'].iat[row]}->{self._table['target'].iat[row]}"
-        return self._labels.get((int(record.entry_ns[place]), direction, int(self._ip_id[row])))
+        record, flags = self.record, int(self.record.flags[place])
+        if flags & SYN:
+            return "SYN+ACK" if flags & ACK else "SYN"
+        if record.payload_bytes[place] == 0 and flags & (FIN | RST):
+            return "RST" if flags & RST else "FIN"
+        return self._labels.get(place)
 
 
 def messages_within(
     packets: Packets,
-    span: tuple[int, int],
+    span: Span,
     answered_ns: int,
     links: Sequence[int],
-    client: str,
-    target: str,
+    ends: tuple[str, str],
 ) -> tuple[tuple[Message, ...], int]:
     """The messages that were on a link between the two instants of `span`, in order of entry.
 
-    The span begins with the request. `links` are the places of the chain's packets. Bare
-    acknowledgements are left out, but for those of the chain; how many is the second answer.
+    The span begins with the request. `links` are the places of the critical path's packets, `ends`
+    the client and the target node. Bare acknowledgements are left out, but for those of the path;
+    how many of them entered before the answer is the second result.
     """
-    import numpy as np
-
-    record = packets.record
-    begin, end = span
-    first = int(np.searchsorted(record.entry_ns, begin - longest_ns(record)))
-    last = int(np.searchsorted(record.entry_ns, end, side="right"))
-    chain = {place: number for number, place in enumerate(links, start=1)}
-    drawn, bare_acks = [], 0
-    for place in range(first, last):
-        if record.entry_ns[place] < begin and record.departure_ns[place] <= begin:
-            continue
-        if record.is_bare_ack[place] and place not in chain:
-            bare_acks += bool(begin <= record.entry_ns[place] <= answered_ns)
-            continue
-        drawn.append(place)
-    kinds = _kinds(packets, drawn, set(links), begin, client, target)
-    bursts = _bursts(packets, drawn, kinds, chain)
-    return tuple(_message(packets, burst, kinds, chain, begin) for burst in bursts), bare_acks
-
-
-def longest_ns(record: Record) -> int:
-    """How long a packet of the record was on a link at most."""
-    import numpy as np
-
-    crossed = record.departure_ns - record.entry_ns
-    return int(np.max(crossed[record.departure_ns >= 0], initial=0))
-
-
-def _kinds(
-    packets: Packets,
-    drawn: Sequence[int],
-    chain: set[int],
-    begin: int,
-    client: str,
-    target: str,
-) -> dict[int, Kind]:
-    """Whose each packet is.
-
-    One of the request left a node where something of the request had arrived, or where it began;
-    not long after, or at least not at once after something else.
-    """
-    record = packets.record
-    origin = {record.site_of(client), record.site_of(target)}
-    mine: dict[int, list[int]] = {}
-    others: dict[int, list[int]] = {}
-    on_the_way: list[tuple[int, int]] = []
-    kinds: dict[int, Kind] = {}
+    record, begin = packets.record, span[0]
+    path = {place: number for number, place in enumerate(links, start=1)}
+    present = packets.within(span)
+    left_out = {place for place in present if record.is_bare_ack[place] and place not in path}
+    bare_acks = sum(begin <= record.entry_ns[place] <= answered_ns for place in left_out)
+    drawn = [place for place in present if place not in left_out]
+    kinds = _Kinds(packets, path, begin, ends).of(drawn)
+    latest: dict[int, list[int]] = {}
+    bursts: list[list[int]] = []
     for place in drawn:
-        now = int(record.entry_ns[place])
-        for arrival, site in [one for one in on_the_way if one[0] <= now]:
-            mine.setdefault(site, []).append(arrival)
-        on_the_way = [one for one in on_the_way if one[0] > now]
-        site = int(record.source_site[place])
-        came = sorted(mine.get(site, []))
-        if site in origin and now >= begin:
-            came.insert(0, begin)
-        since = came[bisect_right(came, now) - 1] if came and came[0] <= now else None
-        if place in chain:
-            kind: Kind = "request"
-        elif packets.background[place]:
-            kind = "background"
-        elif since is None or now < begin or _came_of_others(others, record, place, now - since):
-            kind = "other"
+        stream = int(record.stream[place])
+        if stream in latest and _is_more_of(packets, latest[stream], place, kinds, path):
+            latest[stream].append(place)
         else:
-            kind = "request"
-        kinds[place] = kind
-        departure = int(record.departure_ns[place])
-        if departure >= 0:
-            if kind == "request":
-                on_the_way.append((departure, int(record.target_site[place])))
+            latest[stream] = [place]
+            bursts.append(latest[stream])
+    messages = (_message(packets, burst, kinds[burst[0]], path, begin) for burst in bursts)
+    return tuple(messages), int(bare_acks)
+
+
+class _Kinds:
+    """Tells whose packets are, in the order of entry.
+
+    The request's are those of its critical path, and what left its node
+
+    - as a reply, by its label, to what is the request's;
+    - at once after something of the request on its connection; not after something of others;
+    - not long after something of the request arrived at the node, or after the request began at the
+      client and the target node; or at once after something arrived at another node of the site
+      (then the LAN handed it on);
+    - as the answer that its connection owes, after all the time that a disk takes; or as the rest
+      of what does not fit into one segment;
+    - together with a packet of the critical path.
+
+    Heartbeats by their label, and whatever idle windows show to come without requests, are nobody's
+    unless the path has them.
+    """
+
+    def __init__(
+        self, packets: Packets, path: dict[int, int], begin: int, ends: tuple[str, str]
+    ) -> None:
+        self.packets, self.record, self.path, self.begin = packets, packets.record, path, begin
+        self.kinds: dict[int, Kind] = {}
+        self.on_the_way: list[tuple[int, int]] = []
+        self.arrived: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        """Of each node, instants and places of what arrived there, in order."""
+        self.unanswered: defaultdict[tuple[int, str | None], list[int]] = defaultdict(list)
+        self.latest: dict[int, int] = {}
+        """Of each stream, the place of what was sent last."""
+        self.owed: Counter[int] = Counter()
+        """Of each stream, how many of the request's messages it has not answered yet."""
+        self.origin = {self.record.node_of(end) for end in ends}
+
+    def of(self, drawn: Sequence[int]) -> dict[int, Kind]:
+        """The kind of each packet, by its place in the record."""
+        record = self.record
+        for place in drawn:
+            now = int(record.entry_ns[place])
+            while self.on_the_way and self.on_the_way[0][0] <= now:
+                self._arrive(*heapq.heappop(self.on_the_way))
+            label = self.packets.label(place)
+            if place in self.path:
+                self.kinds[place] = "request"
+            elif label in HEARTBEATS or self.packets.background.packets[place]:
+                self.kinds[place] = "background"
             else:
-                others.setdefault(int(record.target[place]), []).append(departure)
-    return kinds
+                self.kinds[place] = "request" if self._is_mine(place, now, label) else "other"
+            self.latest[int(record.stream[place])] = place
+            self.owed[int(record.stream[place])] -= self._ends_one(place)
+            if record.departure_ns[place] >= 0:
+                heapq.heappush(self.on_the_way, (int(record.departure_ns[place]), place))
+        return self.kinds
+
+    def _arrive(self, instant: int, place: int) -> None:
+        record, stream = self.record, int(self.record.stream[place])
+        self.arrived[int(record.target[place])].append((instant, place))
+        self.unanswered[stream, self.packets.label(place)].append(place)
+        self.owed[stream ^ 1] += self._ends_one(place)
+
+    def _ends_one(self, place: int) -> bool:
+        """Whether a packet is the last of a message of the request: no full segment."""
+        record = self.record
+        is_full = record.payload_bytes[place] >= FULL_SEGMENT_BYTES * record.segments[place]
+        return self.kinds[place] == "request" and not is_full
+
+    def _is_mine(self, place: int, now: int, label: str | None) -> bool:
+        if now < self.begin:
+            return False
+        record, node = self.record, int(self.record.source[place])
+        stream = int(record.stream[place])
+        asked = self.unanswered[stream ^ 1, (label or "").removeprefix(_REPLY)]
+        if asked and label and label.startswith(_REPLY):
+            return self.kinds[asked.pop(0)] == "request"
+        at_once = self._came(node, now - AT_ONCE_NS)
+        answered = [one for one in at_once if record.stream[one] == stream ^ 1]
+        if answered:
+            return self.kinds[answered[0]] == "request"
+        is_first = node in self.origin and now - self.begin <= LOOSE_NS
+        if is_first or any(
+            self.kinds[one] == "request" for one in self._came(node, now - LOOSE_NS)
+        ):
+            return True
+        others = self._goes_on(place, stream) or self._by_lan(node, now) or self._with_path(place)
+        return others and not at_once
+
+    def _came(self, node: int, since: int) -> list[int]:
+        """What arrived at a node since some instant, the last first."""
+        recent = takewhile(lambda arrival: arrival[0] >= since, reversed(self.arrived[node]))
+        return [place for _, place in recent]
+
+    def _goes_on(self, place: int, stream: int) -> bool:
+        """Whether its connection owes the request an answer, or it is the rest of what was sent."""
+        record, last = self.record, self.latest.get(stream)
+        if self.owed[stream] > 0:
+            return True
+        if last is None or self.kinds[last] != "request":
+            return False
+        is_near = record.entry_ns[place] - record.entry_ns[last] <= LOOSE_NS
+        is_resent = messages_of(record).is_resent[place]
+        return bool(is_near or is_resent or not self._ends_one(last))
+
+    def _by_lan(self, node: int, now: int) -> bool:
+        """Whether something of the request came to another node of the site just before."""
+        site = self.record.node_site[node]
+        return any(
+            self.kinds[one] == "request"
+            for other in np.flatnonzero(self.record.node_site == site).tolist()
+            for one in self._came(other, now - AT_ONCE_NS)
+        )
+
+    def _with_path(self, place: int) -> bool:
+        """Whether a packet of the critical path leaves the node at the same time."""
+        record = self.record
+        return any(
+            record.source[one] == record.source[place]
+            and abs(int(record.entry_ns[one] - record.entry_ns[place])) <= AT_ONCE_NS
+            for one in self.path
+        )
 
 
-def _came_of_others(
-    others: dict[int, list[int]], record: Record, place: int, since_ns: int
+def _is_more_of(
+    packets: Packets, burst: list[int], place: int, kinds: dict[int, Kind], path: dict[int, int]
 ) -> bool:
-    """Whether a packet left long after anything of the request came, and at once after others."""
-    now = int(record.entry_ns[place])
-    arrivals = others.get(int(record.source[place]), [])
-    return since_ns > LOOSE_NS and any(0 <= now - one <= AT_ONCE_NS for one in arrivals)
-
-
-@dataclass
-class _Burst:
-    places: list[int]
-    label: str | None
-
-
-def _bursts(
-    packets: Packets, drawn: Sequence[int], kinds: dict[int, Kind], chain: dict[int, int]
-) -> list[_Burst]:
-    """Packets that are one message to a reader: one after the other of a stream, alike in kind."""
-    record = packets.record
-    open_: dict[int, _Burst] = {}
-    bursts: list[_Burst] = []
-    for place in drawn:
-        label = packets.label(place)
-        before = open_.get(int(record.stream[place]))
-        if before is not None and _goes_on(packets, before, place, label, kinds, chain):
-            before.places.append(place)
-            continue
-        burst = _Burst([place], label)
-        open_[int(record.stream[place])] = burst
-        bursts.append(burst)
-    return bursts
-
-
-def _goes_on(
-    packets: Packets,
-    burst: _Burst,
-    place: int,
-    label: str | None,
-    kinds: dict[int, Kind],
-    chain: dict[int, int],
-) -> bool:
-    record, last = packets.record, burst.places[-1]
-    if label not in (None, "DATA"):
-        return False
-    if record.entry_ns[place] - record.entry_ns[last] > TOGETHER_NS:
-        return False
-    if record.is_bare_ack[place] or record.is_bare_ack[last] or packets.is_resent[place]:
-        return False
-    if kinds[place] != kinds[last] or not record.payload_bytes[place]:
-        return False
-    # What was lost is told of by itself, and a message has one place in the chain.
-    if record.departure_ns[place] < 0 or record.departure_ns[last] < 0:
-        return False
-    return not (place in chain and any(one in chain for one in burst.places))
+    """Whether a packet is, to a reader, one message with those of its stream before it."""
+    record, last = packets.record, burst[-1]
+    is_resent = messages_of(record).is_resent
+    return bool(
+        packets.label(place) in (None, "DATA")
+        and record.entry_ns[place] - record.entry_ns[last] <= TOGETHER_NS
+        and not (record.is_bare_ack[place] or record.is_bare_ack[last] or is_resent[place])
+        and kinds[place] == kinds[last]
+        and record.payload_bytes[place]
+        # What was lost is told of by itself, and a message has one place in the critical path.
+        and record.departure_ns[place] >= 0
+        and record.departure_ns[last] >= 0
+        and not (place in path and any(one in path for one in burst))
+    )
 
 
 def _message(
-    packets: Packets,
-    burst: _Burst,
-    kinds: dict[int, Kind],
-    chain: dict[int, int],
-    begin: int,
+    packets: Packets, places: list[int], kind: Kind, path: dict[int, int], begin: int
 ) -> Message:
-    record, places = packets.record, burst.places
-    number = next((chain[place] for place in places if place in chain), None)
-    departures = [int(record.departure_ns[place]) for place in places]
-    arrived = [departure for departure in departures if departure >= 0]
-    last_ns = max(arrived) if arrived else None
-    fate = packets.fate(places[-1])
-    # Of the chain, what was lost arrived when it had been sent again.
-    if number is not None and last_ns is None:
-        last_ns = packets.arrival_ns.get(places[-1])
+    record, messages, first = packets.record, messages_of(packets.record), places[0]
+    number = next((path[place] for place in places if place in path), None)
+    entered, left = record.entry_ns[places], record.departure_ns[places]
+    left = left[left >= 0]
+    first_left = int(left.min()) if len(left) else None
+    last_left = int(left.max()) if len(left) else None
+    # Of the critical path, what was lost arrived when it had been sent again.
+    if number is not None and last_left is None:
+        last_left = int(messages.handed_over_ns[places[-1]])
 
-    def since(instant: Any) -> float:
-        return (int(instant) - begin) / _NS_PER_MS
+    def since(instant: int | None) -> float | None:
+        return None if instant is None or instant == NEVER else (instant - begin) / 1e6
 
     return Message(
-        source=record.nodes[int(record.source[places[0]])],
-        target=record.nodes[int(record.target[places[0]])],
-        entry_ms=since(record.entry_ns[places[0]]),
-        last_entry_ms=since(record.entry_ns[places[-1]]),
-        first_departure_ms=since(min(arrived)) if arrived else None,
-        departure_ms=None if last_ns is None else since(last_ns),
-        bytes=int(sum(record.wire_bytes[place] for place in places)),
-        payload_bytes=int(sum(record.payload_bytes[place] for place in places)),
-        packets=int(sum(record.segments[place] for place in places)),
-        label=burst.label,
-        kind=kinds[places[0]],
+        source=record.nodes[record.source[first]],
+        target=record.nodes[record.target[first]],
+        entry_ms=float(entered[0] - begin) / 1e6,
+        last_entry_ms=float(entered[-1] - begin) / 1e6,
+        first_departure_ms=since(first_left),
+        departure_ms=since(last_left),
+        bytes=int(record.wire_bytes[places].sum()),
+        payload_bytes=int(record.payload_bytes[places].sum()),
+        packets=int(record.segments[places].sum()),
+        label=packets.label(first),
         on_chain=number,
-        fate=fate,
-        is_resent=bool(packets.is_resent[places[0]]),
-        is_acknowledgement=bool(record.is_bare_ack[places[0]]),
+        kind=kind,
+        fate=str(record.fate[places[-1]]),
+        resent=bool(messages.is_resent[first]),
+        acknowledgement=bool(record.is_bare_ack[first]),
     )

@@ -1,15 +1,15 @@
-"""What a trace consists of: messages between nodes, the chain among them, and what was asked."""
+"""What a trace consists of: messages between nodes, the critical path among them, the request."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from wanlat.analysis.summary import Group
+from wanlat.analysis.groups import Group
 
 Kind = Literal["request", "background", "other"]
-"""Of the request; of nobody's request, as far as idle windows tell; left over from an earlier one,
-or at least not to be explained by this one."""
+"""Of the request; of nobody's request, as far as idle windows and its label tell; left over from an
+earlier one, or at least not to be explained by this one."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Message:
     Instants are milliseconds since the request's start; `departure_ms` is when the last of it left
     the link, None if it never did (`fate` says why). `entry_ms` is negative where it was under way
     before. `bytes` are those on the wire. `label` says what it is, where its first bytes tell;
-    `on_chain` is its place in the chain, from 1, or None.
+    `on_chain` is its place in the critical path, from 1, or None.
     """
 
     source: str
@@ -32,11 +32,11 @@ class Message:
     payload_bytes: int
     packets: int
     label: str | None
-    kind: Kind
     on_chain: int | None
+    kind: Kind
     fate: str
-    is_resent: bool
-    is_acknowledgement: bool
+    resent: bool
+    acknowledgement: bool
 
     @property
     def is_lost(self) -> bool:
@@ -45,22 +45,9 @@ class Message:
 
     def to_json(self) -> dict[str, Any]:
         """The entry of trace.json."""
-        return {
-            "from": self.source,
-            "to": self.target,
-            "entry_ms": _rounded(self.entry_ms),
-            "departure_ms": _rounded(self.departure_ms),
-            "bytes": self.bytes,
-            "payload_bytes": self.payload_bytes,
-            "packets": self.packets,
-            "label": self.label,
-            "on_chain": self.on_chain,
-            "background": self.kind == "background",
-            "kind": self.kind,
-            "fate": self.fate,
-            "resent": self.is_resent,
-            "acknowledgement": self.is_acknowledgement,
-        }
+        fields = {name: _rounded(value) for name, value in asdict(self).items()}
+        ends = {"from": fields.pop("source"), "to": fields.pop("target")}
+        return {**ends, **fields, "background": self.kind == "background"}
 
 
 @dataclass(frozen=True)
@@ -72,13 +59,20 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Crossing:
-    """One message of the chain. `wait_ms` is from when the one before it had arrived (or from the
-    start) to when this one left: what nodes, disks and the LAN took."""
+class Hop:
+    """One message of the critical path. `wait_ms` is from when the one before it had arrived (or
+    from the start) to when this one left: what nodes, disks and the LAN took."""
 
     number: int
     message: Message
     wait_ms: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Its entry among trace.json's `chain`."""
+        message = self.message.to_json()
+        waited = {"crossing": self.number, "waited_ms": _rounded(self.wait_ms)}
+        same = ("from", "to", "entry_ms", "departure_ms", "bytes", "label")
+        return waited | {name: message[name] for name in same}
 
 
 @dataclass(frozen=True)
@@ -110,30 +104,30 @@ class Trace:
     notes: tuple[str, ...]
 
     @property
-    def chain(self) -> tuple[Crossing, ...]:
-        """The longest chain, crossing by crossing."""
+    def path(self) -> tuple[Hop, ...]:
+        """The critical path, WAN hop by WAN hop."""
         links = sorted(
             (message for message in self.messages if message.on_chain is not None),
             key=lambda message: message.on_chain or 0,
         )
-        crossings, ready_ms = [], 0.0
+        hops, ready_ms = [], 0.0
         for number, message in enumerate(links, start=1):
-            crossings.append(Crossing(number, message, message.entry_ms - ready_ms))
+            hops.append(Hop(number, message, message.entry_ms - ready_ms))
             arrival = message.departure_ms
             ready_ms = message.last_entry_ms if arrival is None else arrival
-        return tuple(crossings)
+        return tuple(hops)
 
     @property
     def round_trips(self) -> float:
-        """Half the crossings of the chain."""
-        return len(self.chain) / 2
+        """Half the hops of the critical path."""
+        return len(self.path) / 2
 
     @property
     def rest_ms(self) -> float:
-        """From the chain's last arrival to the answer; the whole latency if nothing crossed."""
-        if not self.chain:
+        """From the path's last arrival to the answer; the whole latency if nothing crossed."""
+        if not self.path:
             return self.latency_ms
-        return self.latency_ms - (self.chain[-1].message.departure_ms or 0.0)
+        return self.latency_ms - (self.path[-1].message.departure_ms or 0.0)
 
     @property
     def after_answer(self) -> tuple[Message, ...]:
@@ -146,10 +140,10 @@ class Trace:
 
     def to_json(self) -> dict[str, Any]:
         """The document of trace.json; milliseconds are since the request's start."""
-        series, endpoint, placement = self.group
+        (system, version), endpoint, placement = self.group
         return {
-            "system": series.system,
-            "version": series.version,
+            "system": system,
+            "version": version,
             "topology": self.topology,
             "endpoint": endpoint,
             "placement": placement,
@@ -161,21 +155,9 @@ class Trace:
             "next_request_ms": _rounded(self.next_ms),
             "measured_rtt_ms": _rounded(self.rtt_ms),
             "chain_round_trips": self.round_trips,
-            "chain": [
-                {
-                    "crossing": crossing.number,
-                    "from": crossing.message.source,
-                    "to": crossing.message.target,
-                    "waited_ms": _rounded(crossing.wait_ms),
-                    "entry_ms": _rounded(crossing.message.entry_ms),
-                    "departure_ms": _rounded(crossing.message.departure_ms),
-                    "bytes": crossing.message.bytes,
-                    "label": crossing.message.label,
-                }
-                for crossing in self.chain
-            ],
+            "chain": [hop.to_json() for hop in self.path],
             "after_chain_ms": _rounded(self.rest_ms),
-            "nodes": [{"node": lane.node, "site": lane.site} for lane in self.lanes],
+            "nodes": [asdict(lane) for lane in self.lanes],
             "messages": [message.to_json() for message in self.messages],
             "bare_acknowledgements": self.bare_acks,
             "picked": self.picked,
@@ -183,5 +165,6 @@ class Trace:
         }
 
 
-def _rounded(value_ms: float | None) -> float | None:
-    return None if value_ms is None else round(value_ms, 6)
+def _rounded(value: Any) -> Any:
+    """Milliseconds to the nanosecond; everything else as it is."""
+    return round(value, 6) if isinstance(value, float) else value

@@ -170,6 +170,7 @@ class StudyManifest(_OneLab):
 
     kind: Literal["study"]
     study: Json
+    claims: Sequence[Json] = ()
     budget: Sequence[Budgeted] = ()
     load: Mapping[str, Json] = {}
     round_trips: Json | None = None
@@ -194,6 +195,7 @@ class MatrixManifest(_Manifest):
 
     kind: Literal["matrix"]
     study: Json
+    claims: Sequence[Json] = ()
     parameters: Sequence[Parameter] = ()
     systems: Sequence[Program] = ()
     topologies: Mapping[str, Json] = {}

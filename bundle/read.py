@@ -8,7 +8,7 @@ last, are the complete ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -95,13 +95,18 @@ def _checked(model: Callable[[object], T], document: object, path: Path, skip: i
         ) from error
 
 
-def read_table(directory: Path, name: str) -> tuple[pd.DataFrame, Path, bool] | None:
+def read_table(
+    directory: Path, name: str, kinds: Mapping[str, str] | None = None
+) -> tuple[pd.DataFrame, Path, bool] | None:
     """The rows of a table of a bundle, the file that they are from, and whether it was cut short.
 
+    Of a Parquet file only the columns in `kinds` are read, where given, and those of the kind
+    "string" as categories: each word once.
     None where the run left neither lines nor a table. Raises BundleError for a damaged file.
     """
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     lines, table = directory / f"{name}.jsonl", directory / f"{name}.parquet"
     if lines.is_file():
@@ -110,6 +115,11 @@ def read_table(directory: Path, name: str) -> tuple[pd.DataFrame, Path, bool] | 
     if not table.is_file():
         return None
     try:
+        if kinds is not None:
+            columns = [each for each in pq.read_schema(table).names if each in kinds]
+            words = [each for each in columns if kinds[each] == "string"]
+            found = pq.read_table(table, columns=columns, read_dictionary=words)
+            return found.to_pandas(self_destruct=True, split_blocks=True), table, False
         return pd.read_parquet(table, engine="pyarrow"), table, False
     except (OSError, pa.ArrowException) as error:
         raise BundleError(

@@ -29,6 +29,7 @@ from wanlat.bundle.write import (
     write_manifest,
 )
 from wanlat.emulator.lab import BackendName
+from wanlat.experiments.config.claims import claims_on
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
 from wanlat.experiments.matrix_points import (
@@ -314,6 +315,7 @@ def _manifest(prepared: PreparedMatrix) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         **beginning("matrix", prepared.seed),
         "study": prepared.study.to_dict(),
+        **claims_on(prepared.study.name),
         "parameters": parameters_of(points_of(prepared.study)),
         "systems": [dict(each) for each in prepared.systems],
         "topologies": {name: each.to_dict() for name, each in prepared.topologies.items()},

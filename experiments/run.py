@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from wanlat.experiments.config.claims import claims_on
 from wanlat.experiments.manifest import manifest_of, place_of
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.session import (
@@ -78,6 +79,7 @@ def _manifest(prepared: Prepared) -> dict[str, Any]:
         systems=[system_of(prepared, subject) for subject in prepared.subjects],
         own={
             "study": prepared.study.to_dict(),
+            **claims_on(prepared.study.name),
             "requested": requested(prepared.backend, prepared.capture),
         },
     )

@@ -1,7 +1,7 @@
 """Drives ``oneshot load``, the generator of load: many workers, each with one request in flight.
 
 ``Generator`` is one running job (``mix``, ``fill`` or ``remove``); ``key_of`` and ``body_seed_of``
-say which objects it writes and reads; ``probes.load_records`` reads what it writes down. The lines
+say which objects it writes and reads; ``bundle.load_records`` reads what it writes down. The lines
 that it speaks are in docs/load.md.
 """
 
@@ -17,16 +17,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from wanlat.emulator.binaries import binary
-from wanlat.probes.body import word
-from wanlat.probes.dialogue import Dialogue
-from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.load_records import (
+from wanlat.bundle.load_records import (
     RECORD,
     Records,
     read_records,
     records_table,
 )
+from wanlat.emulator.binaries import binary
+from wanlat.probes.body import word
+from wanlat.probes.dialogue import Dialogue
+from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.plan import Header
 from wanlat.probes.process import Closing, Spawn
 

@@ -28,13 +28,14 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     After the reference store alone it is the same study on real stores; after latencies that are no
     whole number of round trips the study that counts them; else a drill.
     """
-    said = made.summary.in_rtts
+    said = made.summary.blocks.get("in_rtts")
     if said is None:
         return None
-    systems = list(dict.fromkeys(one.system for one in made.summary.series))
+    entries = said.to_json()["endpoints"]
+    systems = list(dict.fromkeys(entry.series.system for entry in made.summary.endpoints))
     study, on = shlex.quote(study), shlex.quote(on)
     if systems == [Quorum.name]:
-        if not {entry.group.endpoint for entry in said.entries} <= set(S3):
+        if not {entry["endpoint"] for entry in entries} <= set(S3):
             return None  # those that can be installed speak S3 alone
         recipes = [
             system.recipe
@@ -45,9 +46,9 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
         names = ",".join(recipe.name for recipe in recipes)
         run = f"{program()} run {study} --systems {names}{where}"
         return f"Next, the same study on real stores: {_install_first(recipes)}{run}"
-    is_within_a_site = any(entry.rtt_ms is None for entry in said.entries)
-    is_whole = all(entry.round_trips is not None for entry in said.entries if entry.rtts)
-    if not is_within_a_site and not (said.entries and is_whole):
+    is_within_a_site = any(entry["rtt_ms"] is None for entry in entries)
+    is_whole = all(entry["round_trips"] is not None for entry in entries if entry["rtts"])
+    if not is_within_a_site and not (entries and is_whole):
         return (
             "Next, the number of round trips of each request: "
             f"{program()} run round-trips --systems {','.join(systems)} --topology {on}"

@@ -14,6 +14,8 @@ from matplotlib.colors import to_rgb
 from wanlat.analysis.charts.style import INK, mixed
 
 ALL_OK = "#d6e8f5"
+UNSENT_COLOUR = "#c4c4c4"
+"""Of requests that were due and never sent: they are in no share."""
 _ANCHORS: Sequence[tuple[float, str]] = (
     (0.0, "#4d0a1c"),
     (0.5, "#c9563c"),

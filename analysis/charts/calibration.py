@@ -19,8 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.charts.frame import WIDTH_IN, dress
-from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress
 from wanlat.analysis.charts.style import (
     ALARM,
     BODY_PT,

@@ -1,231 +1,238 @@
 """The matrix: drills × systems, and in each cell what a reader would look for in the timeline.
 
-A cell has two lines, reads and writes. From the left: the share that was ok during the fault, a
-box for each client; the p99 during the fault, the darker the more it exceeds that before; and, over
-both lines, how long until all was normal again and what was lost.
+A cell has two lines, reads and writes. From the left: the share of what was sent during the fault
+that was ok, a box for each client; how many were due and never sent; the p99 during the fault, the
+darker the more it exceeds that before; and, over both lines, how long until all was normal again
+and what was lost.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 
-from wanlat.analysis.charts.availability import colour_of, ink_on
-from wanlat.analysis.charts.drill_matrix_layout import (
-    ALARM_FIGURE,
-    BOX_GAP_IN,
-    BOX_IN,
-    END_HEADER,
-    FIGURE,
-    LEGEND,
-    LEGEND_IN,
-    LINE_IN,
-    MARGIN_IN,
-    SLOWEST,
-    SWATCH_IN,
-    TITLE_IN,
-    WIDE_SWATCH_IN,
-    Layout,
-    Row,
-    p99_text,
-    share_text,
-    swatch_in,
+from wanlat.analysis.charts.availability import UNSENT_COLOUR, colour_of, ink_on
+from wanlat.analysis.charts.frame import Words, dress
+from wanlat.analysis.charts.lettering import ASIDE, GROUP, SUBTITLE, Lettering, text_width
+from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, TINY_PT, applied, mixed
+from wanlat.analysis.figures.drill.matrix import Cell, DrillKey, DrillMatrix, Served
+from wanlat.analysis.names import EN_DASH, series_labels, shortened
+from wanlat.analysis.report.drill import latency, percent
+from wanlat.analysis.report.drill_matrix import (
+    NOT_RUN,
+    durability_text,
+    finding_of_matrix,
+    recovery_text,
+    runs_sentences,
 )
-from wanlat.analysis.charts.lettering import (
-    ASIDE,
-    GROUP,
-    LABEL,
-    SUBTITLE,
-    TITLE,
-    Lettering,
-    write,
-)
-from wanlat.analysis.charts.style import FAINT, INK, QUIET, applied, mixed
-from wanlat.analysis.drill.matrix import Cell, Matrix, Operation
-from wanlat.analysis.drill.matrix_wording import NOT_RUN, durability_text, recovery_text
 
-LOST, KEPT = colour_of(0.0), colour_of(1.0)
-
-_SLOW_COLOUR = "#a58ccb"
-_UNTOLD = "#ffffff"
+SLOWEST = 100.0
+"""From so many times the p99 of before on, the colour of a p99 gets no darker."""
+_SLOW, _PLAIN = "#a58ccb", "#ffffff"
+_FIGURE, _ALARMING = Lettering(TINY_PT + 0.5), Lettering(TINY_PT + 0.5, ALARM, bold=True)
+_LINE, _GAP, _APART, _HEAD, _LEAST_WIDTH = 0.2, 0.03, 0.24, 0.45, 10.0
+_END_HEADER, _UNSENT_HEADER = "normal again / lost", "not sent"
 
 
-def draw(matrix: Matrix) -> Figure:
+@dataclass(frozen=True)
+class _Columns:
+    """What a cell has beside each other, inches from its left edge; alike for all systems.
+
+    The boxes of all clients together are `shares` wide.
+    """
+
+    shares: float
+    unsent: tuple[float, float]
+    """Where a box begins, and how wide it is."""
+    p99: tuple[float, float]
+    end: tuple[float, float]
+
+    @property
+    def pitch(self) -> float:
+        """From one cell to the next."""
+        return sum(self.end) + _APART
+
+
+def _columns(matrix: DrillMatrix) -> _Columns:
+    """The columns that hold the longest texts of `matrix`."""
+    cells = list(matrix.cells.values())
+    served = [each for cell in cells for each in (cell.shown.reads, cell.shown.writes)]
+    texts = [percent(share) for each in served for share in each.shares.values()]
+    clients = max((len(each.shares) for each in served), default=1)
+    shares = clients * (_widest(texts, "100 %") + _GAP) - _GAP
+    unsent = shares + _GAP, _widest([str(each.not_sent) for each in served], _UNSENT_HEADER)
+    p99 = sum(unsent) + _GAP, _widest([latency(each.p99_ms) for each in served], "p99")
+    end_at = sum(p99) + _GAP
+    ends = [text for cell in cells for text in (recovery_text(cell.shown), durability_text(cell))]
+    names = [text_width(label, GROUP) for label in series_labels(matrix.series).values()]
+    end = end_at, max(_widest(ends, _END_HEADER), max(names, default=0.0) - end_at)
+    return _Columns(shares, unsent, p99, end)
+
+
+def draw(matrix: DrillMatrix) -> Figure:
     """The picture of `matrix`."""
+    columns, rows = _columns(matrix), len(matrix.drills)
+    pitch = 2 * _LINE + _GAP + 0.2
+    names = [_label(key) for key in matrix.drills]
+    width = columns.pitch * len(matrix.series)
+    beside = max(text_width(name, GROUP) for name, _ in names) + 0.8
     with applied():
-        layout = Layout.of(matrix)
-        figure = Figure(figsize=(layout.width, layout.height))
+        size = (max(width + beside, _LEAST_WIDTH), rows * pitch + _HEAD)
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        y = _write_above(figure, layout)
-        for row in layout.rows:
-            _draw_row(figure, matrix, layout, row, y)
-            y -= row.height
-        for number, line in enumerate(reversed(layout.caption)):
-            write(figure, (MARGIN_IN, MARGIN_IN + number * LINE_IN), line, ASIDE)
-    return figure
+        axes = figure.subplots()
+        axes.set_xlim(0, max(width, size[0] - beside))
+        axes.set_ylim(rows * pitch, -_HEAD)
+        axes.spines[:].set_visible(False)
+        axes.set_xticks([])
+        axes.tick_params(length=0, labelsize=SUBTITLE.size_pt, labelcolor=QUIET)
+        middles = [number * pitch + pitch / 2 for number in range(rows)]
+        half = (_LINE + _GAP) / 2
+        axes.set_yticks(
+            [middle + side * half for middle in middles for side in (-1, 1)],
+            ["reads", "writes"] * rows,
+        )
+        for number, one in enumerate(matrix.series):
+            _draw_head(axes, columns, number * columns.pitch, series_labels(matrix.series)[one])
+        for key, (name, where), middle in zip(matrix.drills, names, middles, strict=True):
+            axes.axhline(middle - pitch / 2, color=FAINT, linewidth=0.7)
+            _text(axes, (-0.55, middle - 0.02), name, GROUP, ha="right", va="bottom")
+            _text(axes, (-0.55, middle + 0.02), where, ASIDE, ha="right", va="top")
+            for number, one in enumerate(matrix.series):
+                left = number * columns.pitch
+                cell = matrix.cells.get((key, one))
+                if cell is None:
+                    at = (left + (columns.pitch - _APART) / 2, middle)
+                    _text(axes, at, NOT_RUN, SUBTITLE, ha="center", va="center")
+                else:
+                    _draw_cell(axes, columns, cell, (left, middle))
+        words = Words(
+            title=finding_of_matrix(matrix),
+            subtitle="",
+            caption=tuple(_caption(matrix)),
+        )
+        return dress(figure, words, keys=_keys())
 
 
-def p99_colour(operation: Operation) -> str:
+def p99_colour(served: Served) -> str:
     """White at the p99 of before, darker by the logarithm of how many times that it is."""
-    slowdown = operation.slowdown
-    if slowdown is None or slowdown <= 1:
-        return _UNTOLD
-    return mixed("#ffffff", _SLOW_COLOUR, min(1.0, math.log(slowdown) / math.log(SLOWEST)))
+    if served.slowdown is None or served.slowdown <= 1:
+        return _PLAIN
+    return mixed(_PLAIN, _SLOW, min(1.0, math.log(served.slowdown) / math.log(SLOWEST)))
 
 
-def _write_above(figure: Figure, layout: Layout) -> float:
-    """Write title, legend and the heads of columns; return where the first row begins."""
-    y = layout.height - MARGIN_IN
-    for line in layout.title:
-        y -= TITLE_IN
-        write(figure, (MARGIN_IN, y + 0.07), line, TITLE)
-    for entries in layout.legend:
-        y -= LEGEND_IN
-        for x, shape in entries:
-            middle = y + LEGEND_IN / 2
-            _draw_swatch(figure, shape, x, middle)
-            at = (x + swatch_in(shape) + 0.07, middle)
-            write(figure, at, dict(LEGEND)[shape], LABEL, ("left", "center_baseline"))
-    top = layout.height - layout.head_in
-    for number, one in enumerate(layout.series):
-        left = layout.left_of(number)
-        lines = layout.labels[one]
-        for line_number, line in enumerate(reversed(lines)):
-            at = (left, top + LINE_IN + 0.1 + line_number * LINE_IN)
-            write(figure, at, line, GROUP)
-        x = left + layout.shares * (layout.share_in + BOX_GAP_IN)
-        ok = "ok by client" if layout.shares > 1 else "ok"
-        write(figure, (left, top + 0.08), ok, ASIDE)
-        write(figure, (x, top + 0.08), "p99", ASIDE)
-        x += layout.p99_in + BOX_GAP_IN
-        write(figure, (x, top + 0.08), END_HEADER, ASIDE)
-    return top
+def _draw_head(axes: Axes, columns: _Columns, left: float, label: str) -> None:
+    _text(axes, (left, -0.26), label, GROUP, va="baseline")
+    heads = {
+        0.0: "ok by client",
+        columns.unsent[0]: _UNSENT_HEADER,
+        columns.p99[0]: "p99",
+        columns.end[0]: _END_HEADER,
+    }
+    for x, text in heads.items():
+        _text(axes, (left + x, -0.08), text, ASIDE, va="baseline")
 
 
-def _draw_swatch(figure: Figure, shape: str, x: float, y: float) -> None:
-    bottom, steps = y - 0.065, 12
-    if shape == "kept":
-        _box(figure, (x, bottom), (SWATCH_IN, 0.13), KEPT)
-    elif shape == "lost":
-        _box(figure, (x, bottom), (SWATCH_IN, 0.13), LOST)
-    elif shape == "unknown":
-        _box(figure, (x, bottom), (SWATCH_IN, 0.13), _UNTOLD, hatch="//////")
-    else:
-        for step in range(steps):
-            share = step / (steps - 1)
-            colour = (
-                colour_of(share) if shape == "shares" else mixed("#ffffff", _SLOW_COLOUR, share)
-            )
-            corner = (x + WIDE_SWATCH_IN * step / steps, bottom)
-            _box(figure, corner, (WIDE_SWATCH_IN / steps, 0.13), colour, edge=False)
-
-
-def _draw_row(figure: Figure, matrix: Matrix, layout: Layout, row: Row, top: float) -> None:
-    """One drill, its upper edge at `top` inches."""
-    _rule(figure, layout, top)
-    middle = top - row.height / 2
-    y = middle + LINE_IN * (len(row.name) + len(row.aside)) / 2
-    for lines, lettering in ((row.name, GROUP), (row.aside, ASIDE)):
-        for line in lines:
-            y -= LINE_IN
-            write(figure, (MARGIN_IN, y + 0.04), line, lettering)
-    upper = middle + BOX_GAP_IN / 2
-    lower = upper - BOX_GAP_IN - BOX_IN
-    right = MARGIN_IN + layout.label_in - 0.08
-    for word, bottom in (("reads", upper), ("writes", lower)):
-        at = (right, bottom + BOX_IN / 2)
-        write(figure, at, word, SUBTITLE, ("right", "center_baseline"))
-    for number, one in enumerate(layout.series):
-        cell = matrix.cells.get((row.key, one))
-        left = layout.left_of(number)
-        if cell is None:
-            at = (left + layout.cell_in / 2, middle)
-            write(figure, at, NOT_RUN, SUBTITLE, ("center", "center_baseline"))
-            continue
-        _draw_operation(figure, layout, cell.shown.reads, (left, upper))
-        _draw_operation(figure, layout, cell.shown.writes, (left, lower))
-        _draw_end(figure, layout, cell, left, (upper, lower))
-
-
-def _rule(figure: Figure, layout: Layout, y: float) -> None:
-    corner = (MARGIN_IN, y)
-    size = (layout.width - 2 * MARGIN_IN, 0.0)
-    looks: dict[str, Any] = {"edgecolor": FAINT, "linewidth": 0.7}
-    figure.add_artist(Rectangle(corner, *size, transform=figure.dpi_scale_trans, **looks))
-
-
-def _draw_operation(
-    figure: Figure, layout: Layout, operation: Operation, at: tuple[float, float]
-) -> None:
-    x, y = at
-    # A drill with one client where others have two: its box is as wide as theirs together.
-    count = len(operation.shares)
-    across = layout.shares * (layout.share_in + BOX_GAP_IN) - BOX_GAP_IN
-    width = (across - BOX_GAP_IN * (count - 1)) / count
-    for share in operation.shares:
-        colour = _UNTOLD if share.availability is None else colour_of(share.availability)
-        text = share_text(share.availability)
-        _box(figure, (x, y), (width, BOX_IN), colour, text)
-        x += width + BOX_GAP_IN
-    text = p99_text(operation)
-    _box(figure, (x, y), (layout.p99_in, BOX_IN), p99_colour(operation), text)
-
-
-def _draw_end(
-    figure: Figure, layout: Layout, cell: Cell, left: float, lines: tuple[float, float]
-) -> None:
-    """When all was normal again, and below it what was lost."""
-    x = left + layout.cell_in - layout.end_in
+def _draw_cell(axes: Axes, columns: _Columns, cell: Cell, at: tuple[float, float]) -> None:
+    """A drill on a system: its left edge, and the middle between its two lines."""
+    left, middle = at
+    upper, lower = middle - _GAP / 2 - _LINE, middle + _GAP / 2
     run = cell.shown
-    bad = not run.is_complete or run.recovered is False
-    lettering = ALARM_FIGURE if bad else FIGURE
-    size = (layout.end_in, BOX_IN)
-    _box(figure, (x, lines[0]), size, _UNTOLD, recovery_text(run), lettering=lettering)
-    verdict = cell.worst.verdict
-    colour = {"pass": KEPT, "fail": LOST}.get(verdict, _UNTOLD)
-    hatch = "" if verdict in ("pass", "fail") else "//////"
-    _box(figure, (x, lines[1]), size, colour, durability_text(cell), hatch=hatch)
+    end = left + columns.end[0]
+    for served, y in ((run.reads, upper), (run.writes, lower)):
+        # A drill with one client where others have two: its box is as wide as theirs together.
+        each = (columns.shares + _GAP) / len(served.shares)
+        for number, share in enumerate(served.shares.values()):
+            colour = _PLAIN if share is None else colour_of(share)
+            _box(axes, (left + number * each, y), each - _GAP, colour, percent(share))
+        grey = UNSENT_COLOUR if served.not_sent else _PLAIN
+        _box(axes, (left + columns.unsent[0], y), columns.unsent[1], grey, str(served.not_sent))
+        at = (left + columns.p99[0], y)
+        _box(axes, at, columns.p99[1], p99_colour(served), latency(served.p99_ms))
+    how = _ALARMING if not run.is_complete or run.document["recovered"] is False else _FIGURE
+    _box(axes, (end, upper), columns.end[1], _PLAIN, recovery_text(run), how=how)
+    fill = {"pass": colour_of(1.0), "fail": colour_of(0.0)}.get(cell.worst.verdict)
+    hatch = "" if fill else "//////"
+    _box(axes, (end, lower), columns.end[1], fill or _PLAIN, durability_text(cell), hatch=hatch)
 
 
 def _box(
-    figure: Figure,
+    axes: Axes,
     corner: tuple[float, float],
-    size: tuple[float, float],
+    width: float,
     colour: str,
-    text: str = "",
+    text: str,
     *,
     hatch: str = "",
-    edge: bool = True,
-    lettering: Lettering = FIGURE,
+    how: Lettering = _FIGURE,
 ) -> None:
     """A box with `text` in the middle, in black or white as `colour` asks for."""
-    figure.add_artist(
-        Rectangle(
-            corner,
-            *size,
-            transform=figure.dpi_scale_trans,
-            facecolor=colour,
-            edgecolor=FAINT if hatch else QUIET,
-            linewidth=0.4 if edge else 0.0,
-            hatch=hatch,
-        )
+    edge = FAINT if hatch else QUIET
+    looks: dict[str, Any] = {"facecolor": colour, "edgecolor": edge, "linewidth": 0.4}
+    axes.add_patch(Rectangle(corner, width, _LINE, hatch=hatch, **looks))
+    ink = Lettering(how.size_pt, ink_on(colour)) if how.colour == INK else how
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 0.8} if hatch else None
+    middle = (corner[0] + width / 2, corner[1] + _LINE / 2)
+    _text(axes, middle, text, ink, ha="center", va="center_baseline", bbox=behind)
+
+
+def _text(axes: Axes, at: tuple[float, float], text: str, how: Lettering, **looks: Any) -> None:
+    weight = "bold" if how.bold else "normal"
+    axes.text(*at, text, fontsize=how.size_pt, color=how.colour, fontweight=weight, **looks)
+
+
+def _keys() -> list[tuple[Any, str]]:
+    def scale(colours: list[str]) -> tuple[Patch, ...]:
+        return tuple(Patch(facecolor=colour, linewidth=0) for colour in colours)
+
+    def fill(colour: str, hatch: str = "") -> Patch:
+        return Patch(facecolor=colour, edgecolor=QUIET, linewidth=0.4, hatch=hatch)
+
+    shares = [n / 10 for n in range(11)]
+    return [
+        (scale([colour_of(share) for share in shares]), "0 to 100 % ok of what was sent"),
+        (
+            scale([mixed(_PLAIN, _SLOW, share) for share in shares]),
+            f"p99 as before, to {SLOWEST:g} times that and more",
+        ),
+        (fill(colour_of(1.0)), "nothing lost"),
+        (fill(colour_of(0.0)), "lost or wrong"),
+        (fill(_PLAIN, "//////"), "not known"),
+        (fill(UNSENT_COLOUR), "due and never sent"),
+    ]
+
+
+def _label(key: DrillKey) -> tuple[str, str]:
+    """A drill's name, and where it stood; how much shorter than written it was."""
+    return key.name, key.topology + (f", times × {key.scale:g}" if key.scale != 1 else "")
+
+
+def _widest(texts: list[str], header: str) -> float:
+    """Width of a box that holds any of `texts` and its header, inches."""
+    widths = [text_width(text, _ALARMING) + 0.12 for text in texts]
+    return max(text_width(header, ASIDE) + 0.04, *widths)
+
+
+def _caption(matrix: DrillMatrix) -> list[str]:
+    clients = dict.fromkeys(
+        " | ".join(name for name in cell.shown.reads.shares if name)
+        for cell in matrix.cells.values()
     )
-    if not text:
-        return
-    ink = lettering.colour if lettering.colour != INK else ink_on(colour)
-    figure.text(
-        corner[0] + size[0] / 2,
-        corner[1] + size[1] / 2,
-        text,
-        transform=figure.dpi_scale_trans,
-        fontsize=lettering.size_pt,
-        fontweight="bold" if lettering.bold else "normal",
-        color=ink,
-        ha="center",
-        va="center_baseline",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8} if hatch else None,
-    )
+    named = "; ".join(text for text in clients if text)
+    boxes = f", a box for each client ({named})" if named else ""
+    lines = [
+        "Upper line of a cell: reads, lower: writes. From the left: share that was ok of what was "
+        f"sent during the fault{boxes}, {EN_DASH} where nothing was; how many were due and never "
+        "sent, because an earlier one was waiting; p99 of all that was ok, from when it was due; "
+        "time from the first fault until all was normal again; acknowledged writes that were lost, "
+        "corrupt, stale, resurrected or unexpected when every key was read again from every node.",
+        *runs_sentences(matrix),
+    ]
+    full = shortened(matrix.series)
+    return [*lines, *([f"In full: {'; '.join(full)}."] if full else [])]

@@ -2,131 +2,221 @@
 
 A panel for each client's reads, and one for its writes, one below another on one axis of time: a
 mark a request at the instant it was due, as high as it took from then on. Below each panel a strip
-says which share of the requests of each short stretch was answered; above all of them stand the
-faults.
+says which share of the requests sent in each short stretch was ok; above all of them stand the
+faults, each on a line of its own and named beside it, where no line crosses its name.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis.charts.drill_key import LEGEND_IN, draw_key
-from wanlat.analysis.charts.drill_lanes import LANE_IN, draw_lanes
-from wanlat.analysis.charts.drill_layout import (
-    LEFT_IN,
-    LINE_IN,
-    MARGIN_IN,
-    PHASES_IN,
-    PLOT_IN,
-    TITLE_IN,
-    WIDTH_IN,
-    Picture,
+from wanlat.analysis.charts.availability import UNSENT_COLOUR, colour_of
+from wanlat.analysis.charts.drill_panel import Picture, draw_instants, draw_panel, draw_strip
+from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress
+from wanlat.analysis.charts.lettering import ALARMING, GROUP, LABEL, Lettering
+from wanlat.analysis.charts.style import INK, QUIET, SMALL_PT, applied
+from wanlat.analysis.charts.wording import rtt_sentence
+from wanlat.analysis.figures.drill.model import ClientFigures, Drill
+from wanlat.analysis.names import count, shortened
+from wanlat.analysis.report.drill import (
+    claims_sentence,
+    durability_sentence,
+    ending,
+    finding,
+    outage_sentence,
 )
-from wanlat.analysis.charts.drill_panel import draw_instants, draw_panel
-from wanlat.analysis.charts.lettering import ASIDE, GROUP, LABEL, TITLE, text_width, write
-from wanlat.analysis.charts.style import QUIET, applied
 
-if TYPE_CHECKING:
-    from wanlat.analysis.drill.model import Drill
+_LANE_IN, _PANEL_IN, _STRIP_IN, _TIME_IN = 0.2, 1.15, 0.13, 0.02
+_AROUND_IN = 0.36
+"""What the words around a panel take: its client's name, the shares below its strip."""
 
 
 def draw(drill: Drill) -> Figure:
     """The timeline of `drill`, however far it got."""
+    picture, clients = Picture(drill), _ordered(drill)
     with applied():
-        picture = Picture.of(drill)
-        figure = Figure(figsize=(WIDTH_IN, picture.height))
+        lanes_in = _LANE_IN * max(len(picture.spans), 1)
+        heights = [lanes_in, *[_PANEL_IN, _STRIP_IN] * len(clients), _TIME_IN]
+        if not clients:
+            return _dressed(Figure(figsize=(WIDTH_IN, 0.1)), picture)
+        height = sum(heights) + _AROUND_IN * len(clients) + 0.6
+        figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
         FigureCanvasAgg(figure)
-        _write_above(figure, picture)
-        if picture.panels:
-            _draw_faults(figure, picture)
-            _draw_time(figure, picture)
-        for panel in picture.panels:
-            draw_panel(figure, picture, panel)
-        for number, line in enumerate(reversed(picture.caption)):
-            write(figure, (MARGIN_IN, MARGIN_IN + number * LINE_IN), line, ASIDE)
+        engine: Any = figure.get_layout_engine()
+        engine.set(h_pad=0.02, hspace=0.0, w_pad=0.02)
+        grid = figure.subplots(len(heights), 1, height_ratios=heights)
+        for axes in grid:
+            axes.set_xlim(picture.ends)
+            axes.patch.set_visible(False)
+        _draw_lanes(grid[0], picture)
+        named: set[str] = set()
+        for number, client in enumerate(clients):
+            panel, strip = grid[1 + 2 * number : 3 + 2 * number]
+            if client.client not in named:
+                named.add(client.client)
+                head = _place(drill, client)
+                panel.set_title(head, loc="left", fontsize=GROUP.size_pt, pad=3)
+            draw_panel(panel, picture, client)
+            draw_strip(strip, picture, client)
+        _draw_time(grid[-1], picture)
+        figure.align_ylabels(grid[1::2])
+        _dressed(figure, picture, grid)
+        _shade(figure, picture, grid)
     return figure
 
 
-def _write_above(figure: Figure, picture: Picture) -> None:
-    y = picture.height - MARGIN_IN
-    for line in picture.title:
-        y -= TITLE_IN
-        write(figure, (MARGIN_IN, y + 0.07), line, TITLE)
-    for entry in picture.above:
-        y -= LINE_IN
-        write(figure, (MARGIN_IN, y + 0.04), entry.text, entry.lettering)
-    y -= 0.08
-    for keys in picture.legend:
-        y -= LEGEND_IN
-        for x, key in keys:
-            middle = y + LEGEND_IN / 2
-            draw_key(figure, key, x, middle)
-            at = (x + key.width + 0.07, middle)
-            write(figure, at, key.label, LABEL, ("left", "center_baseline"))
-
-
-def _draw_faults(figure: Figure, picture: Picture) -> None:
-    """The phases and the lanes; the shading of faults goes down through all panels."""
-    drill, zero = picture.drill, picture.zero_s
-    top = picture.lanes_top - PHASES_IN
-    lanes = picture.axes(figure, top - picture.lanes_in, picture.lanes_in)
-    lanes.set_label("lanes")
-    lanes.set_ylim(picture.lanes_in, 0)
-    lanes.set_axis_off()
-    lanes.patch.set_visible(False)
-    lanes.set_zorder(3)
-    draw_instants(lanes, picture)
-    draw_lanes(lanes, picture.placed, PLOT_IN)
-    if not picture.placed:
-        lanes.text(
-            picture.begin,
-            LANE_IN / 2,
-            "nothing was injected",
-            fontsize=ASIDE.size_pt,
-            color=QUIET,
-            va="center_baseline",
-        )
-
-    ground = picture.axes(figure, picture.bottom, picture.lanes_top - picture.bottom)
-    ground.set_label("ground")
-    ground.set_ylim(0, 1)
-    ground.set_axis_off()
-    ground.set_zorder(-1)
-    for one in picture.placed:
-        if not one.span.is_instant:
-            left, right = max(one.span.begin, picture.begin), min(one.span.end, picture.end)
-            ground.axvspan(left, right, facecolor=one.span.colour, alpha=0.38, linewidth=0)
-    for phase in drill.phases:
-        if phase.begin_s is None or phase.end_s is None:
+def _draw_lanes(axes: Axes, picture: Picture) -> None:
+    """What was broken, and what came of it: a line each, its name to the left of the plot."""
+    spans = picture.spans
+    axes.set_label("lanes")
+    axes.set_ylim(max(len(spans), 1) - 0.5, -0.5)
+    axes.xaxis.tick_top()
+    picture.phase_labels(axes, [[phase.name] for phase in picture.drill.phases], GROUP)
+    axes.set_yticks(range(len(spans)), [span.short_name for span in spans], fontsize=SMALL_PT)
+    axes.tick_params(axis="y", length=0, pad=4)
+    axes.spines[:].set_visible(False)
+    draw_instants(axes, picture, 1.0)
+    if not spans:
+        axes.set_yticks([0], ["nothing was injected"], fontsize=SMALL_PT, color=QUIET)
+    for y, span in enumerate(spans):
+        if span.marker:
+            axes.plot(
+                [span.begin],
+                [y],
+                marker=span.marker,
+                markersize=6,
+                color=span.colour,
+                clip_on=False,
+            )
+            axes.get_yticklabels()[y].set_color(span.colour)
             continue
-        begin, end = phase.begin_s - zero, phase.end_s - zero
-        _write_phase(figure, picture, phase.name, begin, end)
+        corner, width = (span.begin, y - 0.33), max(span.end - span.begin, 0.0)
+        axes.add_patch(
+            Rectangle(corner, width, 0.66, facecolor=span.colour, edgecolor=INK, linewidth=0.7)
+        )
+        if span.open:  # it has no end that anybody saw, so the bar is given none
+            axes.plot([span.end], [y], marker=">", markersize=7, color=INK, clip_on=False)
+        axes.vlines(span.occurrences, y - 0.33, y + 0.33, color=INK, linewidth=1.2)
 
 
-def _write_phase(figure: Figure, picture: Picture, name: str, begin: float, end: float) -> None:
-    """The name of a phase above the middle of it, where it has the room."""
-    per_s = PLOT_IN / (picture.end - picture.begin)
-    left, right = (begin - picture.begin) * per_s, (end - picture.begin) * per_s
-    if text_width(name, GROUP) + 0.06 <= right - left:
-        at = (LEFT_IN + (left + right) / 2, picture.lanes_top - PHASES_IN + 0.07)
-        write(figure, at, name, GROUP, ("center", "baseline"))
-
-
-def _draw_time(figure: Figure, picture: Picture) -> None:
-    """The axis of time, below the shares of the lowest strip."""
-    axes = picture.axes(figure, picture.bottom, 0.001)
+def _draw_time(axes: Axes, picture: Picture) -> None:
+    """The axis of time."""
+    during = picture.drill.phases[1].begin_s is not None
+    since = "the phase `during` began" if during else "the drill began to measure"
     axes.set_label("time")
     axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 2.5, 5, 10]))
-    axes.tick_params(
-        axis="x", length=3, pad=2, labelbottom=True, labelsize=LABEL.size_pt, color=QUIET
+    axes.tick_params(axis="x", length=3, pad=2, labelsize=LABEL.size_pt, color=QUIET)
+    axes.set_xlabel(f"seconds since {since}", fontsize=LABEL.size_pt)
+
+
+def _shade(figure: Figure, picture: Picture, grid: Sequence[Axes]) -> None:
+    """Shade what was broken, from its line down through all panels."""
+    top, bottom = grid[0].get_position(), grid[-1].get_position()
+    ground = figure.add_axes((top.x0, bottom.y0, top.width, top.y1 - bottom.y0), label="ground")
+    ground.set_xlim(picture.ends)
+    ground.set_axis_off()
+    ground.set(xticks=[], yticks=[])
+    ground.set_zorder(-1)
+    for span in picture.spans:
+        if not span.marker:
+            begin = max(span.begin, picture.ends[0])
+            ground.axvspan(begin, span.end, facecolor=span.colour, alpha=0.38, linewidth=0)
+
+
+def _dressed(figure: Figure, picture: Picture, axes: Sequence[Axes] = ()) -> Figure:
+    drill = picture.drill
+    plain = Lettering(SMALL_PT, INK, bold=True)
+    wrong = any(claim.verdict == "does not hold" for claim in drill.claims)
+    said = [
+        (ending(drill), True),
+        (durability_sentence(drill.durability), drill.durability.verdict == "fail"),
+        (outage_sentence(drill), drill.recovered is False),
+        (claims_sentence(each.verdict for each in drill.claims) if drill.claims else None, wrong),
+    ]
+    parts = [drill.description.strip().rstrip("."), f"on {drill.topology}"]
+    if drill.interval_ms:
+        parts.append(f"a read and a write of each client every {drill.interval_ms:g} ms")
+    parts += [f"deadline {drill.deadline_ms / 1000:g} s"] if drill.deadline_ms else []
+    parts += [f"times × {drill.scale:g}"] if drill.scale != 1 else []
+    words = Words(
+        title=finding(drill),
+        subtitle=" · ".join(part for part in parts if part),
+        caption=tuple(_caption(picture)),
     )
-    middle = LEFT_IN + PLOT_IN / 2
-    y = picture.below + 0.07
-    during = any(p.name == "during" and p.reached for p in picture.drill.phases)
-    since = "the phase `during` began" if during else "the drill began to measure"
-    write(figure, (middle, y), f"seconds since {since}", LABEL, ("center", "baseline"))
+    verdicts = [(text, ALARMING if alarming else plain) for text, alarming in said if text]
+    return dress(figure, words, keys=_keys(picture, axes), verdicts=verdicts)
+
+
+def _keys(picture: Picture, axes: Sequence[Axes]) -> list[tuple[Any, str]]:
+    """An entry for each kind of mark that is on the timeline, with how many there are of it.
+
+    What stands for a mark is one that was drawn, so that both look alike.
+    """
+    requests = picture.drill.requests
+    if requests.empty:
+        return []
+    outcome, sent, of = requests["outcome"], requests["sent"], requests["operation"]
+    counts = {
+        "reads ok": (outcome == "ok") & (of == "read"),
+        "writes ok": (outcome == "ok") & (of == "write"),
+        "fail": (outcome == "fail") & sent,
+        "unknown": (outcome == "unknown") & sent,
+        "due and never sent": ~sent,
+    }
+    drawn: dict[str, Any] = {}
+    for one in axes:
+        for artist, label in zip(*one.get_legend_handles_labels(), strict=True):
+            drawn.setdefault(label, artist)
+    keys = [
+        (drawn[name], f"{name}: {rows.sum()}") for name, rows in counts.items() if name in drawn
+    ]
+    keys += [(drawn[name], name) for name in ("outage", "slow") if name in drawn]
+    shares = tuple(Patch(facecolor=colour_of(n / 10), linewidth=0) for n in range(11))
+    keys.append((shares, "0 to 100 % ok of what was sent"))
+    if not sent.all():
+        keys.append((Patch(facecolor=UNSENT_COLOUR), "none sent"))
+    empty = Patch(facecolor="white", edgecolor=QUIET, hatch="//////", linewidth=0.4)
+    return [*keys, (empty, "none due")]
+
+
+def _caption(picture: Picture) -> list[str]:
+    """How to read a timeline, and what stands in no other place on it; paragraphs."""
+    drill, rtt = picture.drill, rtt_sentence(picture.drill.bundle, lines=False)
+    if drill.requests.empty:
+        return [rtt]
+    dotted = any(client.limit_ms is not None for client in drill.clients)
+    lines = [
+        f"{count(len(drill.requests), 'request')}, each a mark where it was due, as high as it "
+        "took from then on, waiting for its turn included: a stall is a falling ramp."
+        + (" Solid line: the deadline." if drill.deadline_ms else "")
+        + (" Dotted: an answer that takes longer counts as an outage." if dotted else "")
+        + f" Strips: share that was ok of what was sent, in bins of {picture.bin_s:g} s by due "
+        "time. Shaded: a fault in force, named at the top; ticks in its bar: single occurrences.",
+        rtt,
+    ]
+    full = [span.name for span in picture.spans if span.name != span.short_name]
+    full += shortened([drill.series])
+    return [*lines, *([f"In full: {'; '.join(full)}."] if full else [])]
+
+
+def _ordered(drill: Drill) -> list[ClientFigures]:
+    order = {place.name: rank for rank, place in enumerate(drill.places)}
+    return sorted(drill.clients, key=lambda one: (order.get(one.client, len(order)), one.operation))
+
+
+def _place(drill: Drill, client: ClientFigures) -> str:
+    """The client's name, its node and target."""
+    for place in drill.places:
+        if place.name == client.client:
+            site = f" in {place.site}" if place.site and place.site != place.node else ""
+            return f"{place.name}: on {place.node}{site}, target {place.target}"
+    return client.client

@@ -7,7 +7,6 @@ from functools import cache, lru_cache
 from typing import Any
 
 from matplotlib.backends import backend_agg
-from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from wanlat.analysis.charts.style import (
@@ -55,39 +54,17 @@ def wrapped(text: str, width_in: float, lettering: Lettering) -> list[str]:
     whole = " ".join(text.split())
     if not whole or text_width(whole, lettering) <= width_in:
         return [whole] if whole else []
-    lines: list[str] = []
-    line = ""
+    # Word by word: the width of a line is measured by its parts, each of which comes again.
+    space = text_width("x x", lettering) - 2 * text_width("x", lettering)
+    lines, reached = [""], 0.0
     for word in _fitting_words(text, width_in, lettering):
-        longer = f"{line} {word}" if line else word
-        if line and text_width(longer, lettering) > width_in:
-            lines.append(line)
-            line = word
-        else:
-            line = longer
-    return [*lines, line] if line else lines
-
-
-def write(
-    figure: Figure,
-    at: tuple[float, float],
-    text: str,
-    lettering: Lettering,
-    alignment: tuple[str, str] = ("left", "baseline"),
-) -> None:
-    """Set `text` `at` a place in inches from the lower left corner of `figure`.
-
-    `alignment` says which point of the text is put there, horizontally and vertically.
-    """
-    figure.text(
-        *at,
-        text,
-        transform=figure.dpi_scale_trans,
-        fontsize=lettering.size_pt,
-        color=lettering.colour,
-        fontweight="bold" if lettering.bold else "normal",
-        ha=alignment[0],
-        va=alignment[1],
-    )
+        width = text_width(word, lettering)
+        if lines[-1] and reached + space + width > width_in:
+            lines.append("")
+            reached = 0.0
+        reached += width + (space if lines[-1] else 0.0)
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
 
 
 def _fitting_words(text: str, width_in: float, lettering: Lettering) -> list[str]:

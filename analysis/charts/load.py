@@ -1,299 +1,225 @@
-"""The charts of a load: its course over time with the quiet user below, and all latencies."""
+"""The chart of a load: a row of panels for each system, and for each point of a matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import seaborn as sns  # here alone: it takes a second to import, and few runs are under load
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from wanlat.analysis.charts.legend import LegendEntry
+from wanlat.analysis.charts.frame import Words, dress, head, multiples
 from wanlat.analysis.charts.lettering import LABEL
-from wanlat.analysis.charts.panels import Panel, panels
-from wanlat.analysis.charts.rows import Words
-from wanlat.analysis.charts.style import ALARM, FAINT, QUIET, TINY_PT, SeriesStyle, applied, mixed
-from wanlat.analysis.load.block import LoadBlock
-from wanlat.analysis.load.model import Load
-from wanlat.analysis.names import series_labels, shortened
+from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied
+from wanlat.analysis.figures.load import OverTime
+from wanlat.analysis.figures.load_requests import Values
+from wanlat.analysis.figures.result import Row, series_of
+from wanlat.analysis.names import row_labels, shortened
 from wanlat.analysis.placement import with_placement
+from wanlat.analysis.report.section import written
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Values = NDArray[np.float64]
+    from wanlat.analysis.report.section import Answer
 
 _COLOURS = ("#117755", "#b58be0", "#5b8fd6", "#8a8a8a")
 """Of operations: none of them is a system's, and the first two differ in lightness too."""
 _MARKERS = ("o", "s", "^", "D", "v", "P")
-_PANEL_IN = 1.7
-_LABEL_IN = 0.12
-_Y_LABEL_IN = 0.52
-_STEADY = "#f1f1ea"
-_FEW_DOTS = 2000
-_FEWEST = 1e-5
+_FAILED = "failed"
+_STEADY = "#efefe6"
+_DASHED = (0, (3, 2))
+_MOST_STEPS = 2000
+_FEWEST = 1e-4
+"""Of requests, that a tail shows."""
 
 
-def charts_of(block: LoadBlock) -> dict[str, Figure]:
-    """The charts by the stems of their files."""
-    return {"load": _course(block), "load-latency": _latencies(block)}
+def draw(answer: Answer) -> Figure:
+    """The chart of the section `load`."""
+    figures = answer.figures
+    looks = _looks(figures.arrays)
+    with_probe = any(each.probe_ms for each in figures.arrays)
+    columns = 3 if with_probe else 2
+    names, words = row_labels(figures.series), _words(answer)
+    with applied():
+        figure, panels = multiples(
+            words,
+            columns * len(figures.rows),
+            columns=columns,
+            panel_in=1.9 if len(figures.rows) > 1 else 2.8,
+            share="col",
+        )
+        for number, (row, over_time) in enumerate(zip(figures.rows, figures.arrays, strict=True)):
+            rates, *probe, tails = panels[columns * number : columns * (number + 1)]
+            point = ", ".join(f"{name} {written(row[name])}" for name in figures.parameters)
+            head(rates, names[series_of(row)], _rate_and_state(row))
+            _draw_rates(rates, row, over_time, looks)
+            if probe:
+                head(probe[0], point, _times_longer(row))
+                _draw_probe(probe[0], over_time, looks)
+            head(tails, "" if probe else point, _tail(row))
+            _draw_tails(tails, row, over_time, looks)
+        labels = ["seconds after the load's ramp"] * (columns - 1) + ["latency, ms"]
+        for axes, label in zip(panels[-columns:], labels, strict=True):
+            axes.set_xlabel(label, fontsize=LABEL.size_pt)
+        return dress(figure, words, [(look, name) for name, look in looks.items()])
 
 
-def looks_of(names: Sequence[str]) -> dict[str, SeriesStyle]:
-    """A look for each of `names`, operations or endpoints."""
-    return {
+def _looks(arrays: Sequence[OverTime]) -> dict[str, SeriesStyle]:
+    """A look for each operation of the load and endpoint of the probe client."""
+    names = [name for each in arrays for name in (*each.per_s, *each.probe_ms)]
+    looks = {
         name: SeriesStyle(_COLOURS[number % len(_COLOURS)], "", _MARKERS[number % len(_MARKERS)])
-        for number, name in enumerate(names)
+        for number, name in enumerate(dict.fromkeys(names))
     }
+    failed = any(each.failed_per_s.any() for each in arrays)
+    return looks | ({_FAILED: SeriesStyle(ALARM, "", "o")} if failed else {})
 
 
-def _course(block: LoadBlock) -> Figure:
-    labels = series_labels([load.series for load in block.loads])
-    rows = []
-    for load in block.loads:
-        rows.append([Panel(f"{labels[load.series]}: operations a second", _state(load))])
-        if load.course.quiet_ms:
-            rows.append([Panel("The quiet user: latency of each of its requests, ms")])
-    looks = looks_of(_names(block))
-    failed = any(load.course.failed_per_s.any() for load in block.loads)
-    legend = [
-        *(LegendEntry(look, name) for name, look in looks.items()),
-        *([LegendEntry(SeriesStyle(ALARM, "", "o"), "failed")] if failed else []),
-    ]
-    words = _words(
-        block,
-        f"Under load: {block.study} on {block.topology}",
-        "seconds after the load's ramp",
-        legend,
-        [
-            "Shaded: the steady part, which figures are of. No shade: there was no steady state, "
-            "and figures are of the whole load. Before 0 the quiet user is alone.",
-        ],
-    )
-    with applied():
-        chart = panels(words, rows, (_LABEL_IN, _PANEL_IN), "")
-        axes = iter(chart.axes)
-        for load in block.loads:
-            begin = min(
-                (float(at.min()) for at, _ in load.course.quiet_ms.values() if at.size), default=0.0
-            )
-            span = (min(begin, 0.0), load.duration_s)
-            _draw_rates(_next(axes), load, looks, span)
-            if load.course.quiet_ms:
-                _draw_quiet(_next(axes), load, looks, span)
-    return chart.figure
+def _draw_rates(axes: Axes, row: Row, over_time: OverTime, looks: dict[str, SeriesStyle]) -> None:
+    edges = np.arange(over_time.failed_per_s.size + 1) * over_time.bin_s
+    if row["steady"]["verdict"] == "steady":
+        axes.axvspan(row["steady"]["begin_s"], row["steady"]["end_s"], color=_STEADY, zorder=0)
+    rates = dict(over_time.per_s)
+    if over_time.failed_per_s.any():
+        rates[_FAILED] = over_time.failed_per_s
+    for name, per_s in rates.items():
+        axes.stairs(per_s, edges, baseline=None, color=looks[name].colour, lw=1.1, zorder=3)
+    axes.set_ylabel("operations per second", fontsize=LABEL.size_pt)
+    axes.set_ylim(0, None)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 3, 5, 6, 10]))
 
 
-def _latencies(block: LoadBlock) -> Figure:
-    labels = series_labels([load.series for load in block.loads])
-    with_quiet = any(load.course.quiet_ms for load in block.loads)
-    rows = [
-        [
-            Panel(f"{labels[load.series]}: the load's requests"),
-            *([Panel("The quiet user's")] if with_quiet else []),
-        ]
-        for load in block.loads
-    ]
-    looks = looks_of(_names(block))
-    legend = [LegendEntry(look, name) for name, look in looks.items()]
-    words = _words(
-        block,
-        f"How long requests take: {block.study} on {block.topology}",
-        "ms",
-        legend,
-        [
-            "How many of the requests took longer than so many ms: 1 % on the left axis is p99. "
-            "Dashed: the quiet user alone, before the load.",
-        ],
-    )
-    with applied():
-        chart = panels(words, rows, (_LABEL_IN, 2.2), "requests that took longer")
-        drawn = iter(chart.axes)
-        limits = _latency_limits(block)
-        for load in block.loads:
-            axes = _next(drawn)
-            for name, ms in load.course.latencies_ms.items():
-                _draw_tail(axes, ms, looks[name].colour)
-            _set_tail(axes, limits)
-            if not with_quiet:
-                continue
-            axes = _next(drawn)
-            for (endpoint, placement), (at_s, ms) in load.course.quiet_ms.items():
-                colour = looks[with_placement(endpoint, placement)].colour
-                part = _part(load)
-                loaded = (at_s >= part[0]) & (at_s < part[1])
-                _draw_tail(axes, np.sort(ms[loaded]), colour)
-                _draw_tail(axes, np.sort(ms[at_s < 0]), colour, dashed=True)
-            _set_tail(axes, limits)
-    return chart.figure
-
-
-def _draw_rates(
-    axes: Axes, load: Load, looks: dict[str, SeriesStyle], span: tuple[float, float]
-) -> None:
-    course = load.course
-    edges = np.arange(course.failed_per_s.size + 1) * course.bin_s
-    if load.steady.is_steady:
-        axes.axvspan(load.steady.begin_s, load.steady.end_s, color=_STEADY, zorder=0, lw=0)
-    for name, per_s in course.per_s.items():
-        axes.stairs(per_s, edges, baseline=None, color=looks[name].colour, lw=1.2, zorder=3)
-    if course.failed_per_s.any():
-        axes.stairs(course.failed_per_s, edges, baseline=None, color=ALARM, lw=1.2, zorder=4)
-    _set_time(axes, span, "1/s")
-    top = max((float(per_s.max(initial=0)) for per_s in course.per_s.values()), default=1.0)
-    axes.set_ylim(0, max(top, float(course.failed_per_s.max(initial=0))) * 1.08 or 1.0)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-
-
-def _draw_quiet(
-    axes: Axes, load: Load, looks: dict[str, SeriesStyle], span: tuple[float, float]
-) -> None:
-    everything = []
-    for (endpoint, placement), (at_s, ms) in load.course.quiet_ms.items():
-        look = looks[with_placement(endpoint, placement)]
-        everything.append(ms)
-        # So many dots that they merge are drawn smaller, never left out.
-        size = 3.0 if at_s.size < _FEW_DOTS else 1.6
+def _draw_probe(axes: Axes, over_time: OverTime, looks: dict[str, SeriesStyle]) -> None:
+    for name, (at_s, ms) in over_time.probe_ms.items():
         axes.plot(
             at_s,
             ms,
             linestyle="none",
-            marker=look.marker,
-            markersize=size,
-            markerfacecolor=mixed(look.colour, "#ffffff", 0.15),
+            marker=looks[name].marker,
+            markersize=1.6,
+            markerfacecolor=looks[name].colour,
             markeredgewidth=0,
-            alpha=0.75,
             zorder=3,
+            rasterized=at_s.size > _MOST_STEPS,
         )
     axes.axvline(0.0, color=QUIET, lw=0.8, zorder=2)
-    _set_time(axes, span, "ms")
-    values = np.concatenate(everything)
     axes.set_yscale("log")
-    axes.set_ylim(max(float(values.min()), 1e-3) / 1.3, float(values.max()) * 1.3)
-    _log_ticks(axes, on_y=True)
+    axes.set_ylabel("probe client, ms", fontsize=LABEL.size_pt)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 3, 5, 6, 10]))
+    _plain(axes.yaxis)
 
 
-def _draw_tail(axes: Axes, sorted_ms: Values, colour: str, *, dashed: bool = False) -> None:
+def _draw_tails(axes: Axes, row: Row, over_time: OverTime, looks: dict[str, SeriesStyle]) -> None:
+    """How many requests took longer: of the load, of the probe client beside it, and idle."""
+    steady = row["steady"]
+    part = (0.0, np.inf)
+    if steady["verdict"] == "steady":
+        part = (steady["begin_s"], steady["end_s"])
+    for name, ms in over_time.latencies_ms.items():
+        _draw_tail(axes, ms, looks[name].colour, 0.8, ":")
+    for name, (at_s, ms) in over_time.probe_ms.items():
+        loaded = (at_s >= part[0]) & (at_s < part[1])
+        _draw_tail(axes, np.sort(ms[loaded]), looks[name].colour, 1.5, "-")
+        _draw_tail(axes, np.sort(ms[at_s < 0]), looks[name].colour, 1.2, _DASHED)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_ylim(_FEWEST, 1.3)
+    axes.set_ylabel("took longer", fontsize=LABEL.size_pt)
+    axes.yaxis.set_major_locator(LogLocator(base=10, numticks=10))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    _plain(axes.xaxis)
+
+
+def _draw_tail(axes: Axes, sorted_ms: Values, colour: str, width: float, line: Any) -> None:
     """The share of requests that took longer, down to one request."""
     n = sorted_ms.size
     if n == 0:
         return
-    longer = 1 - np.arange(n) / n
-    if n > _FEW_DOTS:
+    places = np.arange(n)
+    if n > _MOST_STEPS:
         # Evenly over the logarithm of the share: a picture has no more places.
-        kept = np.unique(n - np.geomspace(1, n, _FEW_DOTS).astype(int))
-        sorted_ms, longer = sorted_ms[kept], longer[kept]
-    axes.step(
-        sorted_ms,
-        longer,
-        where="pre",
+        places = np.unique(n - np.geomspace(1, n, _MOST_STEPS).astype(int))
+    sns.ecdfplot(
+        x=sorted_ms[places],
+        weights=np.diff(places, append=n),  # each for those up to the next
+        complementary=True,
+        ax=axes,
         color=colour,
-        lw=1.3,
-        linestyle=(0, (3, 2)) if dashed else "-",
+        lw=width,
+        linestyle=line,
         zorder=3,
     )
 
 
-def _set_tail(axes: Axes, limits: tuple[float, float, float]) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(limits[0] / 1.2, limits[1] * 1.2)
-    axes.set_ylim(limits[2], 1.15)
-    axes.tick_params(axis="both", length=2.5, pad=2, labelsize=TINY_PT, labelcolor=QUIET)
-    axes.grid(visible=True, color=FAINT, linewidth=0.6, zorder=0)
-    _log_ticks(axes, on_y=False)
-    axes.yaxis.set_major_locator(LogLocator(base=10, numticks=10))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %"))
-    axes.yaxis.set_minor_locator(NullLocator())
-
-
-def _latency_limits(block: LoadBlock) -> tuple[float, float, float]:
-    """Least and greatest latency, and the least share, of everything that is drawn."""
-    arrays = [ms for load in block.loads for ms in load.course.latencies_ms.values() if ms.size]
-    arrays += [ms for load in block.loads for _, ms in load.course.quiet_ms.values() if ms.size]
-    if not arrays:
-        return 0.1, 1.0, 0.1
-    least = max(1e-3, min(float(ms.min()) for ms in arrays))
-    most = max(ms.size for ms in arrays)
-    return least, max(float(ms.max()) for ms in arrays), max(_FEWEST, 0.7 / most)
-
-
-def _set_time(axes: Axes, span: tuple[float, float], unit: str) -> None:
-    axes.set_xlim(*span)
-    axes.tick_params(axis="both", length=2.5, pad=2, labelsize=TINY_PT, labelcolor=QUIET)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 3, 5, 6, 10]))
-    axes.grid(visible=True, color=FAINT, linewidth=0.6, zorder=0)
-    axes.set_axisbelow(True)
-    axes.set_ylabel(unit, fontsize=LABEL.size_pt)
-    width_in = axes.get_position().width * axes.figure.get_figwidth()  # type: ignore[union-attr]
-    axes.yaxis.set_label_coords(-_Y_LABEL_IN / width_in, 0.5)
-
-
-def _log_ticks(axes: Axes, *, on_y: bool) -> None:
-    axis = axes.yaxis if on_y else axes.xaxis
-    low, high = axes.get_ylim() if on_y else axes.get_xlim()
-    decades = np.log10(high / low)
-    subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.5 else (1.0, 2.0, 5.0)
-    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=20))
+def _plain(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as numbers: 1, 10, 100."""
+    axis.set_major_locator(LogLocator(base=10, numticks=20))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axis.set_minor_locator(NullLocator())
 
 
-def _words(
-    block: LoadBlock, title: str, x_label: str, legend: list[LegendEntry], caption: list[str]
-) -> Words:
-    series = [load.series for load in block.loads]
-    full = shortened(series)
-    bottlenecks = [load for load in block.loads if load.client.bottleneck]
-    names = series_labels(series)
+def _words(answer: Answer) -> Words:
+    rows = answer.figures.rows
+    workers = dict.fromkeys(row["client"]["workers"] for row in rows)
+    rates = dict.fromkeys(row["client"]["offered_per_s"] for row in rows)
+    how = ["closed loop" if rate is None else f"{rate:g}/s asked for" for rate in rates]
+    full = shortened(answer.figures.series)
     return Words(
-        title=title,
-        subtitle="; ".join(_summary(load) for load in block.loads),
+        title=_found(rows),
+        subtitle=f"Load · {answer.of} · {' or '.join(map(str, workers))} workers, "
+        f"{' or '.join(how)}",
         headers=(),
-        x_label=x_label,
+        x_label="",
         caption=(
-            *caption,
-            *(
-                f"{names[load.series]}: the client was the bottleneck: the store can do more."
-                for load in bottlenecks
-            ),
-            *(["In full: " + "; ".join(full) + "."] if full else []),
+            "Left: requests that succeeded; shaded: the steady part, which figures are of. Without "
+            "shade there was none, and they are of the whole load. Middle: the probe client's "
+            "requests, before 0 alone. Right: the share of requests that took longer (1 % on the "
+            "left axis is p99); dashed: the probe client idle, solid: beside the load, dotted: the "
+            "load's own.",
+            *([f"In full: {'; '.join(full)}."] if full else []),
         ),
-        legend=tuple(legend),
     )
 
 
-def _summary(load: Load) -> str:
-    offered = load.client.offered_per_s
-    how = "closed loop" if offered is None else f"{offered:g}/s asked for"
-    workers = f"{load.client.workers} workers, " if load.client.workers else ""
-    return f"{workers}{how}, {load.duration_s:.0f} s, {load.per_s:,.0f} operations/s"
+def _found(rows: Sequence[Row]) -> str:
+    """The finding: what the load does to a single client, else how much was done."""
+    ratios = [probe["median_ratio"] for row in rows for probe in row["probe_client"]]
+    known = [ratio for ratio in ratios if ratio is not None]
+    if known:
+        low, high = (f"{value:.2g}" for value in (min(known), max(known)))
+        times = low if low == high else f"{low} to {high}"
+        return f"Beside the load a request takes {times} times as long as alone"
+    rates = [sum(each["operations_per_s"] for each in row["operations"]) for row in rows]
+    low, high = (f"{value:,.0f}" for value in (min(rates), max(rates)))
+    return f"Under load {low if low == high else f'{low} to {high}'} operations per second"
 
 
-def _state(load: Load) -> str:
-    steady = load.steady
-    if steady.is_steady:
-        return f"steady from {steady.begin_s:.0f} s on"
-    return steady.verdict if steady.verdict != "not decided" else "steady or not: not decided"
+def _rate_and_state(row: Row) -> str:
+    total = sum(each["operations_per_s"] for each in row["operations"])
+    steady = row["steady"]
+    state = (
+        "steady or not: not decided" if steady["verdict"] == "not decided" else steady["verdict"]
+    )
+    if steady["verdict"] == "steady":
+        state = f"steady from {steady['begin_s']:.0f} s on"
+    limit = "; the client was the limit" if row["client"]["bottleneck"] else ""
+    return f"{total:,.0f}/s, {state}{limit}"
 
 
-def _part(load: Load) -> tuple[float, float]:
-    if load.steady.is_steady:
-        return load.steady.begin_s, load.steady.end_s
-    return 0.0, load.duration_s
+def _times_longer(row: Row) -> str:
+    found = [
+        f"{with_placement(each['endpoint'], each['placement'])} × {each['median_ratio']:.2g}"
+        for each in row["probe_client"]
+        if each["median_ratio"] is not None
+    ]
+    return f"median: {', '.join(found)}" if found else ""
 
 
-def _names(block: LoadBlock) -> list[str]:
-    """Operations of the load and endpoints of the quiet user: what is the same looks the same."""
-    asked = [name for load in block.loads for name in load.course.per_s]
-    quiet = [with_placement(*name) for load in block.loads for name in load.course.quiet_ms]
-    return list(dict.fromkeys([*asked, *quiet]))
-
-
-def _next(axes: object) -> Axes:
-    found = next(axes)  # type: ignore[call-overload]
-    assert isinstance(found, Axes)
-    return found
+def _tail(row: Row) -> str:
+    found = [each["loaded"]["p99_ms"] for each in row["probe_client"]]
+    known = [f"{p99_ms:.3g}" for p99_ms in found if p99_ms is not None]
+    return f"p99 beside the load: {', '.join(known)} ms" if known else ""

@@ -1,191 +1,120 @@
-"""Ours beside what Garage's benchmark page published in 2021, on the same topologies.
-
-Their figures are data of this room (analysis/published/): a comparison is drawn with them, and
-they enter no result of ours.
-"""
+"""The chart of latencies beside published ones: a panel for each endpoint, ours above theirs."""
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.charts import marks
-from wanlat.analysis.charts.legend import LegendEntry
-from wanlat.analysis.charts.rows import Cell, Row, Words, frame, mark_round_trips
-from wanlat.analysis.charts.style import applied, styles
-from wanlat.analysis.charts.wording import (
-    EXTREMES_HEADER,
-    extremes_cell,
-    outcome_cell,
-    places_for,
-    rtt_sentence,
-    subtitle,
-)
-from wanlat.analysis.names import (
-    EN_DASH,
-    display_system,
-    format_ms,
-    row_labels,
-    series_labels,
-    short_version,
-    shortened,
-)
-from wanlat.analysis.notes import run_note
+from wanlat.analysis.charts.frame import Words, dress, head, multiples
+from wanlat.analysis.charts.style import INK, TINY_PT, SeriesStyle, applied, styles
+from wanlat.analysis.charts.wording import rtt_sentence
+from wanlat.analysis.figures.result import Row, series_of
+from wanlat.analysis.names import format_ms, row_labels, series_labels, shortened
 from wanlat.analysis.placement import with_placement
-from wanlat.analysis.summary import EndpointSummary, Summary
 
-FIGURES = Path(__file__).parents[1] / "published" / "garage-endpoint-latency.csv"
-YEAR = 2021
-PUBLISHED_N = 100
+if TYPE_CHECKING:
+    from wanlat.analysis.report.section import Answer
 
-
-@dataclass(frozen=True)
-class PublishedLatency:
-    """One bar of theirs, milliseconds, read off a chart to about ±3 ms; None where unreadable."""
-
-    topology: str
-    series: Series
-    endpoint: str
-    mean_ms: float
-    min_ms: float | None
-    max_ms: float | None
+_BAR = 0.36
+"""Of the height between two systems: ours above the middle, theirs below it."""
+_NEAR = 2
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One row of the chart, ours or theirs; `series` is ours, and gives the colour."""
-
-    row: Row
-    series: Series
-    is_ours: bool
-    mean_ms: float | None
-    min_ms: float | None
-    max_ms: float | None
-
-
-def published_latencies() -> list[PublishedLatency]:
-    """Every figure of the table, in its order."""
-    with FIGURES.open(encoding="utf-8", newline="") as file:
-        return [
-            PublishedLatency(
-                topology=line["topology"],
-                series=Series(line["system"], line["version"]),
-                endpoint=line["endpoint"],
-                mean_ms=float(line["mean_ms"]),
-                min_ms=float(line["min_ms"]) if line["min_ms"] else None,
-                max_ms=float(line["max_ms"]) if line["max_ms"] else None,
-            )
-            for line in csv.DictReader(file)
-        ]
-
-
-def has_counterpart(bundle: Bundle, summary: Summary) -> bool:
-    """Whether they published anything that `summary` measured, on a topology of this name."""
-    return bool(_lines(bundle, summary))
-
-
-def draw(bundle: Bundle, summary: Summary) -> Figure:
-    """The chart; only for a bundle that has a counterpart."""
-    lines = _lines(bundle, summary)
-    looks = styles(summary.series)
-    greatest = max(line.max_ms or line.mean_ms or 0.0 for line in lines)
+def draw(answer: Answer) -> Figure:
+    """The chart of the section `published`."""
+    figures = answer.figures
+    names, looks, words = row_labels(figures.series), styles(figures.series), _words(answer)
+    groups = list(dict.fromkeys(_group(row, names) for row in figures.rows))
+    by_endpoint: dict[str, list[Row]] = {}
+    for row in figures.rows:
+        by_endpoint.setdefault(row["endpoint"], []).append(row)
+    limit_ms = _limit_ms(figures.rows)
     with applied():
-        chart = frame(_words(bundle, summary, lines), [line.row for line in lines], greatest * 1.04)
-        if bundle.measured_rtt and bundle.measured_rtt.is_uniform:
-            mark_round_trips(chart, bundle.measured_rtt.median_ms)
-        for line, centre in zip(lines, chart.centres, strict=True):
-            look = looks[line.series]
-            if line.mean_ms is None:
-                marks.write_on_row(chart.axes, centre, "no request succeeded")
-                continue
-            marks.draw_bar(chart.axes, line.mean_ms, centre, look, hollow=not line.is_ours)
-            figures_ms = (line.min_ms, line.mean_ms, line.max_ms)
-            marks.draw_extremes(chart.axes, figures_ms, centre, look)
-    return chart.figure
+        height_in = 0.75 + 0.32 * len(groups)
+        figure, panels = multiples(words, len(by_endpoint), columns=2, panel_in=height_in)
+        for axes, (endpoint, rows) in zip(panels, by_endpoint.items(), strict=True):
+            ratios = [row["mean_over_published"] for row in rows]
+            known = [f"{ratio:.3g}" for ratio in ratios if ratio is not None]
+            head(
+                axes, endpoint, f"ours / theirs: {', '.join(known)}" if known else "none succeeded"
+            )
+            for row in rows:
+                place = groups.index(_group(row, names))
+                _draw(axes, place, row, looks[series_of(row)], limit_ms)
+        panels[0].set_yticks(range(len(groups)), groups)
+        panels[0].set_ylim(len(groups) - 0.5, -0.5)
+        panels[0].set_xlim(0, limit_ms)
+        labels = series_labels(figures.series)
+        return dress(figure, words, [(looks[one], labels[one]) for one in figures.series])
 
 
-def _lines(bundle: Bundle, summary: Summary) -> list[_Line]:
-    """Ours and theirs in turn, for each endpoint that both have of the same system."""
-    theirs = {
-        (one.series.system, one.endpoint): one
-        for one in published_latencies()
-        if one.topology == bundle.topology
-    }
-    common = [e for e in summary.endpoints if (e.series.system, e.endpoint) in theirs]
-    labels = row_labels(summary.series)
-    lines: list[_Line] = []
-    for number, entry in enumerate(common):
-        label = with_placement(labels[entry.series], entry.placement)
-        lines.append(_our_line(entry, label))
-        following = common[number + 1 : number + 2]
-        # Two versions of one system stand above the one figure that both are compared with.
-        if not any(
-            (e.endpoint, e.series.system) == (entry.endpoint, entry.series.system)
-            for e in following
-        ):
-            lines.append(_their_line(theirs[entry.series.system, entry.endpoint], entry.series))
-    return lines
+def _draw(axes: Axes, place: int, row: Row, look: SeriesStyle, limit_ms: float) -> None:
+    """Ours filled, and theirs below it; lines from least to greatest, as far as the axis goes."""
+    for y, before in ((place - _BAR / 2, ""), (place + _BAR / 2, "published_")):
+        mean_ms, low_ms, high_ms = (row[f"{before}{key}_ms"] for key in ("mean", "min", "max"))
+        if mean_ms is None:
+            continue
+        axes.barh(
+            y,
+            mean_ms,
+            height=_BAR,
+            facecolor="white" if before else look.fill,
+            edgecolor=look.dark,
+            hatch="" if before else look.hatch,
+            linestyle="--" if before else "-",
+            linewidth=0.9,
+        )
+        low_ms, high_ms = (mean_ms if end is None else end for end in (low_ms, high_ms))
+        axes.plot((low_ms, min(high_ms, limit_ms)), (y, y), color=INK, linewidth=1.0, zorder=4)
+        year = f" in {row['published_year']}" if before else ""
+        far = f", up to {format_ms(high_ms, 0)}" if high_ms > limit_ms else ""
+        axes.annotate(
+            f"{format_ms(mean_ms, 0 if before else None)}{year}{far}",
+            (mean_ms if far else high_ms, y),
+            xytext=(4, 4 if far else 0),
+            textcoords="offset points",
+            fontsize=TINY_PT,
+            va="bottom" if far else "center",
+        )
 
 
-def _our_line(entry: EndpointSummary, label: str) -> _Line:
-    latency = entry.latency
-    if latency is None:
-        cells = (Cell(EN_DASH), Cell(EN_DASH), outcome_cell(entry))
-        return _Line(Row(entry.endpoint, label, cells), entry.series, True, None, None, None)
-    places = places_for(latency.mean_ms)
-    cells = (
-        Cell(format_ms(latency.mean_ms, places)),
-        extremes_cell(latency.min_ms, latency.max_ms, places),
-        outcome_cell(entry),
-    )
-    row = Row(entry.endpoint, label, cells)
-    return _Line(row, entry.series, True, latency.mean_ms, latency.min_ms, latency.max_ms)
+def _limit_ms(rows: Sequence[Row]) -> float:
+    """Where the axis ends: past all means and all that was published; no outlier sets it."""
+    keys = ("mean_ms", "published_mean_ms", "published_max_ms")
+    return 1.2 * max(float(row[key]) for row in rows for key in keys if row[key] is not None)
 
 
-def _their_line(one: PublishedLatency, ours: Series) -> _Line:
-    cells = (
-        Cell(f"≈ {format_ms(one.mean_ms, 0)}"),
-        extremes_cell(one.min_ms, one.max_ms, 0),
-        Cell(f"{PUBLISHED_N} in {YEAR}"),
-    )
-    row = Row(one.endpoint, f"{display_system(ours.system)}, {YEAR}", cells)
-    return _Line(row, ours, False, one.mean_ms, one.min_ms, one.max_ms)
+def _group(row: Row, names: Mapping[Series, str]) -> str:
+    return with_placement(names[series_of(row)], row["placement"])
 
 
-def _words(bundle: Bundle, summary: Summary, lines: list[_Line]) -> Words:
-    looks = styles(summary.series)
-    drawn = [one for one in summary.series if any(line.series == one for line in lines)]
-    labels = series_labels(drawn)
-    theirs = {
-        one.series.system: one.series
-        for one in published_latencies()
-        if one.topology == bundle.topology
-    }
-    legend = [LegendEntry(looks[one], f"{labels[one]}, measured here") for one in drawn]
-    compared = {one.system: one for one in reversed(drawn)}
-    for one in reversed(compared.values()):
-        version = short_version(theirs[one.system].version)
-        label = f"{display_system(one.system)} {version}, published {YEAR}"
-        legend.append(LegendEntry(looks[one], label, hollow=True))
-    caption = [
-        "Filled: measured here, mean with smallest and greatest. Outlined: Garage's benchmark "
-        f"page, {YEAR}, read off its charts, about ±3 ms. Theirs were other versions on another "
-        "machine and another emulator, at a nominal RTT of 100 ms with 20 ms jitter.",
-        rtt_sentence(bundle),
-    ]
-    if full := shortened([*drawn, *(theirs[system] for system in compared)]):
-        caption.append(f"In full: {'; '.join(full)}.")
-    if note := run_note(bundle):
-        caption.append(note)
+def _words(answer: Answer) -> Words:
+    rows, publications = answer.figures.rows, dict.fromkeys(answer.figures.arrays)
+    ratios = [row["mean_over_published"] for row in rows if row["mean_over_published"] is not None]
+    years = " and ".join(str(each.year) for each in publications)
+    near = sum(1 / _NEAR <= ratio <= _NEAR for ratio in ratios)
+    theirs = [Series(row["system"], row["published_version"]) for row in rows]
+    versions = ", ".join(series_labels(list(dict.fromkeys(theirs))).values())
+    full = shortened(answer.figures.series)
+    assert isinstance(answer.source, Bundle)
     return Words(
-        title=f"Measured here and published in {YEAR}: {bundle.topology}",
-        subtitle=subtitle(bundle),
-        headers=("mean ms", EXTREMES_HEADER, "requests"),
+        title=f"{near} of {len(ratios)} means are within a factor of {_NEAR} of those published "
+        f"in {years}",
+        subtitle=f"Latency of single requests · {answer.of}",
+        headers=(),
         x_label="latency of one request, ms",
-        caption=tuple(caption),
-        legend=tuple(legend),
+        caption=(
+            "Filled: measured here, mean, with a line from the smallest to the greatest.",
+            *(
+                f"Outlined: {each.by}, {each.year} ({versions}), {each.n} "
+                f"requests each, read off its charts to about ±{each.read_off_ms:g} ms. {each.note}"
+                for each in publications
+            ),
+            rtt_sentence(answer.source),
+            *([f"In full: {'; '.join(full)}."] if full else []),
+        ),
     )

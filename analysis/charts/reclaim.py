@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wanlat.analysis.charts.frame import dress, head, multiples
-from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.frame import Words, dress, head, multiples
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, mixed, styles
 from wanlat.analysis.figures.reclaim import FREED_ALL, SpaceOverTime
 from wanlat.analysis.figures.result import Row, series_of

@@ -1,214 +1,190 @@
-"""The chart of resources: usage per node over time, under the latencies of requests.
+"""The charts of resources: usage per node over time, under latencies; of a matrix against it.
 
-A column is a system, a row a resource; all panels of a row share their axis, so that systems
-compare at a glance, and all of a column their time, so that a slow request and what the nodes were
-busy with stand above each other.
+Over time a column is a system, a row a resource; all panels of a row share their heights, so that
+systems compare at a glance, and all of a column their time, so that a slow request and what the
+nodes were busy with stand above each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from statistics import mean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis.charts.legend import LegendEntry
-from wanlat.analysis.charts.panels import Panel, panels
-from wanlat.analysis.charts.rows import Words
-from wanlat.analysis.charts.style import FAINT, QUIET, TINY_PT, SeriesStyle, applied, styles
-from wanlat.analysis.charts.wording import subtitle
-from wanlat.analysis.names import row_labels, series_labels
-from wanlat.analysis.notes import run_note
-from wanlat.analysis.resources.tables import MIB, sampling_notes
-from wanlat.analysis.resources.windows import IDLE
+from wanlat.analysis.charts.facets import Facet, Marks, Scale, draw_facets, set_y, spans_decades
+from wanlat.analysis.charts.frame import Words, dress, head, multiples
+from wanlat.analysis.charts.style import ALARM, SeriesStyle, applied, styles
+from wanlat.analysis.figures.resources import NODE, Sampled
+from wanlat.analysis.figures.result import Row, series_of
+from wanlat.analysis.names import count, row_labels, series_labels
+from wanlat.analysis.report.formats import below
+from wanlat.analysis.report.resources import KIB, MIB, number, sampling_note
+from wanlat.analysis.report.section import written
+from wanlat.analysis.sweep import number_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from wanlat.analysis.resources.block import ResourcesBlock, SystemResources
+    from wanlat.analysis.bundle import Series
+    from wanlat.analysis.report.section import Answer
 
     Values = NDArray[np.float64]
     Curve = tuple[Values, Values]
+    Dots = tuple[Values, Values, NDArray[np.bool_]]
 
-_PANEL_IN = 1.05
 _MOST_DOTS = 6000
-_LOG_FROM = 8.0
-_DECADES = 100.0
-"""Of fewer than two decades twos and fives are written too."""
+_REPEATED = "seed"
 
 
 @dataclass(frozen=True)
-class _Row:
-    """One row of panels: what it shows, and how a curve is made of a node's rows."""
+class _Measure:
+    """A row of panels: columns of the samples in a unit, or what they grow by in a second.
+
+    One whose every figure is at most `least` is left out.
+    """
 
     head: str
-    curve: Callable[[pd.DataFrame], Curve]
+    columns: tuple[str, ...]
+    unit: float
+    is_rate: bool = False
     least: float = 0.0
-    """A row whose every figure is below is left out."""
 
-
-def draw(block: ResourcesBlock) -> Figure:
-    """The chart of one bundle."""
-    systems = block.systems
-    colours = styles([each.series for each in systems])
-    curves = {row.head: [_curves(each, row) for each in systems] for row in _ROWS}
-    rows = [row for row in _ROWS if any(_is_worth_it(each, row) for each in curves[row.head])]
-    dots = [_latencies(block, each) for each in systems]
-    has_dots = any(t.size for t, _, _ in dots)
-    heads = [*(["latency of each request, ms"] if has_dots else []), *(row.head for row in rows)]
-    names = row_labels([each.series for each in systems])
-    cells = [
-        [Panel(names[each.series] if number == 0 else "", head) for each in systems]
-        for number, head in enumerate(heads)
-    ]
-    with applied():
-        chart = panels(_words(block, dots), cells, (0.05, _PANEL_IN), "")
-        axes = np.array(chart.axes, dtype=object).reshape(len(heads), len(systems))
-        for place, each in enumerate(systems):
-            for panel in axes[:, place]:
-                _furnish(panel, each, _longest(systems))
-            if has_dots:
-                _draw_dots(axes[0, place], dots[place], colours[each.series])
-        for number, row in enumerate(rows, start=int(has_dots)):
-            _share(axes[number], [c for of in curves[row.head] for _, c in of])
-            for place, each in enumerate(systems):
-                for subject, curve in curves[row.head][place]:
-                    _draw_curve(axes[number, place], curve, colours[each.series], subject, block)
-        if has_dots:
-            _share_dots(axes[0], dots)
-    return chart.figure
-
-
-def _curves(system: SystemResources, row: _Row) -> list[tuple[str, Curve]]:
-    nodes = system.rows[system.rows["kind"] == "node"]
-    origin_ns = float(system.rows["t_ns"].iloc[0])
-    found = []
-    for name, rows in nodes.groupby("subject", sort=False):
-        t_ns, values = row.curve(rows)
-        found.append((str(name), ((t_ns - origin_ns) / 1e9, values)))
-    return found
-
-
-def _at_instants(column: str, unit: float) -> Callable[[pd.DataFrame], Curve]:
-    def curve(rows: pd.DataFrame) -> Curve:
-        known = rows[rows[column].notna()]
-        return known["t_ns"].to_numpy("float64"), known[column].to_numpy("float64") / unit
-
-    return curve
-
-
-def _per_second(columns: Sequence[str], unit: float) -> Callable[[pd.DataFrame], Curve]:
-    def curve(rows: pd.DataFrame) -> Curve:
-        known = rows[rows[list(columns)].notna().all(axis=1)]
+    def curve(self, rows: pd.DataFrame) -> Curve:
+        """Of a node's rows: instants, ns, and values there."""
+        known = rows[rows[list(self.columns)].notna().all(axis=1)]
         t = known["t_ns"].to_numpy("float64")
-        value = known[list(columns)].sum(axis=1).to_numpy("float64") / unit
-        if t.size < 2:
-            return np.zeros(0), np.zeros(0)
+        value = known[list(self.columns)].sum(axis=1).to_numpy("float64") / self.unit
+        if not self.is_rate or t.size < 2:
+            return (t[:0], t[:0]) if self.is_rate else (t, value)
         # Samples between two stages lie closer together: their quotients would be noise.
         far = np.concatenate(([True], np.diff(t) > 0.3 * np.median(np.diff(t))))
         t, value = t[far], value[far]
         return t[1:], np.diff(value) / (np.diff(t) / 1e9)
 
-    return curve
 
-
-_ROWS = (
-    _Row("memory of each node, MiB", _at_instants("rss_bytes", MIB)),
-    _Row("CPU of each node, % of a core", _per_second(["cpu_ns"], 1e7)),
-    _Row("network of each node, in and out, MiB/s", _per_second(["rx_bytes", "tx_bytes"], MIB)),
-    _Row("disk space of each node, MiB", _at_instants("space_bytes", MIB)),
-    _Row("written to its disk, MiB/s", _per_second(["written_bytes"], MIB), least=0.05),
+_MEASURES = (
+    _Measure("memory of each node, MiB", ("rss_bytes",), MIB),
+    _Measure("CPU of each node, % of a core", ("cpu_ns",), 1e7, is_rate=True),
+    _Measure("network of each node, in and out, MiB/s", ("rx_bytes", "tx_bytes"), MIB, True),
+    _Measure("disk space of each node, MiB", ("space_bytes",), MIB),
+    _Measure("written to its disk, MiB/s", ("written_bytes",), MIB, True, least=0.05),
 )
 
 
-def _is_worth_it(curves: Sequence[tuple[str, Curve]], row: _Row) -> bool:
-    return any(values.size and float(values.max()) > row.least for _, (_, values) in curves)
+def draw(answer: Answer) -> Figure:
+    """The chart of one run."""
+    figures = answer.figures
+    pairs: list[tuple[Row, Sampled]] = list(zip(figures.rows, figures.arrays, strict=True))
+    looks, names = styles(figures.series), row_labels(figures.series)
+    drawn = [
+        (measure, curves)
+        for measure in _MEASURES
+        if _is_worth_it(curves := [_curves(measure, of) for _, of in pairs], measure.least)
+    ]
+    dots = [_latencies(of) for _, of in pairs]
+    has_dots = any(t.size > 1 for t, _, _ in dots)
+    heads = ["latency of each request, ms"] * has_dots + [measure.head for measure, _ in drawn]
+    words = _words(answer, dots)
+    with applied():
+        figure, flat = multiples(
+            words,
+            len(heads) * len(pairs),
+            columns=len(pairs),
+            panel_in=1.45,
+            share="col",
+            share_y="row",
+        )
+        panels = np.array(flat, dtype=object).reshape(len(heads), len(pairs))
+        for (n, at), axes in np.ndenumerate(panels):
+            head(axes, names[series_of(pairs[at][0])] if n == 0 else "", heads[n])
+            _furnish(axes, pairs[at][1])
+        if has_dots:
+            _set_heights(panels[0], [took for _, took, _ in dots], may_be_log=True)
+            for axes, each, (row, _) in zip(panels[0], dots, pairs, strict=True):
+                _draw_dots(axes, each, looks[series_of(row)])
+        for row_of_panels, (_, curves) in zip(panels[int(has_dots) :], drawn, strict=True):
+            _set_heights(row_of_panels, [values for of in curves for _, (_, values) in of])
+            for axes, of, (row, _) in zip(row_of_panels, curves, pairs, strict=True):
+                for node, curve in of:
+                    _draw_curve(axes, curve, looks[series_of(row)], node == row["target"])
+        labels = series_labels(figures.series)
+        return dress(figure, words, [(looks[one], labels[one]) for one in figures.series])
 
 
-def _latencies(block: ResourcesBlock, system: SystemResources) -> tuple[Values, Values, Values]:
+def _curves(measure: _Measure, sampled: Sampled) -> list[tuple[str, Curve]]:
+    """Of each node, from the first sample on, s."""
+    nodes = sampled.rows[sampled.rows["kind"] == NODE]
+    found = []
+    for name, rows in nodes.groupby("subject", sort=False):
+        t_ns, values = measure.curve(rows)
+        found.append((str(name), ((t_ns - _origin_ns(sampled)) / 1e9, values)))
+    return found
+
+
+def _is_worth_it(curves: Sequence[Sequence[tuple[str, Curve]]], least: float) -> bool:
+    """Whether there is more to see than a dot, and more than nothing."""
+    return any(v.size > 1 and float(v.max()) > least for of in curves for _, (_, v) in of)
+
+
+def _origin_ns(sampled: Sampled) -> float:
+    return float(sampled.rows["t_ns"].iloc[0])
+
+
+def _latencies(sampled: Sampled) -> Dots:
     """When requests began (s), how long they took (ms), whether they were ok; thinned if many."""
-    requests = block.requests
-    own = requests[requests["system"] == system.series.system]
-    step = max(1, -(-len(own) // _MOST_DOTS))
-    own = own.iloc[::step]
-    begin = own["begin_ns"].to_numpy("float64")
-    took = own["end_ns"].to_numpy("float64") - begin
-    origin_ns = float(system.rows["t_ns"].iloc[0])
-    return (begin - origin_ns) / 1e9, took / 1e6, np.asarray(own["outcome"] == "ok", "float64")
+    own = sampled.requests.iloc[:: max(1, -(-len(sampled.requests) // _MOST_DOTS))]
+    begin_ns = own["begin_ns"].to_numpy("float64")
+    took_ms = (own["end_ns"].to_numpy("float64") - begin_ns) / 1e6
+    return (begin_ns - _origin_ns(sampled)) / 1e9, took_ms, own["is_ok"].to_numpy(bool)
 
 
-def _longest(systems: Sequence[SystemResources]) -> float:
-    return max(
-        float(each.rows["t_ns"].iloc[-1] - each.rows["t_ns"].iloc[0]) / 1e9 for each in systems
-    )
-
-
-def _furnish(axes: Axes, system: SystemResources, longest_s: float) -> None:
-    axes.set_xlim(0, longest_s or 1.0)
-    axes.tick_params(axis="both", length=2.5, pad=2, labelsize=TINY_PT, labelcolor=QUIET)
+def _furnish(axes: Axes, sampled: Sampled) -> None:
+    origin_ns = _origin_ns(sampled)
+    axes.set_xlim(0, (float(sampled.rows["t_ns"].iloc[-1]) - origin_ns) / 1e9 or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 3, 5, 6, 10]))
-    axes.grid(visible=True, color=FAINT, linewidth=0.6, zorder=0)
-    origin_ns = float(system.rows["t_ns"].iloc[0])
-    for window in system.windows:
-        if window.kind == IDLE:
-            begin, end = ((at - origin_ns) / 1e9 for at in (window.begin_ns, window.end_ns))
-            axes.axvspan(begin, end, color="#f0f0f0", linewidth=0, zorder=-1)
+    for span in sampled.idle:
+        begin, end = ((at - origin_ns) / 1e9 for at in span)
+        axes.axvspan(begin, end, color="#f0f0f0", linewidth=0, zorder=-1)
 
 
-def _share(row: Sequence[Axes], curves: Sequence[Curve]) -> None:
-    tops = [float(values.max()) for _, values in curves if values.size]
-    top = max(tops, default=1.0) or 1.0
-    for axes in row:
-        axes.set_ylim(0, top * 1.08)
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
-
-
-def _share_dots(row: Sequence[Axes], dots: Sequence[tuple[Values, Values, Values]]) -> None:
-    values = np.concatenate([took for _, took, _ in dots])
+def _set_heights(row: Sequence[Axes], of: Sequence[Values], *, may_be_log: bool = False) -> None:
+    values = np.concatenate([each for each in of if each.size])
     positive = values[values > 0]
-    if positive.size and positive.max() / positive.min() > _LOG_FROM:
-        subs = (1.0,) if positive.max() / positive.min() > _DECADES else (1.0, 2.0, 5.0)
-        for axes in row:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(base=10, subs=subs, numticks=6))
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.set_ylim(positive.min() / 1.3, positive.max() * 1.3)
-    else:
-        for axes in row:
-            axes.set_ylim(0, (float(values.max()) if values.size else 1.0) * 1.08)
-            axes.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+    is_log = may_be_log and spans_decades(positive.tolist())
+    top = float(values.max()) or 1.0
+    for axes in row:
+        set_y(
+            axes, positive.min() / 1.3 if is_log else 0.0, top * (1.3 if is_log else 1.08), is_log
+        )
 
 
-def _draw_dots(axes: Axes, dots: tuple[Values, Values, Values], style: SeriesStyle) -> None:
+def _draw_dots(axes: Axes, dots: Dots, look: SeriesStyle) -> None:
     t, took, is_ok = dots
-    for ok, colour, marker in ((1.0, style.dark, "."), (0.0, "#a3001b", "x")):
-        chosen = is_ok == ok
+    for chosen, colour, marker in ((is_ok, look.dark, "."), (~is_ok, ALARM, "x")):
         axes.plot(
             t[chosen],
             took[chosen],
             linestyle="none",
             marker=marker,
-            markersize=2.6 if ok else 3.4,
+            markersize=3,
             color=colour,
-            markeredgewidth=0.0 if ok else 0.8,
+            markeredgewidth=0.8 if marker == "x" else 0.0,
             rasterized=True,
             zorder=3,
         )
 
 
-def _draw_curve(
-    axes: Axes, curve: Curve, style: SeriesStyle, node: str, block: ResourcesBlock
-) -> None:
-    is_target = node == _target_node(block.bundle.manifest)
+def _draw_curve(axes: Axes, curve: Curve, look: SeriesStyle, is_target: bool) -> None:
     axes.plot(
         *curve,
-        color=style.dark,
+        color=look.dark,
         alpha=1.0 if is_target else 0.6,
         linewidth=1.5 if is_target else 0.8,
         linestyle="-" if is_target else (0, (4, 1.2)),
@@ -216,32 +192,117 @@ def _draw_curve(
     )
 
 
-def _target_node(manifest: Mapping[str, object]) -> str | None:
-    target = manifest.get("target")
-    return str(target.get("node")) if isinstance(target, Mapping) else None
-
-
-def _words(block: ResourcesBlock, dots: Sequence[tuple[Values, Values, Values]]) -> Words:
-    bundle, systems = block.bundle, block.systems
-    labels = series_labels([each.series for each in systems])
-    colours = styles([each.series for each in systems])
-    target = _target_node(bundle.manifest)
+def _words(answer: Answer, dots: Sequence[Dots]) -> Words:
+    rows, arrays = answer.figures.rows, answer.figures.arrays
+    labels, target = row_labels(answer.figures.series), rows[0]["target"]
     caption = [
-        f"Thick: {target}, the target node. Dashed: the other nodes. Grey ground: idle windows. "
-        "Memory is resident; network is what crossed the node's interface, in and out together.",
-        " ".join(sampling_notes(block.sampling)),
+        (f"Thick: {target}, the target node. Dashed: the other nodes. " if target else "")
+        + "Grey ground: idle windows. Memory is resident; network is what crossed the node's "
+        "interface, in and out together.",
+        sampling_note(rows) or "",
     ]
-    if any(not is_ok.all() for _, _, is_ok in dots if is_ok.size):
+    if any(not is_ok.all() for _, _, is_ok in dots):
         caption.append("Crosses: requests that did not succeed.")
-    if len(block.requests) > _MOST_DOTS * len(systems):
+    if any(len(each.requests) > _MOST_DOTS for each in arrays):
         caption.append(f"Of many requests at most {_MOST_DOTS} a system are drawn, evenly thinned.")
-    if note := run_note(bundle):
-        caption.append(note)
     return Words(
-        title=f"Resource usage per node on {bundle.topology}",
-        subtitle=subtitle(bundle),
+        title="While loaded a node takes " + "; ".join(_used(row, labels) for row in rows),
+        subtitle=f"Resource usage per node · {answer.of}",
         headers=(),
         x_label="seconds after the cluster was ready",
         caption=tuple(caption),
-        legend=tuple(LegendEntry(colours[each.series], labels[each.series]) for each in systems),
     )
+
+
+def _used(row: Row, labels: dict[Series, str]) -> str:
+    nodes = [each["loaded"] for each in row["nodes"] if each["kind"] == NODE and each["loaded"]]
+    cpu = [each["cpu_share"] for each in nodes if each["cpu_share"] is not None]
+    cores = f" and {number(mean(cpu), 0.01)} % of a core" if cpu else ""
+    return f"{number(row['node_rss_bytes']['loaded'], MIB)} MiB{cores} ({labels[series_of(row)]})"
+
+
+# -- of a matrix -------------------------------------------------------------------------------
+
+_CHARTS = (
+    ("resources-memory", "Resident memory of a loaded node, MiB", "node_rss_bytes.loaded", MIB),
+    ("resources-cpu", "CPU time of all nodes, ms a request", "per_request.cpu_ms", 1.0),
+    ("resources-sent", "Sent by all nodes, KiB a request", "per_request.sent_bytes", KIB),
+)
+
+
+def charts_of_matrix(answer: Answer) -> dict[str, Figure]:
+    """Usage against the number that takes most values; none where nothing has two of them."""
+    rows = answer.figures.rows
+    values = {
+        name: {x for row in rows if (x := number_of(row[name])) is not None}
+        for name in answer.figures.parameters
+        if name != _REPEATED
+        and all(row[name] is None or number_of(row[name]) is not None for row in rows)
+    }
+    axis = max(values, key=lambda name: len(values[name]), default=None)
+    if axis is None:
+        return {}
+    charts = {}
+    for stem, label, key, unit in _CHARTS:
+        known = [(row, value / unit) for row in rows if (value := below(row, key)) is not None]
+        facets = _facets(answer, known, axis)
+        if facets:
+            charts[stem] = _draw_matrix(answer, known, facets, (axis, label))
+    return charts
+
+
+def _facets(answer: Answer, known: Sequence[tuple[Row, float]], axis: str) -> list[Facet]:
+    """One for each combination of the other parameters of which a line can be drawn."""
+    others = [name for name in answer.figures.parameters if name not in (axis, _REPEATED)]
+
+    def beside(row: Row) -> tuple[tuple[str, Any], ...]:
+        return tuple((name, row[name]) for name in others if row[name] is not None)
+
+    looks, facets = styles(answer.figures.series), []
+    for place in dict.fromkeys(beside(row) for row, _ in known):
+        lines = []
+        for one in answer.figures.series:
+            at: dict[float, list[float]] = {}
+            for row, value in known:
+                x = number_of(row[axis])
+                if (series_of(row), beside(row)) == (one, place) and x is not None:
+                    at.setdefault(x, []).append(value)
+            if at:
+                heights = [mean(at[x]) for x in sorted(at)]
+                lines.append(Marks(looks[one], sorted(at), heights, [None] * len(at)))
+        if any(len(line.x) > 1 for line in lines):
+            head = ", ".join(f"{name} {written(value)}" for name, value in place)
+            facets.append(Facet("", head, tuple(lines)))
+    return facets
+
+
+def _draw_matrix(
+    answer: Answer,
+    known: Sequence[tuple[Row, float]],
+    facets: Sequence[Facet],
+    named: tuple[str, str],
+) -> Figure:
+    (axis, label), figures = named, answer.figures
+    what, _, unit = label.partition(", ")
+    looks, labels = styles(figures.series), series_labels(figures.series)
+    most, value = max(known, key=lambda pair: pair[1])
+    least = min(value for _, value in known)
+    where = ", ".join(
+        f"{name} {written(most[name])}" for name in figures.parameters if most[name] is not None
+    )
+    words = Words(
+        title=f"{what}: {number(least)} to {number(value)} {unit}, most with "
+        f"{row_labels(figures.series)[series_of(most)]} at {where}",
+        subtitle=f"Resource usage · {answer.of} · {count(len(known), 'point')}, each on a cluster "
+        "of its own",
+        headers=(),
+        x_label=axis,
+        caption=("One mark a point; of points that were repeated, the mean.",),
+    )
+    ticks = {
+        x: written(row[axis])
+        for row, _ in sorted(known, key=lambda pair: number_of(pair[0][axis]) or 0.0)
+        if (x := number_of(row[axis])) is not None
+    }
+    legend = [(looks[one], labels[one]) for one in figures.series]
+    return draw_facets(words, facets, Scale(ticks, label), legend)

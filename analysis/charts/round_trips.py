@@ -1,22 +1,22 @@
 """The chart of round trips: how many each endpoint makes, systems side by side.
 
-A filled mark is the slope of latency against RTT with its interval, a hollow one the chain of
-messages in the packet record, and grey is what no store that keeps its promise can do without.
+A filled mark is the slope of latency against RTT with its interval, a hollow one a critical path in
+the packet record, and grey is what no store that keeps its promise can do without.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.charts.legend import LegendEntry
-from wanlat.analysis.charts.rows import ROW_IN, Cell, Row, Words, frame
+from wanlat.analysis.charts.frame import Words, dress, multiples
+from wanlat.analysis.charts.lettering import ASIDE, GROUP, LABEL, Lettering, text_width
 from wanlat.analysis.charts.style import (
     ALARM,
     FAINT,
@@ -27,252 +27,220 @@ from wanlat.analysis.charts.style import (
     applied,
     styles,
 )
-from wanlat.analysis.charts.wording import subtitle_of_visits
+from wanlat.analysis.charts.wording import subtitle_of_rtt_steps
 from wanlat.analysis.endpoints import row_names
-from wanlat.analysis.names import (
-    EN_DASH,
-    display_system,
-    format_trips,
-    format_trips_interval,
-    listing,
-    row_labels,
-    series_labels,
-    series_note,
-    shortened,
-)
-from wanlat.analysis.notes import run_note
+from wanlat.analysis.figures.result import Row, series_of
+from wanlat.analysis.figures.round_trips import RoundTrips, Status
+from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels, shortened
 from wanlat.analysis.placement import MEANING, is_known, with_placement
-from wanlat.analysis.round_trips_block import RoundTrips
-from wanlat.analysis.round_trips_notes import on_disagreements, why_not_all
-from wanlat.analysis.round_trips_table import (
-    NO_NUMBER,
-    NOT_A_LINE,
-    bytes_cell,
-    chain_cell,
-    packets_cell,
+from wanlat.analysis.report.round_trips import (
+    DISAGREEMENT,
+    NO_SLOPE,
+    or_else,
+    path_cell,
+    slope_cell,
+    usual,
 )
-from wanlat.analysis.summary import Summary
 
-_BELOW_ZERO = 0.04
-"""Room left of zero, of the width: marks at zero are whole."""
-_MARGIN = 0.35
-"""Round trips beyond the greatest mark."""
-_SLOPE_ABOVE_IN = 0.14 * ROW_IN
-_CHAIN_BELOW_IN = 0.2 * ROW_IN
-_INTERVAL_BELOW_IN = -_SLOPE_ABOVE_IN
-_MAIN_AREA = 46.0
-_CHAIN_AREA = 34.0
-_FLOOR = "#ececec"
-_MOST_GRID_LINES = 16
-_GRID_STEPS = (1, 2, 5, 10, 20, 50, 100)
+if TYPE_CHECKING:
+    from wanlat.analysis.report.section import Answer
+
+_ROW_IN = 0.3
+_AREA = 60.0
+"""Of the mark of all requests, points²; that of a part of them is as much smaller."""
+_LEAST_AREA = 3.0
+_SLOPE_AT, _PATH_AT = -0.16, 0.2
+"""Of a row's height, from its middle: filled marks are above, hollow ones below."""
+_BETWEEN_COLUMNS_PT = 12.0
 _WHYS_AT_MOST = 5
+_FLOOR = "#ececec"
 
 
-def draw(bundle: Bundle, summary: Summary) -> Figure:
-    """The chart of `summary`, a study of round trips."""
-    entries = summary.round_trips or ()
-    looks = styles(summary.series)
-    limit = _limit(entries)
+def draw(answer: Answer) -> Figure:
+    """The chart of the section `round_trips`, of a run."""
+    rows, entries = answer.figures.rows, answer.figures.arrays
+    looks, labels = styles(answer.figures.series), row_labels(answer.figures.series)
+    names = row_names([entry.endpoint for entry in entries])
+    places: list[float] = []
+    heads: dict[float, str] = {}
+    y = 0.0
+    for name, members in groupby(entries, key=lambda entry: names[entry.endpoint]):
+        heads[y] = name.replace("\n", " ")
+        places += [y + 0.9 + number for number, _ in enumerate(members)]
+        y = places[-1] + 1.0
+    words = _words(answer)
     with applied():
-        chart = frame(_words(bundle, summary, entries), _rows(summary, entries), limit)
-        axes = chart.axes
-        axes.set_xlim(-_BELOW_ZERO * limit, limit)
-        _draw_grid(axes, limit)
-        for entry, centre in zip(entries, chart.centres, strict=True):
-            _draw_entry(axes, entry, centre, looks[entry.series])
-    return chart.figure
-
-
-def _draw_grid(axes: Axes, limit: float) -> None:
-    """A line at every whole number of round trips, or at every second, fifth… of many."""
-    step = next((s for s in _GRID_STEPS if limit / s <= _MOST_GRID_LINES), _GRID_STEPS[-1])
-    whole = range(0, int(limit) + 1, step)
-    axes.set_xticks(list(whole))
-    for trips in whole:
-        axes.axvline(trips, color=FAINT, linewidth=0.8, zorder=0.5)
-
-
-def _draw_entry(axes: Axes, entry: RoundTrips, centre: float, look: SeriesStyle) -> None:
-    if entry.least_round_trips is not None:
-        _draw_least(axes, entry.least_round_trips, centre)
-    if entry.chain_round_trips is not None:
-        _draw_chains(axes, entry, centre + _CHAIN_BELOW_IN)
-    if entry.given is None:
-        _write_why(axes, entry, centre)
-        return
-    y = centre - _SLOPE_ABOVE_IN
-    for number, mode in reversed(list(enumerate(entry.modes))):
-        _draw_whisker(axes, mode.ci95, y, main=number == 0)
-        axes.scatter(
-            [mode.round_trips],
-            [y],
-            s=_MAIN_AREA * (1.0 if len(entry.modes) == 1 else max(mode.share, 0.08)),
-            marker=look.marker,
-            color=look.colour,
-            edgecolors=look.dark,
-            linewidths=0.9,
-            zorder=4 if number == 0 else 3.5,
-            clip_on=False,
+        height_in = _ROW_IN * (places[-1] + 1.5)
+        figure, (axes,) = multiples(words, 1, columns=1, panel_in=height_in)
+        axes.set_ylim(places[-1] + 0.8, -0.6)
+        axes.set_xlim(-0.3, _limit(entries))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
+        axes.grid(visible=False, axis="y")
+        axes.set_yticks(
+            places, [with_placement(labels[e.series], e.placement) for e in entries], fontsize=8
         )
+        axes.tick_params(axis="y", length=0, labelsize=SMALL_PT, labelcolor=INK)
+        for y, name in heads.items():
+            write(axes, name, (0, y), 3, GROUP)
+            if y:
+                axes.axhline(y - 0.45, color=FAINT, linewidth=0.7, zorder=0)
+        for row, entry, y in zip(rows, entries, places, strict=True):
+            _draw_row(axes, row, entry, y, looks[entry.series])
+        _write_columns(axes, rows, places)
+        full = series_labels(answer.figures.series)
+        return dress(figure, words, [(looks[one], full[one]) for one in full])
 
 
-def _draw_whisker(axes: Axes, interval: Sequence[float], y: float, *, main: bool) -> None:
-    axes.plot(
-        list(interval),
-        [y, y],
-        color=INK if main else QUIET,
-        linewidth=1.3 if main else 0.9,
-        marker="|",
-        markersize=7 if main else 5,
-        markeredgewidth=1.1,
-        zorder=3,
-        solid_capstyle="butt",
-        clip_on=False,
-    )
-
-
-def _draw_chains(axes: Axes, entry: RoundTrips, y: float) -> None:
-    """Hollow diamonds, their size by share; the most usual one red where it disagrees."""
+def _draw_row(axes: Axes, row: Row, entry: RoundTrips, y: float, look: SeriesStyle) -> None:
+    if (least := entry.least_round_trips) is not None:
+        left = axes.get_xlim()[0]
+        axes.barh(y, least - left, left=left, height=0.92, color=_FLOOR, zorder=0.2)
+        axes.plot([least, least], [y - 0.46, y + 0.46], color=QUIET, linewidth=1.6, zorder=0.8)
     for number, chain in enumerate(entry.chains):
-        if number and chain.share < 0.03:
-            continue
         disagrees = number == 0 and entry.agrees is False
         axes.scatter(
-            [chain.round_trips],
-            [y],
-            s=_CHAIN_AREA * (1.0 if len(entry.chains) == 1 else max(chain.share, 0.12)),
+            chain.round_trips,
+            y + _PATH_AT,
+            s=max(_AREA * chain.share, _LEAST_AREA),
             marker="D",
             facecolors="white",
             edgecolors=ALARM if disagrees else INK,
-            linewidths=1.0,
+            linewidths=0.9,
             zorder=3.2,
+            clip_on=False,
+        )
+    if row["status"] is not Status.LINE:
+        why = "no slope" if row["status"] is Status.NO_NUMBER else row["status"]
+        left, right = axes.get_xlim()
+        at = (max(least or 0.0, 0.0) - left) / (right - left), y + _SLOPE_AT
+        write(axes, f"{why}: see below", at, 5, Lettering(SMALL_PT, ALARM))
+    for number, mode in reversed(list(enumerate(entry.modes))):
+        main = number == 0
+        axes.plot(
+            mode.ci95,
+            [y + _SLOPE_AT] * 2,
+            color=INK if main else QUIET,
+            linewidth=1.3 if main else 0.9,
+            marker="|",
+            markersize=6 if main else 4,
+            zorder=3,
+            clip_on=False,
+        )
+        axes.scatter(
+            mode.round_trips,
+            y + _SLOPE_AT,
+            s=max(_AREA * mode.share, _LEAST_AREA),
+            marker=look.marker,
+            color=look.colour,
+            edgecolors=look.dark,
+            linewidths=0.8,
+            zorder=4 if main else 3.5,
             clip_on=False,
         )
 
 
-def _draw_least(axes: Axes, least: float, centre: float) -> None:
-    """Grey up to the least round trips, and a dark edge there: what is out of reach."""
-    left = axes.get_xlim()[0]
-    top = centre - ROW_IN * 0.46
-    axes.add_patch(
-        Rectangle(
-            (left, top),
-            least - left,
-            ROW_IN * 0.92,
-            facecolor=_FLOOR,
-            edgecolor="none",
-            zorder=0.2,
-        )
-    )
-    axes.plot([least, least], [top, top + ROW_IN * 0.92], color=QUIET, linewidth=1.6, zorder=0.8)
+def _write_columns(axes: Axes, rows: Sequence[Row], places: Sequence[float]) -> None:
+    """The figures to the right of the rows, each column as wide as its widest cell."""
+    alarming = Lettering(LABEL.size_pt, ALARM)
+    columns = {
+        "round trips [95 %]": [(slope_cell(row), bool(row["why"])) for row in rows],
+        "critical path": [(path_cell(row) or EN_DASH, row["agrees"] is False) for row in rows],
+        "requests": [(str(row["n"]), row["failed"] > 0) for row in rows],
+    }
+    at_pt = _BETWEEN_COLUMNS_PT
+    for header, cells in columns.items():
+        lettered = [(axes.get_ylim()[1], header, ASIDE)]
+        for y, (cell, is_alarming) in zip(places, cells, strict=True):
+            lettered.append((y, cell, alarming if is_alarming else LABEL))
+        for y, text, lettering in lettered:
+            write(axes, text, (1, y), at_pt, lettering)
+        widest_in = max(text_width(text, lettering) for _, text, lettering in lettered)
+        at_pt += 72 * widest_in + _BETWEEN_COLUMNS_PT
 
 
-def _write_why(axes: Axes, entry: RoundTrips, centre: float) -> None:
-    """Say in the place of a mark why there is none, right of what is out of reach."""
-    why = NOT_A_LINE if entry.estimate is not None else "no number"
+def write(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    right_pt: float,
+    lettering: Lettering,
+    of_y: str = "data",
+) -> None:
+    """Write so far right of a place: x as a share of the axes' width, y in data or as theirs."""
     axes.annotate(
-        f"{why}: see below",
-        (max(entry.least_round_trips or 0.0, 0.0), centre - _SLOPE_ABOVE_IN),
-        xytext=(5, 0),
+        text,
+        at,
+        xycoords=("axes fraction", of_y),
+        xytext=(right_pt, 0),
         textcoords="offset points",
         va="center",
-        fontsize=SMALL_PT,
-        color=ALARM,
-        style="italic",
+        fontsize=lettering.size_pt,
+        color=lettering.colour,
+        fontweight="bold" if lettering.bold else "normal",
+        annotation_clip=False,
     )
 
 
 def _limit(entries: Sequence[RoundTrips]) -> float:
-    greatest = 1.0
-    for entry in entries:
-        values = [mode.ci95[1] for mode in entry.modes]
-        values += [chain.round_trips for chain in entry.chains]
-        values += [entry.least_round_trips or 0.0]
-        greatest = max(greatest, *values)
-    return math.ceil(greatest) + _MARGIN if np.isfinite(greatest) else 1.0
+    values = [mode.ci95[1] for entry in entries for mode in entry.modes]
+    values += [chain.round_trips for entry in entries for chain in entry.chains]
+    values += [entry.least_round_trips or 0.0 for entry in entries]
+    return max(1.0, *values) + 0.35
 
 
-def _rows(summary: Summary, entries: Sequence[RoundTrips]) -> list[Row]:
-    labels = row_labels(summary.series)
-    names = row_names(summary.endpoint_names)
-    return [
-        Row(names[e.endpoint], with_placement(labels[e.series], e.placement), _cells(e))
-        for e in entries
+def _words(answer: Answer) -> Words:
+    rows, bundle = answer.figures.rows, answer.source
+    assert isinstance(bundle, Bundle)
+    caption = [
+        "Filled: slope of latency against RTT, one mark for each mode, its area by share, with its "
+        "95 % interval. Hollow: critical paths in the packet record, by share. The two share "
+        "nothing but the requests; red: they disagree.",
+        _on_least(rows),
     ]
-
-
-def _cells(entry: RoundTrips) -> tuple[Cell, ...]:
-    least = entry.least_round_trips
-    return (
-        _number_cell(entry),
-        Cell(chain_cell(entry), alarming=entry.agrees is False),
-        Cell(EN_DASH if least is None else f"{least:g}"),
-        Cell(bytes_cell(entry)),
-        Cell(packets_cell(entry)),
-        Cell(str(entry.n), alarming=entry.failed > 0),
-    )
-
-
-def _number_cell(entry: RoundTrips) -> Cell:
-    if entry.round_trips is None:
-        return Cell(NOT_A_LINE if entry.estimate is not None else NO_NUMBER, alarming=True)
-    return Cell(f"{format_trips(entry.round_trips)} {format_trips_interval(entry.ci95)}")
-
-
-def _words(bundle: Bundle, summary: Summary, entries: Sequence[RoundTrips]) -> Words:
-    labels, looks = series_labels(summary.series), styles(summary.series)
-    legend = []
-    for one in summary.series:
-        note = f" ({series_note(one)})" if series_note(one) else ""
-        legend.append(LegendEntry(looks[one], labels[one] + note))
+    if any(is_known(row["placement"]) for row in rows):
+        caption.append(MEANING)
+    caption += answer.say([NO_SLOPE, DISAGREEMENT])
+    if full := shortened(answer.figures.series):
+        caption.append(f"In full: {'; '.join(full)}.")
     return Words(
-        title=f"Round trips of one request on {bundle.topology}",
-        subtitle=subtitle_of_visits(bundle, summary),
-        headers=("slope [95 %]", "chain", "least", "WAN bytes", "packets", "requests"),
+        title=finding(answer),
+        subtitle=f"Round trips of one request · {answer.of} · {subtitle_of_rtt_steps(bundle)}",
         x_label="round trips between sites that a request waits for, one after the other",
-        caption=_caption(bundle, summary, entries),
-        legend=tuple(legend),
+        caption=tuple(caption),
     )
 
 
-def _caption(bundle: Bundle, summary: Summary, entries: Sequence[RoundTrips]) -> tuple[str, ...]:
-    lines = [
-        "Filled: slope of latency against RTT, with its 95 % interval in black; where requests "
-        "fall into several modes, one mark each, its area by share. Hollow diamond: longest chain "
-        "of messages in the packet record. The two share nothing but the requests. WAN bytes and "
-        "packets: of one request, background taken off.",
-        _least_sentence(entries),
-    ]
-    if any(is_known(entry.placement) for entry in entries):
-        lines.append(MEANING)
-    lines += [f"{said} Their diamonds are red." for said in on_disagreements(entries)]
-    lines += [f"No number. {said}" for said in why_not_all(entries)]
-    if full := shortened(summary.series):
-        lines.append(f"In full: {'; '.join(full)}.")
-    if note := run_note(bundle):
-        lines.append(note)
-    absent = [display_system(o.system) for o in bundle.systems if o not in summary.series]
-    if absent:
-        lines.append(f"Not one measured sample of {', '.join(absent)}.")
-    return tuple(lines)
+def finding(answer: Answer) -> str:
+    """Of each system the endpoint with the most round trips: "quorum PutObject takes 3 or 1"."""
+    labels = row_labels(answer.figures.series)
+    most: dict[str, tuple[float, str, str]] = {}
+    for row in answer.figures.rows:
+        trips = usual(row, "modes" if row["status"] is Status.LINE else "chains")
+        if trips:
+            name = labels[series_of(row)]
+            found = max(trips)[0], f"{name} {row['endpoint']}", or_else(trips, 0)
+            most[name] = max(most.get(name, found), found, key=lambda each: each[0])
+    if not most:
+        return "No number of round trips"
+    (_, name, said), *others = sorted(most.values(), key=lambda each: -each[0])
+    first = f"{name} takes {said} round trip{'' if said == '1' else 's'}"
+    return ", ".join([first, *(f"{name} {said}" for _, name, said in others)])
 
 
-def _least_sentence(entries: Sequence[RoundTrips]) -> str:
+def _on_least(rows: Sequence[Row]) -> str:
     """What grey means, in plain words, and the reason of the most frequent cases."""
-    known = [entry for entry in entries if entry.least_round_trips is not None]
+    known = [row for row in rows if row["least_round_trips"] is not None]
     if not known:
         return "What no store could beat is not known for this run."
-    reasons: dict[str, int] = {}
-    for entry in known:
-        if entry.least_why and entry.least_round_trips:
-            reasons[entry.least_why] = reasons.get(entry.least_why, 0) + 1
-    ordered = sorted(reasons, key=lambda why: -reasons[why])
-    because = (
-        f" Why: {listing([why.rstrip('.') for why in ordered], _WHYS_AT_MOST)}." if ordered else ""
-    )
-    unknown = " Rows without grey: not known." if len(known) < len(entries) else ""
+    whys = [
+        row["least_why"].rstrip(".")
+        for row in known
+        if row["least_round_trips"] and row["least_why"]
+    ]
+    ordered = sorted(dict.fromkeys(whys), key=lambda why: -whys.count(why))
+    because = f" Why: {listing(ordered, _WHYS_AT_MOST)}." if ordered else ""
+    unknown = " Rows without grey: not known." if len(known) < len(rows) else ""
     return (
-        "Grey: the least round trips. No store that makes this one's promise, with its replicas "
-        "where they are, can do with fewer: replicas that must answer and lie in other sites are "
-        f"at least one round trip away.{because}{unknown}"
+        "Grey: the lower bound. No store that makes this one's promise, with its replicas where "
+        f"they are, can do with fewer.{because}{unknown}"
     )

@@ -1,6 +1,8 @@
-"""What a sequence diagram says in words: title, labels of arrows, the chain told step by step."""
+"""What a sequence diagram says in words: title, labels of arrows, the critical path hop by hop."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from wanlat.analysis.names import (
     EN_DASH,
@@ -11,7 +13,7 @@ from wanlat.analysis.names import (
     series_note,
 )
 from wanlat.analysis.placement import is_known
-from wanlat.analysis.trace_model import Crossing, Message, Trace
+from wanlat.analysis.trace_model import Hop, Message, Trace
 
 _SHORTEST_TAIL = 6
 
@@ -19,40 +21,37 @@ _SHORTEST_TAIL = 6
 def title(trace: Trace) -> str:
     """What the picture is of, and its main finding."""
     series, endpoint, _ = trace.group
-    return f"{endpoint} on {series_labels([series])[series]}: {_trips(trace)} by chain"
+    found = "crosses no WAN link"
+    if trace.path:
+        times = trace.round_trips
+        found = f"{times:g} round trip{'' if times == 1 else 's'} on the critical path"
+    return f"{endpoint} on {series_labels([series])[series]}: {found}"
 
 
-def _trips(trace: Trace) -> str:
-    return count_of(trace.round_trips, "round trip")
-
-
-def count_of(number: float, noun: str) -> str:
-    """ "1 round trip", "2.5 round trips"."""
-    return f"{number:g} {noun}" if number == 1 else f"{number:g} {noun}s"
-
-
-def subtitles(trace: Trace) -> list[str]:
-    """Where it was measured and how long it took; then which request it is."""
+def subtitle(trace: Trace) -> str:
+    """Where it was measured and how long it took."""
     series, _, placement = trace.group
     asked = f"client on {trace.client} in {trace.site_of(trace.client)}"
     if trace.target != trace.client:
-        asked += f", asking {trace.target} in {trace.site_of(trace.target)}"
+        asked += f", target node {trace.target} in {trace.site_of(trace.target)}"
+    in_rtts = f" = {trace.latency_ms / trace.rtt_ms:.2f} RTT" if trace.rtt_ms else ""
     parts = [
         trace.topology,
-        rtt_words(trace),
+        _rtt(trace),
         f"placement {placement}" if is_known(placement) else "",
-        f"{format_ms(trace.latency_ms)} ms{_in_rtts(trace)}",
+        f"{format_ms(trace.latency_ms)} ms{in_rtts}",
         asked,
         series_note(series),
     ]
-    return [" · ".join(part for part in parts if part), _picked(trace)]
+    return " · ".join(part for part in parts if part)
 
 
-def _picked(trace: Trace) -> str:
+def picked(trace: Trace) -> str:
+    """Which request it is, of how many."""
     return trace.picked[:1].upper() + trace.picked[1:] + "."
 
 
-def rtt_words(trace: Trace) -> str:
+def _rtt(trace: Trace) -> str:
     """The RTT between sites as it was measured."""
     if trace.rtt_ms is not None:
         return f"RTT {format_ms(trace.rtt_ms)} ms as measured"
@@ -62,46 +61,22 @@ def rtt_words(trace: Trace) -> str:
     return "RTT not measured"
 
 
-def _in_rtts(trace: Trace) -> str:
-    if not trace.rtt_ms:
-        return ""
-    return f" = {trace.latency_ms / trace.rtt_ms:.2f} RTT"
-
-
-def answered(trace: Trace) -> str:
-    """What the line at the end of the request says."""
-    return f"answered after {format_ms(trace.latency_ms)} ms"
-
-
-def step(crossing: Crossing, of: int) -> str:
-    """ "3 of 4 crossings", where it stands beside the picture."""
-    return f"{crossing.number} of {of} crossings" if of > 1 else "the one crossing"
-
-
-def step_lines(crossing: Crossing, of: int) -> list[str]:
-    """A crossing of the chain in three short lines: which, whence whither, what before it."""
-    message = crossing.message
-    lines = [step(crossing, of), f"{message.source} → {message.target}  {size(message)}"]
-    what = what_of(message)
-    if what:
-        lines.append(what)
-    lines.append(f"left after {format_ms(max(crossing.wait_ms, 0.0))} ms")
-    return lines
+def hop_lines(hop: Hop, of: int) -> list[str]:
+    """A hop of the critical path in short lines: which, whence whither, what, what before it."""
+    message = hop.message
+    which = f"{hop.number} of {of} hops" if of > 1 else "the one hop"
+    lines = [which, f"{message.source} → {message.target}  {sizes([message])}", what_of(message)]
+    return [*filter(None, lines), f"left after {format_ms(max(hop.wait_ms, 0.0))} ms"]
 
 
 def what_of(message: Message, longest: int = 34) -> str:
     """What a message is, if anything is known of that."""
     parts = [shortened(message.label, longest) if message.label else ""]
-    if message.is_acknowledgement:
+    if message.acknowledgement:
         parts.append("acknowledgement waited for")
-    if message.is_resent:
+    if message.resent:
         parts.append("sent again")
     return ", ".join(part for part in parts if part)
-
-
-def size(message: Message) -> str:
-    """ "249 B", "64.3 KiB"."""
-    return bytes_text(message.bytes)
 
 
 def bytes_text(number: int) -> str:
@@ -113,8 +88,8 @@ def bytes_text(number: int) -> str:
     return f"{number / (1 << 20):.1f} MiB"
 
 
-def sizes(messages: list[Message]) -> str:
-    """The sizes of several messages: one, or the least and the greatest."""
+def sizes(messages: Sequence[Message]) -> str:
+    """The sizes of messages on the wire: one, or the least and the greatest."""
     low, high = min(one.bytes for one in messages), max(one.bytes for one in messages)
     if low == high:
         return bytes_text(low)
@@ -142,47 +117,39 @@ def shortened(label: str, longest: int = 34) -> str:
     return label
 
 
-def caption(trace: Trace, *, unlabelled: int, unshown_lanes: int) -> list[str]:
-    """How to read it, and what is not in it."""
+def caption(trace: Trace, *, unlabelled: int, unshown_lanes: int, undrawn: int | None) -> list[str]:
+    """How to read it, and what is not in it; `undrawn` is None where each has an arrow."""
     lines = [
         "An arrow: one message over a WAN link, from when it entered the link to when it left it; "
         "slanted, because that takes time. What nodes of one site tell each other is not recorded.",
+        "The critical path: messages of which each left a site after the one before had arrived "
+        "there, as many as fit between request and answer; "
+        f"{format_ms(max(trace.rest_ms, 0.0))} ms passed after its last.",
     ]
-    chain = len(trace.chain)
-    if chain:
-        rest = format_ms(max(trace.rest_ms, 0.0))
+    if undrawn is not None:
         lines.append(
-            "The chain: messages of which each left a site after the one before had arrived there, "
-            f"as many as fit between request and answer; {rest} ms passed after its last."
+            "A pale triangle: several messages that leave a node together, or that come to it "
+            f"together. Not drawn: {count(undrawn, 'message')} of others than the request."
         )
-    else:
-        lines.append("No message that the answer waited for crossed a WAN link.")
     if trace.bare_acks:
         lines.append(
             f"Left out: {count(trace.bare_acks, 'bare TCP acknowledgement')} before the answer."
         )
-    lines += _on_kinds(trace)
-    if unlabelled:
-        verb = "has" if unlabelled == 1 else "have"
+    if undrawn is None and any(message.kind == "other" for message in trace.messages):
         lines.append(
-            f"{count(unlabelled, 'arrow')} {verb} no label for want of room; trace.json has all."
-        )
-    if unshown_lanes:
-        lines.append(f"Without a lane: {count(unshown_lanes, 'node')} with no message at all.")
-    lines += trace.notes
-    return lines
-
-
-def _on_kinds(trace: Trace) -> list[str]:
-    kinds = {message.kind for message in trace.messages}
-    lines = []
-    if "other" in kinds:
-        lines.append(
-            "Left over: sent for an earlier request, or for nothing that this one can have caused."
+            "Unrelated traffic: sent for an earlier request, or for nothing that this one can have "
+            "caused."
         )
     if not trace.knows_background:
         lines.append(
-            "Background is not told apart: the run had no idle time to learn it from, so "
-            f"heartbeats of {display_system(trace.group.series.system)} may be among the messages."
+            "The run had no idle time to learn its background from, so heartbeats of "
+            f"{display_system(trace.group.series.system)} may be among the messages."
         )
-    return lines
+    if unlabelled:
+        verb = "has" if unlabelled == 1 else "have"
+        lines.append(
+            f"{count(unlabelled, 'message')} {verb} no label for want of room; trace.json has all."
+        )
+    if unshown_lanes:
+        lines.append(f"Without a lane: {count(unshown_lanes, 'node')} with no message at all.")
+    return [*lines, *trace.notes]

@@ -1,272 +1,250 @@
 """The charts of object sizes: time, ratio between systems, throughput, and what one key changes.
 
-A row of panels is an operation, a column a number of nodes, a line a system. Sizes stand in even
-steps, because three of them differ by a kibibyte; lines stand a little beside each other, so that
-no interval hides another.
+A row of panels is an operation, a column a number of nodes, a line a system. Lines stand a little
+beside each other, so that no interval hides another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
 from wanlat.analysis import ratios
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.charts.legend import LegendEntry
-from wanlat.analysis.charts.lines import Line, LinePanel, XAxis, YAxis, draw_lines
-from wanlat.analysis.charts.panels import Panel
-from wanlat.analysis.charts.rows import Words
+from wanlat.analysis.charts.facets import Facet, Interval, Marks, Scale, draw_facets
+from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import SeriesStyle, styles
-from wanlat.analysis.criterion import StoredEstimate, stored_estimates
-from wanlat.analysis.names import count, display_system, row_labels, series_labels, shortened
-from wanlat.analysis.placement import (
-    LOCAL,
-    MEANING,
-    PLACEMENTS,
-    REMOTE,
-    UNKNOWN,
-    with_placement,
-)
-from wanlat.analysis.sizes import FRESH, ONE, READ, WRITE, At, Entry, Sizes, seed_for
-from wanlat.analysis.sizes_table import format_size
-from wanlat.analysis.statistics import Interval
+from wanlat.analysis.figures.published import stored_estimates
+from wanlat.analysis.figures.result import Figures, Row, series_of
+from wanlat.analysis.figures.sizes import FRESH, ONE, READ, WRITE, one_key, over
+from wanlat.analysis.names import count, display_system, row_labels, series_labels
+from wanlat.analysis.placement import MEANING, PLACEMENTS, REMOTE, UNKNOWN, with_placement
+from wanlat.analysis.report.formats import size
+
+if TYPE_CHECKING:
+    from wanlat.analysis.report.section import Answer
 
 _MIB = 2**20
-_BASES = ("bob", "quorum", "garage", "minio")
-"""Of the systems that were measured the first of these is what the others are divided by."""
+_BESIDE = 1.06
+"""By which factor of size lines stand beside each other."""
+_PUBLISHED = "published"
+"""Stands for the system where a figure is a published one; its version then names the system."""
 _PUBLISHED_LOOK = SeriesStyle("#8a8a8a", "", "X")
-_BESIDE = 0.07
-"""How far lines stand beside each other, in steps between sizes."""
+
+Dot = tuple[Row, float, Interval | None]
+"""Where something was measured, the height there, and its 95 % interval."""
 
 
 @dataclass(frozen=True)
-class _Dot:
-    """One mark. `series` None: of the published figures."""
+class _Chart:
+    """A finding as title, and the marks that show it; `at` is a height that divides them."""
 
-    series: Series | None
-    at: At
-    y: float
-    ci95: Interval | None
-
-
-@dataclass(frozen=True)
-class _Saying:
-    """What a chart is of: its title begins so; how it is read; what was the same everywhere."""
-
-    what: str
+    title: str
+    y_label: str
+    dots: Sequence[Dot]
     reading: str = ""
-    fixed: str = ""
+    at: float | None = None
 
 
-def charts_of(sizes: Sizes) -> dict[str, Figure]:
+def charts_of(answer: Answer) -> dict[str, Figure]:
     """The charts by the stems of their files.
 
     Fresh keys, one key and each combination of further parameters have charts of their own.
     """
     charts: dict[str, Figure] = {}
-    for others, keys in dict.fromkeys((e.at.others, e.at.keys) for e in sizes.entries):
-        mine = [e for e in sizes.entries if (e.at.others, e.at.keys) == (others, keys)]
-        behind = _behind(others) + ("-one-key" if keys == ONE else "")
-        said = [*(f"{name} {value}" for name, value in others), *_said(keys)]
-        saying = _Saying("", fixed=", ".join(said))
-        charts[f"sizes-time{behind}"] = _draw(
-            sizes, _times(mine), YAxis("mean time per request, ms"), replace(saying, what="Time")
-        )
-        if (base := _base(mine)) is not None:
-            name = display_system(base.system)
-            charts[f"sizes-ratio{behind}"] = _draw(
-                sizes,
-                [*_ratios(mine, base, sizes.seed), *_published(mine, base)],
-                YAxis(f"mean time / {name}'s", at=1.0),
-                replace(saying, what="Ratio", reading=_reading(name, mine, base)),
-            )
-        charts[f"sizes-throughput{behind}"] = _draw(
-            sizes,
-            _throughputs(mine),
-            YAxis("throughput, MiB/s"),
-            replace(saying, what="Throughput"),
-        )
-    return charts | _one_key(sizes)
-
-
-def _one_key(sizes: Sizes) -> dict[str, Figure]:
-    """Times of one key divided by those of fresh ones."""
-    charts = {}
-    for others in dict.fromkeys(each.at.others for each in sizes.keys):
-        dots = [
-            _Dot(each.series, each.at, each.of_means.estimate, each.of_means.ci95)
-            for each in sizes.keys
-            if each.at.others == others
-        ]
-        saying = _Saying(
-            "One key against fresh ones",
-            "Above 1: writing, and reading, one key again and again takes longer. ",
-            ", ".join(f"{name} {value}" for name, value in others),
-        )
-        y = YAxis("mean time, one key / fresh", at=1.0)
-        charts[f"sizes-keys{_behind(others)}"] = _draw(sizes, dots, y, saying)
+    names = answer.figures.parameters
+    for values, figures in _by(answer.figures, *names):
+        pairs = list(zip(names, values, strict=True))
+        behind = "".join(re.sub(r"[^\w.]+", "-", f"-{name}-{value}") for name, value in pairs)
+        said = "".join(f", {name} {value}" for name, value in pairs)
+        found: dict[str, tuple[str, _Chart | None]] = {}
+        for (keys,), mine in _by(figures, "keys"):
+            ends, told = ("-one-key", f"{said}, one key") if keys == ONE else ("", said)
+            for kind, make in (("time", _times), ("ratio", _ratios), ("throughput", _rates)):
+                found[f"sizes-{kind}{behind}{ends}"] = told, make(mine)
+        both = one_key(figures)
+        found[f"sizes-keys{behind}"] = said, None if both is None else _keys(both)
+        charts |= {
+            stem: _draw(answer, told, chart) for stem, (told, chart) in found.items() if chart
+        }
     return charts
 
 
-def _times(entries: Iterable[Entry]) -> list[_Dot]:
-    return [_Dot(e.series, e.at, e.latency.mean_ms, e.latency.mean_ci95_ms) for e in entries]
+def _by(figures: Figures, *names: str) -> Iterator[tuple[tuple[str, ...], Figures]]:
+    """The figures by what rows have under these names, fresh keys before one."""
+    places: dict[tuple[str, ...], list[tuple[Row, Any]]] = {}
+    for pair in zip(figures.rows, figures.arrays, strict=True):
+        places.setdefault(tuple(str(pair[0][name]) for name in names), []).append(pair)
+    for values in sorted(places, key=lambda values: FRESH not in values):
+        rows, arrays = zip(*places[values], strict=True)
+        yield values, replace(figures, rows=rows, arrays=arrays)
 
 
-def _throughputs(entries: Iterable[Entry]) -> list[_Dot]:
-    dots = []
-    for entry in entries:
-        ci95, mib = entry.latency.mean_ci95_ms, entry.at.object_bytes / _MIB
-        interval = None if ci95 is None else (mib * 1e3 / ci95[1], mib * 1e3 / ci95[0])
-        dots.append(_Dot(entry.series, entry.at, entry.rate.bytes_per_s / _MIB, interval))
-    return dots
+# -- what is found -----------------------------------------------------------------------------
 
 
-def _base(entries: Sequence[Entry]) -> Series | None:
-    """What others are divided by; None where there are no others."""
-    series = list(dict.fromkeys(entry.series for entry in entries))
-    if len(series) < 2:
-        return None
-    ranks = {name: rank for rank, name in enumerate(_BASES)}
-    return min(series, key=lambda one: ranks.get(one.system, len(ranks)))
+def _times(figures: Figures) -> _Chart:
+    """Which system has the shortest mean, and in how many cases."""
+    cases = [
+        min(mine.rows, key=lambda row: float(row["mean_ms"]))
+        for _, mine in _by(figures, "nodes", "operation", "object_bytes")
+    ]
+    labels, won = row_labels(figures.series), Counter(series_of(row) for row in cases)
+    (first, most), *others = won.most_common()
+    told = "".join(f", {labels[one]} in {number}" for one, number in others)
+    title = f"{labels[first]} has the shortest mean time in {most} of {len(cases)} cases{told}"
+    if len(figures.series) == 1:
+        low, high = (of(float(row["mean_ms"]) for row in figures.rows) for of in (min, max))
+        title = f"A request takes {_short(low)} to {_short(high)} ms"
+    dots = [(row, row["mean_ms"], _bounds(row)) for row in figures.rows]
+    return _Chart(title, "mean time of a request, ms", dots)
 
 
-def _ratios(entries: Sequence[Entry], base: Series, seed: int) -> list[_Dot]:
-    """Every mean but the base's, divided by that of the base in the same place.
-
-    Where the base tells its placement and the other does not, its remote keys are the ones that
-    may have cost the other one as much; where it has none of those, its local ones.
-    """
-    dots = []
-    for entry in entries:
-        order = (entry.at.placement, REMOTE, LOCAL, UNKNOWN)
-        found = [
-            each
-            for placement in dict.fromkeys(order)
-            for each in entries
-            if each.series == base and each.at == replace(entry.at, placement=placement)
-        ]
-        if entry.series == base or not found:
-            continue
-        seeds = seed_for(seed, "ratio", entry.series, base, entry.at)
-        ratio = ratios.of_means(entry.values_ms, found[0].values_ms, seeds)
-        dots.append(_Dot(entry.series, entry.at, ratio.estimate, ratio.ci95))
-    return dots
+def _rates(figures: Figures) -> _Chart:
+    """What one request at a time comes to at most."""
+    best = max(figures.rows, key=lambda row: float(row["bytes_per_s"]))
+    dots: list[Dot] = []
+    for row in figures.rows:
+        bounds, mib = _bounds(row), row["object_bytes"] / _MIB
+        ends = None if bounds is None else (mib * 1e3 / bounds[1], mib * 1e3 / bounds[0])
+        dots.append((row, row["bytes_per_s"] / _MIB, ends))
+    title = (
+        f"One request in flight comes to {best['bytes_per_s'] / _MIB:.0f} MiB/s at most: "
+        f"{row_labels(figures.series)[series_of(best)]}, {best['operation']}s of "
+        f"{size(best['object_bytes'])}"
+    )
+    return _Chart(title, "throughput, MiB/s", dots)
 
 
-def _published(entries: Sequence[Entry], base: Series) -> list[_Dot]:
-    """The published MinIO against Bob, of the sizes and nodes that were measured here too."""
-    if base.system != "bob":
-        return []
-    stored = {(e.system, e.nodes, e.operation, e.object_bytes): e for e in stored_estimates()}
-    dots = []
-    for nodes, operation, size in dict.fromkeys(
-        (e.at.nodes, e.at.operation, e.at.object_bytes) for e in entries
-    ):
-        pair = [stored.get((name, nodes or 0, operation, size)) for name in ("minio", "bob")]
-        if pair[0] and pair[1]:
-            ratio = ratios.of_estimates(_mean(pair[0]), _mean(pair[1]))
-            at = At(nodes, operation, size, FRESH, UNKNOWN)
-            dots.append(_Dot(None, at, ratio.estimate, ratio.ci95))
-    return dots
-
-
-def _mean(stored: StoredEstimate) -> ratios.Estimate:
-    return stored.mean_ms, stored.mean_ci95_ms
-
-
-def _reading(name: str, entries: Sequence[Entry], base: Series) -> str:
-    placed = {entry.at.placement for entry in entries if entry.series == base}
-    remote = " Its remote keys are the measure where it has some. " if REMOTE in placed else " "
-    return f"Above 1: {name} is faster.{remote}"
-
-
-def _draw(sizes: Sizes, dots: Sequence[_Dot], y: YAxis, saying: _Saying) -> Figure:
-    present = sorted({dot.at.object_bytes for dot in dots})
-    steps = tuple((float(number), format_size(size)) for number, size in enumerate(present))
-    x = XAxis("object size", steps, beside=4 * _BESIDE)
-    nodes = sorted({dot.at.nodes or 0 for dot in dots})
-    cells: list[list[LinePanel | None]] = []
-    for operation in (READ, WRITE):
-        if not any(dot.at.operation == operation for dot in dots):
-            continue
-        row: list[LinePanel | None] = []
-        for number in nodes:
-            mine = [d for d in dots if d.at.operation == operation and (d.at.nodes or 0) == number]
-            head = Panel(f"{operation}s", count(number, "node") if number else "")
-            row.append(LinePanel(head, _lines(sizes, mine, present)) if mine else None)
-        cells.append(row)
-    return draw_lines(_words(sizes, dots, saying), cells, x, y)
-
-
-def _lines(sizes: Sizes, dots: Sequence[_Dot], present: Sequence[int]) -> tuple[Line, ...]:
-    looks = styles(sizes.series)
-    of_line: dict[tuple[Series | None, str], list[_Dot]] = {}
-    for series, placement in product((None, *sizes.series), PLACEMENTS):
-        mine = [d for d in dots if d.series == series and d.at.placement == placement]
+def _ratios(figures: Figures) -> _Chart | None:
+    """How long the others take by the first system; None without others."""
+    base, *others = figures.series
+    dots: list[Dot] = [(row, ratio.estimate, ratio.ci95) for row, ratio in over(figures, base)]
+    labels, name = row_labels(figures.series), display_system(base.system)
+    said: list[str] = []
+    for one in others:
+        mine = [y for row, y, _ in dots if series_of(row) == one]
         if mine:
-            of_line[series, placement] = sorted(mine, key=lambda dot: dot.at.object_bytes)
-    lines = []
-    for number, ((series, placement), mine) in enumerate(of_line.items()):
-        beside = _BESIDE * (number - (len(of_line) - 1) / 2)
-        lines.append(
-            Line(
-                _PUBLISHED_LOOK if series is None else looks[series].at(placement),
-                tuple(present.index(dot.at.object_bytes) + beside for dot in mine),
-                tuple(dot.y for dot in mine),
-                tuple(dot.ci95 for dot in mine),
-                dashed=series is None,
-            )
-        )
-    return tuple(lines)
-
-
-def _words(sizes: Sizes, dots: Sequence[_Dot], saying: _Saying) -> Words:
-    labels, looks = series_labels(sizes.series), styles(sizes.series)
-    drawn = {(dot.series, dot.at.placement) for dot in dots}
-    legend = [
-        LegendEntry(looks[one].at(placement), with_placement(labels[one], placement))
-        for one, placement in product(sizes.series, PLACEMENTS)
-        if (one, placement) in drawn
-    ]
-    is_beside_published = any(dot.series is None for dot in dots)
-    if is_beside_published:
-        legend.append(LegendEntry(_PUBLISHED_LOOK, "published: MinIO behind nginx"))
-    full = shortened([one for one in sizes.series if any(one == series for series, _ in drawn)])
-    caption = [
-        f"{saying.reading}Marks are of the mean of single requests, none at the same time; bars "
-        "are 95 % intervals. Sizes stand in even steps.",
-        *(
-            [
-                "Published: stored estimates of another machine and of old versions, one key "
-                "written again and again. Ratios compare across machines, times do not."
-            ]
-            if is_beside_published
-            else []
-        ),
-        *([MEANING + " Open marks: remote."] if any(p == REMOTE for _, p in drawn) else []),
-        *(["In full: " + "; ".join(full) + "."] if full else []),
-    ]
-    fixed = f", {saying.fixed}" if saying.fixed else ""
-    return Words(
-        title=f"{saying.what} by object size: {sizes.study} on {sizes.topology}{fixed}",
-        subtitle=", ".join(row_labels(sizes.series)[one] for one in sizes.series),
-        headers=(),
-        x_label="object size",
-        caption=tuple(caption),
-        legend=tuple(legend),
+            takes = " takes" * (not said)
+            said.append(f"{labels[one]}{takes} {_short(min(mine))} to {_short(max(mine))}")
+    if not said:
+        return None
+    placed = any(row["placement"] == REMOTE for row in figures.rows if series_of(row) == base)
+    remote = " Its remote keys are the measure where it has some." if placed else ""
+    return _Chart(
+        f"{', '.join(said)} times as long as {name}",
+        f"mean time / {name}'s",
+        [*dots, *_published(figures, base)],
+        f"Above 1: {name} is faster.{remote} ",
+        at=1.0,
     )
 
 
-def _said(keys: str) -> list[str]:
-    return ["one key"] if keys == ONE else []
+def _published(figures: Figures, base: Series) -> Iterator[Dot]:
+    """The published ratios to the same base, of the sizes and nodes that were measured here too."""
+    stored = {(e.system, e.nodes, e.operation, e.object_bytes): e for e in stored_estimates()}
+    names = dict.fromkeys(name for name, *_ in stored if name != base.system)
+    for row in figures.rows:
+        place = (row["nodes"] or 0, row["operation"], row["object_bytes"])
+        under = stored.get((base.system, *place))
+        for name in names if under and series_of(row) == base else ():
+            other = stored.get((name, *place))
+            if other and under:
+                ratio = ratios.of_estimates(
+                    (other.mean_ms, other.mean_ci95_ms), (under.mean_ms, under.mean_ci95_ms)
+                )
+                theirs = {**row, "system": _PUBLISHED, "version": name, "placement": UNKNOWN}
+                yield theirs, ratio.estimate, ratio.ci95
 
 
-def _behind(others: Sequence[tuple[str, str]]) -> str:
-    return "".join(f"-{_plain(name)}-{_plain(value)}" for name, value in others)
+def _keys(figures: Figures) -> _Chart:
+    """By how much one key differs, and in how many cases that is shown."""
+    found = [row["one_over_fresh_means"] for row in figures.rows]
+    shown = sum(
+        bool(each["ci95"] and not each["ci95"][0] <= 1 <= each["ci95"][1]) for each in found
+    )
+    low, high = (of(each["ratio"] for each in found) for of in (min, max))
+    return _Chart(
+        f"One key takes {_short(low)} to {_short(high)} times as long as fresh ones; a difference "
+        f"is shown in {shown} of {count(len(found), 'case')}",
+        "mean time, one key / fresh",
+        [(row, each["ratio"], each["ci95"]) for row, each in zip(figures.rows, found, strict=True)],
+        "Above 1: writing, and reading, one key again and again takes longer. ",
+        at=1.0,
+    )
 
 
-def _plain(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "._" else "-" for c in text).strip("-")
+def _short(value: float) -> str:
+    """Two digits, however great."""
+    return f"{float(f'{value:.2g}'):g}"
+
+
+def _bounds(row: Row) -> Interval | None:
+    interval = row["mean_ci95_ms"]
+    return None if interval is None else (interval[0], interval[1])
+
+
+# -- drawing -----------------------------------------------------------------------------------
+
+
+def _draw(answer: Answer, said: str, chart: _Chart) -> Figure:
+    series = answer.figures.series
+    drawn = dict.fromkeys((series_of(row), row["placement"]) for row, *_ in chart.dots)
+    theirs = [one for one, _ in drawn if one.system == _PUBLISHED]
+    looks = {**styles(series), **dict.fromkeys(theirs, _PUBLISHED_LOOK)}
+    labels = series_labels(series)
+    labels |= {one: f"{_PUBLISHED}: {display_system(one.version)}" for one in theirs}
+    lines = [line for line in product((*series, *theirs), PLACEMENTS) if line in drawn]
+    nodes = sorted({row["nodes"] or 0 for row, *_ in chart.dots})
+    facets = []
+    for place in product((READ, WRITE), nodes):
+        here = [dot for dot in chart.dots if (dot[0]["operation"], dot[0]["nodes"] or 0) == place]
+        if here:
+            what = count(place[1], "node") if place[1] else ""
+            facets.append(Facet(f"{place[0]}s", what, tuple(_marks(here, lines, looks))))
+    words = Words(
+        title=chart.title,
+        subtitle=f"{answer.of}{said} · means of single requests, none at the same time; bars: 95 %",
+        x_label="object size",
+        caption=(
+            f"{chart.reading}Lines stand a little beside each other.",
+            *(
+                [
+                    "Published: stored estimates of another machine and of old versions, one key "
+                    "written again and again. Ratios compare across machines, times do not."
+                ]
+                if theirs
+                else []
+            ),
+            *([MEANING + " Open marks: remote."] if any(p == REMOTE for _, p in lines) else []),
+        ),
+    )
+    ticks = {float(row["object_bytes"]): size(row["object_bytes"]) for row, *_ in chart.dots}
+    legend = [(looks[one].at(p), with_placement(labels[one], p)) for one, p in lines]
+    scale = Scale(ticks, chart.y_label, at=chart.at)
+    return draw_facets(words, facets, scale, legend, columns=max(len(nodes), 2))
+
+
+def _marks(
+    dots: Sequence[Dot],
+    lines: Sequence[tuple[Series, str]],
+    looks: Mapping[Series, SeriesStyle],
+) -> Iterator[Marks]:
+    for number, (one, placement) in enumerate(lines):
+        mine = [dot for dot in dots if (series_of(dot[0]), dot[0]["placement"]) == (one, placement)]
+        mine.sort(key=lambda dot: int(dot[0]["object_bytes"]))
+        beside = _BESIDE ** (number - (len(lines) - 1) / 2)
+        if mine:
+            yield Marks(
+                looks[one].at(placement),
+                [row["object_bytes"] * beside for row, *_ in mine],
+                [y for _, y, _ in mine],
+                [ci95 for *_, ci95 in mine],
+                dashed=one.system == _PUBLISHED,
+            )

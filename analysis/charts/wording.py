@@ -1,21 +1,16 @@
-"""What charts say in words: captions, legends, and the figures beside a row."""
+"""What charts say in words: subtitles, captions and legends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.calibration import MeasuredRtt
-from wanlat.analysis.charts.legend import LegendEntry
-from wanlat.analysis.charts.rows import Cell
-from wanlat.analysis.charts.style import styles
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.calibration import MeasuredRtt, sites_by_node
+from wanlat.analysis.charts.style import SeriesStyle, styles
+from wanlat.analysis.figures.rtt_steps import rtt_steps
+from wanlat.analysis.groups import Group
 from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note
 from wanlat.analysis.placement import LOCAL, MEANING, REMOTE, UNKNOWN, with_placement
-from wanlat.analysis.summary import EndpointSummary, Summary
-
-EXTREMES_HEADER = f"min {EN_DASH} max ms"
-
-_DECIMALS = ((10, 2), (100, 1))
 
 
 def subtitle(bundle: Bundle) -> str:
@@ -30,23 +25,15 @@ def subtitle(bundle: Bundle) -> str:
     return " · ".join([*parts, *_where_the_client_is(bundle)])
 
 
-def subtitle_of_visits(bundle: Bundle, summary: Summary) -> str:
+def subtitle_of_rtt_steps(bundle: Bundle) -> str:
     """What the network was while its RTT was changed: not what the topology's file describes."""
-    topology = bundle.manifest.get("topology")
-    sites = topology.get("sites") if isinstance(topology, Mapping) else None
-    visits = summary.facts.get("rtt_steps", ())
-    rtts_ms = sorted({visit["requested_rtt_ms"] for visit in visits})
+    sites, steps = sites_by_node(bundle.manifest.get("topology")), rtt_steps(bundle)
     parts = []
-    if isinstance(sites, list):
-        nodes = sum(
-            site["nodes"] if isinstance(site.get("nodes"), int) else len(site.get("nodes") or ())
-            for site in sites
-            if isinstance(site, Mapping)
-        )
-        parts.append(f"{count(len(sites), 'site')}, {count(nodes, 'node')}")
-    if rtts_ms:
-        listed = ", ".join(f"{rtt_ms:g}" for rtt_ms in rtts_ms)
-        parts.append(f"every WAN link at RTTs of {listed} ms, {count(len(visits), 'visit')}")
+    if sites:
+        parts.append(f"{count(len(set(sites.values())), 'site')}, {count(len(sites), 'node')}")
+    if steps:
+        listed = ", ".join(f"{ms:g}" for ms in sorted({step.requested_rtt_ms for step in steps}))
+        parts.append(f"every WAN link at RTTs of {listed} ms, {count(len(steps), 'RTT step')}")
     return " · ".join([*parts, *_where_the_client_is(bundle)])
 
 
@@ -88,30 +75,30 @@ def _over(rtt: MeasuredRtt) -> str:
     return f" over {count(rtt.pairs, 'ordered pair')}{spread}"
 
 
-def legend_of(summary: Summary) -> tuple[LegendEntry, ...]:
-    """An entry a series, and one more where it has remote bars, which look different.
+def looks_of(series: Sequence[Series], groups: Iterable[Group]) -> list[tuple[SeriesStyle, str]]:
+    """What a legend has: an entry a series, and one more where it has remote marks.
 
-    Local bars and those of unknown placement look alike and are told apart at their rows; where
-    all of them are local, the legend says so too.
+    Local marks and those of unknown placement look alike; where all of them are local, the legend
+    says so too.
     """
-    labels, looks = series_labels(summary.series), styles(summary.series)
-    entries = []
-    for one in summary.series:
-        placements = {group.placement for group in summary.groups if group.series == one}
+    labels, looks, entries = series_labels(series), styles(series), []
+    found = set(groups)
+    for one in series:
+        placements = {group.placement for group in found if group.series == one}
         near = placements - {REMOTE}
         shown = [near.pop() if len(near) == 1 else UNKNOWN] if near else []
         shown += [REMOTE] if REMOTE in placements else []
         note = f" ({series_note(one)})" if series_note(one) else ""
         for placement in shown:
             label = with_placement(labels[one], placement)
-            entries.append(LegendEntry(looks[one].at(placement), label + note))
+            entries.append((looks[one].at(placement), label + note))
             note = ""  # said once
-    return tuple(entries)
+    return entries
 
 
-def placement_sentences(summary: Summary) -> list[str]:
+def placement_sentences(groups: Iterable[Group]) -> list[str]:
     """What the placements mean and how they are told apart; nothing where none is known."""
-    present = {group.placement for group in summary.groups}
+    present = {group.placement for group in groups}
     sentences = {
         MEANING: bool(present & {LOCAL, REMOTE}),
         "Rings and open dots: remote.": REMOTE in present,
@@ -120,23 +107,6 @@ def placement_sentences(summary: Summary) -> list[str]:
     return [" ".join(s for s, holds in sentences.items() if holds)] if present - {UNKNOWN} else []
 
 
-def outcome_cell(entry: EndpointSummary) -> Cell:
-    """How many succeeded; where some did not, how many of which kind, alarmingly."""
-    bad = [f"{n} {kind}" for n, kind in ((entry.fail, "fail"), (entry.unknown, "unknown")) if n]
-    return Cell(" · ".join([f"{entry.ok} ok", *bad]), alarming=bool(bad))
-
-
-def places_for(mean_ms: float) -> int:
-    """Decimals with which a row is written whose mean is `mean_ms`."""
-    return next((places for below, places in _DECIMALS if mean_ms < below), 0)
-
-
 def range_ms(low_ms: float, high_ms: float) -> str:
     """A range with its unit."""
     return f"{format_ms(low_ms)}{EN_DASH}{format_ms(high_ms)} ms"
-
-
-def extremes_cell(low_ms: float | None, high_ms: float | None, places: int) -> Cell:
-    """The smallest and the greatest of a row; a question mark for one that is not known."""
-    low, high = ("?" if v is None else format_ms(v, places) for v in (low_ms, high_ms))
-    return Cell(f"{low} {EN_DASH} {high}")

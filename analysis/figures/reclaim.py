@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wanlat.analysis.figures.resources import read_rows, reclaim_entry
 from wanlat.analysis.figures.result import Figures, Row, figures_of
-from wanlat.analysis.resources.read import read_rows, reclaim_entry
 
 if TYPE_CHECKING:
     import numpy as np

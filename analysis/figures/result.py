@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Series
+from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.stats.over_time import Estimate
     from wanlat.analysis.sweep import Sweep
 
 Row = Mapping[str, Any]
@@ -42,6 +44,12 @@ class Figures:
         """Versions of systems that there are rows of, in their order."""
         return list(dict.fromkeys(series_of(row) for row in self.rows))
 
+    def where(self, condition: Callable[[Row], bool]) -> Figures | None:
+        """The rows that meet a condition, with their arrays; None where none does."""
+        pairs = zip(self.rows, self.arrays, strict=True)
+        kept = figures_of((row, array) for row, array in pairs if condition(row))
+        return None if kept is None else replace(kept, parameters=self.parameters)
+
 
 def series_of(row: Row) -> Series:
     """The version of the system that a row is of."""
@@ -58,12 +66,16 @@ def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
 
 
 def of_points(sweep: Sweep, compute: Callable[[Bundle], Figures | None]) -> Figures | None:
-    """The figures of every point of a matrix one below the other, with what they differ in."""
+    """The figures of every complete point of a matrix one below the other, with its name (`point`).
+
+    What the points differ in are the `parameters`. A point whose files are damaged is left out: its
+    own report says what is wrong with them.
+    """
     names = [each.name for each in sweep.parameters if sweep.varies(each.name)]
     found = [
-        ({name: point.value(name) for name in names}, figures)
-        for point in sweep.points
-        if point.bundle is not None and (figures := compute(point.bundle)) is not None
+        ({"point": point.name} | {name: point.value(name) for name in names}, figures)
+        for point in sweep.complete
+        if point.bundle is not None and (figures := _of_point(point.bundle, compute)) is not None
     ]
     if not found:
         return None
@@ -72,3 +84,23 @@ def of_points(sweep: Sweep, compute: Callable[[Bundle], Figures | None]) -> Figu
         arrays=tuple(array for _, figures in found for array in figures.arrays),
         parameters=tuple(names),
     )
+
+
+def _of_point(bundle: Bundle, compute: Callable[[Bundle], Figures | None]) -> Figures | None:
+    try:
+        return compute(bundle)
+    except BundleError:
+        return None
+
+
+def named(name: str, estimate: Estimate | None) -> dict[str, Any]:
+    """A figure under its name, and its interval under that of `name` and "_ci95"."""
+    if estimate is None:
+        return {name: None, f"{name}_ci95": None}
+    ci95 = None if estimate.ci95 is None else [short(bound) for bound in estimate.ci95]
+    return {name: short(estimate.value), f"{name}_ci95": ci95}
+
+
+def short(value: float | None) -> float | None:
+    """Nine digits: more than was measured."""
+    return None if value is None else float(f"{value:.9g}")

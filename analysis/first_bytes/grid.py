@@ -15,103 +15,25 @@ _SEVEN_VALUES = 0x97
 _VALUES_BEFORE_PAYLOAD = 6
 _REQUEST, _RESPONSE, _MERGED = 14, 15, 17
 _OPERATIONS = {
-    1: "connect",
-    2: "connected",
-    3: "ping",
-    4: "pong",
-    5: "stream",
-    6: "stream refused",
-    7: "stream ended",
-    8: "stream ended",
-    9: "stream data",
-    10: "stream data",
-    11: "stream credit",
-    12: "stream credit",
-    13: "stream accepted",
-    16: "disconnect",
+    **{1: "connect", 2: "connected", 3: "ping", 4: "pong", 5: "stream", 6: "stream refused"},
+    **{7: "stream ended", 8: "stream ended", 9: "stream data", 10: "stream data"},
+    **{11: "stream credit", 12: "stream credit", 13: "stream accepted", 16: "disconnect"},
 }
-_HANDLERS = (
-    "",
-    "LockLock",
-    "LockRLock",
-    "LockUnlock",
-    "LockRUnlock",
-    "LockRefresh",
-    "LockForceUnlock",
-    "WalkDir",
-    "StatVol",
-    "DiskInfo",
-    "NSScanner",
-    "ReadXL",
-    "ReadVersion",
-    "DeleteFile",
-    "DeleteVersion",
-    "UpdateMetadata",
-    "WriteMetadata",
-    "CheckParts",
-    "RenameData",
-    "RenameFile",
-    "ReadAll",
-    "ServerVerify",
-    "Trace",
-    "Listen",
-    "DeleteBucketMetadata",
-    "LoadBucketMetadata",
-    "ReloadSiteReplicationConfig",
-    "ReloadPoolMeta",
-    "StopRebalance",
-    "LoadRebalanceMeta",
-    "LoadTransitionTierConfig",
-    "DeletePolicy",
-    "LoadPolicy",
-    "LoadPolicyMapping",
-    "DeleteServiceAccount",
-    "LoadServiceAccount",
-    "DeleteUser",
-    "LoadUser",
-    "LoadGroup",
-    "HealBucket",
-    "MakeBucket",
-    "HeadBucket",
-    "DeleteBucket",
-    "GetMetrics",
-    "GetResourceMetrics",
-    "GetMemInfo",
-    "GetProcInfo",
-    "GetOSInfo",
-    "GetPartitions",
-    "GetNetInfo",
-    "GetCPUs",
-    "ServerInfo",
-    "GetSysConfig",
-    "GetSysServices",
-    "GetSysErrors",
-    "GetAllBucketStats",
-    "GetBucketStats",
-    "GetSRMetrics",
-    "GetPeerMetrics",
-    "GetMetacacheListing",
-    "UpdateMetacacheListing",
-    "GetPeerBucketMetrics",
-    "StorageInfo",
-    "ConsoleLog",
-    "ListDir",
-    "GetLocks",
-    "BackgroundHealStatus",
-    "GetLastDayTierStats",
-    "SignalService",
-    "GetBandwidth",
-    "WriteAll",
-    "ListBuckets",
-    "RenameDataInline",
-    "RenameData2",
-    "CheckParts2",
-    "RenamePart",
-    "ClearUploadID",
-    "CheckParts3",
-)
-
-
+_HANDLER_NAMES = """
+LockLock LockRLock LockUnlock LockRUnlock LockRefresh LockForceUnlock WalkDir StatVol DiskInfo
+NSScanner ReadXL ReadVersion DeleteFile DeleteVersion UpdateMetadata WriteMetadata CheckParts
+RenameData RenameFile ReadAll ServerVerify Trace Listen DeleteBucketMetadata LoadBucketMetadata
+ReloadSiteReplicationConfig ReloadPoolMeta StopRebalance LoadRebalanceMeta
+LoadTransitionTierConfig DeletePolicy LoadPolicy LoadPolicyMapping DeleteServiceAccount
+LoadServiceAccount DeleteUser LoadUser LoadGroup HealBucket MakeBucket HeadBucket DeleteBucket
+GetMetrics GetResourceMetrics GetMemInfo GetProcInfo GetOSInfo GetPartitions GetNetInfo GetCPUs
+ServerInfo GetSysConfig GetSysServices GetSysErrors GetAllBucketStats GetBucketStats
+GetSRMetrics GetPeerMetrics GetMetacacheListing UpdateMetacacheListing GetPeerBucketMetrics
+StorageInfo ConsoleLog ListDir GetLocks BackgroundHealStatus GetLastDayTierStats SignalService
+GetBandwidth WriteAll ListBuckets RenameDataInline RenameData2 CheckParts2 RenamePart
+ClearUploadID CheckParts3
+"""
+_HANDLERS = _HANDLER_NAMES.split()  # numbered from 1
 _NAMED_AT_MOST = 3
 
 
@@ -119,9 +41,9 @@ class Calls:
     """The calls seen so far, so that an answer, which has only a number, can be told."""
 
     def __init__(self) -> None:
-        self._handlers: dict[tuple[frozenset[object], int], str] = {}
+        self._handlers: dict[tuple[int, int], str] = {}
 
-    def told(self, payload: bytes, connection: frozenset[object]) -> str | None:
+    def told(self, payload: bytes, connection: int) -> str | None:
         """ "LockLock", "reply to LockLock", "ping"; None for what is no message of the grid.
 
         Packets of a connection (the same in both directions) must come in the order of time.
@@ -131,10 +53,11 @@ class Calls:
         more = f" + {len(told) - _NAMED_AT_MOST} more" if len(told) > _NAMED_AT_MOST else ""
         return " + ".join(told[:_NAMED_AT_MOST]) + more or None
 
-    def _name(self, message: Message, connection: frozenset[object]) -> str | None:
+    def _name(self, message: Message, connection: int) -> str | None:
         if message.operation == _REQUEST:
             handler = message.handler
-            name = _HANDLERS[handler] if 0 < handler < len(_HANDLERS) else f"handler {handler}"
+            is_known = 0 < handler <= len(_HANDLERS)
+            name = _HANDLERS[handler - 1] if is_known else f"handler {handler}"
             self._handlers[connection, message.number] = name
             return name
         if message.operation == _RESPONSE:

@@ -9,11 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wanlat.analysis.first_bytes import huffman
+from hpack import HPACKDecodingError
+from hpack.hpack import decode_integer
+from hpack.huffman_table import decode_huffman
+from hpack.table import HeaderTable
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _FRAME = 9
-_DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
+_DATA, _HEADERS, _PRIORITY_FRAME, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    8,
+)
 _NAMES = {
     _DATA: "DATA",
     _RESET: "RST_STREAM",
@@ -25,32 +37,24 @@ _NAMES = {
 _KNOWN = 10
 _LARGEST_FRAME = 1 << 20  # the default is 16 KiB; what claims more than this is something else
 _ACK, _PADDED, _PRIORITY = 0x01, 0x08, 0x20
-_FIXED_BYTES = {_RESET: 4, _PING: 8, _WINDOW: 4, 2: 5}
+_FIXED_BYTES = {_RESET: 4, _PING: 8, _WINDOW: 4, _PRIORITY_FRAME: 5}
 _OF_CONNECTION = {_SETTINGS, _PING, _GOAWAY}
-_OF_STREAM = {_DATA, _HEADERS, _RESET, 2, 9}
-
-_PATH_NAMES = (4, 5)
-_STATUS = {8: "200", 9: "204", 10: "206", 11: "304", 12: "400", 13: "404", 14: "500"}
-_STATIC_TABLE = 61
+_OF_STREAM = {_DATA, _HEADERS, _RESET, _PRIORITY_FRAME, 9}
 
 
 def http2(payload: bytes) -> str | None:
     """ "bob_storage.BobApi/Put", "status 200", "PING" and the like; None for what is no HTTP/2."""
-    rest = payload.removeprefix(_PREFACE)
     names = []
-    for kind, flags, body in _frames(rest) or ():
+    for kind, flags, body in _frames(payload.removeprefix(_PREFACE)) or ():
         if kind == _HEADERS:
-            if told := _told(_header_block(body, flags)):
+            begin = (1 if flags & _PADDED else 0) + (5 if flags & _PRIORITY else 0)
+            if told := _told(body[begin:]):
                 return told
             names.append("HEADERS")
-        else:
-            names.append(_NAMES.get(kind, "") + (" ack" if _is_ack(kind, flags) else ""))
-    told_names = dict.fromkeys(name for name in names if name)
-    return " + ".join(told_names) or None
-
-
-def _is_ack(kind: int, flags: int) -> bool:
-    return kind in (_PING, _SETTINGS) and bool(flags & _ACK)
+        elif kind in _NAMES:
+            is_ack = kind in (_PING, _SETTINGS) and flags & _ACK
+            names.append(_NAMES[kind] + (" ack" if is_ack else ""))
+    return " + ".join(dict.fromkeys(names)) or None
 
 
 def _frames(payload: bytes) -> list[tuple[int, int, bytes]] | None:
@@ -74,67 +78,50 @@ def _frames(payload: bytes) -> list[tuple[int, int, bytes]] | None:
     return frames
 
 
-def _header_block(body: bytes, flags: int) -> bytes:
-    begin = (1 if flags & _PADDED else 0) + (5 if flags & _PRIORITY else 0)
-    return body[begin:]
-
-
 def _told(block: bytes) -> str | None:
     """The path among the headers, or the status; None if neither can be read."""
     status = None
-    for index, value in _fields(block):
-        if index in _PATH_NAMES and value:
+    for name, value in _fields(block):
+        if name == ":path":
             return value.removeprefix("/")
-        if index in _STATUS and status is None:
-            status = f"status {value or _STATUS[index]}"
+        if name == ":status":
+            status = status or f"status {value}"
     return status
 
 
-def _fields(block: bytes) -> Iterator[tuple[int, str | None]]:
-    """Index of each header's name (0: spelled out) and its value; None: it is the table's."""
+def _fields(block: bytes) -> Iterator[tuple[str, str]]:
+    """The headers that can be read without the dynamic table; "" for a name that is spelled out.
+
+    hpack's own decoder wants the whole connection; its parts do not.
+    """
     at = 0
     try:
         while at < len(block):
             first = block[at]
-            if first & 0x80:
-                index, at = _integer(block, at, 7)
-                if index <= _STATIC_TABLE:
-                    yield index, None
+            prefix = 7 if first & 0x80 else 6 if first & 0x40 else 5 if first & 0x20 else 4
+            index, used = decode_integer(block[at:], prefix)
+            at += used
+            name, value = _STATIC[index] if 0 < index < len(_STATIC) else ("", "")
+            if prefix == 5:  # a change of the dynamic table's size
                 continue
-            if first & 0xE0 == 0x20:  # a change of the dynamic table's size
-                _, at = _integer(block, at, 5)
-                continue
-            index, at = _integer(block, at, 6 if first & 0x40 else 4)
-            if index == 0:
-                _, at = _string(block, at)
-            value, at = _string(block, at)
-            yield index, value
-    except IndexError:  # cut short
+            if prefix != 7:
+                if index == 0:
+                    _, at = _string(block, at)
+                value, at = _string(block, at)
+            if value:
+                yield name, value
+    except (HPACKDecodingError, IndexError):  # cut short, or no text
         return
 
 
-def _integer(block: bytes, at: int, bits: int) -> tuple[int, int]:
-    most = (1 << bits) - 1
-    value = block[at] & most
-    at += 1
-    if value < most:
-        return value, at
-    shift = 0
-    while shift < 28:
-        octet = block[at]
-        at += 1
-        value += (octet & 0x7F) << shift
-        shift += 7
-        if not octet & 0x80:
-            break
-    return value, at
+_STATIC = [("", ""), *((n.decode(), v.decode()) for n, v in HeaderTable.STATIC_TABLE)]
 
 
-def _string(block: bytes, at: int) -> tuple[str | None, int]:
-    is_coded = bool(block[at] & 0x80)
-    length, at = _integer(block, at, 7)
-    if at + length > len(block):
+def _string(block: bytes, at: int) -> tuple[str, int]:
+    """A string, and where what follows it begins. Raises IndexError where it is cut short."""
+    length, used = decode_integer(block[at:], 7)
+    end = at + used + length
+    if end > len(block):
         raise IndexError
-    raw = block[at : at + length]
-    text = huffman.decode(raw) if is_coded else raw.decode("ascii", "replace")
-    return text, at + length
+    raw = block[at + used : end]
+    return (decode_huffman(raw) if block[at] & 0x80 else raw).decode("ascii", "replace"), end

@@ -1,4 +1,5 @@
 """What the packet record of a run says of its requests: chains of messages, and what they cost.
 
-Independent of the regression in `analysis.round_trips`: nothing here looks at how latency grows.
+Independent of the regression in `analysis.stats.round_trips`: nothing here looks at how latency
+grows.
 """

@@ -2,7 +2,7 @@
 
 A response is not the end of what a request sends: slower replicas are still written to, what came
 last is confirmed up to 40 ms later, and all of that crosses while the next request is under way. So
-the record is cut where requests start, and the totals are held against who asked:
+the record is cut where requests start, and the totals are compared with which requests there were:
 
     total of a block = what its requests cost
                      - what the last of them leaves to the next block, and to the one after
@@ -27,29 +27,24 @@ and idle windows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import MEASURED_PHASE, Series
-from wanlat.analysis.packets.acknowledged import since_ns
-from wanlat.analysis.packets.background import totals
-from wanlat.analysis.packets.rtts import counting
-from wanlat.analysis.summary import Group
+from wanlat.analysis.groups import Group
+from wanlat.analysis.packets.background import Background, seconds, totals
+from wanlat.analysis.packets.messages import confirmations
+from wanlat.analysis.packets.record import Record
+from wanlat.analysis.packets.streams import Bools, Ints
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
+Values = NDArray[np.float64]
 
-    from wanlat.analysis.packets.background import Background
-    from wanlat.analysis.packets.record import Record
-
-    Bools = NDArray[np.bool_]
-    Ints = NDArray[np.int64]
-    Values = NDArray[np.float64]
-
-Interval = tuple[float, float]
-
+LEAST_RTT_MS = 20.0
+"""Below it no request counts: a link takes less than 10 ms, which is what a message that is tied to
+the one before may take to leave (`wanlat.analysis.packets.critical_path.LOOSE_NS`)."""
 LEAST_REQUESTS = 5
 """Of a group: with fewer, no cost is given."""
 LEAST_WINDOWS = 5
@@ -62,12 +57,11 @@ _LONGEST_BLOCK = 20
 _FAR_OFF = 5.0
 """Times the error that nine of ten blocks stay below."""
 _RIDGE = 1e-6
-_NS_PER_MS = 1e6
+_KEYS = ["system", "version", "endpoint", "placement"]
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Mean of one request, over `n` of them, on all WAN links together.
+class Cost(NamedTuple):
+    """Mean of one request, over `n` of them, on all WAN links together, with 95 % intervals.
 
     Bytes are those on the wire with Ethernet headers; packets are counted as they cross, not as
     they are offloaded. Retransmissions and acknowledgements are among them, background is not.
@@ -75,19 +69,23 @@ class Cost:
 
     n: int
     wan_bytes: float
-    wan_bytes_ci95: Interval
+    wan_bytes_ci95: tuple[float, float]
     wan_packets: float
-    wan_packets_ci95: Interval
+    wan_packets_ci95: tuple[float, float]
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Requests one after another, by the places of their groups; the last is the long one."""
+def counting(samples: pd.DataFrame) -> Bools:
+    """Which of `samples`, all of one system, were taken at an RTT that counts; shape (samples,).
 
-    begin_ns: int
-    end_ns: int
-    groups: tuple[int, ...]
-    counts: bool
+    Two messages follow each other by chance as easily as by cause where a link takes less time
+    than a store takes to think. So the samples at the greatest requested RTT count, and those at
+    half of it and more. Where the RTT was not recorded nothing is known against them.
+    """
+    rtt_ms = samples.get("rtt_ms", pd.Series(np.nan, index=samples.index)).astype("Float64")
+    if rtt_ms.isna().all():
+        return np.ones(len(samples), dtype=bool)
+    least_ms = max(LEAST_RTT_MS, float(rtt_ms.max()) / 2)
+    return (rtt_ms >= least_ms).fillna(False).to_numpy(dtype=bool)
 
 
 def costs(
@@ -96,158 +94,109 @@ def costs(
     background: Background | None = None,
     seed: int | Sequence[int] = 0,
 ) -> dict[Group, Cost]:
-    """What a request of each group costs, at the RTTs that count (`wanlat.analysis.packets.rtts`).
+    """What a request of each group costs, at the RTTs that count (`counting`).
 
     `samples` are all of the record's system, of every phase: the order of requests matters.
-    Groups of which too few were asked are left out.
+    Groups of which too few were sent are left out.
     """
-    import numpy as np
-
-    rows = samples[samples["start_ns"].notna().to_numpy() & counting(samples)]
-    rows = rows.sort_values("start_ns", kind="stable")
-    if rows.empty:
+    samples = samples[samples["start_ns"].notna().to_numpy()]
+    samples = samples.sort_values("start_ns", kind="stable")
+    counts = counting(samples)
+    if not counts.any():
         return {}
-    names, group = _groups(rows)
-    sequences = _sequences(record, rows, group)
-    design, spans = _design(sequences, len(names))
-    lengths_s = _seconds(spans)
-    if not len(design):
+    spans, design, names = _blocks(record, samples[counts])
+    if not len(spans):
         return {}
     kept = np.ones(len(record), dtype=bool) if background is None else ~background.packets
     idle = np.zeros((0, 2), np.int64) if background is None else background.idle
-    idle = idle[_before_what_counts(idle, samples)]
-    when = since_ns(record)
+    idle = idle[_before_what_counts(idle, samples, counts)]
+    when = _since_ns(record)
     order = np.argsort(when, kind="stable")
     rng = np.random.default_rng(seed)
-    figures = {}
-    for what, of_packet in (("bytes", record.wire_bytes), ("packets", record.segments)):
-        values = (of_packet * kept)[order]
+    found = []
+    for each in (record.wire_bytes, record.segments):
+        values = (each * kept)[order]
         crossed, in_idle = (totals(when[order], values, some) for some in (spans, idle))
-        figures[what] = _fit(design, crossed, lengths_s, in_idle, _seconds(idle), len(names), rng)
+        found.append(_fit(design, crossed, seconds(spans), in_idle, seconds(idle), len(names), rng))
     n = design[:, : len(names)].sum(axis=0)
     return {
-        name: Cost(
-            int(n[place]),
-            *(_figure(figures["bytes"], place)),
-            *(_figure(figures["packets"], place)),
-        )
+        name: Cost(int(n[place]), *_figure(found[0], place), *_figure(found[1], place))
         for place, name in enumerate(names)
         if name is not None and n[place] >= LEAST_REQUESTS
     }
 
 
-def _before_what_counts(idle: Ints, samples: pd.DataFrame) -> Bools:
-    """Which idle windows come before samples whose RTT counts: peers may speak at its pace."""
-    import numpy as np
+def _since_ns(record: Record) -> Ints:
+    """When each packet entered a link; of a bare acknowledgement, when what it confirms did."""
+    result = record.entry_ns.copy()
+    for data, acks, before, upto in confirmations(record):
+        new = record.is_bare_ack[acks] & (upto > before)
+        result[acks[new]] = record.entry_ns[data][upto[new] - 1]
+    return result
 
-    known = samples["start_ns"].notna().to_numpy()
-    start_ns = samples["start_ns"][known].to_numpy(dtype=np.int64)
-    order = np.argsort(start_ns, kind="stable")
-    following = np.searchsorted(start_ns[order], idle[:, 1])
-    counts = np.r_[counting(samples)[known][order], False]
-    chosen = np.asarray(counts[following], dtype=bool)
+
+def _before_what_counts(idle: Ints, samples: pd.DataFrame, counts: Bools) -> Bools:
+    """Which idle windows come before samples whose RTT counts: peers may speak at its pace."""
+    following = np.searchsorted(samples["start_ns"].to_numpy(dtype=np.int64), idle[:, 1])
+    chosen = np.r_[counts, False][following]
     return chosen if np.count_nonzero(chosen) >= LEAST_WINDOWS else np.ones(len(idle), dtype=bool)
 
 
-def _figure(fitted: tuple[Values, Values], place: int) -> tuple[float, Interval]:
-    import numpy as np
-
+def _figure(fitted: tuple[Values, Values], place: int) -> tuple[float, tuple[float, float]]:
     value, draws = fitted
     low, high = np.percentile(draws[:, place], [2.5, 97.5])
     return float(value[place]), (float(low), float(high))
 
 
-def _groups(rows: pd.DataFrame) -> tuple[list[Group | None], Ints]:
-    """The groups of the rows, and the place of each row's; those that were not ok are None's."""
-    import numpy as np
+def _blocks(record: Record, rows: pd.DataFrame) -> tuple[Ints, Values, list[Group | None]]:
+    """The blocks that count as spans, their regressors, (blocks, 3 × groups), and the groups.
 
-    names: list[Group | None] = [
-        Group(Series(str(system), str(version)), str(endpoint), str(placement))
-        if outcome == "ok"
-        else None
-        for system, version, endpoint, placement, outcome in zip(
-            *(rows[name] for name in ("system", "version", "endpoint", "placement", "outcome")),
-            strict=True,
+    First how many requests of each group a block has; then, for what is left to the next block and
+    to the one after, 1 for the group that left it here and -1 for the one that leaves it to others.
+    Requests that were not ok are a group of their own, None.
+    """
+    found: list[Group | None] = [
+        Group(Series(system, version), endpoint, placement) if ok else None
+        for system, version, endpoint, placement, ok in zip(
+            *(rows[key].astype(str) for key in _KEYS), rows["outcome"] == "ok", strict=True
         )
     ]
-    known = list(dict.fromkeys(names))
-    place = {name: number for number, name in enumerate(known)}
-    return known, np.array([place[name] for name in names], dtype=np.int64)
-
-
-def _sequences(record: Record, rows: pd.DataFrame, group: Ints) -> list[list[_Block]]:
-    """The blocks of each visit, in order."""
-    import numpy as np
-
+    names = list(dict.fromkeys(found))
+    group = np.array([names.index(one) for one in found])
     start_ns = rows["start_ns"].to_numpy(dtype=np.int64)
+    step = np.zeros(len(rows), np.int64)
+    if "rtt_step" in rows.columns:
+        step = np.asarray(rows["rtt_step"].fillna(-1), dtype=np.int64)
+    begin = np.flatnonzero(_begins_block(rows, start_ns, step))
+    last = np.r_[begin[1:], len(rows)] - 1
+    block = np.repeat(np.arange(len(begin)), last + 1 - begin)
+    has = np.zeros((len(begin), len(names)))
+    np.add.at(has, (block, group), 1)
+    leaves = np.eye(len(names))[group[last]]
+    design = [has]
+    for lag in (1, 2):
+        left = np.zeros_like(leaves)
+        left[lag:] = leaves[:-lag] * (step[begin[lag:]] == step[begin[:-lag]])[:, None]
+        design.append(left - leaves)
+    # The last block of an RTT step has no end, since its last request has none.
+    spans = np.stack([start_ns[begin[:-1]], start_ns[begin[1:]]], axis=1)
+    counts = step[begin[:-1]] == step[begin[1:]]
+    counts &= np.logical_and.reduceat((rows["phase"] == MEASURED_PHASE).to_numpy(), begin)[:-1]
+    if record.ended_ns is not None:
+        counts &= spans[:, 1] <= record.ended_ns
+    return spans[counts], np.hstack(design)[:-1][counts], names
+
+
+def _begins_block(rows: pd.DataFrame, start_ns: Ints, step: Ints) -> Bools:
+    """Which requests begin a block; shape (rows,)."""
+    rtt_ns = rows["rtt_ms"].astype("Float64").fillna(0.0).to_numpy(dtype=np.float64) * 1e6
     lasted = rows["elapsed_ns"].fillna(rows["total_ns"]).fillna(0).to_numpy(dtype=np.int64)
-    visit = (
-        rows["rtt_step"].fillna(-1).to_numpy(dtype=np.int64)
-        if "rtt_step" in rows.columns
-        else np.zeros(len(rows), dtype=np.int64)
-    )
-    rtt_ns = rows["rtt_ms"].astype("Float64").fillna(0.0).to_numpy(dtype=np.float64) * _NS_PER_MS
-    measured = (rows["phase"] == MEASURED_PHASE).to_numpy(dtype=bool)
-    sequences: list[list[_Block]] = []
-    for one in dict.fromkeys(visit.tolist()):
-        places = np.flatnonzero(visit == one)
-        blocks: list[_Block] = []
-        begin = 0
-        # The last request's window has no end, so it ends no block.
-        for number in range(len(places) - 1):
-            place = places[number]
-            end_ns = int(start_ns[places[number + 1]])
-            begin_ns = int(start_ns[places[begin]])
-            is_long = lasted[place] >= _LONG * rtt_ns[place]
-            if not is_long and end_ns - begin_ns < _LONGEST_BLOCK * rtt_ns[place]:
-                continue
-            members = places[begin : number + 1]
-            in_record = record.ended_ns is None or end_ns <= record.ended_ns
-            blocks.append(
-                _Block(
-                    begin_ns,
-                    end_ns,
-                    tuple(group[members].tolist()),
-                    bool(measured[members].all()) and in_record,
-                )
-            )
-            begin = number + 1
-        sequences.append(blocks)
-    return sequences
-
-
-def _seconds(spans: Ints) -> Values:
-    import numpy as np
-
-    return np.asarray((spans[:, 1] - spans[:, 0]) / 1e9)
-
-
-def _design(sequences: list[list[_Block]], groups: int) -> tuple[Values, Ints]:
-    """The regressors of each block that counts, shape (blocks, 3 × groups), and its span.
-
-    First how many requests of each group it has; then, for what is left to the next block and to
-    the one after, 1 for the group that left it here and -1 for the one that leaves it to others.
-    """
-    import numpy as np
-
-    rows, spans = [], []
-    for blocks in sequences:
-        for number, block in enumerate(blocks):
-            if not block.counts:
-                continue
-            row = np.zeros(3 * groups)
-            for member in block.groups:
-                row[member] += 1
-            for lag in (1, 2):
-                row[lag * groups + block.groups[-1]] -= 1
-                if number >= lag:
-                    row[lag * groups + blocks[number - lag].groups[-1]] += 1
-            rows.append(row)
-            spans.append((block.begin_ns, block.end_ns))
-    return (
-        np.array(rows).reshape(-1, 3 * groups),
-        np.array(spans, dtype=np.int64).reshape(-1, 2),
-    )
+    begins = np.r_[True, (lasted >= _LONG * rtt_ns)[:-1] | (step[1:] != step[:-1])]
+    since_ns = start_ns[0]
+    for place in range(1, len(rows)):
+        begins[place] |= start_ns[place] - since_ns >= _LONGEST_BLOCK * rtt_ns[place - 1]
+        since_ns = start_ns[place] if begins[place] else since_ns
+    return np.asarray(begins, dtype=bool)
 
 
 def _fit(
@@ -260,8 +209,6 @@ def _fit(
     rng: np.random.Generator,
 ) -> tuple[Values, Values]:
     """What each group costs, shape (groups,), and bootstrap draws of it, (RESAMPLES, groups)."""
-    import numpy as np
-
     rate = float(in_idle.sum() / idle_s.sum()) if len(in_idle) else 0.0
     total = crossed - rate * lengths_s
     weights = _weights(design, total, groups)
@@ -282,8 +229,6 @@ def _solved(design: Values, total: Values, weights: Values) -> Values:
 
     What cannot be told, such as what all leave to the next block alike, is drawn to 0.
     """
-    import numpy as np
-
     columns = design.shape[1]
     products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     normal = (weights @ products).reshape(-1, columns, columns)
@@ -298,8 +243,6 @@ def _weights(design: Values, total: Values, groups: int) -> Values:
     A group that comes in two kinds keeps both: only what is far beyond nine tenths of the errors
     that its blocks have counts for less.
     """
-    import numpy as np
-
     has = design[:, :groups] > 0
     least = max(1.0, 0.01 * float(np.median(np.abs(total))))
 
@@ -312,10 +255,7 @@ def _weights(design: Values, total: Values, groups: int) -> Values:
         weights = least / np.maximum(errors(weights), least)
     for _ in range(3):
         off = errors(weights)
-        scale = np.full(len(total), least)
-        for group in range(groups):
-            if has[:, group].any():
-                usual = float(np.percentile(off[has[:, group]], 90))
-                scale = np.where(has[:, group], np.maximum(scale, usual), scale)
+        usual = [np.percentile(off[of], 90) if of.any() else 0.0 for of in has.T]
+        scale = np.maximum(least, (has * usual).max(axis=1))
         weights = np.minimum(1.0, _FAR_OFF * scale / np.maximum(off, least))
     return weights

@@ -1,21 +1,70 @@
-"""All that a bundle's packet record says of one system's requests."""
+"""All that a bundle's packet record says of one system's requests, and what of it is kept.
+
+A packet record takes megabytes, and what a report needs of it is one number a request and a few an
+endpoint. `wanlat report` writes them beside the record, into chains.json, and reads them where the
+record is gone.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from wanlat.analysis.bundle import Bundle
+import pandas as pd
+from pydantic import TypeAdapter
+
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.groups import Group, grouped
 from wanlat.analysis.packets.background import read_background
-from wanlat.analysis.packets.chains import Chains, chains
-from wanlat.analysis.packets.cost import Cost, costs
-from wanlat.analysis.packets.kept import read_kept
-from wanlat.analysis.packets.model import GroupEvidence, PacketEvidence, Share
-from wanlat.analysis.packets.record import is_gone, read_record, why_no_record
-from wanlat.analysis.packets.rtts import LEAST_RTT_MS, counting
-from wanlat.analysis.summary import grouped
+from wanlat.analysis.packets.cost import LEAST_RTT_MS, Cost, costs, counting
+from wanlat.analysis.packets.critical_path import critical_paths
+from wanlat.analysis.packets.record import FILE, is_gone, read_record, steps_of, why_no_record
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_json
 
-if TYPE_CHECKING:
-    import pandas as pd
+NAME = "chains.json"
+
+
+class Share(NamedTuple):
+    """The part of a group's requests whose critical path has so many round trips."""
+
+    round_trips: float
+    share: float
+
+
+@dataclass(frozen=True)
+class GroupEvidence:
+    """Of one group of requests: `n` of them have a critical path at an RTT that counts.
+
+    `chains` has the most frequent first; that is `chain_round_trips`, None without any (`why`).
+    """
+
+    chain_round_trips: float | None
+    chains: tuple[Share, ...]
+    n: int
+    cost: Cost | None
+    why: str | None
+
+
+@dataclass(frozen=True)
+class PacketEvidence:
+    """Of one system. `trips` has, by the index of the bundle's samples, the round trips of each
+    measured request's critical path; NaN where it cannot be told or its RTT does not count.
+
+    `why` says why there is nothing at all, in a sentence.
+    """
+
+    why: str | None
+    trips: pd.Series[float] | None
+    groups: Mapping[Group, GroupEvidence]
+
+
+_KEPT = TypeAdapter(GroupEvidence)
 
 
 def evidence_of(bundle: Bundle, system: str) -> PacketEvidence:
@@ -25,82 +74,96 @@ def evidence_of(bundle: Bundle, system: str) -> PacketEvidence:
     """
     kept: dict[str, PacketEvidence] = bundle.derived.setdefault("packets", {})
     if system not in kept:
-        earlier = read_kept(bundle, system) if is_gone(bundle) else None
+        earlier = _read_kept(bundle, system) if is_gone(bundle) else None
         kept[system] = earlier or _from_record(bundle, system)
     return kept[system]
 
 
-def _from_record(bundle: Bundle, system: str) -> PacketEvidence:
-    import numpy as np
-    import pandas as pd
+def to_keep(directory: Path, derived: Mapping[str, Any]) -> str | None:
+    """The text of chains.json of the bundle in `directory`, from what was `derived` of it.
 
+    None where no packets said anything, or what they said came from there.
+    """
+    found: Mapping[str, PacketEvidence] = derived.get("packets", {})
+    systems = {
+        system: {
+            "rows": [int(row) for row in each.trips.index],
+            "round_trips": [None if math.isnan(trips) else trips for trips in each.trips.tolist()],
+            "groups": [
+                {
+                    "version": group.series.version,
+                    "endpoint": group.endpoint,
+                    "placement": group.placement,
+                    **_KEPT.dump_python(of_group, mode="json"),
+                }
+                for group, of_group in each.groups.items()
+            ],
+        }
+        for system, each in found.items()
+        if each.trips is not None
+    }
+    if not systems or not (directory / FILE).is_file():
+        return None
+    return json.dumps({"systems": systems}, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _read_kept(bundle: Bundle, system: str) -> PacketEvidence | None:
+    """What an earlier report found of a system; None where it found nothing, or is of other
+    samples. Raises BundleError where the file is damaged.
+    """
+    path = bundle.directory / NAME
+    if not path.is_file():
+        return None
+    try:
+        kept = read_json(path)["systems"].get(system)
+        if kept is None:
+            return None
+        rows = [int(row) for row in kept["rows"]]
+        trips = pd.Series(kept["round_trips"], index=rows, dtype="float64")
+        groups = {
+            Group(Series(system, one["version"]), one["endpoint"], one["placement"]): (
+                _KEPT.validate_python(one)
+            )
+            for one in kept["groups"]
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BundleError(
+            f"{path} is damaged ({error!r}). Remove it: the slopes can be reported without."
+        ) from error
+    if not trips.index.isin(bundle.samples.index).all():
+        return None
+    return PacketEvidence(None, trips, groups)
+
+
+def _from_record(bundle: Bundle, system: str) -> PacketEvidence:
     why = why_no_record(bundle, system)
     record = read_record(bundle, system) if why is None else None
     if record is None:
         return PacketEvidence(why or f"The packet record has nothing of {system}.", None, {})
     background = read_background(bundle, record)
-    samples = bundle.samples[(bundle.samples["system"] == system) & _calibrated(bundle, system)]
+    samples = bundle.samples[bundle.samples["system"] == system]
+    if "rtt_step" in samples.columns:
+        failed = [one.rtt_step for one in steps_of(bundle, system) if one.verdict != "pass"]
+        samples = samples[~samples["rtt_step"].isin(failed)]
     rows = samples[samples["phase"] == "measure"]
-    counts = counting(rows)
-    found = chains(record, rows, background)
-    trips = pd.Series(np.where(counts, found.round_trips, np.nan), index=rows.index)
+    trips = critical_paths(record, rows, background)["round_trips"].where(counting(rows))
     prices = costs(record, samples, background, [abs(bundle.seed), 6])
-    place = pd.Series(np.arange(len(rows)), index=rows.index)
-    one_way_ns = pd.to_numeric(rows["rtt_ms"]).to_numpy(np.float64, na_value=np.nan) * 1e6 / 2
-    is_roomy = found.spare_ns >= one_way_ns
-    return PacketEvidence(
-        None,
-        trips,
-        {
-            group: _of_group(
-                trips[part.index].dropna(), found, place, is_roomy, prices.get(group), record.system
-            )
-            for group, part in grouped(rows).items()
-        },
-    )
+    groups = {
+        group: _of_group(trips[part.index].dropna(), prices.get(group), system)
+        for group, part in grouped(rows).items()
+    }
+    return PacketEvidence(None, trips, groups)
 
 
-def _calibrated(bundle: Bundle, system: str) -> pd.Series[bool]:
-    """Which samples are of no visit whose calibration failed."""
-    import pandas as pd
-
-    from wanlat.analysis.visits import read_visits
-
-    visits = read_visits(bundle)
-    if visits is None or "rtt_step" not in bundle.samples.columns:
-        return pd.Series(True, index=bundle.samples.index)
-    failed = {visit.number for visit in visits.of(system) if not visit.passed}
-    return ~bundle.samples["rtt_step"].isin(failed)
-
-
-def _of_group(
-    trips: pd.Series[float],
-    found: Chains,
-    place: pd.Series[int],
-    is_roomy: object,
-    cost: Cost | None,
-    system: str,
-) -> GroupEvidence:
-    import numpy as np
-
+def _of_group(trips: pd.Series[float], cost: Cost | None, system: str) -> GroupEvidence:
     if trips.empty:
         why = (
             f"No request that was acknowledged, at an RTT of {LEAST_RTT_MS:g} ms or more, lies "
             f"within the packet record of {system}."
         )
-        return GroupEvidence(None, (), 0, 0.0, 0.0, 0.0, cost, why)
-    values, counts = np.unique(trips.to_numpy(), return_counts=True)
-    order = np.lexsort((values, -counts))  # of equally frequent ones the shorter: it is the safer
-    shares = tuple(Share(float(values[one]), float(counts[one] / len(trips))) for one in order)
-    places = place[trips.index].to_numpy()
-    return GroupEvidence(
-        chain_round_trips=shares[0].round_trips,
-        chains=shares,
-        n=len(trips),
-        loose=float((found.loose[places] > 0).mean()),
-        waited_for_ack=float((found.acknowledgements[places] > 0).mean()),
-        held_up=float((found.held_up[places] > 0).mean()),
-        roomy=float(np.asarray(is_roomy)[places].mean()),
-        cost=cost,
-        why=None,
-    )
+        return GroupEvidence(None, (), 0, cost, why)
+    times = Counter(trips.tolist())
+    shares = (Share(value, number / len(trips)) for value, number in times.items())
+    # Of equally frequent ones the shorter: it is the safer.
+    chains = sorted(shares, key=lambda one: (-one.share, one.round_trips))
+    return GroupEvidence(chains[0].round_trips, tuple(chains), len(trips), cost, None)

@@ -19,32 +19,33 @@ Such an acknowledgement is a link from the data that it confirms to the data tha
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+import pandas as pd
 
-    from wanlat.analysis.packets.record import Record
+from wanlat.analysis.packets.record import Record
+from wanlat.analysis.packets.streams import ACK, SYN, Bools, Ints, split
 
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-
+AT_ONCE_NS = 3_000_000
+"""A message that left within this time after another arrived at its site's router was most likely
+caused by it: two ways over the LAN, the kernel, and a program that does not wait for a disk."""
+_RELEASED_AT_ONCE_NS = 1_000_000
+"""The same of an acknowledgement and the data that it let go, which no program has a hand in. Sites
+whose nodes take longer to answer a SYN are given what they take besides."""
 FULL_SEGMENT_BYTES = 1448
 """Of data, where Ethernet's 1500 bytes have TCP's timestamps in them."""
 INITIAL_WINDOW = 10
 """Segments (RFC 6928)."""
-AT_ONCE_NS = 1_000_000
-"""Between an acknowledgement at the receiving site's router and the data it let go: two crossings
-of the LAN and the kernel's work. Sites whose LANs take longer are given what they take besides."""
-
 NEVER = 1 << 62
+_WRAP = 1 << 32
 
 
 @dataclass(frozen=True)
 class Messages:
-    """The links that a chain may be made of, in the order of entry; arrays of shape (m,)."""
+    """The links that a critical path may be made of, in the order of entry; arrays (messages,)."""
 
     packet: Ints
     """The place in the record of the packet that carries it; of several, the last's."""
@@ -53,55 +54,76 @@ class Messages:
     """When all of it had left the link; NEVER: it did not."""
     releases: Ints
     """Of an acknowledgement that was waited for: the place, among these, of what it let go; -1."""
+    handed_over_ns: Ints
+    """Of shape (packets,): the same of every packet of the record, messages or not."""
     is_resent: Bools
     """Of shape (packets,): which packets of the record were there before."""
 
 
+@lru_cache(maxsize=2)  # whatever is said of a record begins with them
 def messages_of(record: Record) -> Messages:
-    """Find the messages in a record, and the acknowledgements that somebody waited for.
-
-    They are kept with the record: whatever is said of it begins with them.
-    """
-    kept: dict[str, object] = record.__dict__
-    if not isinstance(found := kept.get("_messages"), Messages):
-        found = kept["_messages"] = _messages_of(record)
-    return found
-
-
-def _messages_of(record: Record) -> Messages:
-    import numpy as np
-
+    """Find the messages in a record, and the acknowledgements that somebody waited for."""
     arrival_ns = np.where(record.departure_ns >= 0, record.departure_ns, NEVER)
     is_new = ~record.is_tcp
     is_resent = np.zeros(len(record), dtype=bool)
-    end = record.seq + record.payload_bytes + (record.flags & 2 != 0)
-    carries = record.is_tcp & (end > record.seq)
-    for places in by_stream(record, np.flatnonzero(carries)):
-        sent = np.maximum.accumulate(end[places])
-        new = np.r_[True, end[places][1:] > sent[:-1]]
+    for places in split(record.stream, _data(record)):
+        sent = np.maximum.accumulate(record.end[places])
+        new = np.r_[True, record.end[places][1:] > sent[:-1]]
         is_new[places], is_resent[places] = new, ~new
-        arrival_ns[places] = _handed_over(record.seq[places], end[places], arrival_ns[places])
-    released = _waited_for(record, is_new & record.is_tcp, end)
+        begin, end = record.seq[places], record.end[places]
+        arrival_ns[places] = _handed_over(begin, end, arrival_ns[places])
+    released = _waited_for(record, is_new)
     packet = np.flatnonzero(is_new | (released >= 0))
     place = np.full(len(record), -1, dtype=np.int64)
     place[packet] = np.arange(len(packet))
     releases = np.where(released[packet] >= 0, place[released[packet]], -1)
-    return Messages(packet, record.entry_ns[packet], arrival_ns[packet], releases, is_resent)
+    entry_ns = record.entry_ns[packet]
+    return Messages(packet, entry_ns, arrival_ns[packet], releases, arrival_ns, is_resent)
 
 
-def by_stream(record: Record, places: Ints) -> list[Ints]:
-    """`places` in a record, split by stream, their order kept."""
-    import numpy as np
+def confirmations(record: Record) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+    """For each stream of data the data in order, what acknowledges, and how far before and after.
 
-    ordered = places[np.argsort(record.stream[places], kind="stable")]
-    cuts = np.flatnonzero(np.diff(record.stream[ordered])) + 1
-    return [part for part in np.split(ordered, cuts) if len(part)]
+    How far: how many of the data packets are confirmed before, and with, each acknowledgement.
+    """
+    for data, acks in _with_acks(record, _data(record), record.flags & ACK != 0):
+        ordered = data[np.argsort(record.end[data], kind="stable")]
+        confirmed = _confirmed_upto(record, data, acks)
+        upto = np.searchsorted(record.end[ordered], confirmed, side="right")
+        yield ordered, acks, np.r_[0, upto[:-1]], upto
+
+
+def _data(record: Record) -> Ints:
+    """The places of packets with something in their stream: data, or a SYN."""
+    return np.flatnonzero(record.is_tcp & (record.end > record.seq))
+
+
+def _with_acks(record: Record, data: Ints, is_ack: Bools) -> Iterator[tuple[Ints, Ints]]:
+    """The places of each stream's data, with those of the other direction's acknowledgements."""
+    acks = {
+        int(record.stream[places[0]]): places
+        for places in split(record.stream, np.flatnonzero(record.is_tcp & is_ack))
+    }
+    for places in split(record.stream, data):
+        answers = acks.get(int(record.stream[places[0]]) ^ 1)
+        if answers is not None:
+            yield places, answers
+
+
+def _confirmed_upto(record: Record, data: Ints, acks: Ints) -> Ints:
+    """How far the data of one stream is confirmed after each of `acks`, in their order.
+
+    As unwrapped sequence numbers; an acknowledgement that arrives late takes nothing back.
+    """
+    base = int(record.seq[data[0]])
+    # As far beyond the first byte as the 32 bits of the header tell, then from one to the next.
+    first = record.ack[acks[:1]] - base
+    steps = (np.r_[first, np.diff(record.ack[acks])] + _WRAP // 2) % _WRAP - _WRAP // 2
+    return np.maximum.accumulate(base + np.cumsum(steps))
 
 
 def _handed_over(begin: Ints, end: Ints, arrival_ns: Ints) -> Ints:
     """When each packet of a stream, in the order of entry, is whole together with all before it."""
-    import numpy as np
-
     in_order = bool(np.all(begin[1:] == end[:-1])) and bool(np.all(arrival_ns < NEVER))
     if in_order:
         return np.maximum.accumulate(arrival_ns)
@@ -123,95 +145,56 @@ def _handed_over(begin: Ints, end: Ints, arrival_ns: Ints) -> Ints:
     return result
 
 
-def _waited_for(record: Record, is_data: Bools, end: Ints) -> Ints:
+def _waited_for(record: Record, is_new: Bools) -> Ints:
     """For each packet the place of the data that it let go, being an acknowledgement; else -1."""
-    import numpy as np
-
     released = np.full(len(record), -1, dtype=np.int64)
-    acks = record.is_tcp & (record.flags & 16 != 0) & (record.departure_ns >= 0)
-    streams_of_acks = {
-        int(record.stream[places[0]]): places for places in by_stream(record, np.flatnonzero(acks))
-    }
-    late_ns = _turnaround_ns(record)
-    for data in by_stream(record, np.flatnonzero(is_data & (record.flags & 2 == 0))):
-        places = streams_of_acks.get(int(record.stream[data[0]]) ^ 1)
-        if places is not None and len(data) > 1:
-            patience_ns = AT_ONCE_NS + int(late_ns[record.source[data[0]]])
-            _let_go(record, data, places, end, patience_ns, released)
+    data = np.flatnonzero(record.is_tcp & is_new & (record.flags & SYN == 0))
+    arrived = (record.flags & ACK != 0) & (record.departure_ns >= 0)
+    at_once_ns = _RELEASED_AT_ONCE_NS + _turnaround_ns(record)
+    for places, acks in _with_acks(record, data, arrived):
+        _let_go(record, places, acks, int(at_once_ns[record.source[places[0]]]), released)
     return released
-
-
-def _let_go(
-    record: Record, data: Ints, acks: Ints, end: Ints, patience_ns: int, released: Ints
-) -> None:
-    """Mark, for one stream of data, the acknowledgements that it waited for."""
-    import numpy as np
-
-    acks = acks[np.argsort(record.departure_ns[acks], kind="stable")]
-    arrivals = record.departure_ns[acks].tolist()
-    base = int(record.seq[data[0]])
-    confirmed = confirmed_upto(record, data, acks).tolist()
-    is_bare = record.is_bare_ack[acks].tolist()
-    entries, ends = record.entry_ns[data].tolist(), end[data].tolist()
-    payloads, segments = record.payload_bytes[data].tolist(), record.segments[data].tolist()
-    for number in range(1, len(data)):
-        ack = bisect_right(arrivals, entries[number]) - 1
-        if ack < 0 or entries[number] - arrivals[ack] > patience_ns:
-            continue
-        if not is_bare[ack] or arrivals[ack] <= entries[number - 1]:
-            continue  # a message let it go; or the data before left later, so nothing waited
-        sent = ends[number - 1]
-        first = ack  # of those that arrived together: what matters is what was outstanding before
-        while (
-            first > 0
-            and arrivals[first - 1] > entries[number - 1]
-            and (entries[number] - arrivals[first - 1] <= patience_ns)
-        ):
-            first -= 1
-        before = confirmed[first - 1] if first else base
-        if before >= sent:
-            continue  # nothing was outstanding
-        short = payloads[number] < FULL_SEGMENT_BYTES * segments[number]
-        nagle = short and confirmed[ack] >= sent
-        crossing_ns = arrivals[ack] - int(record.entry_ns[acks[ack]])
-        silent_ns = arrivals[first] - entries[number - 1]
-        window = sent - before >= INITIAL_WINDOW * FULL_SEGMENT_BYTES and silent_ns >= crossing_ns
-        if nagle or window:
-            released[acks[ack]] = data[number]
-
-
-def confirmed_upto(record: Record, data: Ints, acks: Ints) -> Ints:
-    """How far the data of one stream is confirmed after each of `acks`, in their order.
-
-    As unwrapped sequence numbers; an acknowledgement that arrives late takes nothing back.
-    """
-    import numpy as np
-
-    base = int(record.seq[data[0]])
-    # As far beyond the first byte as the 32 bits of the header tell, then from one to the next.
-    first = (record.ack[acks[:1]] - base + (1 << 31)) % (1 << 32) - (1 << 31)
-    steps = (np.diff(record.ack[acks]) + (1 << 31)) % (1 << 32) - (1 << 31)
-    return np.maximum.accumulate(base + np.cumsum(np.r_[first, steps]))
 
 
 def _turnaround_ns(record: Record) -> Ints:
     """What each node needs, seen from its site's router, to answer at once; shape (nodes,).
 
-    The median time from a SYN to its SYN-ACK, which no program has a hand in.
+    The median time from a SYN to its SYN-ACK.
     """
-    import numpy as np
+    opening = np.flatnonzero(record.is_tcp & (record.flags & SYN != 0))
+    syns = pd.DataFrame(
+        {
+            "is_answer": record.flags[opening] & ACK != 0,
+            "entry_ns": record.entry_ns[opening],
+            "departure_ns": record.departure_ns[opening],
+        }
+    )
+    asked = syns.groupby(record.stream[opening] // 2).shift()
+    answered = syns["is_answer"] & asked["is_answer"].eq(False) & (asked["departure_ns"] >= 0)
+    waits_ns = (syns["entry_ns"] - asked["departure_ns"])[answered]
+    median_ns = waits_ns.groupby(record.source[opening][answered]).median().clip(lower=0)
+    return median_ns.reindex(range(len(record.nodes)), fill_value=0).to_numpy(dtype=np.int64)
 
-    opening = record.is_tcp & (record.flags & 2 != 0)
-    asked: dict[int, int] = {}
-    times: dict[int, list[int]] = {}
-    for place in np.flatnonzero(opening).tolist():
-        stream = int(record.stream[place])
-        if record.flags[place] & 16 == 0:
-            asked[stream] = int(record.departure_ns[place])
-        elif asked.get(stream ^ 1, -1) >= 0:
-            waited_ns = int(record.entry_ns[place]) - asked.pop(stream ^ 1)
-            times.setdefault(int(record.source[place]), []).append(waited_ns)
-    result = np.zeros(len(record.nodes), dtype=np.int64)
-    for node, waits_ns in times.items():
-        result[node] = max(0, int(np.median(waits_ns)))
-    return result
+
+def _let_go(record: Record, data: Ints, acks: Ints, at_once_ns: int, released: Ints) -> None:
+    """Mark in `released`, for one stream of data, the acknowledgements that it waited for."""
+    acks = acks[np.argsort(record.departure_ns[acks], kind="stable")]
+    arrivals = record.departure_ns[acks].tolist()
+    confirmed = [int(record.seq[data[0]]), *_confirmed_upto(record, data, acks).tolist()]
+    is_bare = record.is_bare_ack[acks].tolist()
+    entries, ends = record.entry_ns[data].tolist(), record.end[data].tolist()
+    is_full = (record.payload_bytes >= FULL_SEGMENT_BYTES * record.segments)[data].tolist()
+    for number in range(1, len(data)):
+        before, now, sent = entries[number - 1], entries[number], ends[number - 1]
+        ack = bisect_right(arrivals, now) - 1
+        if ack < 0 or not is_bare[ack]:
+            continue  # a message let it go
+        # Of those that arrived together: what matters is what was outstanding before the first.
+        first = bisect_right(arrivals, max(before, now - at_once_ns - 1))
+        if first > ack or confirmed[first] >= sent:
+            continue  # it came later, or nothing was outstanding: nothing waited
+        nagle = not is_full[number] and confirmed[ack + 1] >= sent
+        takes_ns = arrivals[ack] - int(record.entry_ns[acks[ack]])
+        is_used_up = sent - confirmed[first] >= INITIAL_WINDOW * FULL_SEGMENT_BYTES
+        if nagle or (is_used_up and arrivals[first] - before >= takes_ns):
+            released[acks[ack]] = data[number]

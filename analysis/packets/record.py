@@ -11,35 +11,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.packets.connections import streams_of
-from wanlat.bundle.documents import RttSteps
+from wanlat.analysis.calibration import sites_by_node
+from wanlat.analysis.packets.streams import FIN, RST, SYN, Bools, Ints, streams_of
+from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    Spans = list[tuple[int, int]]
-
 FILE = "packets.parquet"
 TCP, UDP = 6, 17
-FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
-_COLUMNS = [
+COLUMNS = [
     *("system", "source", "target", "entry_ns", "departure_ns", "fate", "bytes", "segments"),
     *("source_address", "target_address", "protocol", "source_port", "target_port"),
     *("tcp_seq", "tcp_ack", "tcp_flags", "payload_bytes", "duplicate", "corrupted"),
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Record:
     """TCP and UDP packets that entered a WAN link, in the order of entry; arrays of shape (n,).
 
@@ -50,16 +48,18 @@ class Record:
     system: str
     sites: tuple[str, ...]
     nodes: tuple[str, ...]
-    """Their names; `source` and `target` count from 0 into it."""
+    """Their names, in the topology's order; `source` and `target` count from 0 into it."""
     node_site: Ints
     """The place in `sites` of each node's site, shape (nodes,)."""
     row: Ints
-    """The row of each packet in packets.parquet."""
+    """Of packets.parquet, counted from 0 among those of the system: its number in the file."""
     source: Ints
     target: Ints
     entry_ns: Ints
     departure_ns: Ints
     """When it left the link for the target's site; -1: it never did, or not unharmed."""
+    fate: NDArray[np.object_]
+    """What became of it, in docs/capture.md's words: "sent", "lost", …"""
     wire_bytes: Ints
     """On the wire, Ethernet headers included, of all segments."""
     segments: Ints
@@ -77,7 +77,7 @@ class Record:
     """One direction of one connection: a number that `stream ^ 1` of the other direction shares a
     connection with. A connection that uses the ports of an earlier one again is another one."""
     asked: str | None
-    """The node that requests are sent to, where the manifest tells."""
+    """The target node of requests, where the manifest tells."""
     ended_ns: int | None
     """From when on packets are missing, because a limit or a full disk ended the record."""
 
@@ -88,8 +88,12 @@ class Record:
     def is_bare_ack(self) -> Bools:
         """Which packets do nothing but acknowledge."""
         other = self.flags & (SYN | FIN | RST) != 0
-        bare: Bools = self.is_tcp & (self.payload_bytes == 0) & ~other
-        return bare
+        return np.asarray(self.is_tcp & (self.payload_bytes == 0) & ~other)
+
+    @cached_property
+    def end(self) -> Ints:
+        """The sequence number after the last byte of each packet; a SYN counts as one."""
+        return np.asarray(self.seq + self.payload_bytes + (self.flags & SYN != 0))
 
     @cached_property
     def source_site(self) -> Ints:
@@ -101,24 +105,20 @@ class Record:
         """The place in `sites` of the site that each packet went to."""
         return self.node_site[self.target]
 
+    def node_of(self, name: str) -> int | None:
+        """The place in `nodes` of a node by its name; None: neither topology nor record has it."""
+        return self.nodes.index(name) if name in self.nodes else None
+
     def site_of(self, node: str) -> int | None:
         """The place in `sites` of the site of a node by its name; None: it is not known."""
         place = self.node_of(node)
         return None if place is None else int(self.node_site[place])
 
-    def node_of(self, name: str) -> int | None:
-        """The place in `nodes` of a node by its name; None: neither topology nor record has it."""
-        return self.nodes.index(name) if name in self.nodes else None
-
-
-def has_record(bundle: Bundle) -> bool:
-    """Whether a bundle has a table of packets at all."""
-    return (bundle.directory / FILE).is_file()
-
 
 def is_gone(bundle: Bundle) -> bool:
     """Whether packets were recorded and their table is no longer there."""
-    return isinstance(bundle.manifest.get("capture"), Mapping) and not has_record(bundle)
+    was_recorded = isinstance(bundle.manifest.get("capture"), Mapping)
+    return was_recorded and not (bundle.directory / FILE).is_file()
 
 
 def why_no_record(bundle: Bundle, system: str) -> str | None:
@@ -128,7 +128,7 @@ def why_no_record(bundle: Bundle, system: str) -> str | None:
         return "The run kept no packet record, so there is no second answer."
     if capture.get("table_error"):
         return f"The table of packets could not be made: {capture['table_error']}"
-    if not has_record(bundle):
+    if is_gone(bundle):
         return f"{FILE} is not in the bundle; `wanlat capture table` makes it again."
     for entry in capture.get("files") or []:
         if entry.get("system") == system and not entry.get("packets"):
@@ -137,219 +137,146 @@ def why_no_record(bundle: Bundle, system: str) -> str | None:
     return None
 
 
+def steps_of(bundle: Bundle, system: str) -> list[RttStep]:
+    """The RTT steps of one system, in the order taken; none of a run without."""
+    steps = read_document(bundle.directory, RttSteps)
+    return [one for one in steps.rtt_steps if one.system == system] if steps is not None else []
+
+
 def read_record(bundle: Bundle, system: str) -> Record | None:
     """The packets of one system's lab; None if none were recorded of it.
 
     Raises BundleError where the table is damaged.
     """
     path = bundle.directory / FILE
-    if not path.is_file():
-        return None
-    frame = _read(path, system)
+    frame = _read(path, system) if path.is_file() else pd.DataFrame()
     if frame.empty:
         return None
-    in_calibration = _inside(frame["entry_ns"], _calibrations(bundle, system))
-    kept = frame[~_is_calibration(frame, in_calibration)]
-    ended_ns = _ended_ns(bundle, system, frame)
-    return record_of(kept, system, bundle.manifest, ended_ns)
+    ended_ns = int(frame["entry_ns"].max()) if _was_ended(bundle, system) else None
+    frame = frame[~_is_calibration(frame, _calibrations(bundle, system))]
+    return record_of(frame, system, bundle.manifest, ended_ns)
 
 
 def record_of(
     frame: pd.DataFrame, system: str, manifest: Mapping[str, Any], ended_ns: int | None = None
 ) -> Record:
-    """The record of rows of packets.parquet, whose index is their place in it.
+    """The record of a system's rows of packets.parquet, whose index is their number among them.
 
-    Of the manifest it takes the topology, and the node that was asked. Packets of calibration are
-    not told apart here.
+    Of the manifest it takes the topology and the target node. Packets of calibration are not
+    told apart here.
     """
-    import numpy as np
-
     frame = frame[~frame["duplicate"].astype(bool) & frame["entry_ns"].notna()]
     frame = frame.sort_values("entry_ns", kind="stable")
-    nodes, node_site, sites, codes = _nodes(frame, manifest.get("topology"))
-    source, target = (codes[name].to_numpy() for name in ("source", "target"))
+    nodes, sites, source, target = _named(frame, manifest.get("topology"))
 
     def ints(name: str, otherwise: int = 0) -> Ints:
         return frame[name].fillna(otherwise).to_numpy(dtype=np.int64)
 
     is_tcp = frame["protocol"].to_numpy() == TCP
     arrived = (frame["fate"] == "sent").to_numpy() & ~frame["corrupted"].to_numpy(dtype=bool)
-    flags, seq = ints("tcp_flags"), ints("tcp_seq")
-    source_port, target_port = ints("source_port", -1), ints("target_port", -1)
-    stream, unwrapped = streams_of(source, target, source_port, target_port, is_tcp, flags, seq)
+    ends = {"source": source, "target": target, "is_tcp": is_tcp, "flags": ints("tcp_flags")}
+    ends |= {name: ints(name, -1) for name in ("source_port", "target_port")}
+    stream, seq = streams_of(pd.DataFrame({**ends, "seq": ints("tcp_seq")}))
+    asked = manifest.get("target")
     return Record(
         system=system,
         sites=sites,
-        nodes=nodes,
-        node_site=node_site,
+        nodes=tuple(nodes),
+        node_site=np.array([sites.index(site) for site in nodes.values()], dtype=np.int64),
         row=frame.index.to_numpy(dtype=np.int64),
-        source=source,
-        target=target,
         entry_ns=ints("entry_ns"),
         departure_ns=np.where(arrived, ints("departure_ns", -1), -1),
+        fate=frame["fate"].to_numpy(dtype=object),
         wire_bytes=ints("bytes"),
         segments=ints("segments", 1),
         payload_bytes=ints("payload_bytes"),
-        is_tcp=is_tcp,
-        flags=flags,
-        seq=unwrapped,
+        seq=seq,
         ack=ints("tcp_ack"),
-        source_port=source_port,
-        target_port=target_port,
         stream=stream,
-        asked=_asked(manifest),
+        asked=asked.get("node") if isinstance(asked, Mapping) else None,
         ended_ns=ended_ns,
+        **ends,
     )
 
 
-def _asked(manifest: Mapping[str, Any]) -> str | None:
-    target = manifest.get("target")
-    node = target.get("node") if isinstance(target, Mapping) else None
-    return node if isinstance(node, str) else None
-
-
 def _read(path: Path, system: str) -> pd.DataFrame:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
+    """The rows of one system; of a table that names no system, all."""
+    # Integers that may be null stay integers: a float has no room for a nanosecond's digits.
+    nullable = {
+        pa.int64(): pd.Int64Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+    }
+    of_system = (pc.field("system") == system) | pc.field("system").is_null()
     try:
-        table = pq.read_table(path, columns=_COLUMNS)
+        table = pq.read_table(path, columns=COLUMNS, filters=of_system)
     except (OSError, pa.ArrowException) as error:
         raise BundleError(
             f"{path} is damaged: it cannot be read as a table of packets ({error}). "
             "`wanlat capture table` makes it again from the files in capture/."
         ) from error
-    if set(pc.unique(table["system"]).to_pylist()) != {None}:
-        table = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
-        table = table.filter(pc.equal(table["system"], system))
-        frame: pd.DataFrame = table.to_pandas(types_mapper=_nullable)
-        return frame.set_index("row")
-    unnamed: pd.DataFrame = table.to_pandas(types_mapper=_nullable)
-    return unnamed
+    frame: pd.DataFrame = table.to_pandas(types_mapper=nullable.get)
+    return frame
 
 
-def _nullable(kind: Any) -> Any:
-    """Integers that may be null stay integers: a float has no room for a nanosecond's digits."""
-    import pandas as pd
-    import pyarrow as pa
-
-    return pd.Int64Dtype() if pa.types.is_integer(kind) else None
-
-
-def _calibrations(bundle: Bundle, system: str) -> Spans:
+def _calibrations(bundle: Bundle, system: str) -> list[tuple[int, int]]:
     """When the links of a system's lab were being calibrated, as spans of ns.
 
-    The first ends with the event `calibrated`; the others are those of the visits.
+    The first ends with the event `calibrated`; the others are those of the RTT steps.
     """
-    spans: Spans = []
-    first = _first_calibration_ns(bundle, system)
-    if first is not None:
-        spans.append((-(1 << 62), first))
-    steps = read_document(bundle.directory, RttSteps)
-    for step in steps.rtt_steps if steps is not None else ():
-        if step.system == system and step.calibrated_ns:
-            spans.append(step.calibrated_ns)
-    return spans
-
-
-def _first_calibration_ns(bundle: Bundle, system: str) -> int | None:
-    import pandas as pd
-
+    spans = []
     path = bundle.directory / "events.parquet"
-    if not path.is_file():
-        return None
-    events = pd.read_parquet(path, columns=["t_ns", "kind", "subject"])
-    ends = events.loc[(events["kind"] == "calibrated") & (events["subject"] == system), "t_ns"]
-    return int(ends.min()) if len(ends) else None
+    if path.is_file():
+        events = pd.read_parquet(path, columns=["t_ns", "kind", "subject"])
+        ends = events.loc[(events["kind"] == "calibrated") & (events["subject"] == system), "t_ns"]
+        spans += [(0, int(end)) for end in ends[:1]]
+    return spans + [one.calibrated_ns for one in steps_of(bundle, system) if one.calibrated_ns]
 
 
-def _inside(instants: pd.Series[int], spans: Spans) -> Bools:
-    import numpy as np
-
-    inside = np.zeros(len(instants), dtype=bool)
-    values = instants.fillna(-1).to_numpy(dtype=np.int64)
+def _is_calibration(frame: pd.DataFrame, spans: list[tuple[int, int]]) -> pd.Series[bool]:
+    """Which packets are calibration's: its echoes are ICMP, its trains UDP while it lasts."""
+    inside = pd.Series(False, index=frame.index)
     for begin, end in spans:
-        inside |= (values >= begin) & (values <= end)
-    return inside
+        inside |= frame["entry_ns"].between(begin, end).fillna(False).astype(bool)
+    protocol = frame["protocol"].fillna(-1)
+    return (protocol != TCP) & ((protocol != UDP) | inside)
 
 
-def _is_calibration(frame: pd.DataFrame, in_calibration: Bools) -> Bools:
-    """Which packets are calibration's, or no message of any store.
-
-    Its echoes are ICMP. Its trains are UDP between ports of their own: those between which
-    nothing crosses but while it calibrates. A store's own datagrams do not keep to that.
-    """
-    import numpy as np
-
-    protocol = frame["protocol"].fillna(-1).to_numpy(dtype=np.int64)
-    is_udp = protocol == UDP
-    left_out = (protocol != TCP) & ~is_udp
-    if is_udp.any():
-        names = ["source_address", "source_port", "target_address", "target_port"]
-        datagrams = frame.loc[is_udp, names].copy()
-        datagrams["inside"] = in_calibration[is_udp]
-        only_inside = datagrams.groupby(names, dropna=False)["inside"].transform("all")
-        left_out[is_udp] = only_inside.to_numpy(dtype=bool)
-    return np.asarray(left_out, dtype=bool)
+def _was_ended(bundle: Bundle, system: str) -> bool:
+    """Whether a limit or a full disk ended the record of a system before the run was over."""
+    files = (bundle.manifest.get("capture") or {}).get("files") or []
+    return any(one.get("system") == system and one.get("ended") for one in files)
 
 
-def _ended_ns(bundle: Bundle, system: str, frame: pd.DataFrame) -> int | None:
-    capture = bundle.manifest.get("capture")
-    files = capture.get("files") if isinstance(capture, Mapping) else None
-    for entry in files if isinstance(files, list) else []:
-        if entry.get("system") == system and entry.get("ended"):
-            return int(frame["entry_ns"].max()) if len(frame) else 0
-    return None
-
-
-def _nodes(
+def _named(
     frame: pd.DataFrame, topology: object
-) -> tuple[tuple[str, ...], Ints, tuple[str, ...], pd.DataFrame]:
-    """Names of the nodes, the place of each one's site, the sites, and the nodes of each packet."""
-    import numpy as np
-    import pandas as pd
-
-    ends = pd.concat(
-        [
-            frame[["source_address", "source"]].set_axis(["address", "site"], axis=1),
-            frame[["target_address", "target"]].set_axis(["address", "site"], axis=1),
-        ]
-    ).drop_duplicates()
-    asked = _addresses(topology)
-    sites = tuple(dict.fromkeys(site for _, site in asked.values())) or ()
-    sites += tuple(sorted(set(ends["site"]) - set(sites)))
-    homes: dict[str, str] = dict(zip(ends["address"], ends["site"], strict=True))
+) -> tuple[dict[str, str], tuple[str, ...], Ints, Ints]:
+    """The site of each node by its name, in order; the sites; the nodes of each packet's ends."""
+    expected = _addresses(topology)
+    ends = [frame[[f"{end}_address", end]] for end in ("source", "target")]
+    both = pd.concat([end.set_axis(["address", "site"], axis=1) for end in ends])
+    seen: dict[str, str] = dict(both.drop_duplicates("address").to_numpy().tolist())
     names = {
-        address: asked[address][0] if asked.get(address, ("", ""))[1] == site else address
-        for address, site in homes.items()
+        address: expected[address][0] if expected.get(address, ("", ""))[1] == site else address
+        for address, site in seen.items()
     }
     # Nodes that no packet was seen of have their place too: a client may be one.
-    known = {name: site for name, site in asked.values() if name not in names.values()}
-    placed = {names[address]: site for address, site in homes.items()} | known
-    nodes = tuple(sorted(placed, key=lambda name: (sites.index(placed[name]), name)))
-    place = {name: number for number, name in enumerate(nodes)}
-    codes = pd.DataFrame(
-        {
-            end: frame[f"{end}_address"].map({a: place[n] for a, n in names.items()}).astype(int)
-            for end in ("source", "target")
-        }
-    )
-    node_site = np.array([sites.index(placed[name]) for name in nodes], dtype=np.int64)
-    return nodes, node_site, sites, codes
+    homes = dict(expected.values()) | {names[address]: site for address, site in seen.items()}
+    known = list(dict.fromkeys(site for _, site in expected.values()))
+    sites = (*known, *sorted(set(homes.values()) - set(known)))
+    nodes = {node: homes[node] for node in sorted(homes, key=lambda one: sites.index(homes[one]))}
+    place = {address: list(nodes).index(name) for address, name in names.items()}
+    source, target = (np.asarray(end.iloc[:, 0].map(place), dtype=np.int64) for end in ends)
+    return nodes, sites, source, target
 
 
 def _addresses(topology: object) -> dict[str, tuple[str, str]]:
     """Node and site by address, as a topology's file implies them."""
-    found: dict[str, tuple[str, str]] = {}
-    sites = topology.get("sites") if isinstance(topology, Mapping) else None
-    for index, site in enumerate(sites if isinstance(sites, list) else [], start=1):
-        if not isinstance(site, Mapping):
-            continue
-        name, nodes = str(site.get("name")), site.get("nodes")
-        if isinstance(nodes, int):
-            nodes = [f"{name}-{number}" for number in range(1, nodes + 1)]
-        for position, node in enumerate(nodes if isinstance(nodes, list) else []):
-            called = str(node.get("name")) if isinstance(node, Mapping) else str(node)
-            found[f"10.{index}.{position // 254}.{position % 254 + 1}"] = (called, name)
-    return found
+    members: dict[str, list[str]] = {}
+    for node, site in sites_by_node(topology).items():
+        members.setdefault(site, []).append(node)
+    return {
+        f"10.{index}.{position // 254}.{position % 254 + 1}": (node, site)
+        for index, (site, nodes) in enumerate(members.items(), start=1)
+        for position, node in enumerate(nodes)
+    }

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING
 
 from wanlat.analysis.figures.reclaim import FREED_ALL, INSTANTS_S, reclaim
 from wanlat.analysis.figures.result import Row
-from wanlat.analysis.report.section import Answer, Column, Note, Section, percent
+from wanlat.analysis.report.section import Column, Note, Section, percent
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def _draw(answer: Answer) -> Figure:
-    from wanlat.analysis.charts import reclaim as chart  # matplotlib, where one is really drawn
-
-    return chart.draw(answer)
+    pass
 
 
 def _minutes(after_s: float) -> Column:
@@ -72,7 +66,7 @@ RECLAIM = Section(
             lambda row: bool(row["kept_lost"] or row["removed_still_there"]),
         ),
     ),
-    charts={"reclaim": _draw},
+    charts={"reclaim": "wanlat.analysis.charts.reclaim:draw"},
     is_trouble=lambda row: bool(row["kept_lost"] or row["removed_still_there"]),
     hidden=frozenset({"freed_at_once"}),
 )

@@ -9,17 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from wanlat.analysis.bundle import Series
 from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
 from wanlat.analysis.grid import Grid
-from wanlat.analysis.names import EN_DASH, listing, row_labels
+from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
+from wanlat.analysis.placement import UNKNOWN, with_placement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.sweep import Sweep
+    from wanlat.analysis.sweep import Point, Sweep
+
+Labels = Callable[[Sequence[Series]], Mapping[Series, str]]
+Draw = Callable[["Answer"], "Figure"] | str
 
 _NAMED_AT_MOST = 8
 
@@ -29,12 +37,14 @@ class Column:
     """A column of the table: what it is headed, and what a row's cell says.
 
     `cell` is a template of the row's figures ("{full_bytes:.0f}"), or a function of the row where
-    that is not enough. A cell of which a figure does not exist is a dash.
+    that is not enough. A cell of which a figure does not exist is a dash. An `optional` column is
+    left out where all its cells are the same; what they say is then said once, below the table.
     """
 
     header: str
     cell: str | Callable[[Row], str | None]
     words: bool = False
+    optional: bool = False
 
     def of(self, row: Row) -> str:
         """The cell of a row."""
@@ -48,23 +58,63 @@ class Column:
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence below the table, once for all rows that meet its condition; {rows} names them."""
+    """A sentence below the table, once for all rows that meet its condition; {rows} names them.
 
-    template: str
+    `each` is a template of figures of a row that follow its name (" ({fail} of {n})"), `total` the
+    key of a figure of which {total} is the sum. Where that is not enough, `template` is a function
+    of these rows.
+    """
+
+    template: str | Callable[[Sequence[Row]], str | None]
     condition: Callable[[Row], bool] = lambda _row: True
+    each: str = ""
+    total: str = ""
 
     def of(self, rows: Sequence[tuple[str, Row]]) -> str | None:
         """The sentence on named rows; None where no row meets its condition."""
-        met = [name for name, row in rows if self.condition(row)]
-        return self.template.format(rows=listing(met, _NAMED_AT_MOST)) if met else None
+        met = [(name, row) for name, row in rows if self.condition(row)]
+        if not met:
+            return None
+        if callable(self.template):
+            return self.template([row for _, row in met])
+        every = len(met) == len(rows) > 1 and not self.each
+        named = [name + self.each.format_map(row) for name, row in met]
+        total = sum(row[self.total] for _, row in met) if self.total else None
+        said = "every row" if every else listing(named, _NAMED_AT_MOST)
+        return self.template.format(rows=said, total=total)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A further table of a section: `rows` makes its rows of the section's, None for no table.
+
+    Under `key`, where there is one, they are in summary.json as well.
+    """
+
+    title: str
+    rows: Callable[[Figures], Figures | None]
+    columns: Sequence[Column]
+    notes: Sequence[Note] = ()
+    key: str | None = None
+    is_trouble: Callable[[Row], bool] = lambda _row: False
+    group: Callable[[Row], object] | None = None
+    """What rows that stand together have in common, where that is not their order alone."""
 
 
 @dataclass(frozen=True)
 class Section:
     """One question.
 
-    `key` is that of summary.json, in which the rows stand below `rows` ("systems"); keys of a row
-    named in `hidden` are for tables and charts alone.
+    `key` is that of summary.json, in which the rows stand below `rows` ("systems"), what a matrix
+    varies below `values` in each, and beside them what `beside` gives; keys of a row named in
+    `hidden` are for tables and charts alone. What a matrix's points tell only together (a fit, a
+    ratio) `across` makes of their rows. `charts` are by the stems of their files' names; it is a
+    function where those depend on the figures. Functions may be named ("module:function"), so that
+    matplotlib is imported where something is drawn.
+
+    A `flat` section is of single endpoints, as most of summary.json: its rows are the whole of its
+    entry there, in a matrix with the point's name and `values`; its definitions and notes are those
+    of the report.
     """
 
     key: str
@@ -73,21 +123,32 @@ class Section:
     columns: Sequence[Column]
     definitions: Mapping[str, str]
     notes: Sequence[Note] = ()
-    charts: Mapping[str, Callable[[Answer], Figure]] = field(default_factory=dict)
+    charts: Mapping[str, Draw] | Callable[[Answer], Mapping[str, Figure]] | str = field(
+        default_factory=dict
+    )
     is_trouble: Callable[[Row], bool] = lambda _row: False
+    group: Callable[[Row], object] | None = None
     rows: str = "systems"
+    values: str = "values"
     hidden: frozenset[str] = frozenset()
+    beside: Callable[[Figures], Mapping[str, Any]] = lambda _figures: {}
+    across: Callable[[Sweep, Figures], Figures | None] = lambda _sweep, figures: figures
+    tables: Sequence[Table] = ()
+    flat: bool = False
 
     def of_bundle(self, bundle: Bundle) -> Answer | None:
         """The section of a run's report; None where the run has no data for it."""
-        return self._answer(bundle.study, bundle.topology, self.figures(bundle))
+        return self._answer(bundle, self.figures(bundle))
 
     def of_matrix(self, sweep: Sweep) -> Answer | None:
         """The section of a matrix: its points' figures, one below the other."""
-        return self._answer(sweep.study, sweep.topology, of_points(sweep, self.figures))
+        figures = of_points(sweep, self.figures)
+        across = None if figures is None else self.across(sweep, figures)
+        return self._answer(sweep, across)
 
-    def _answer(self, study: str, topology: str, figures: Figures | None) -> Answer | None:
-        return None if figures is None else Answer(self, f"{study} on {topology}", figures)
+    def _answer(self, source: Bundle | Sweep, figures: Figures | None) -> Answer | None:
+        of = f"{source.study} on {source.topology}"
+        return None if figures is None else Answer(self, of, figures, source)
 
 
 @dataclass(frozen=True)
@@ -98,44 +159,126 @@ class Answer:
     of: str
     """The study, and the topology it ran on."""
     figures: Figures
+    source: Bundle | Sweep | None = None
+    """The run or the matrix, for what a chart says of it."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The entry of summary.json: figures by their columns, what a matrix varies in `values`."""
-        left_out = {*self.section.hidden, *self.figures.parameters}
-        rows = []
-        for row in self.figures.rows:
-            own = {key: as_json(value) for key, value in row.items() if key not in left_out}
-            if self.figures.parameters:
-                own["values"] = {name: as_json(row[name]) for name in self.figures.parameters}
-            rows.append(own)
-        return {"definitions": dict(self.section.definitions), self.section.rows: rows}
+    @cached_property
+    def tables(self) -> Sequence[tuple[Table, Figures]]:
+        """The section's own table and its further ones, as far as they have rows."""
+        section = self.section
+        title = f"{section.title}: {self.of}"
+        first = Table(
+            *(title, lambda figures: figures, section.columns),
+            notes=() if section.flat else section.notes,
+            key=section.rows,
+            is_trouble=section.is_trouble,
+            group=section.group,
+        )
+        made = [(table, table.rows(self.figures)) for table in (first, *section.tables)]
+        return [(table, figures) for table, figures in made if figures is not None]
+
+    @property
+    def definitions(self) -> Mapping[str, str]:
+        """What the definitions of the whole report get of this section."""
+        return self.section.definitions if self.section.flat else {}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the notes of the whole report get of it."""
+        return self.say(self.section.notes) if self.section.flat else ()
+
+    def say(self, notes: Sequence[Note]) -> list[str]:
+        """What `notes` say of the figures: some of the section's own, for a chart's caption."""
+        return _notes(notes, self.figures)
+
+    def to_json(self) -> Any:
+        """The entry of summary.json: figures by their columns, what a matrix varies apart."""
+        if self.section.flat:
+            return self._json(self.figures)
+        return {
+            **self.section.beside(self.figures),
+            "definitions": dict(self.section.definitions),
+            **{table.key: [] for table in self.section.tables if table.key},
+            **{table.key: self._json(figures) for table, figures in self.tables if table.key},
+        }
 
     def grids(self) -> Sequence[Grid]:
-        """The table: systems, what a matrix varies, then the section's columns."""
-        section, labels = self.section, row_labels(self.figures.series)
-        rows, named = [], []
-        for row in self.figures.rows:
-            keys = [labels[series_of(row)], *(written(row[p]) for p in self.figures.parameters)]
-            rows.append((*keys, *(column.of(row) for column in section.columns)))
-            named.append((" ".join(keys), row))
-        first = ("system", *self.figures.parameters)
-        words = [column.header for column in section.columns if column.words]
-        return [
-            Grid(
-                title=f"{section.title}: {self.of}",
-                headers=(*first, *(column.header for column in section.columns)),
-                rows=tuple(rows),
-                text=frozenset((*first, *words)),
-                notes=tuple(said for note in section.notes if (said := note.of(named))),
-                troubled=frozenset(
-                    n for n, row in enumerate(self.figures.rows) if section.is_trouble(row)
-                ),
-            )
-        ]
+        """The tables that have columns: systems, what a matrix varies, then the columns."""
+        labels = series_labels if self.section.flat else row_labels
+        return [_grid(table, figures, labels) for table, figures in self.tables if table.columns]
+
+    def _json(self, figures: Figures) -> list[dict[str, Any]]:
+        left_out = {*self.section.hidden, *figures.parameters}
+        rows = []
+        for row in figures.rows:
+            own = {key: as_json(value) for key, value in row.items() if key not in left_out}
+            if "point" in row and self.section.flat:
+                values = dict(self.points[row["point"]].values)
+                own = {"point": row["point"], "values": values} | own
+            elif figures.parameters:
+                own[self.section.values] = {name: as_json(row[name]) for name in figures.parameters}
+            rows.append(own)
+        return rows
+
+    @cached_property
+    def points(self) -> Mapping[str, Point]:
+        """The points of the matrix by their names; none of a run."""
+        return {point.name: point for point in getattr(self.source, "points", ())}
 
     def charts(self) -> Mapping[str, Figure]:
         """The section's charts, by the stem of their files' names."""
-        return {stem: draw(self) for stem, draw in self.section.charts.items()}
+        charts = self.section.charts
+        if isinstance(charts, Mapping):
+            return {stem: resolved(draw)(self) for stem, draw in charts.items()}
+        return dict(resolved(charts)(self))
+
+
+def resolved(named: Callable[[Any], Any] | str) -> Callable[[Any], Any]:
+    """A function, which may be given as "module:function"."""
+    if not isinstance(named, str):
+        return named
+    module, _, name = named.partition(":")
+    found: Callable[[Any], Any] = getattr(import_module(module), name)
+    return found
+
+
+def _keys(figures: Figures, labels: Labels = row_labels) -> list[tuple[str, ...]]:
+    """What each row is of: the system, and what a matrix varies."""
+    names = labels(figures.series)
+    return [
+        (names[series_of(row)], *(written(row[name]) for name in figures.parameters))
+        for row in figures.rows
+    ]
+
+
+def _notes(notes: Sequence[Note], figures: Figures) -> list[str]:
+    """What `notes` say of rows by name: "Bob 9 Get, local" where they are of endpoints."""
+    named = []
+    for key, row in zip(_keys(figures), figures.rows, strict=True):
+        endpoint = [row["endpoint"]] if "endpoint" in row else []
+        placement = str(row.get("placement", UNKNOWN))
+        named.append((with_placement(" ".join([*key, *endpoint]), placement), row))
+    return [said for note in notes if (said := note.of(named))]
+
+
+def _grid(table: Table, figures: Figures, labels: Labels) -> Grid:
+    keys = _keys(figures, labels)
+    cells = {column: [column.of(row) for row in figures.rows] for column in table.columns}
+    alike = [each for each in table.columns if each.optional and len(set(cells[each])) == 1]
+    shown = [column for column in table.columns if column not in alike]
+    once = [f"{each.header} {cells[each][0]}" for each in alike if cells[each][0] != EN_DASH]
+    notes = _notes(table.notes, figures)
+    first = ("system", *figures.parameters)
+    groups = [table.group(row) if table.group else None for row in figures.rows]
+    return Grid(
+        title=table.title,
+        headers=(*first, *(column.header for column in shown)),
+        rows=tuple((*key, *(cells[each][n] for each in shown)) for n, key in enumerate(keys)),
+        text=frozenset((*first, *(column.header for column in shown if column.words))),
+        notes=(*notes, *([f"In every row: {', '.join(once)}."] if once else [])),
+        troubled=frozenset(n for n, row in enumerate(figures.rows) if table.is_trouble(row)),
+        sections=frozenset(n for n, (a, b) in enumerate(pairwise(groups)) if a != b),
+    )
 
 
 def percent(key: str) -> Callable[[Row], str | None]:

@@ -23,12 +23,11 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
     return make
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def few_resamples() -> Iterator[None]:
     """Intervals from 499 resamples: as true, a little coarser, and made in a tenth of the time."""
-    from wanlat.analysis import ratios, statistics
+    from wanlat.analysis.stats import bootstrap
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ratios, "RESAMPLES", 499)
-        patch.setattr(statistics, "RESAMPLES", 499)
+        patch.setattr(bootstrap, "RESAMPLES", 499)
         yield

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,17 @@ import numpy as np
 import pandas as pd
 from synthetic_bundles import MINIO
 
+from wanlat.bundle.load_records import ENDPOINTS, MAGIC, OUTCOMES, RAMP, RECORD
+
 ZERO_NS = 5_000_000_000
 OBJECT_BYTES = 512_000
+WORKERS = 16
 BETWEEN_S = 20e-6
 """From an answer to the next request of its worker."""
-ENDPOINT_CODES = {"GetObject": 0, "PutObject": 1}
-OUTCOME_CODES = {"ok": 0, "fail": 1, "unknown": 2}
+KIND = "http 503 SlowDown"
 
 
-def steady(_: float) -> float:
+def always(_: float) -> float:
     """A store that is always as fast."""
     return 1.0
 
@@ -33,32 +34,27 @@ class Store:
     mean_ms: Mapping[str, float] = field(
         default_factory=lambda: {"GetObject": 11.4, "PutObject": 43.1}
     )
-    slowness: Callable[[float], float] = steady
+    slowness: Callable[[float], float] = always
     tail: float = 0.4
     fails: float = 0.0
     idle_ms: float = 4.0
     loaded_ms: float = 12.0
 
 
-def rows_of(
-    store: Store,
-    *,
-    workers: int = 16,
-    duration_s: float = 120.0,
-    ramp_s: float = 1.0,
-    seed: int = 1,
-) -> pd.DataFrame:
-    """Requests of closed-loop workers, half reads, half writes, in the order of their begin."""
+def rows_of(store: Store, *, duration_s: float, seed: int = 1) -> pd.DataFrame:
+    """Requests of closed-loop workers, half reads, half writes, in the order of their begin.
+
+    The first second is the ramp.
+    """
     rng = np.random.default_rng(seed)
-    names = np.array(list(store.mean_ms))
-    means = np.array(list(store.mean_ms.values()))
-    room = int(2 * (duration_s + ramp_s) / (means.mean() / 1e3)) + 100
+    names, means = np.array(list(store.mean_ms)), np.array(list(store.mean_ms.values()))
+    room = int(2 * (duration_s + 1) / (means.mean() / 1e3)) + 100
     parts = []
-    for worker in range(workers):
+    for worker in range(WORKERS):
         kinds = rng.integers(names.size, size=room)
         ms = means[kinds] * rng.lognormal(-(store.tail**2) / 2, store.tail, room)
-        begin = -ramp_s + ramp_s * worker / workers
-        if store.slowness is not steady:
+        begin = worker / WORKERS - 1.0
+        if store.slowness is not always:
             at = begin
             for n in range(room):
                 ms[n] *= store.slowness(max(at, 0.0))
@@ -67,11 +63,11 @@ def rows_of(
         kept = starts < duration_s
         assert not kept.all()
         parts.append((starts[kept], ms[kept], np.full(kept.sum(), worker), kinds[kept]))
-    start, elapsed, worker_of, kind = (np.concatenate(each) for each in zip(*parts, strict=True))
+    start, ms, worker_of, kind = (np.concatenate(each) for each in zip(*parts, strict=True))
     order = np.argsort(start)
-    start, elapsed, worker_of, kind = (a[order] for a in (start, elapsed, worker_of, kind))
+    start, ms, worker_of, kind = (each[order] for each in (start, ms, worker_of, kind))
     failed = rng.random(start.size) < store.fails
-    elapsed_ns = np.round(elapsed * 1e6).astype(np.int64)
+    elapsed_ns = np.round(ms * 1e6).astype(np.int64)
     return pd.DataFrame(
         {
             "start_ns": ZERO_NS + np.round(start * 1e9).astype(np.int64),
@@ -82,8 +78,7 @@ def rows_of(
             "endpoint": names[kind],
             "object_bytes": np.where(failed, 0, OBJECT_BYTES),
             "outcome": np.where(failed, "fail", "ok"),
-            "status": np.where(failed, 503, 200),
-            "error": np.where(failed, "http 503 SlowDown", None),
+            "error": np.where(failed, KIND, None),
             "phase": np.where(start < 0, "ramp", "load"),
         }
     )
@@ -95,59 +90,47 @@ def write_load(
     store: Store | None = None,
     rows: pd.DataFrame | None = None,
     series: tuple[str, str] = MINIO,
-    workers: int = 16,
     duration_s: float = 120.0,
     load: Mapping[str, Any] | None = None,
-    manifest: Mapping[str, Any] | None = None,
     study: Mapping[str, Any] | None = None,
     raw: bool = False,
     seed: int = 1,
-    quiet: Sequence[str] = ("GetObject", "PutObject"),
 ) -> pd.DataFrame:
-    """Write a bundle of one system under load; returns the requests."""
+    """Write a bundle of one system under load; returns the requests.
+
+    `raw`: as a run leaves it that was killed.
+    """
     store = store or Store()
     directory.mkdir(parents=True, exist_ok=True)
     if rows is None:
-        rows = rows_of(store, workers=workers, duration_s=duration_s, seed=seed)
+        rows = rows_of(store, duration_s=duration_s, seed=seed)
     if raw:
-        (directory / "load.raw").write_bytes(raw_of(rows))
+        (directory / f"load-{series[0]}.raw").write_bytes(raw_of(rows))
     else:
         whole = rows.assign(system=series[0], version=series[1])
         whole.to_parquet(directory / "load.parquet")
-    _samples(store, series, duration_s, seed, quiet).to_parquet(directory / "samples.parquet")
+    _samples(store, series, duration_s, seed).to_parquet(directory / "samples.parquet")
     recorded = {
-        "workers": workers,
-        "mix": {"GetObject": 0.5, "PutObject": 0.5},
-        "offered": {"workers": workers, "rate": None},
+        "offered": {"workers": WORKERS, "rate": None},
         "achieved_per_s": round(len(rows) / duration_s, 3),
         "began_ns": ZERO_NS - 1_000_000_000,
         "ramp_ms": 1000,
         "ended_ns": ZERO_NS + round(duration_s * 1e9),
-        "client": {
-            "cpu_share": 0.21,
-            "threads": workers,
-            "busiest_thread_share": 0.06,
-            "verify_share": 0.01,
-        },
+        "client": {"cpu_share": 0.21, "threads": WORKERS, "busiest_thread_share": 0.06},
         "bottleneck": None,
         **(load or {}),
     }
+    name = {"name": "mixed-load", "load": {"workers": WORKERS, "duration": f"{duration_s}s"}}
     document = {
         "schema_version": 2,
         "kind": "study",
         "wanlat": "0.1.0",
         "status": "complete",
-        "reason": None,
         "seed": 7,
-        "study": {
-            "name": "mixed-load",
-            "load": {"workers": workers, "duration": f"{duration_s}s"},
-            **(study or {}),
-        },
+        "study": {**name, **(study or {})},
         "topology": {"name": "lan", "sites": [{"name": "dc1", "nodes": ["n1"]}]},
         "systems": [{"name": series[0], "version": series[1], "options": {}}],
-        "load": {series[0]: recorded},
-        **(manifest or {}),
+        "load": {} if raw else {series[0]: recorded},
     }
     (directory / "manifest.json").write_text(json.dumps(document))
     return rows
@@ -155,55 +138,42 @@ def write_load(
 
 def raw_of(rows: pd.DataFrame) -> bytes:
     """`rows` as the generator writes them (probes/oneshot/src/load/record.rs)."""
-    parts = [(b"wanlat load 1\n\0\0" + struct.pack("<I", 72)).ljust(72, b"\0")]
-    numbers: dict[str, int] = {}
-    for number, row in enumerate(rows.itertuples(index=False)):
-        error = 0
-        if row.error is not None and row.error == row.error:
-            if row.error not in numbers:
-                numbers[row.error] = len(numbers) + 1
-                name = row.error.encode()
-                head = struct.pack("<BBHHH", 255, len(name), 0, numbers[row.error], 0)
-                parts.append((head + name).ljust(72, b"\0"))
-            error = numbers[row.error]
-        parts.append(
-            struct.pack(
-                "<BBBBHHqqqqqqIIHHhH",
-                ENDPOINT_CODES[row.endpoint],
-                OUTCOME_CODES[row.outcome],
-                1 if row.phase == "ramp" else 0,
-                *(0, error, row.worker, row.start_ns),
-                *(-1, row.elapsed_ns // 2, row.elapsed_ns, row.elapsed_ns),
-                *(row.object_bytes, number, 0, 0, row.status, -1, 0),
-            )
-        )
-    return b"".join(parts)
+    records = np.zeros(len(rows), dtype=RECORD)
+    for name in ("start_ns", "total_ns", "elapsed_ns", "object_bytes", "worker"):
+        records[name] = rows[name]
+    records["endpoint"] = [ENDPOINTS.index(name) for name in rows["endpoint"]]
+    records["outcome"] = [OUTCOMES.index(name) for name in rows["outcome"]]
+    records["error"] = rows["error"].notna()
+    records["flags"] = np.where(rows["phase"] == "ramp", RAMP, 0)
+    for name in ("due_ns", "first_byte_ns", "grpc_status"):
+        records[name] = -1
+    size = RECORD.itemsize
+    header = (MAGIC + size.to_bytes(4, "little")).ljust(size, b"\0")
+    kind = bytes((255, len(KIND), 0, 0, 1, 0, 0, 0)) + KIND.encode()
+    return header + kind.ljust(size, b"\0") + records.tobytes()
 
 
-def _samples(
-    store: Store, series: tuple[str, str], duration_s: float, seed: int, quiet: Sequence[str]
-) -> pd.DataFrame:
+def _samples(store: Store, series: tuple[str, str], duration_s: float, seed: int) -> pd.DataFrame:
+    """The probe client's, every 100 ms, 30 s before the ramp and beside the load."""
     rng = np.random.default_rng([seed, 2])
-    rows = []
-    for at in np.arange(-30.0, duration_s, 0.1):
-        phase = "idle" if at < 0 else "loaded"
-        mean = store.idle_ms if phase == "idle" else store.loaded_ms * store.slowness(at)
-        endpoint = quiet[int(rng.integers(len(quiet)))]
-        mean *= 2.0 if endpoint.startswith("Put") else 1.0
-        rows.append(
-            {
-                "system": series[0],
-                "version": series[1],
-                "topology": "lan",
-                "client": "n1",
-                "endpoint": endpoint,
-                "seq": len(rows),
-                "start_ns": ZERO_NS + round(at * 1e9) - (2_000_000_000 if at < 0 else 0),
-                "total_ns": round(mean * rng.lognormal(-0.045, 0.3) * 1e6),
-                "outcome": "ok",
-                "error": None,
-                "object_bytes": OBJECT_BYTES,
-                "phase": phase,
-            }
-        )
-    return pd.DataFrame(rows)
+    at_s = np.arange(-30.0, duration_s, 0.1)
+    is_idle, is_put = at_s < 0, rng.random(at_s.size) < 0.5
+    mean_ms = np.where(is_idle, store.idle_ms, store.loaded_ms) * np.where(is_put, 2.0, 1.0)
+    mean_ms = mean_ms * [store.slowness(max(at, 0.0)) for at in at_s]
+    total_ms = mean_ms * rng.lognormal(-0.045, 0.3, at_s.size)
+    return pd.DataFrame(
+        {
+            "system": series[0],
+            "version": series[1],
+            "topology": "lan",
+            "client": "n1",
+            "endpoint": np.where(is_put, "PutObject", "GetObject"),
+            "seq": np.arange(at_s.size),
+            "start_ns": ZERO_NS + np.round(1e9 * (at_s - 2 * is_idle)).astype(np.int64),
+            "total_ns": np.round(1e6 * total_ms).astype(np.int64),
+            "outcome": "ok",
+            "error": None,
+            "object_bytes": OBJECT_BYTES,
+            "phase": np.where(is_idle, "idle", "loaded"),
+        }
+    )

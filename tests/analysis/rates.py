@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wanlat.analysis.units import check_product
+import pytest
 
 ROUNDED = 2e-8
 """Figures of a summary are rounded to nine digits."""
 
 
 def multiply(entry: dict[str, Any]) -> bool:
-    """Multiply an entry of single requests, or of a load; False of any other."""
+    """Multiply an entry of single requests, or of a load, and compare; False of any other."""
     per_s = entry.get("requests_per_s", entry.get("operations_per_s"))
     mean_ms, bytes_per_s = entry.get("mean_ms"), entry.get("bytes_per_s")
     if per_s is None or mean_ms is None or bytes_per_s is None:
         return False
     in_flight = entry.get("in_flight", 1.0)
     # A mean is rounded to the nanosecond.
-    check_product("time", mean_ms / 1e3, per_s, "in flight", in_flight, ROUNDED + 5e-7 / mean_ms)
+    assert mean_ms / 1e3 * per_s == pytest.approx(in_flight, rel=ROUNDED + 5e-7 / mean_ms)
     if size := entry.get("object_bytes"):  # of several sizes there is none
-        check_product("size", size, per_s, "throughput", bytes_per_s, ROUNDED)
+        assert size * per_s == pytest.approx(bytes_per_s, rel=ROUNDED)
     return True
 
 

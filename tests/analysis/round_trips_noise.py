@@ -3,9 +3,9 @@
 data/noise-quorum.csv was measured: two runs of
 `wanlat run round-trips --systems quorum --no-capture`, seeds 1 and 2, with the leaderless protocol,
 whose every endpoint takes exactly one round trip from a node of five sites. It was on two cores on
-which other programs ran, some of the time ten of them. A row a request: run, endpoint, visit, the
-RTT that was measured at that visit, and the latency. What is left of the latency without that one
-round trip is the store's own time and all that disturbed it.
+which other programs ran, some of the time ten of them. A row a request: run, endpoint, RTT step
+(`visit`), the RTT that was measured at that step, and the latency. What is left of the latency
+without that one round trip is the store's own time and all that disturbed it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 
 RTTS_MS = (0.0, 25.0, 50.0, 100.0, 200.0)
-VISITS = 3
+STEPS = 3
 SAMPLES = 15
 MEASURED_MS = 0.055
 """So much more than the delays that were set is the RTT that calibration measures."""
@@ -30,24 +30,24 @@ MEASURED_SIGMA_MS = 0.02
 
 
 def recorded(runs: tuple[str, ...]) -> dict[str, list[tuple[float, Values]]]:
-    """For each endpoint its visits: the RTT (ms), and the latencies (ms) without it."""
+    """For each endpoint its RTT steps: the RTT (ms), and the latencies (ms) without it."""
     rows: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
     with open(Path(__file__).parent / "data" / "noise-quorum.csv", newline="") as lines:
         for row in csv.DictReader(lines):
             key = row["endpoint"], row["run"], row["visit"]
             rows[key].append((float(row["rtt_ms"]), float(row["latency_ms"])))
-    visits: dict[str, list[tuple[float, Values]]] = defaultdict(list)
+    steps: dict[str, list[tuple[float, Values]]] = defaultdict(list)
     for (endpoint, run, _), pairs in rows.items():
         if run not in runs:
             continue
         rtts, latencies = np.array(pairs).T
-        visits[endpoint].append((float(rtts[0]), latencies - rtts))
-    return dict(visits)
+        steps[endpoint].append((float(rtts[0]), latencies - rtts))
+    return dict(steps)
 
 
 NOISE = recorded(("1", "2"))
 QUIET = recorded(("1",))
-"""During the first run the machine had less to do: one visit in fifteen was disturbed, and not
+"""During the first run the machine had less to do: one step in fifteen was disturbed, and not
 one in three."""
 
 
@@ -57,7 +57,7 @@ class Requests:
 
     rtt_ms: Values
     latency_ms: Values
-    visit: NDArray[np.int_]
+    step: NDArray[np.int_]
     endpoint: str
 
 
@@ -66,21 +66,21 @@ def requests(
     round_trips: float,
     *,
     rtts_ms: tuple[float, ...] = RTTS_MS,
-    visits: int = VISITS,
+    steps: int = STEPS,
     samples: int = SAMPLES,
     noise: dict[str, list[tuple[float, Values]]] = NOISE,
 ) -> Requests:
-    """A study's requests: each visit has the noise of one recorded visit, of its own kind of RTT.
+    """A study's requests: each RTT step has the noise of one that was recorded, of its kind of RTT.
 
-    Its latencies are drawn from that visit's with replacement. What a visit without distance has
-    for noise, only visits without distance get.
+    Its latencies are drawn from that step's with replacement. What a step without distance has for
+    noise, only steps without distance get.
     """
     name = sorted(noise)[int(rng.integers(len(noise)))]
     pools = {near: [own for rtt, own in noise[name] if (rtt < 2) == near] for near in (True, False)}
     measured = {
         rtt: rtt + MEASURED_MS + MEASURED_SIGMA_MS * rng.standard_normal() for rtt in rtts_ms
     }
-    levels = np.repeat(rtts_ms, visits)
+    levels = np.repeat(rtts_ms, steps)
     rng.shuffle(levels)
     latencies = []
     for rtt in levels:

@@ -1,147 +1,117 @@
-"""Differences of two estimates: what their intervals hold, and how often chance looks like more."""
+"""Differences of two runs: what their intervals hold, and what is a start and what a program."""
 
 from __future__ import annotations
+
+from math import comb
 
 import numpy as np
 import pytest
 
-from wanlat.analysis.compare import difference
-from wanlat.analysis.compare.difference import (
-    holm,
-    of_draws,
-    of_intervals,
-    of_shares,
-    of_statistic,
-    wilson,
+from wanlat.analysis.compare.differences import Ways, gain, of_intervals, of_shares, step_effect
+from wanlat.analysis.stats.intervals import of_mean
+
+STEPS = 15
+
+
+def ways(*parts: tuple[float, int], step_of: np.ndarray | None = None) -> Ways:
+    """So many requests of so many round trips each, over all RTT steps alike."""
+    costs = np.concatenate([np.full(n, cost, dtype=float) for cost, n in parts])
+    return Ways(costs, np.arange(costs.size) % STEPS if step_of is None else step_of)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "ci95"),
+    [
+        # Newcombe 1998, table II, method 10.
+        ((56, 70), (48, 80), (0.0524, 0.3339)),
+        ((10, 10), (0, 20), (0.6791, 1.0)),
+        ((5, 56), (0, 29), (-0.0381, 0.1926)),
+    ],
 )
-from wanlat.analysis.compare.distribution import Distribution, gained, gained_at, visit_effect
+def test_two_shares_have_the_published_interval_and_fishers_probability(
+    new: tuple[int, int], old: tuple[int, int], ci95: tuple[float, float]
+) -> None:
+    found = of_shares(*old, *new)
+    assert found.ci95 == pytest.approx(ci95, abs=5e-5)
+    assert found.estimate == pytest.approx(new[0] / new[1] - old[0] / old[1])
+    (more, n), (less, m) = new, old
+    hits = more + less
+    as_great = [comb(n, k) * comb(m, hits - k) for k in range(more, min(n, hits) + 1)]
+    assert found.p == pytest.approx(sum(as_great) / comb(n + m, hits))
+    assert of_shares(*new, *old).p == pytest.approx(found.p)
+    assert of_shares(*old, *old).p == 0.5
 
 
-def ways(*parts: tuple[float, int], visits: int = 15) -> Distribution:
-    """So many requests of so many round trips each, over all visits alike."""
-    trips = np.concatenate([np.full(n, level) for level, n in parts])
-    return Distribution(trips, np.arange(trips.size) % visits)
-
-
-def test_the_interval_of_two_shares_is_the_published_one() -> None:
-    # Newcombe 1998, table II, method 10: (a) 56/70 less 48/80, and (g) 10/10 less 0/20.
-    for (hits, n), (other_hits, other_n), low, high in (
-        ((56, 70), (48, 80), 0.0524, 0.3339),
-        ((10, 10), (0, 20), 0.6791, 1.0),
-        ((5, 56), (0, 29), -0.0381, 0.1926),
-    ):
-        found = of_shares(other_hits, other_n, hits, n)
-        assert found.ci95 == pytest.approx((low, high), abs=5e-5)
-        assert found.estimate == pytest.approx(hits / n - other_hits / other_n)
-
-
-def test_the_probability_of_two_shares_is_fishers() -> None:
-    from scipy.stats import fisher_exact
-
-    for old, new in (((0, 100), (8, 100)), ((3, 60), (9, 45)), ((9, 45), (3, 60))):
-        table = [[new[0], new[1] - new[0]], [old[0], old[1] - old[0]]]
-        side = "greater" if new[0] / new[1] > old[0] / old[1] else "less"
-        expected = fisher_exact(table, alternative=side).pvalue
-        assert of_shares(*old, *new).p == pytest.approx(expected)
-
-
-def test_a_share_of_nothing_is_known_within_limits() -> None:
-    low, high = wilson(0, 100)
-    assert low == 0
-    assert high == pytest.approx(0.03699, abs=1e-5)
-    assert of_shares(0, 100, 0, 100).p == 0.5
-
-
-def test_intervals_that_are_not_symmetric_stay_so() -> None:
+def test_intervals_that_are_not_symmetric_stay_so_and_the_tail_beyond_is_judged() -> None:
     found = of_intervals(1.0, (0.9, 1.0), 2.0, (1.7, 2.1))
     assert found.estimate == 1.0
     assert found.ci95 == pytest.approx((0.7, 1 + np.hypot(0.1, 0.1)))
+    half = 1.959963984540054 * 0.1
+    far = of_intervals(1.0, (1 - half, 1 + half), 2.0, (2 - half, 2 + half))
+    assert 1e-14 < far.p < 1e-11  # 7.07 standard deviations: 8e-13
+    assert of_intervals(1.0, (1, 1), 2.0, (2, 2)).p == 0
+    assert of_intervals(1.0, (1, 1), 1.0, (1, 1)).p == 0.5
 
 
-def test_the_difference_of_two_means_is_held_19_times_in_20(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(difference, "RESAMPLES", 499)
+def test_the_difference_of_two_means_is_held_19_times_in_20() -> None:
     rng = np.random.default_rng(1)
     held = alarms = 0
-    for _ in range(200):
-        old, new = rng.exponential(10, 100), 5 + rng.exponential(10, 60)
-        found = of_statistic(old, new, np.mean, rng)
+    for _ in range(400):
+        old, new, same = rng.exponential(10, 100), rng.exponential(10, 60), rng.exponential(10, 60)
+        new += 5
+        found = of_intervals(old.mean(), of_mean(old), new.mean(), of_mean(new), 59)
         held += found.ci95[0] <= 5 <= found.ci95[1]
-        same = of_statistic(old, rng.exponential(10, 100), np.mean, rng)
-        alarms += same.p < 0.005
-    assert 180 <= held <= 198
-    assert alarms <= 5  # 2 of 200 are expected, one on each side
+        alarms += of_intervals(old.mean(), of_mean(old), same.mean(), of_mean(same), 59).p < 0.005
+    assert 365 <= held <= 395
+    assert alarms <= 10  # 4 of 400 are expected, 2 on each side
 
 
-def test_the_tail_beyond_the_draws_is_judged_too() -> None:
-    rng = np.random.default_rng(2)
-    old, new = rng.normal(1, 0.1, 2000), rng.normal(2, 0.1, 2000)
-    found = of_draws(1.0, 2.0, old, new)
-    assert found.ci95 == pytest.approx((1 - 0.277, 1 + 0.277), abs=0.02)
-    assert 1e-14 < found.p < 1e-10  # 7.07 standard deviations: 8e-13
-    assert of_draws(1.0, 1.0, old, old).p == 0.5
+@pytest.mark.parametrize(
+    ("old", "new", "sure", "anyhow"),
+    [
+        # A way that OLD did not have.
+        ([(1, 200)], [(1, 140), (2, 60)], 0.3, 0.3),
+        ([(1, 70), (3, 30)], [(1, 70), (4, 30)], 0.3, 0.3),
+        ([(1, 60), (2, 60), (5, 80)], [(1, 60), (3, 60), (5, 80)], 0.3, 0.3),
+        # One more in all of them, though some ways are those of others before.
+        ([(1, 140), (2, 60)], [(2, 140), (3, 60)], 0.7, 0.7),
+        ([(1, 70), (2, 60), (3, 70)], [(2, 70), (3, 60), (4, 70)], 0.35, 0.35),
+        # A way that NEW no longer has.
+        ([(1, 120), (2, 80)], [(2, 200)], 0.6, 0.6),
+        # Shares of ways that both have: a start draws them, unless nearly all moved.
+        ([(1, 140), (3, 60)], [(1, 80), (3, 120)], 0.0, 0.3),
+        ([(1, 90), (2, 90), (3, 20)], [(1, 11), (2, 169), (3, 20)], 0.0, 0.395),
+        ([(1, 186), (2, 14)], [(1, 12), (2, 188)], 0.87, 0.87),
+        # A stray request does not make a way; nothing gained, and some that lost.
+        ([(2, 196), (3, 4)], [(2, 140), (3, 60)], 0.28, 0.28),
+        ([(1, 200)], [(1.2, 200)], 0.0, 0.0),
+        ([(2, 100), (3, 100)], [(2, 200)], 0.0, 0.0),
+        ([(5, 100), (9, 100)], [(5, 140), (7, 60)], 0.0, 0.0),
+        # What is not known is no gain: slow before, fast after.
+        ([(1, 140), (np.nan, 60)], [(1, 140), (2, 60)], 0.0, 0.0),
+    ],
+)
+def test_only_ways_count_that_one_of_the_runs_has_not(
+    old: list[tuple[float, int]], new: list[tuple[float, int]], sure: float, anyhow: float
+) -> None:
+    found = gain(ways(*old), ways(*new), 0.25)
+    assert found.sure.estimate == pytest.approx(sure)
+    assert found.any.estimate == pytest.approx(anyhow)
+    assert (found.sure.p < 1e-6) is (sure > 0)
 
 
-def test_draws_without_any_width_leave_no_doubt() -> None:
-    assert of_draws(1.0, 2.0, np.ones(10), np.full(10, 2.0)).p == 0
-    assert of_draws(1.0, 1.0, np.ones(10), np.ones(10)).ci95 == (0, 0)
-
-
-def test_holms_correction_is_that_of_the_paper() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([]) == []
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
-
-
-def test_requests_that_gained_are_counted_wherever_they_stand() -> None:
-    found = gained(ways((1, 200)), ways((1, 140), (2, 60)), 0.25).difference
-    assert found.estimate == pytest.approx(0.3)
-    assert found.p < 1e-6
-    found = gained(ways((1, 70), (3, 30)), ways((1, 60), (3, 40)), 0.25).difference
-    assert found.estimate == pytest.approx(0.1)
-    assert found.p > 0.05
-    found = gained(ways((1, 70), (3, 30)), ways((1, 70), (4, 30)), 0.25).difference
-    assert found.estimate == pytest.approx(0.3)
-
-
-def test_requests_that_lost_round_trips_are_a_negative_share() -> None:
-    found = gained(ways((1, 140), (2, 60)), ways((1, 200)), 0.25).difference
-    assert found.estimate == pytest.approx(-0.3)
-    assert found.ci95[1] < -0.2
-    assert found.p < 1e-6
-
-
-def test_who_gained_is_told_before_who_lost() -> None:
-    found = gained(ways((2, 200)), ways((1, 120), (3, 80)), 0.25).difference
-    assert found.estimate == pytest.approx(0.4)
-
-
-def test_a_step_within_the_threshold_is_none() -> None:
-    found = gained(ways((1, 100)), ways((1.2, 100)), 0.25).difference
-    assert found.estimate == 0
-    assert found.p == 0.5
-    assert gained_at(ways((1, 100)), ways((1.3, 100)), 1, 0.25).difference.estimate == 1
-
-
-def test_requests_of_one_visit_that_all_go_one_way_count_as_one() -> None:
+def test_requests_of_one_rtt_step_that_all_go_one_way_count_as_one() -> None:
     rng = np.random.default_rng(3)
-    visit = np.repeat(np.arange(15), 15)
-    by_visit = np.repeat(rng.random(15) < 0.4, 15).astype(float)
-    assert visit_effect(by_visit, visit) == pytest.approx(15, rel=0.2)
-    alone = [visit_effect((rng.random(225) < 0.4).astype(float), visit) for _ in range(200)]
+    step = np.repeat(np.arange(STEPS), STEPS)
+    together = np.repeat(rng.random(STEPS) < 0.4, STEPS).astype(float)
+    assert step_effect(together, step) == pytest.approx(STEPS, rel=0.2)
+    alone = [step_effect((rng.random(225) < 0.4).astype(float), step) for _ in range(200)]
     assert 1 <= np.mean(alone) < 1.3
-    assert visit_effect(np.ones(225), visit) == 1
-
-
-def test_ways_that_change_with_the_visit_are_no_alarm() -> None:
-    """A leader that moves now and then: two runs differ in shares by far more than requests say."""
-    rng = np.random.default_rng(4)
-    visit = np.repeat(np.arange(15), 15)
-
-    def run() -> Distribution:
-        return Distribution(1.0 + np.repeat(rng.random(15) < 0.5, 15), visit)
-
-    found = [gained(run(), run(), 0.25).difference for _ in range(200)]
-    assert sum(abs(each.estimate) > 0.1 for each in found) > 75
-    assert sum(each.p < 0.005 for each in found) <= 4  # 2 are expected at the most
+    assert step_effect(np.ones(225), step) == 1
+    # A leader that moves now and then, and a way that OLD happened not to go, is no alarm.
+    found = []
+    for _ in range(100):
+        runs = [np.repeat(rng.random(STEPS) < 0.1, STEPS).astype(np.float64) for _ in range(2)]
+        found.append(gain(Ways(runs[0], step), Ways(runs[1], step), 0.25).sure)
+    assert sum(each.estimate > 0.1 for each in found) > 10
+    assert sum(each.p < 0.005 for each in found) <= 2  # none is expected

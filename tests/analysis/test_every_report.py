@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drill_bundles import write_drill
 from load_bundles import write_load
 from rates import entries_in, multiply
 from resources_bundles import WAN_BYTES, write_reclaim, write_resources
@@ -16,14 +17,10 @@ from rich.console import Console
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, MINIO, write_bundle
 
-from wanlat.analysis.blocks import blocks_of
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.grid import markdown, print_grid
-from wanlat.analysis.summary import summarize
+from wanlat.analysis.grid import markdown
+from wanlat.analysis.summary import print_summary, summarize
 from wanlat.analysis.sweep import is_sweep, read_sweep
-from wanlat.analysis.sweep_summary import summarize_sweep
-from wanlat.analysis.sweep_table import grids_of, print_sweep
-from wanlat.analysis.table import markdown_table, print_table
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 ROOT = Path(__file__).parents[2]
@@ -78,9 +75,14 @@ def reclaim(path: Path) -> None:
     write_reclaim(path, {"bob": ([110] * 9, [0] * 9), "minio": ([60] * 9, [0] * 9)})
 
 
+def drill(path: Path) -> None:
+    """What a fault did."""
+    write_drill(path, phases_s=(4.0, 6.0, 5.0))
+
+
 EXAMPLES: list[Callable[[Path], None]] = [
     *(sizes, latencies, load, loads),
-    *(growth, resources, reclaim),
+    *(growth, resources, reclaim, drill),
 ]
 """One maker of a bundle for each kind of report; whoever adds a kind adds it here."""
 
@@ -91,22 +93,30 @@ def test_every_kind_of_report_is_printed_and_its_figures_agree(
 ) -> None:
     path = tmp_path / make.__name__
     make(path)
-    console = Console(file=io.StringIO(), width=WIDE)
-    if is_sweep(path):
-        of_sweep = summarize_sweep(read_sweep(path))
-        document, grids = of_sweep.to_json(), grids_of(of_sweep)
-        print_sweep(of_sweep, console)
-    else:
-        summary = summarize(read_bundle(path))
-        document = summary.to_json()
-        grids = [grid for block in summary.blocks.values() for grid in block.grids()]
-        print_table(summary, console)
-        assert markdown_table(summary).count("\n") > 3
+    summary = summarize(read_sweep(path) if is_sweep(path) else read_bundle(path))
+    document = summary.to_json()
+    print_summary(summary, Console(file=io.StringIO(), width=WIDE), verbose=True)
+    grids = [grid for _, grid in summary.grids()]
+    assert grids
     for grid in grids:
-        print_grid(grid, console)
         assert markdown(grid).count("\n") >= len(grid.rows)
     rated = sum(multiply(entry) for entry in entries_in(document))
     assert (rated > 0) == (make in (sizes, load, loads)), rated
     json.dumps(document, allow_nan=False)
     if make is latencies:
-        assert blocks_of(read_bundle(path)) == {}
+        assert set(summary.blocks) <= {"endpoints", "in_rtts", "published"}
+
+
+def test_the_figures_of_every_published_summary_agree() -> None:
+    documents = (json.loads(path.read_text(encoding="utf-8")) for path in SUMMARIES)
+    assert sum(multiply(entry) for document in documents for entry in entries_in(document)) > 100
+
+
+@pytest.mark.parametrize(
+    "planted", [{"mean_ms": 2000.0}, {"bytes_per_s": 500_000.0}, {"in_flight": 2.0}]
+)
+def test_a_planted_mistake_in_a_summary_is_found(planted: dict[str, float]) -> None:
+    entry = {"object_bytes": 1024, "mean_ms": 2.0, "requests_per_s": 500.0, "bytes_per_s": 512000.0}
+    assert multiply(entry)
+    with pytest.raises(AssertionError):
+        multiply(entry | planted)

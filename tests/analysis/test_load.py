@@ -1,529 +1,281 @@
-"""The block "load": figures of known loads, checks that can fail, tables whose units agree."""
+"""The section of a load: figures of known loads, and what must be said with them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from chart_checks import assert_readable, texts_of
-from load_bundles import OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
+from chart_checks import assert_apart, texts_of
+from load_bundles import KIND, OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
+from sweep_bundles import write_sweep
+from synthetic_bundles import MINIO
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.load import load_of, load_of_sweep
-from wanlat.analysis.load.block import LoadBlock
-from wanlat.analysis.load.json_of import load_json
-from wanlat.analysis.load.model import Load
-from wanlat.analysis.load.published import published_loads
-from wanlat.analysis.load.raw import read_raw
-from wanlat.analysis.load.sweep_block import LoadSweepBlock
+from wanlat.analysis.figures.load import OverTime, Row, load
+from wanlat.analysis.report.load import LOAD
+from wanlat.analysis.report.section import Answer
 from wanlat.analysis.sweep import read_sweep
 from wanlat.bundle.errors import BundleError
 
 READ_MS, WRITE_MS = 11.4, 43.1
 
 
+@cache
+def answer_of(directory: Path) -> Answer:
+    answer = LOAD.of_bundle(read_bundle(directory))
+    assert answer is not None
+    return answer
+
+
+def only(directory: Path) -> tuple[Row, OverTime]:
+    figures = answer_of(directory).figures
+    assert len(figures.rows) == 1
+    return figures.rows[0], figures.arrays[0]
+
+
+def notes_of(directory: Path) -> str:
+    return "\n".join(note for grid in answer_of(directory).grids() for note in grid.notes)
+
+
 @pytest.fixture(scope="module")
-def block(tmp_path_factory: pytest.TempPathFactory) -> LoadBlock:
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("load") / "bundle"
     write_load(directory, duration_s=60)
-    return block_of(directory)
+    return directory
 
 
-@pytest.fixture(scope="module")
-def one(block: LoadBlock) -> Load:
-    return block.loads[0]
-
-
-def block_of(directory: Path) -> LoadBlock:
-    block = load_of(read_bundle(directory))
-    assert block is not None
-    return block
-
-
-def only(directory: Path) -> Load:
-    (load,) = block_of(directory).loads
-    return load
-
-
-def test_rates_and_latencies_are_those_of_the_store(one: Load) -> None:
-    load = one
-    read, write = load.operations
-    assert (read.operation, write.operation) == ("GetObject", "PutObject")
-    assert load.steady.verdict == "steady"
-    assert read.object_bytes == OBJECT_BYTES
+def test_rates_and_latencies_are_those_of_the_store(one: Path) -> None:
+    row, _ = only(one)
+    assert row["steady"]["verdict"] == "steady"
+    read, write = row["operations"]
+    assert (read["operation"], write["operation"]) == ("GetObject", "PutObject")
     for operation, truth_ms in ((read, READ_MS), (write, WRITE_MS)):
-        mean = operation.figures.mean_ms
-        assert mean is not None and mean.ci95 is not None
-        assert mean.value == pytest.approx(truth_ms, rel=0.04)
-        assert operation.figures.bytes == operation.figures.ok * OBJECT_BYTES
+        assert operation["mean_ms"] == pytest.approx(truth_ms, rel=0.04)
+        assert operation["mean_ms_ci95"][0] < operation["mean_ms"] < operation["mean_ms_ci95"][1]
+        assert operation["bytes"] == operation["ok"] * OBJECT_BYTES
     # Sixteen workers, each a read and a write in turn: as many a second as Little says.
-    truth = 16 / (READ_MS + WRITE_MS + 0.04) * 1e3
-    assert read.figures.per_s.value == pytest.approx(truth, rel=0.04)
-    tail = np.exp(0.4 * 2.3263 - 0.08)
-    assert read.figures.p99_ms is not None
-    assert read.figures.p99_ms.value == pytest.approx(READ_MS * tail, rel=0.05)
+    assert read["operations_per_s"] == pytest.approx(16e3 / (READ_MS + WRITE_MS), rel=0.04)
+    assert read["in_flight"] + write["in_flight"] == pytest.approx(16, abs=0.1)
+    assert read["p99_ms"] == pytest.approx(READ_MS * np.exp(0.4 * 2.3263 - 0.08), rel=0.05)
+    for probe in row["probe_client"]:
+        assert probe["median_ratio_ci95"][0] < 3.0 < probe["median_ratio_ci95"][1]
+        more_ms = 16.0 if probe["endpoint"] == "PutObject" else 8.0
+        assert probe["mean_more_ms_ci95"][0] < more_ms < probe["mean_more_ms_ci95"][1]
 
 
 def test_the_ramp_is_in_no_figure(tmp_path: Path) -> None:
-    rows = rows_of(Store(), duration_s=30)
-    is_ramp = rows["phase"] == "ramp"
-    # What began and ended in the ramp was absurdly slow to begin with.
-    ended = rows["start_ns"] + rows["elapsed_ns"] < ZERO_NS
-    rows.loc[is_ramp & ended, "object_bytes"] = 10**12
-    write_load(tmp_path, rows=rows, duration_s=30)
-    load = only(tmp_path)
-    assert sum(o.whole.ok for o in load.operations) == int(
-        ((rows["start_ns"] + rows["elapsed_ns"]).between(ZERO_NS, ZERO_NS + 30 * 10**9)).sum()
-    )
-    assert all(o.whole.bytes < 10**12 for o in load.operations)
+    rows = rows_of(Store(), duration_s=10)
+    ended_ns = rows["start_ns"] + rows["elapsed_ns"]
+    rows.loc[ended_ns < ZERO_NS, "object_bytes"] = 10**12
+    write_load(tmp_path, rows=rows, duration_s=10)
+    samples = pd.read_parquet(tmp_path / "samples.parquet")
+    slow = samples.head(20).assign(phase="loaded", start_ns=ZERO_NS - 5 * 10**8, total_ns=9 * 10**9)
+    pd.concat([samples, slow]).to_parquet(tmp_path / "samples.parquet")
+    row, over_time = only(tmp_path)
+    inside = ended_ns.between(ZERO_NS, ZERO_NS + 10 * 10**9, inclusive="left")
+    assert sum(each["whole"]["ok"] for each in row["operations"]) == inside.sum()
+    assert all(each["whole"]["bytes"] < 10**12 for each in row["operations"])
+    assert all(each["loaded"]["max_ms"] < 1000 for each in row["probe_client"])
+    assert all(ms.max() < 1000 for _, ms in over_time.probe_ms.values())
 
 
-def test_figures_are_of_the_whole_load_where_there_is_no_steady_state(tmp_path: Path) -> None:
+def test_without_a_steady_state_figures_are_of_the_whole_load(tmp_path: Path) -> None:
     write_load(tmp_path, store=Store(slowness=lambda at: 1 + at / 15), duration_s=30)
-    load = only(tmp_path)
-    assert load.steady.verdict == "no steady state"
-    assert all(o.steady is None and o.figures is o.whole for o in load.operations)
-    assert any("No steady state" in note for note in load.notes)
-    assert any("of the whole load" in note for note in load.notes)
+    row, _ = only(tmp_path)
+    assert row["steady"]["verdict"] == "no steady state"
+    for operation in row["operations"]:
+        assert not operation["is_steady"]
+        assert operation["whole"].items() <= operation.items()
+    assert "No steady state was shown" in notes_of(tmp_path)
 
 
-def test_failures_are_counted_by_kind_and_in_no_latency(tmp_path: Path) -> None:
+def test_failures_are_counted_by_kind_and_in_no_rate(tmp_path: Path) -> None:
     rows = write_load(tmp_path, store=Store(fails=0.02), duration_s=30)
-    load = only(tmp_path)
-    failed = rows[rows["outcome"] == "fail"]
-    assert sum(f.count for f in load.failures) == len(failed)
-    assert {(f.outcome, f.kind) for f in load.failures} == {("fail", "http 503 SlowDown")}
-    whole = [o.whole for o in load.operations]
-    assert sum(w.fail for w in whole) > 0
-    # Failures moved nothing and are not among the operations a second.
-    assert sum(w.bytes for w in whole) == OBJECT_BYTES * sum(w.ok for w in whole)
-
-
-def test_littles_law_accounts_for_every_worker(one: Load) -> None:
-    little = one.little
-    assert little is not None
-    assert little.fits
-    assert little.in_flight == pytest.approx(16, abs=0.1)
-    assert little.between == pytest.approx(16 * 20e-6 / 0.02725, rel=0.1)
-
-
-Change = Callable[[pd.DataFrame], pd.DataFrame]
-
-
-def _a_worker_hung(rows: pd.DataFrame) -> pd.DataFrame:
-    late = (rows["worker"] == 3) & (rows["start_ns"] > ZERO_NS + 10 * 10**9)
-    return rows[~late]
-
-
-def _two_at_once(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(worker=rows["worker"].replace(5, 4))
-
-
-def _wrong_unit(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(elapsed_ns=rows["elapsed_ns"] // 1000, total_ns=rows["total_ns"] // 1000)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (_a_worker_hung, "not accounted for"),
-        (_two_at_once, "cannot be true"),
-        (_wrong_unit, "between two requests"),
-    ],
-)
-def test_records_that_lie_break_littles_law(tmp_path: Path, change: Change, said: str) -> None:
-    rows = change(rows_of(Store(), duration_s=25))
-    write_load(tmp_path, rows=rows, duration_s=25)
-    assert any(said in note for note in only(tmp_path).notes)
-
-
-def test_the_quiet_user_is_compared_with_himself(one: Load) -> None:
-    for quiet in one.quiet:
-        assert quiet.median_ratio is not None and quiet.median_ratio.ci95 is not None
-        assert quiet.median_ratio.ci95[0] < 3.0 < quiet.median_ratio.ci95[1]
-        times = 2 if quiet.endpoint == "PutObject" else 1
-        assert quiet.mean_more_ms is not None and quiet.mean_more_ms.ci95 is not None
-        assert quiet.mean_more_ms.ci95[0] < 8.0 * times < quiet.mean_more_ms.ci95[1]
-
-
-def test_what_the_quiet_user_sees_of_the_ramp_is_in_no_figure(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=10)
-    path = tmp_path / "samples.parquet"
-    samples = pd.read_parquet(path)
-    ramp = samples.head(20).assign(
-        phase="loaded", start_ns=ZERO_NS - 500_000_000, total_ns=90_000_000_000
-    )
-    pd.concat([samples, ramp]).to_parquet(path)
-    load = only(tmp_path)
-    assert load.steady.verdict != "steady" or load.steady.begin_s >= 0
-    assert all(q.loaded.max_ms is not None and q.loaded.max_ms < 1000 for q in load.quiet)
-    assert all(ms.max() < 1000 for _, ms in load.course.quiet_ms.values())
+    row, over_time = only(tmp_path)
+    assert {(f["outcome"], f["error"]) for f in row["failures"]} == {("fail", KIND)}
+    assert sum(f["count"] for f in row["failures"]) == (rows["outcome"] == "fail").sum()
+    whole = [each["whole"] for each in row["operations"]]
+    assert sum(each["bytes"] for each in whole) == OBJECT_BYTES * sum(each["ok"] for each in whole)
+    assert over_time.failed_per_s.sum() > 0 < sum(each["fail"] for each in whole)
 
 
 def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:
-    """A quiet user who asks ten times a second of a store that stands still for 3 s at 10 s.
+    """A probe client every 100 ms, of a store that stands still for 3 s at 10 s.
 
-    Answers take 4 ms alone and 8 ms beside the load; those who came in the 3 s wait for its end,
-    one after the other. Returns his samples as they are on disk.
+    Answers take 4 ms idle and 8 ms loaded; those due in the 3 s wait for its end, one after the
+    other. Returns the samples as they are on disk: 7 of them were never sent.
     """
     write_load(directory, duration_s=60, load=recorded)
-    path = directory / "samples.parquet"
-    rows = pd.read_parquet(path).sort_values("start_ns", ignore_index=True)
-    rows["endpoint"] = "GetObject"
-    rows["due_ns"] = rows["start_ns"]
-    rows["total_ns"] = np.where(rows["phase"] == "idle", 4_000_000, 8_000_000)
-    still_ns, free_ns = ZERO_NS + 13 * 10**9, rows["due_ns"].min()
-    for number, row in rows.iterrows():
-        start_ns = max(row["due_ns"], free_ns)
-        in_stall = ZERO_NS + 10 * 10**9 <= start_ns < still_ns
-        total_ns = still_ns - start_ns if in_stall else row["total_ns"]
-        rows.loc[number, ["start_ns", "total_ns"]] = (start_ns, total_ns)
+    rows = pd.read_parquet(directory / "samples.parquet").sort_values("start_ns", ignore_index=True)
+    begin_ns, still_ns = ZERO_NS + 10 * 10**9, ZERO_NS + 13 * 10**9
+    free_ns, sent = rows["start_ns"].min(), []
+    for due_ns, phase in zip(rows["start_ns"], rows["phase"], strict=True):
+        start_ns, total_ns = max(due_ns, free_ns), 4_000_000 if phase == "idle" else 8_000_000
+        if begin_ns <= start_ns < still_ns:
+            total_ns = still_ns - start_ns
+        sent.append((start_ns, total_ns))
         free_ns = start_ns + total_ns
-    rows["elapsed_ns"] = rows["total_ns"]
-    rows.to_parquet(path)
+    rows = rows.assign(endpoint="GetObject", due_ns=rows["start_ns"])
+    columns = ["start_ns", "total_ns"]
+    rows[columns] = pd.DataFrame(sent, dtype="Int64")
+    unsent = rows.index[rows["phase"] == "loaded"][300:307]
+    rows.loc[unsent, columns] = pd.NA
+    rows.loc[unsent, "outcome"] = "fail"
+    rows.to_parquet(directory / "samples.parquet")
     return rows
 
 
-def counted(rows: pd.DataFrame, load: Load) -> pd.DataFrame:
-    """Those beside the load that its figures are of."""
-    due_s = (rows["due_ns"] - ZERO_NS) / 1e9
-    assert load.steady.is_steady
-    inside = (due_s >= load.steady.begin_s) & (due_s < load.steady.end_s)
-    return rows[(rows["phase"] == "loaded") & inside]
+def counted(rows: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
+    """Those beside the load that its figures are of, and that were sent."""
+    due_s, steady = (rows["due_ns"] - ZERO_NS) / 1e9, row["steady"]
+    inside = (due_s >= steady["begin_s"]) & (due_s < steady["end_s"])
+    return rows[(rows["phase"] == "loaded") & inside & (rows["outcome"] == "ok")]
 
 
-FROM_DUE: dict[str, Any] = {
-    "probe_from": "due",
-    "probe_interval_ms": 100.0,
-    "probe_late": 32,
-    "probe_left_out": 0,
-}
-
-
-def test_a_stall_is_felt_at_every_instant_at_which_the_quiet_user_was_due(tmp_path: Path) -> None:
-    rows = stalled(tmp_path, **FROM_DUE)
-    load = only(tmp_path)
-    (quiet,) = load.quiet
-    felt = counted(rows, load)
-    felt_ms = (felt["start_ns"] + felt["total_ns"] - felt["due_ns"]) / 1e6
+def test_a_stall_is_felt_at_every_instant_at_which_the_probe_was_due(tmp_path: Path) -> None:
+    line = {"probe_from": "due", "probe_late": 32, "probe_left_out": 7, "probe_interval_ms": 7.9}
+    rows = stalled(tmp_path, **line)
+    row, over_time = only(tmp_path)
+    loaded, felt = row["probe_client"][0]["loaded"], counted(rows, row)
+    felt_ms = ((felt["start_ns"] + felt["total_ns"] - felt["due_ns"]) / 1e6).astype(float)
     assert (felt_ms > 1000).sum() > 20  # of 3 s, ten a second, those of the first two
-    assert quiet.loaded.ok == len(felt)
-    assert quiet.loaded.mean_ms is not None
-    assert quiet.loaded.mean_ms.value == pytest.approx(felt_ms.mean())
-    assert quiet.loaded.p99_ms == pytest.approx(np.percentile(felt_ms, 99), rel=0.05)
-    assert quiet.loaded.p99_ms > 2000
-    assert quiet.loaded.max_ms == pytest.approx(3000, rel=0.05)
+    assert (loaded["ok"], loaded["fail"]) == (len(felt), 7)
+    assert loaded["mean_ms"] == pytest.approx(felt_ms.mean())
+    assert loaded["p99_ms"] == pytest.approx(np.percentile(felt_ms, 99), rel=0.05)
+    assert loaded["p99_ms"] > 2000
     # From when they were sent all but one are as fast as ever.
-    assert quiet.loaded.from_start_ms is not None
-    mean_ms, median_ms, p99_ms = quiet.loaded.from_start_ms
-    assert (median_ms, p99_ms) == (8, 8)
-    assert mean_ms == pytest.approx(felt["total_ns"].mean() / 1e6)
-    # Alone he was answered at once.
-    assert quiet.idle.p99_ms == pytest.approx(4)
-    at_s, ms = load.course.quiet_ms[quiet.endpoint, quiet.placement]
-    assert ms.max() == quiet.loaded.max_ms
+    assert (loaded["from_start_ms"]["median"], loaded["from_start_ms"]["p99"]) == (8, 8)
+    assert row["probe_client"][0]["idle"]["p99_ms"] == pytest.approx(4)
+    at_s, ms = over_time.probe_ms["GetObject"]
+    assert ms.max() == pytest.approx(loaded["max_ms"])
     assert at_s[ms.argmax()] == pytest.approx(10.0, abs=0.11)
+    said = notes_of(tmp_path)
+    assert "(7 instants)" in said
+    assert "ms on average)" in said  # answers took longer than the interval
 
 
 def test_older_bundles_have_the_figures_that_they_had(tmp_path: Path) -> None:
     rows = stalled(tmp_path, probe_missed=30)
-    load = only(tmp_path)
-    (quiet,) = load.quiet
-    total_ms = counted(rows, load)["total_ns"] / 1e6
-    assert quiet.loaded.mean_ms is not None
-    assert quiet.loaded.mean_ms.value == pytest.approx(total_ms.mean())
-    assert quiet.loaded.p99_ms == 8
-    assert quiet.loaded.from_start_ms is None
-    assert any("at 30 instants the quiet user" in note for note in load.notes)
-    document = json.dumps(load_json(load))
+    row, _ = only(tmp_path)
+    loaded, total_ms = row["probe_client"][0]["loaded"], counted(rows, row)["total_ns"] / 1e6
+    assert loaded["mean_ms"] == pytest.approx(float(total_ms.mean()))
+    assert loaded["p99_ms"] == 8
+    assert "(30 instants)" in notes_of(tmp_path)
+    document = json.dumps(answer_of(tmp_path).to_json(), allow_nan=False)
     assert '"probe_missed": 30' in document
-    assert "from_start" not in document
-    assert "probe_late" not in document
+    assert not any(f'"{key}"' in document for key in ("from_start_ms", "probe_late", "is_cut"))
 
 
-@pytest.mark.minutes
-def test_what_was_never_sent_is_counted_as_failed_and_told(tmp_path: Path) -> None:
-    rows = stalled(tmp_path, **{**FROM_DUE, "probe_left_out": 7})
-    unsent = rows.index[rows["phase"] == "loaded"][300:307]
-    for name in ("start_ns", "total_ns", "elapsed_ns"):
-        rows[name] = rows[name].astype("Int64")
-        rows.loc[unsent, name] = pd.NA
-    rows.loc[unsent, "outcome"] = "fail"
-    rows.to_parquet(tmp_path / "samples.parquet")
-    load = only(tmp_path)
-    (quiet,) = load.quiet
-    assert (quiet.loaded.fail, quiet.loaded.ok) == (7, len(counted(rows, load)) - 7)
-    (late,) = [note for note in load.notes if " instants the quiet" in note]
-    assert "at 7 instants the quiet user" in late
-    assert "probe_interval" in late
-    document = load_json(load)
-    assert (document["probe_late"], document["probe_left_out"]) == (32, 7)
-    assert document["probe_client"][0]["loaded"]["from_start_ms"]["median"] == 8
-    (table,) = [grid for grid in block_of(tmp_path).grids() if "quiet user" in grid.title]
-    assert [row[2] for row in table.rows] == ["mean", "median", "p99", "median from start"]
-
-
-@pytest.mark.minutes
-def test_a_line_that_only_grows_is_told_of(tmp_path: Path) -> None:
-    stalled(tmp_path, **{**FROM_DUE, "probe_interval_ms": 7.9})
-    assert any("his line grew" in note for note in only(tmp_path).notes)
-    stalled(tmp_path, **FROM_DUE)
-    assert not any("his line grew" in note for note in only(tmp_path).notes)
-
-
-def test_a_quiet_user_whom_the_load_does_not_touch_is_not_said_to_suffer(tmp_path: Path) -> None:
-    wrong = 0
-    for seed in range(8):
-        directory = tmp_path / str(seed)
-        write_load(
-            directory, store=Store(loaded_ms=4.0), duration_s=8, seed=seed, quiet=("GetObject",)
-        )
-        (quiet,) = only(directory).quiet
-        assert quiet.mean_more_ms is not None and quiet.mean_more_ms.ci95 is not None
-        wrong += not quiet.mean_more_ms.ci95[0] <= 0 <= quiet.mean_more_ms.ci95[1]
-    assert wrong <= 1
-
-
-def test_a_killed_runs_raw_records_are_read_as_the_table_would_be(tmp_path: Path) -> None:
-    store = Store(fails=0.01)
-    write_load(tmp_path / "table", store=store, duration_s=20)
-    rows = write_load(tmp_path / "raw", store=store, duration_s=20, raw=True)
-    (tmp_path / "raw" / "load.raw").rename(tmp_path / "raw" / "load-minio.raw")
-    assert only(tmp_path / "raw").operations == only(tmp_path / "table").operations
-    frame, torn = read_raw(tmp_path / "raw" / "load-minio.raw")
-    assert (len(frame), torn) == (len(rows), False)
-
-
-def test_several_systems_of_a_bundle_are_kept_apart_also_where_one_was_killed(
+def test_a_killed_runs_records_are_read_beside_the_table_of_the_system_before(
     tmp_path: Path,
 ) -> None:
     garage = ("garage", "2.5.0")
-    slow = Store(mean_ms={"GetObject": 30.0, "PutObject": 90.0})
-    write_load(tmp_path / "g", store=slow, series=garage, duration_s=15, raw=True, seed=2)
-    write_load(tmp_path, duration_s=15)
-    (tmp_path / "load-garage.raw").write_bytes((tmp_path / "g" / "load.raw").read_bytes())
-    samples = [pd.read_parquet(d / "samples.parquet") for d in (tmp_path, tmp_path / "g")]
-    pd.concat(samples).to_parquet(tmp_path / "samples.parquet")
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    store = Store(mean_ms={"GetObject": 30.0, "PutObject": 90.0}, fails=0.01)
+    parts = [{"duration_s": 15}, {"duration_s": 15, "store": store, "series": garage, "seed": 2}]
+    for name, part in zip(("minio", "table"), parts, strict=True):
+        write_load(tmp_path / name, **part)
+    write_load(tmp_path / "raw", raw=True, **parts[1])
+    data = (tmp_path / "raw" / "load-garage.raw").read_bytes()
+    (tmp_path / "minio" / "load-garage.raw").write_bytes(data[:-30])  # its last record is torn
+    samples = [pd.read_parquet(tmp_path / d / "samples.parquet") for d in ("minio", "raw")]
+    pd.concat(samples).to_parquet(tmp_path / "minio" / "samples.parquet")
+    path = tmp_path / "minio" / "manifest.json"
+    manifest = json.loads(path.read_text())
     manifest["systems"].append({"name": garage[0], "version": garage[1], "options": {}})
-    manifest["status"] = "running"
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    block = block_of(tmp_path)
-    assert [load.series.system for load in block.loads] == ["minio", "garage"]
-    fast, slow_one = (load.operations[0].figures.mean_ms for load in block.loads)
-    assert fast is not None and slow_one is not None
-    assert slow_one.value / fast.value == pytest.approx(30 / READ_MS, rel=0.1)
-    assert [load.client.cpu_share for load in block.loads] == [0.21, None]
-    for figure in block.charts().values():
-        assert_readable(figure)
+    path.write_text(json.dumps(manifest | {"status": "running"}))
 
-
-def test_a_torn_last_record_is_left_out_and_told(tmp_path: Path) -> None:
-    rows = write_load(tmp_path, duration_s=10, raw=True)
-    path = tmp_path / "load.raw"
-    path.write_bytes(path.read_bytes()[:-30])
-    frame, torn = read_raw(path)
-    assert (len(frame), torn) == (len(rows) - 1, True)
-    assert any("torn" in note for note in only(tmp_path).notes)
+    fast, slow = answer_of(tmp_path / "minio").figures.rows
+    assert (fast["system"], slow["system"]) == ("minio", "garage")
+    assert (fast["is_cut"], slow["is_cut"]) == (False, True)
+    assert (fast["client"]["cpu_share"], slow["client"]["cpu_share"]) == (0.21, None)
+    table, _ = only(tmp_path / "table")
+    for cut, whole in zip(slow["failures"], table["failures"], strict=True):
+        assert (cut["error"], cut["count"]) == (whole["error"], whole["count"])
+    means = [each["operations"][0]["mean_ms"] for each in (slow, table)]
+    assert means[0] == pytest.approx(means[1], rel=0.02)
+    for said in ("did not complete", "torn"):
+        assert said in notes_of(tmp_path / "minio")
 
 
 @pytest.mark.parametrize("content", [b"", b"wanlat load"])
-def test_a_generator_killed_before_its_first_record_left_nothing_to_tell(
+def test_a_generator_killed_before_its_first_record_left_nothing(
     tmp_path: Path, content: bytes
 ) -> None:
     write_load(tmp_path, duration_s=5, raw=True)
-    (tmp_path / "load.raw").write_bytes(content)
-    assert load_of(read_bundle(tmp_path)) is None
+    (tmp_path / "load-minio.raw").write_bytes(content)
+    assert load(read_bundle(tmp_path)) is None
 
 
-@pytest.mark.parametrize("content", [b"something else", b"wanlat load 1\n\0\0" + b"\xfe" * 200])
-def test_other_files_are_refused_by_name(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "load-minio.raw"
-    path.write_bytes(content)
-    with pytest.raises(BundleError, match=r"load-minio\.raw"):
-        read_raw(path)
+def test_a_table_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
+    rows = write_load(tmp_path, duration_s=5)
+    rows.drop(columns="outcome").assign(system="minio").to_parquet(tmp_path / "load.parquet")
+    with pytest.raises(BundleError, match=r"load\.parquet lacks the column outcome"):
+        load(read_bundle(tmp_path))
 
 
-def test_a_run_killed_before_it_recorded_what_it_did_is_read_all_the_same(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=20, raw=True, manifest={"status": "running", "load": {}})
-    load = only(tmp_path)
-    assert load.client.workers == 16  # as the study asks
-    assert load.client.cpu_share is None
-    assert load.operations[0].figures.ok > 0
+def test_a_run_without_load_has_no_section(tmp_path: Path) -> None:
+    write_load(tmp_path, duration_s=5, study={"load": None})
+    samples = pd.read_parquet(tmp_path / "samples.parquet").assign(phase="measure")
+    samples.to_parquet(tmp_path / "samples.parquet")
+    assert LOAD.of_bundle(read_bundle(tmp_path)) is None
 
 
-def test_a_client_that_was_the_bottleneck_is_told_first(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=10, load={"bottleneck": "it used 97 % of its cores."})
-    assert "client was the bottleneck" in only(tmp_path).notes[0]
-
-
-def test_with_a_rate_that_was_asked_for_latency_is_watched_and_waiting_counts(
-    tmp_path: Path,
-) -> None:
+def test_at_a_rate_latency_is_watched_waiting_counts_and_limits_are_said(tmp_path: Path) -> None:
     rows = rows_of(Store(), duration_s=15)
     rows["due_ns"] = rows["start_ns"] - 5_000_000
-    load = {"offered": {"workers": 16, "rate": 580.0}, "left_out": 7}
-    write_load(tmp_path, rows=rows, duration_s=15, load=load)
-    found = only(tmp_path)
-    assert found.steady.of == "latency"
-    for operation in found.operations:
-        due, mean = operation.figures.from_due_ms, operation.figures.mean_ms
-        assert due is not None and mean is not None
-        assert due[0] == pytest.approx(mean.value + 5.0)
-    assert any("7 requests that were due" in note for note in found.notes)
+    said = {"offered": {"workers": 16, "rate": 580.0}, "left_out": 7, "done": len(rows) + 3}
+    write_load(tmp_path, rows=rows, duration_s=15, load=said | {"bottleneck": "97 % of its cores"})
+    row, _ = only(tmp_path)
+    assert row["steady"]["of"] == "latency"
+    for operation in row["operations"]:
+        assert operation["from_due_ms"]["mean"] == pytest.approx(operation["mean_ms"] + 5.0)
+    for sentence in ("free: MinIO (7)", "(3 fewer)", "bottleneck, so the store can do more: MinIO"):
+        assert sentence in notes_of(tmp_path)
+
+
+def test_a_load_that_was_cut_in_its_ramp_is_reported(tmp_path: Path) -> None:
+    write_load(tmp_path, duration_s=2, load={"ended_ns": ZERO_NS - 1}, rows=rows_of_ramp())
+    row, _ = only(tmp_path)
+    assert (row["duration_s"], row["steady"]["verdict"]) == (0.0, "not decided")
+    assert answer_of(tmp_path).charts()
+
+
+def rows_of_ramp() -> pd.DataFrame:
+    rows = rows_of(Store(), duration_s=2)
+    return rows[rows["phase"] == "ramp"]
 
 
 def test_what_slows_reads_and_writes_alike_hardly_touches_their_ratio(tmp_path: Path) -> None:
     rough = np.exp(np.random.default_rng(1).normal(0, 0.5, 100))
     write_load(tmp_path, store=Store(slowness=lambda at: rough[int(at)]), duration_s=40)
-    load = only(tmp_path)
-    found, write = load.write_over_read, load.operations[1].figures.mean_ms
-    assert found is not None and found.ci95 is not None
-    assert write is not None and write.ci95 is not None
-    assert found.ci95[0] < WRITE_MS / READ_MS < found.ci95[1]
-    assert found.ci95[1] / found.ci95[0] < 0.5 * (write.ci95[1] / write.ci95[0] - 1) + 1
+    row, _ = only(tmp_path)
+    low, high = row["write_over_read_ci95"]
+    write = row["operations"][1]["mean_ms_ci95"]
+    assert low < WRITE_MS / READ_MS < high
+    assert high / low < 0.5 * (write[1] / write[0] - 1) + 1
 
 
-def test_a_study_without_load_has_no_block(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=5, study={"load": None})
-    samples = pd.read_parquet(tmp_path / "samples.parquet").assign(phase="measure")
-    samples.to_parquet(tmp_path / "samples.parquet")
-    assert load_of(read_bundle(tmp_path)) is None
+def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path: Path) -> None:
+    def point(directory: Path, series: tuple[str, str], at: Mapping[str, Any]) -> None:
+        write_load(directory, series=series, duration_s=6.0, study={"nodes": at["nodes"]})
 
-
-def test_summary_is_json_and_the_same_for_the_same_bundle(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=10)
-    first, second = (json.dumps(block_of(tmp_path).to_json(), allow_nan=False) for _ in range(2))
-    assert first == second
-    (entry,) = json.loads(first)["systems"]
-    assert entry["little"]["fits"] is True
-    assert {op["operation"] for op in entry["operations"]} == {"GetObject", "PutObject"}
-
-
-def test_charts_can_be_read(block: LoadBlock) -> None:
-    charts = block.charts()
-    assert set(charts) == {"load", "load-latency"}
-    for figure in charts.values():
-        assert_readable(figure)
-    words = " ".join(texts_of(charts["load"]))
-    assert "steady from" in words
-    assert "16 workers" in words
-
-
-def test_the_published_table_is_its_own_check() -> None:
-    by_deployment: dict[str, float] = {}
-    for each in published_loads():
-        assert each.per_s * OBJECT_BYTES / 1e6 == pytest.approx(each.mb_per_s, rel=0.001)
-        assert each.operations / each.per_s == pytest.approx(600, rel=0.005)
-        assert each.gigabytes * 1e9 / each.operations == pytest.approx(OBJECT_BYTES, rel=0.001)
-        in_flight = by_deployment.get(each.deployment, 0.0) + each.in_flight
-        by_deployment[each.deployment] = in_flight
-    # Sixteen workers cannot have more than sixteen requests in flight.
-    assert all(13 < in_flight < 16 for in_flight in by_deployment.values())
-
-
-DEPLOYMENTS = (
-    ("minio", 1, 1, 11.4, 43.1),
-    ("minio", 1, 4, 34.0, 230.0),
-    ("minio-nginx", 4, 4, 45.0, 145.0),
-    ("garage", 4, None, 20.0, 60.0),
-)
-
-
-@pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> LoadSweepBlock:
-    """The published deployments, as slow as published, and Garage; one point never ended."""
-    directory = tmp_path_factory.mktemp("load-sweep")
-    points: list[dict[str, Any]] = []
-    for number, (system, nodes, drives, read_ms, write_ms) in enumerate(DEPLOYMENTS):
-        name = f"{system}-{nodes}-{drives}"
-        option = f"options.{system}.drives"
-        write_load(
-            directory / "points" / name,
-            series=(system, "1.0"),
-            store=Store(mean_ms={"GetObject": read_ms, "PutObject": write_ms}),
-            duration_s=40,
-            seed=number,
-            load={"probe_missed": 12} if system == "garage" else {},
-            study={"nodes": nodes, "options": {system: {"drives": drives} if drives else {}}},
-        )
-        values = {"nodes": nodes, **({option: drives} if drives else {})}
-        points.append(_point(number, name, system, values, "complete"))
-    points.append(_point(9, "garage-lost", "garage", {"nodes": 1}, "failed"))
-    swept = ("nodes", "options.minio.drives", "options.minio-nginx.drives")
-    parameters = [{"name": name, "values": [1, 4]} for name in swept]
-    (directory / "points.json").write_text(json.dumps({"parameters": parameters, "points": points}))
-    manifest = {
-        "schema_version": 2,
-        "kind": "matrix",
-        "status": "failed",
-        "seed": 3,
-        "study": {"name": "mixed-load", "load": {"workers": 16}},
-        "topologies": {"one-site": {"name": "one-site"}},
-    }
-    (directory / "manifest.json").write_text(json.dumps(manifest))
-    block = load_of_sweep(read_sweep(directory))
-    assert block is not None
-    return block
-
-
-def _point(
-    number: int, name: str, system: str, values: dict[str, Any], status: str
-) -> dict[str, Any]:
-    return {
-        "point": number,
-        "name": name,
-        "system": system,
-        "values": values,
-        "directory": f"points/{name}",
-        "status": status,
-        "reason": None,
-        "attempts": 1,
-    }
-
-
-def test_deployments_are_known_by_nodes_and_drives(sweep: LoadSweepBlock) -> None:
-    assert [(d.load.series.system, d.published, d.name) for d in sweep.deployments] == [
-        ("minio", "one-node-one-drive", "1 node of 1 drive"),
-        ("minio", "one-node-four-drives", "1 node of 4 drives"),
-        ("minio-nginx", "four-nodes-four-drives-behind-nginx", "4 nodes of 4 drives"),
-        ("garage", None, "4 nodes"),
-    ]
-    assert [tuple(d.where.items()) for d in sweep.deployments] == [
-        (("nodes", "1"), ("drives", "1")),
-        (("nodes", "1"), ("drives", "4")),
-        (("nodes", "4"), ("drives", "4")),
-        (("nodes", "4"), ("drives", "–")),
-    ]
-
-
-def test_ours_and_the_published_ones_stand_side_by_side_as_ratios(sweep: LoadSweepBlock) -> None:
-    both = [each for each in sweep.against if each.ours is not None and each.theirs is not None]
-    assert len(both) == 2 * 4 + 3
-    for each in both:
-        assert each.ours is not None and each.ours.ci95 is not None
-        assert each.theirs is not None
-        assert each.ours.estimate == pytest.approx(each.theirs, rel=0.15)
-        assert each.ours.ci95[0] < each.ours.estimate < each.ours.ci95[1]
-    alone = [each for each in sweep.against if each.theirs is None]
-    assert {each.system for each in alone} == {"garage"}
-
-
-def test_a_quiet_user_who_could_not_ask_in_time_is_told_of_in_a_sweep(
-    sweep: LoadSweepBlock,
-) -> None:
-    quiet = next(grid for grid in sweep.grids() if "quiet user" in grid.title)
-    (note,) = quiet.notes
-    assert note.startswith("Garage 4 nodes: at 12 instants the quiet user")
-
-
-def test_charts_of_a_sweep_can_be_read(sweep: LoadSweepBlock) -> None:
-    charts = sweep.charts()
-    assert set(charts) == {"load", "load-published"}
-    for figure in charts.values():
-        assert_readable(figure)
+    study = {"name": "mixed-load", "load": {"workers": 16}}
+    write_sweep(tmp_path, {"nodes": [1, 2, 4]}, study=study, systems=(MINIO,), write_point=point)
+    damaged = sorted((tmp_path / "points").iterdir())[-1]
+    (damaged / "load.parquet").write_bytes(b"PAR1")
+    matrix = LOAD.of_matrix(read_sweep(tmp_path))
+    assert matrix is not None
+    rows = matrix.to_json()["systems"]
+    assert [row["values"] for row in rows] == [{"nodes": 1}, {"nodes": 2}]  # the third is damaged
+    (alone,) = answer_of(one).to_json()["systems"]
+    assert rows[0].keys() - alone.keys() == {"values", "point"}
+    for answer in (matrix, answer_of(one)):
+        (figure,) = answer.charts().values()
+        assert_apart(figure)
+        assert "times as long" in figure.texts[0].get_text() + " ".join(texts_of(figure))

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from chart_checks import assert_readable, texts_of
+from chart_checks import assert_apart, texts_of
 from sweep_bundles import MINIO_NGINX, plausible, write_sweep
 from synthetic_bundles import BOB, MINIO
 
-from wanlat.analysis.charts.sizes import charts_of
-from wanlat.analysis.sizes import At, Sizes, sizes_of
-from wanlat.analysis.sizes_table import format_size, percent_more
+from wanlat.analysis.report.section import Answer
+from wanlat.analysis.report.sizes import SIZES
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
-SIZES = ("1KiB", "1MiB", "100MiB")
+
+
+def sizes_of(directory: Path) -> Answer | None:
+    return SIZES.of_matrix(read_sweep(directory))
+
+
+def entries(directory: Path) -> list[dict[str, Any]]:
+    found = sizes_of(directory)
+    assert found is not None
+    return found.to_json()["entries"]
 
 
 def slower_with_one_key(system: str, at: Mapping[str, Any], endpoint: str, size: int) -> np.ndarray:
@@ -32,11 +39,11 @@ def slower_with_one_key(system: str, at: Mapping[str, Any], endpoint: str, size:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sweep over sizes, with fresh keys and with one."""
+    """A matrix over sizes, with fresh keys and with one."""
     path = tmp_path_factory.mktemp("sizes") / "sweep"
     write_sweep(
         path,
-        {"nodes": [2], "object_size": SIZES, "key_mode": ["fresh", "same"]},
+        {"nodes": [2], "object_size": ("1KiB", "1MiB", "100MiB"), "key_mode": ["fresh", "same"]},
         systems=(BOB, MINIO, MINIO_NGINX),
         values=slower_with_one_key,
         placed={"bob": ("local", "remote")},
@@ -45,159 +52,101 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sizes(directory: Path) -> Sizes:
-    """What the sweep says of sizes."""
-    found = sizes_of(read_sweep(directory))
+def answer(directory: Path) -> Answer:
+    found = sizes_of(directory)
     assert found is not None
     return found
 
 
-def at(size: int, operation: str = "write", keys: str = "fresh", placement: str = "local") -> At:
-    return At(2, operation, size, keys, placement)
-
-
-def test_every_row_is_of_one_system_operation_size_and_kind_of_keys(sizes: Sizes) -> None:
+def test_rows_are_of_one_system_operation_size_and_kind_of_keys_with_rates_of_the_mean(
+    answer: Answer, directory: Path
+) -> None:
+    rows = answer.to_json()["entries"]
+    keys = ("system", "operation", "object_bytes", "keys", "placement")
+    by_key = {tuple(row[key] for key in keys): row for row in rows}
     # Bob local and remote, two MinIOs; reads and writes; three sizes; fresh and one key.
-    assert len(sizes.entries) == len({(e.series, e.at) for e in sizes.entries}) == 4 * 2 * 3 * 2
-
-
-def test_rates_are_of_the_mean_of_single_requests(sizes: Sizes, directory: Path) -> None:
-    entry = sizes.find("bob", at(2**20))
-    assert entry is not None
+    assert len(rows) == len(by_key) == 4 * 2 * 3 * 2
+    entry = by_key["bob", "write", 2**20, "fresh", "local"]
     name = "bob-nodes-2-object_size-1MiB-key_mode-fresh"
-    rows = pd.read_parquet(directory / "points" / name / "samples.parquet")
-    rows = rows[(rows.endpoint == "Put") & (rows.placement == "local") & (rows.phase == "measure")]
-    mean_s = rows.total_ns.mean() / 1e9
-    assert entry.rate.requests_per_s == pytest.approx(1 / mean_s)
-    assert entry.rate.bytes_per_s == pytest.approx(2**20 / mean_s)
-    assert entry.skew.estimate == pytest.approx(rows.total_ns.mean() / rows.total_ns.median())
+    samples = pd.read_parquet(directory / "points" / name / "samples.parquet")
+    own = (samples.endpoint == "Put") & (samples.placement == "local")
+    ns = samples[own & (samples.phase == "measure")].total_ns
+    assert entry["requests_per_s"] == pytest.approx(1e9 / ns.mean())
+    assert entry["bytes_per_s"] == pytest.approx(2**20 * 1e9 / ns.mean())
+    assert entry["mean_over_median"]["ratio"] == pytest.approx(ns.mean() / ns.median(), abs=1e-6)
 
 
-def test_one_key_is_held_against_fresh_ones(sizes: Sizes) -> None:
-    of_bob = {(d.at.operation, d.at.object_bytes): d for d in sizes.keys if d.series == BOB}
-    slower = of_bob["write", 1024]
-    assert slower.of_means.estimate == pytest.approx(1.5)
-    assert slower.of_means.ci95 is not None and slower.of_means.ci95[0] > 1.2
-    assert of_bob["read", 1024].of_means.estimate == pytest.approx(1.0)
-    grid = sizes.grids()[1]
-    cells = dict(zip(grid.headers, grid.rows[-1], strict=True))
-    assert "means differ by [95 %]" in cells
+def test_one_key_is_compared_with_fresh_ones(answer: Answer) -> None:
+    rows = [row for row in answer.to_json()["one_key"] if row["system"] == "bob"]
+    of = {(row["operation"], row["object_bytes"]): row["one_over_fresh_means"] for row in rows}
+    assert of["write", 1024]["ratio"] == pytest.approx(1.5)
+    assert of["write", 1024]["ci95"][0] > 1.2
+    assert of["read", 1024]["ratio"] == pytest.approx(1.0)
 
 
-def test_the_table_has_what_the_published_one_has_and_more(sizes: Sizes) -> None:
-    grid = sizes.grids()[0]
-    assert grid.headers == (
-        *("nodes", "operation", "size", "system", "placement", "keys", "ok"),
-        *("mean ms [95 %]", "median ms [95 %]", "requests/s", "MiB/s"),
-        *("outliers (severe)", "mean − median"),
-    )
-    assert len(grid.rows) == len(sizes.entries)
-
-
-def test_columns_that_say_nothing_are_left_out(tmp_path: Path) -> None:
-    write_sweep(tmp_path / "s", {"object_size": ["1KiB", "50KiB"]}, systems=(MINIO,))
-    found = sizes_of(read_sweep(tmp_path / "s"))
+def test_tables_name_what_differs_and_say_the_rest_once(answer: Answer, tmp_path: Path) -> None:
+    rates, keys = answer.grids()
+    assert {"keys", "requests/s", "MiB/s", "outliers (severe)"} <= set(rates.headers)
+    assert "nodes 2" in " ".join(rates.notes)
+    assert ("Bob", "read, local", "1KiB") in {row[:3] for row in rates.rows}
+    assert "means differ by [95 %]" in keys.headers
+    write_sweep(tmp_path, {"object_size": ["1KiB", "50KiB"]}, systems=(MINIO,))
+    found = sizes_of(tmp_path)
     assert found is not None
-    assert found.grids()[0].headers[:4] == ("nodes", "operation", "size", "system")
-    assert "keys" not in found.grids()[0].headers
-    assert len(found.grids()) == 1
+    (only,) = found.grids()
+    assert "keys" not in only.headers
+    assert found.to_json()["one_key"] == []
 
 
-def test_one_size_is_a_size_too_and_one_placement_is_a_note(tmp_path: Path) -> None:
-    placed = {"bob": ("local",)}
-    write_sweep(tmp_path / "s", {"object_size": ["1MiB"]}, systems=(BOB,), placed=placed)
-    found = sizes_of(read_sweep(tmp_path / "s"))
-    assert found is not None
-    grid = found.grids()[0]
-    assert "placement" not in grid.headers
-    assert "Every key whose place is known was local." in grid.notes
-    assert_readable(charts_of(found)["sizes-time"])
-
-
-def test_failures_are_counted_and_in_no_figure(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    write_sweep(path, {"object_size": ["1KiB", "50KiB"]}, systems=(MINIO,), values=plausible(30))
-    samples = path / "points" / "minio-object_size-1KiB" / "samples.parquet"
+def test_failures_the_budget_and_the_probes_own_work_are_told(tmp_path: Path) -> None:
+    planned = {"system": "minio", "endpoint": "GetObject", "placement": "unknown"}
+    planned |= {"wanted": 100, "samples": 30, "request_s": 1.0, "limited_by": "bytes"}
+    sizes = {"object_size": ["1KiB", "1MiB"]}
+    budget = {"budget": [{**planned, "why": "all fit into the budget"}]}
+    values = plausible(30)
+    write_sweep(tmp_path, sizes, systems=(MINIO,), values=values, point_manifest=budget)
+    samples = tmp_path / "points" / "minio-object_size-1KiB" / "samples.parquet"
     rows = pd.read_parquet(samples)
+    spent = (rows.total_ns * 0.04).round().astype("Int64")
+    rows["verify_ns"] = spent.where(rows.endpoint == "GetObject")
     puts = rows.index[(rows.endpoint == "PutObject") & (rows.phase == "measure")]
-    rows.loc[puts[:4], "outcome"] = "fail"
-    rows.loc[puts[:4], "total_ns"] = 1
+    rows.loc[puts[:4], ["outcome", "total_ns"]] = ["fail", 1]
     rows.to_parquet(samples)
-    found = sizes_of(read_sweep(path))
+    found = sizes_of(tmp_path)
     assert found is not None
-    entry = next(e for e in found.entries if (e.at.object_bytes, e.endpoint) == (1024, "PutObject"))
-    assert (entry.ok, entry.failed) == (26, 4)
-    assert entry.latency.min_ms > 0.5
+    failed = next(row for row in found.to_json()["entries"] if row["n"] > row["ok"])
+    assert (failed["endpoint"], failed["object_bytes"], failed["ok"]) == ("PutObject", 1024, 26)
+    assert failed["median_ms"] > 0.5  # what failed is in no figure
     grid = found.grids()[0]
     assert len(grid.troubled) == 1
-    assert any("Failures are in no figure" in note for note in grid.notes)
-
-
-def test_a_budget_and_the_probes_own_work_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    planned = {"system": "minio", "endpoint": "GetObject", "placement": "unknown"}
-    planned |= {"wanted": 100, "request_s": 1.0, "why": "all fit into the budget"}
-    write_sweep(
-        path,
-        {"object_size": ["1KiB", "1MiB"]},
-        systems=(MINIO,),
-        point_manifest={"budget": [{**planned, "samples": 30, "limited_by": "bytes"}]},
-    )
-    samples = path / "points" / "minio-object_size-1MiB" / "samples.parquet"
-    rows = pd.read_parquet(samples)
-    rows["verify_ns"] = (
-        (rows.total_ns * 0.04).round().astype("Int64").where(rows.endpoint == "GetObject")
-    )
-    rows.to_parquet(samples)
-    found = sizes_of(read_sweep(path))
-    assert found is not None
-    notes = " ".join(found.grids()[0].notes)
+    notes = " ".join(grid.notes)
     assert "because of the budget: bytes for 2 rows" in notes
-    assert "took at most 4.0 % of them (MinIO, 1MiB)" in notes
+    assert "took at most 4 % of them (MinIO, 1KiB)" in notes
 
 
-def test_nothing_is_said_of_sizes_where_none_are_swept(tmp_path: Path) -> None:
-    write_sweep(tmp_path / "s", {"nodes": [1, 2]}, systems=(MINIO,))
-    assert sizes_of(read_sweep(tmp_path / "s")) is None
-
-
-def test_a_point_whose_network_was_wrong_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "s"
+def test_only_a_matrix_over_sizes_whose_network_was_right_is_looked_at(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "nodes", {"nodes": [1, 2]}, systems=(MINIO,))
+    assert sizes_of(tmp_path / "nodes") is None
+    path = tmp_path / "sizes"
     write_sweep(path, {"object_size": ["1KiB", "1MiB"]}, systems=(MINIO,))
-    point = path / "points" / "minio-object_size-1MiB"
-    failed = {"from": "n1", "to": "n2", "verdict": "fail", "requested_rtt_ms": 0.0}
-    pair = {**failed, "system": "minio", "reasons": ["off"], "rtt_ms": None, "error_ms": None}
+    pair = {"from": "n1", "to": "n2", "verdict": "fail", "requested_rtt_ms": 0.0}
+    pair |= {"system": "minio", "reasons": ["off"], "rtt_ms": None, "error_ms": None}
     calibration = {"topology": "lan", "backend": "wire", "pairs": [pair], "verdict": "fail"}
+    point = path / "points" / "minio-object_size-1MiB"
     (point / "calibration.json").write_text(json.dumps(calibration))
-    found = sizes_of(read_sweep(path))
-    assert found is not None
-    assert {e.at.object_bytes for e in found.entries} == {1024}
+    assert {row["object_bytes"] for row in entries(path)} == {1024}
 
 
-def test_the_charts_are_readable_and_hold_the_published_ratios(sizes: Sizes) -> None:
-    fresh = tuple(entry for entry in sizes.entries if entry.at.keys == "fresh")
-    charts = charts_of(replace(sizes, entries=fresh))
-    assert list(charts) == ["sizes-time", "sizes-ratio", "sizes-throughput", "sizes-keys"]
+def test_the_charts_are_readable_and_hold_the_published_ratios(answer: Answer) -> None:
+    charts = answer.charts()
+    kinds = ("time", "ratio", "throughput")
+    own = {f"sizes-{kind}{keys}" for kind in kinds for keys in ("", "-one-key")}
+    assert set(charts) == own | {"sizes-keys"}
     for name in ("sizes-ratio", "sizes-keys"):
-        assert_readable(charts[name])
-    assert "published: MinIO behind nginx" in texts_of(charts["sizes-ratio"])
-    assert "published: MinIO behind nginx" not in texts_of(charts["sizes-time"])
-
-
-def test_one_key_has_charts_of_its_own(sizes: Sizes) -> None:
-    one = tuple(e for e in sizes.entries if e.at.keys == "one" and e.series == MINIO)
-    charts = charts_of(replace(sizes, entries=one, keys=()))
-    assert list(charts) == ["sizes-time-one-key", "sizes-throughput-one-key"]
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "text"), [(1024, "1KiB"), (4194303, "4194303B"), (104857600, "100MiB")]
-)
-def test_sizes_are_written_exactly(size_bytes: int, text: str) -> None:
-    assert format_size(size_bytes) == text
-
-
-def test_ratios_are_written_as_percent_more() -> None:
-    assert percent_more(1.193) == "+19 %"
-    assert percent_more(0.951) == "−4.9 %"
-    assert percent_more(1.00001) == "0.0 %"
+        assert_apart(charts[name])
+    axes = charts["sizes-time"].axes[0]
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlim()[0] < 1024 < 100 * 2**20 < axes.get_xlim()[1]
+    said = [" ".join(texts_of(charts[name])) for name in ("sizes-ratio", "sizes-time")]
+    assert ["Published: stored estimates" in each for each in said] == [True, False]
+    assert "times as long as Bob" in said[0]

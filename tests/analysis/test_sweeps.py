@@ -7,31 +7,41 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from chart_checks import assert_readable, texts_of
+from chart_checks import assert_apart, texts_of
 from rich.console import Console
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
-from wanlat.analysis.charts.sweep import draw
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.report import report
+from wanlat.analysis.summary import Summary, print_summary, summarize
 from wanlat.analysis.sweep import bytes_of, is_sweep, number_of, read_sweep
-from wanlat.analysis.sweep_report import report_sweep
-from wanlat.analysis.sweep_summary import SweepSummary, summarize_sweep
-from wanlat.analysis.sweep_table import latencies, print_sweep
 from wanlat.bundle.errors import BundleError
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
-def summary_of(path: Path, parameters: dict[str, list[Any]], **settings: Any) -> SweepSummary:
+def summary_of(path: Path, parameters: dict[str, list[Any]], **settings: Any) -> Summary:
     settings = {"systems": (MINIO,), **settings}
     write_sweep(path, parameters, **settings)
-    return summarize_sweep(read_sweep(path))
+    return summarize(read_sweep(path))
 
 
-def printed(summary: SweepSummary) -> str:
+def latencies(summary: Summary) -> Grid:
+    (grid,) = summary.blocks["endpoints"].grids()
+    return grid
+
+
+def charts_of(summary: Summary) -> Any:
+    return summary.blocks["endpoints"].charts()
+
+
+def printed(summary: Summary) -> str:
     console = Console(file=io.StringIO(), width=400)
-    print_sweep(summary, console)
+    print_summary(summary, console, verbose=False)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -68,14 +78,15 @@ def test_what_is_missing_is_named_with_its_reason_and_in_no_figure(tmp_path: Pat
         statuses=statuses,
         manifest={"status": "interrupted", "reason": "interrupted by the user"},
     )
-    assert [point.name for point, _ in summary.points] == ["minio-nodes-1"]
+    document = summary.to_json()
+    assert {entry["point"] for entry in document["endpoints"]} == {"minio-nodes-1"}
     (how, missing, *_) = summary.notes
     assert how == "The matrix was interrupted (interrupted by the user)."
     assert missing.startswith("3 points of 4 missing, in no figure: ")
     for why in ("it failed: the store died", "it was killed while it ran", "it was never begun"):
         assert why in missing
     assert "wanlat run --resume" in missing
-    entry = summary.to_json()["matrix"]
+    entry = document["matrix"]
     assert entry["missing"] == ["minio-nodes-2", "minio-nodes-3", "minio-nodes-4"]
     assert [p["status"] for p in entry["points"]] == ["complete", "failed", "running", "planned"]
 
@@ -90,9 +101,9 @@ def test_a_point_that_cannot_be_read_is_missing_too(tmp_path: Path) -> None:
 
 def test_a_sweep_of_which_nothing_is_there_is_reported_all_the_same(tmp_path: Path) -> None:
     made = summary_of(tmp_path / "s", {"nodes": [1]}, statuses={"minio-nodes-1": "planned"})
-    report = report_sweep(tmp_path / "s")
-    assert report.charts == () and report.tables_path is None
-    assert json.loads(report.summary_path.read_text())["endpoints"] == []
+    written = report(tmp_path / "s")
+    assert written.charts == () and written.tables_path is None
+    assert json.loads(written.summary_path.read_text())["endpoints"] == []
     assert "no point is complete" in printed(made)
 
 
@@ -100,17 +111,14 @@ def test_the_table_has_a_row_for_every_endpoint_of_every_point(tmp_path: Path) -
     summary = summary_of(
         tmp_path / "s", {"nodes": [1, 2], "key_mode": ["fresh", "same"]}, systems=(BOB, MINIO)
     )
-    (grid,) = latencies(summary)
-    assert len(summary.entries) == len(grid.rows) == 2 * 2 * 2 * 2
-    assert grid.headers[:4] == ("nodes", "key_mode", "system", "endpoint")
+    grid = latencies(summary)
+    assert len(summary.endpoints) == len(grid.rows) == 2 * 2 * 2 * 2
+    assert grid.headers[:4] == ("system", "nodes", "key_mode", "endpoint")
     assert len({row[:4] for row in grid.rows}) == len(grid.rows)
-    assert [row[:3] for row in grid.rows[:3:2]] == [("1", "fresh", "Bob"), ("1", "fresh", "MinIO")]
+    assert [row[1:3] for row in grid.rows[:5:4]] == [("1", "fresh"), ("1", "same")]
 
 
 def test_figures_of_a_point_are_those_of_its_own_report(tmp_path: Path) -> None:
-    from wanlat.analysis.bundle import read_bundle
-    from wanlat.analysis.summary import summarize
-
     summary = summary_of(tmp_path / "s", {"nodes": [1, 2]})
     entry = summary.to_json()["endpoints"][0]
     own = summarize(read_bundle(tmp_path / "s" / "points" / entry["point"])).to_json()["endpoints"]
@@ -120,18 +128,28 @@ def test_figures_of_a_point_are_those_of_its_own_report(tmp_path: Path) -> None:
 
 def test_the_chart_has_a_line_for_each_system_against_what_was_swept(tmp_path: Path) -> None:
     summary = summary_of(tmp_path / "s", {"nodes": [1, 2, 4]}, systems=(MINIO, GARAGE))
-    charts = draw(summary)
+    charts = charts_of(summary)
     assert list(charts) == ["sweep"]
-    assert_readable(charts["sweep"])
-    assert {"GetObject", "PutObject", "nodes", "1", "2", "4"} <= set(texts_of(charts["sweep"]))
+    assert_apart(charts["sweep"])
+    assert {"GetObject", "PutObject", "1", "2", "4"} <= set(texts_of(charts["sweep"]))
+
+
+def test_no_line_joins_medians_of_requests_that_take_one_of_two_times(tmp_path: Path) -> None:
+    def values(_system: str, at: Any, endpoint: str, _size: int) -> Any:
+        spread = np.linspace(0.95, 1.05, 40)
+        return spread * (np.where(np.arange(40) % 2, 41, 1) if endpoint == "GetObject" else 2)
+
+    (figure,) = charts_of(summary_of(tmp_path / "s", {"nodes": [1, 2, 4]}, values=values)).values()
+    styles = [axes.get_lines()[-1].get_linestyle() for axes in figure.axes if axes.get_visible()]
+    assert styles == ["None", "-"]
 
 
 def test_words_are_drawn_too_and_a_third_parameter_has_charts_of_its_own(tmp_path: Path) -> None:
     swept = {"topology": ["near", "far"], "key_mode": ["fresh", "same"], "nodes": [1, 2]}
-    charts = draw(summary_of(tmp_path / "s", swept))
+    charts = charts_of(summary_of(tmp_path / "s", swept))
     assert len(charts) == 2
     for figure in charts.values():
-        assert_readable(figure)
+        assert_apart(figure)
 
 
 def test_points_without_common_axes_have_a_table_and_no_chart(tmp_path: Path) -> None:
@@ -143,10 +161,10 @@ def test_points_without_common_axes_have_a_table_and_no_chart(tmp_path: Path) ->
         if point["system"] == "garage":
             del point["values"]["options.minio.drives"]
     (path / "points.json").write_text(json.dumps({**document, "points": points}))
-    summary = summarize_sweep(read_sweep(path))
-    assert draw(summary) == {}
-    (grid,) = latencies(summary)
-    assert [row[1] for row in grid.rows if row[2] == "Garage"] == ["–"] * 4
+    summary = summarize(read_sweep(path))
+    assert charts_of(summary) == {}
+    grid = latencies(summary)
+    assert [row[2] for row in grid.rows if row[0].startswith("Garage")] == ["–"] * 4
 
 
 def test_an_option_of_several_stores_is_one_column_and_each_has_its_own(tmp_path: Path) -> None:
@@ -158,8 +176,7 @@ def test_an_option_of_several_stores_is_one_column_and_each_has_its_own(tmp_path
     assert (drives.name, drives.values, drives.keys) == ("drives", (1, 2, 4), tuple(swept))
     found = {(point.system, point.value("drives")) for point in sweep.points}
     assert found == {("minio", 1), ("minio", 4), ("garage", 2)}
-    (grid,) = latencies(summarize_sweep(sweep))
-    assert grid.headers[:2] == ("drives", "system")
+    assert latencies(summarize(sweep)).headers[:2] == ("system", "drives")
 
 
 def test_what_is_swept_may_be_lists_and_mappings(tmp_path: Path) -> None:

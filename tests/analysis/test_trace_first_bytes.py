@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent / "packets"))
+
+from packet_traffic import Traffic
+
 from wanlat.analysis.first_bytes.grid import Calls
-from wanlat.analysis.first_bytes.http1 import http1
 from wanlat.analysis.first_bytes.http2 import http2
-from wanlat.analysis.first_bytes.huffman import decode
-from wanlat.analysis.first_bytes.labels import labels_within
-from wanlat.analysis.first_bytes.pcapng import read_within
-from wanlat.analysis.first_bytes.reference import reference
+from wanlat.analysis.first_bytes.labels import http1, labels_of, reference
+from wanlat.analysis.packets.record import record_of
 
-CONNECTION = frozenset({"one"})
-# RFC 7541, C.4.1 and C.6.1: the same strings, as the RFC codes them.
-RFC_STRINGS = {
-    "f1e3c2e5f23a6ba0ab90f4ff": "www.example.com",
-    "a8eb10649cbf": "no-cache",
-    "25a849e95ba97d7f": "custom-key",
-    "25a849e95bb8e8b4bf": "custom-value",
-    "d07abe941054d444a8200595040b8166e082a62d1bff": "Mon, 21 Oct 2013 20:13:21 GMT",
-    "9d29ad171863c78f0b97c8e9ae82ae43d3": "https://www.example.com",
-}
-
-
-@pytest.mark.parametrize(("coded", "text"), RFC_STRINGS.items())
-def test_huffman_code_is_that_of_the_rfc(coded: str, text: str) -> None:
-    assert decode(bytes.fromhex(coded)) == text
+CONNECTION = 1
 
 
 @pytest.mark.parametrize(
@@ -88,12 +76,10 @@ def test_http2_is_told_by_its_frames(payload: bytes, label: str | None) -> None:
 
 
 def test_a_huffman_coded_path_is_read() -> None:
-    # "/" is 011000, and "a", "b", "/", "c" are 00011, 100011, 011000, 00100; ones fill up.
-    bits = "011000" + "00011" + "100011" + "011000" + "00100"
-    bits += "1" * (-len(bits) % 8)
-    coded = int(bits, 2).to_bytes(len(bits) // 8, "big")
+    # "www.example.com" as RFC 7541, C.4.1, codes it.
+    coded = bytes.fromhex("f1e3c2e5f23a6ba0ab90f4ff")
     block = bytes([4, 0x80 | len(coded)]) + coded
-    assert http2(frame(1, 4, 3, b"\x83" + block)) == "ab/c"
+    assert http2(frame(1, 4, 3, b"\x83" + block)) == "www.example.com"
 
 
 REQUEST = bytes.fromhex("827e0028" + "97ccc200cd752f010e03c4" + "20") + b"p" * 32
@@ -110,29 +96,29 @@ def masked(message: bytes) -> bytes:
 def test_a_call_of_the_grid_is_told_and_so_is_its_reply() -> None:
     calls = Calls()
     assert calls.told(REQUEST, CONNECTION) == "LockLock"
-    assert calls.told(REPLY, frozenset({"another"})) == "reply"
+    assert calls.told(REPLY, 2) == "reply", "of another connection"
     assert calls.told(REPLY, CONNECTION) == "reply to LockLock"
     assert calls.told(REPLY, CONNECTION) == "reply", "it was replied to already"
 
 
-def test_the_grid_is_read_through_the_mask_of_a_client() -> None:
-    assert Calls().told(masked(bytes.fromhex("9705000002" + "0ec0c0")), CONNECTION) is None
-    assert Calls().told(masked(bytes.fromhex("97050000020e00c400")), CONNECTION) == "LockRLock"
-    assert Calls().told(masked(bytes.fromhex("97050000000300c400")), CONNECTION) == "ping"
+INNER = bytes.fromhex("97050000020e00c400"), bytes.fromhex("97060000140e00c400")
+TOGETHER = b"".join(b"\xc4" + bytes([len(one)]) + one for one in INNER)
 
 
-def test_messages_that_were_put_together_are_told_one_by_one() -> None:
-    inner = bytes.fromhex("97050000020e00c400"), bytes.fromhex("97060000140e00c400")
-    together = bytes.fromhex("97000200001100c400") + b"".join(
-        b"\xc4" + bytes([len(one)]) + one for one in inner
-    )
-    assert Calls().told(masked(together), CONNECTION) == "LockRLock + ReadAll"
-
-
-def test_other_websockets_are_not_the_grid() -> None:
-    assert Calls().told(b"\x82\x05hello", CONNECTION) is None
-    assert Calls().told(b"\x81\x05hello", CONNECTION) is None
-    assert Calls().told(b"\x82", CONNECTION) is None
+@pytest.mark.parametrize(
+    ("payload", "label"),
+    [
+        (masked(INNER[0]), "LockRLock"),
+        (masked(bytes.fromhex("97050000000300c400")), "ping"),
+        (masked(bytes.fromhex("97050000020ec0c0")), None),
+        (masked(bytes.fromhex("97000200001100c400") + TOGETHER), "LockRLock + ReadAll"),
+        (b"\x82\x05hello", None),  # other websockets
+        (b"\x81\x05hello", None),
+        (b"\x82", None),
+    ],
+)
+def test_the_grid_is_read_through_the_mask_of_a_client(payload: bytes, label: str | None) -> None:
+    assert Calls().told(payload, CONNECTION) == label
 
 
 def reference_frame(head: bytes) -> bytes:
@@ -140,12 +126,20 @@ def reference_frame(head: bytes) -> bytes:
     return struct.pack("<IQBIQ", length, 75, 1, len(head), 0) + head
 
 
-def test_the_reference_store_is_told_by_its_enums() -> None:
-    assert reference(reference_frame(b"\x00\x07x"), is_request=True) == "Write"
-    assert reference(reference_frame(b"\x05x"), is_request=False) == "written"
-    assert reference(reference_frame(b"\x00x"), is_request=False) == "reply"
-    assert reference(reference_frame(b"\x01\x06x"), is_request=True) == "forwarded"
-    assert reference(b"x" * 40, is_request=True) is None
+@pytest.mark.parametrize(
+    ("payload", "is_request", "label"),
+    [
+        (reference_frame(b"\x00\x07x"), True, "Write"),
+        (reference_frame(b"\x05x"), False, "written"),
+        (reference_frame(b"\x00x"), False, "reply"),
+        (reference_frame(b"\x01\x06x"), True, "forwarded"),
+        (b"x" * 40, True, None),
+    ],
+)
+def test_the_reference_store_is_told_by_its_enums(
+    payload: bytes, is_request: bool, label: str | None
+) -> None:
+    assert reference(payload, is_request=is_request) == label
 
 
 def block(kind: int, body: bytes) -> bytes:
@@ -157,52 +151,35 @@ def option(code: int, value: bytes) -> bytes:
     return struct.pack("<HH", code, len(value)) + value + b"\0" * (-len(value) % 4)
 
 
-def packet(stamp_ns: int, payload: bytes, ip_id: int, ports: tuple[int, int]) -> bytes:
-    tcp = struct.pack(">HHIIBBHHH", *ports, 1, 1, 0x50, 24, 0, 0, 0) + payload
-    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), ip_id, 0, 64, 6, 0, b"aaaa", b"bbbb")
+def packet(payload: bytes) -> bytes:
+    tcp = struct.pack(">HHIIBBHHH", 40_000, 9000, 1, 1, 0x50, 24, 0, 0, 0) + payload
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 1, 0, 64, 6, 0, b"aaaa", b"bbbb")
     data = b"\0" * 12 + b"\x08\x00" + ip + tcp
-    head = struct.pack("<IIIII", 0, stamp_ns >> 32, stamp_ns & 0xFFFFFFFF, len(data), len(data))
+    head = struct.pack("<IIIII", 0, 0, 0, len(data), len(data))
     return block(6, head + data + b"\0" * (-len(data) % 4) + option(1, b"departed 1.0 ms later"))
-
-
-BEHIND_NS = 1_795_282_688_211_391_662
 
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
-    """A record as ours are: one section, one interface, three packets a second apart."""
-    clock = (
-        f"Timestamps are the entry into the link. CLOCK_MONOTONIC (the clock of samples.parquet) "
-        f"is {BEHIND_NS} ns behind the timestamps."
-    ).encode()
-    section = block(
-        0x0A0D0D0A, b"\x4d\x3c\x2b\x1a" + struct.pack("<HHq", 1, 0, -1) + option(1, clock)
-    )
+    """A record as ours are: one section, one interface, three packets."""
+    section = block(0x0A0D0D0A, b"\x4d\x3c\x2b\x1a" + struct.pack("<HHq", 1, 0, -1))
     interface = block(1, struct.pack("<HHI", 1, 0, 256) + option(2, b"dc1->dc2"))
-    packets = [
-        packet(BEHIND_NS + second * 10**9, text, second, (40_000, 9000))
-        for second, text in ((1, b"GET /one HTTP/1.1"), (2, b"GET /two HTTP/1.1"), (3, b""))
-    ]
+    texts = (b"GET /one HTTP/1.1", b"", b"GET /two HTTP/1.1")
     path = tmp_path / "made-up.pcapng"
-    path.write_bytes(section + interface + b"".join(packets))
+    path.write_bytes(section + interface + b"".join(map(packet, texts)))
     return path
 
 
-def test_packets_are_found_by_their_instant_on_the_samples_clock(capture: Path) -> None:
-    (found,) = read_within(capture, [(2 * 10**9, 2 * 10**9)])
-    assert (found.entry_ns, found.direction, found.ip_id) == (2 * 10**9, "dc1->dc2", 2)
-    assert found.payload == b"GET /two HTTP/1.1"
-    assert len(list(read_within(capture, [(0, 10**10), (10**9, 2 * 10**9)]))) == 3
-
-
-def test_labels_are_found_by_what_the_table_has(capture: Path) -> None:
-    told = labels_within(capture, "made-up", [(0, 10**10)])
-    assert told == {(10**9, "dc1->dc2", 1): "GET /one", (2 * 10**9, "dc1->dc2", 2): "GET /two"}
-
-
-def test_a_record_that_is_cut_short_or_missing_tells_what_it_can(capture: Path) -> None:
+def test_packets_are_found_by_their_row_whatever_a_record_leaves_out(capture: Path) -> None:
+    traffic = Traffic(acknowledges=False)
+    for at_ns in (3, 1, 2):  # in the file a packet stands where it left; a record goes by entry
+        traffic.send(at_ns * 10**9, "a1", "b1")
+    frame = traffic.frame()
+    record = record_of(frame.iloc[[2, 0]], "made-up", {})
+    assert labels_of(record, range(2), capture) == {0: "GET /one", 1: "GET /two"}
+    assert labels_of(record, [1], capture) == {1: "GET /two"}
     whole = capture.read_bytes()
     for length in range(0, len(whole), 7):
         capture.write_bytes(whole[:length])
-        assert len(list(read_within(capture, [(0, 10**10)]))) <= 3
-    assert list(read_within(capture.with_name("nowhere"), [(0, 10**10)])) == []
+        assert set(labels_of(record, range(2), capture)) <= {0, 1}
+    assert labels_of(record, range(2), capture.with_name("nowhere")) == {}

@@ -22,7 +22,7 @@ from wanlat.experiments.drill.prepare import prepare
 from wanlat.experiments.drill.runner import run as run_drill
 
 if TYPE_CHECKING:
-    from wanlat.analysis.drill.model import Drill
+    from wanlat.analysis.figures.drill.model import Drill
 
 BESIDE_EACH_OTHER = 5
 SCALE = 0.06
@@ -61,7 +61,7 @@ class Came:
 
 def play(runs: Iterable[Short], below: Path) -> Iterator[Came]:
     """Run drills, each in a bundle below a directory; yield what came of them as they end."""
-    from wanlat.analysis.drill.read import (
+    from wanlat.analysis.figures.drill.read import (
         read_drill,  # not in those that run them: it takes a second
     )
 

@@ -19,7 +19,7 @@ from tests.command_line import here
 from tests.experiments.commands import manifest_of, node_of, samples_of, study
 from tests.late_network import accepting_late_packets
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.round_trips_block import round_trips_of
+from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.read import read_document
 from wanlat.experiments.config.study import load

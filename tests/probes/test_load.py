@@ -16,10 +16,10 @@ import pytest
 
 from tests.probes.conftest import NullServer
 from tests.probes.null_store import null_store
+from wanlat.bundle.load_records import ENDPOINTS, OUTCOMES, RAMP, Records, records_table
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.load import End, Generator, LoadJob, read_records, run_job
-from wanlat.probes.load_records import ENDPOINTS, OUTCOMES, RAMP, Records, records_table
 from wanlat.probes.plan import Header, PlanHeader
 from wanlat.probes.process import Here, Process, spawn_here
 

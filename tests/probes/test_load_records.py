@@ -8,13 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wanlat.analysis.load.raw import read_raw
 from wanlat.bundle import tables
-from wanlat.probes.body import body, word
-from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.load import LoadJob, body_seed_of, key_of
-from wanlat.probes.load_records import (
-    ENDPOINTS,
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.load_records import (
     MAGIC,
     RECORD,
     Records,
@@ -22,8 +18,8 @@ from wanlat.probes.load_records import (
     read_records,
     records_table,
 )
-
-_READ = ("start_ns", "first_byte_ns", "total_ns", "elapsed_ns", "object_bytes", "worker")
+from wanlat.probes.body import body, word
+from wanlat.probes.load import LoadJob, body_seed_of, key_of
 
 
 def rows_of(count: int, **fields: Any) -> np.ndarray[Any, Any]:
@@ -99,7 +95,7 @@ def test_a_file_without_a_whole_record_has_none(tmp_path: Path, content: bytes) 
 @pytest.mark.parametrize("content", [b"PAR1", b"\0" * 200])
 def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "r").write_bytes(content)
-    with pytest.raises(ProbeFailed, match="no records of load"):
+    with pytest.raises(BundleError, match="no records of load"):
         read_records(tmp_path / "r")
 
 
@@ -109,14 +105,7 @@ def test_the_jobs_line_is_one_line() -> None:
     assert b'"done":[]' in line
 
 
-def test_the_report_reads_of_a_killed_load_what_its_run_would_have_written(tmp_path: Path) -> None:
-    path = tmp_path / "load-quorum.raw"
-    numbers = np.arange(1, 6)
-    fields = {name: numbers + place for place, name in enumerate(_READ)}
-    header = MAGIC.ljust(RECORD.itemsize, b"\0")
-    path.write_bytes(header + rows_of(5, endpoint=[0, 1, 2, 3, 4], **fields).tobytes())
-    frame, torn = read_raw(path)
-    assert not torn
-    assert list(frame["endpoint"]) == list(ENDPOINTS[:5])
-    for name in _READ:
-        assert list(frame[name]) == list(fields[name]), name
+def test_a_record_of_no_endpoint_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "r").write_bytes(header() + rows_of(1, endpoint=99).tobytes())
+    with pytest.raises(BundleError, match="damaged"):
+        read_records(tmp_path / "r")

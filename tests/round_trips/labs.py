@@ -17,7 +17,7 @@ from typing import Any, Literal
 from tests.late_network import accept_late_packets
 from tests.round_trips.runs import WIDENED_BY, Request, Run
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.round_trips_block import RoundTrips, round_trips_of
+from wanlat.analysis.figures.round_trips import RoundTrips, round_trips_of
 
 BESIDE_EACH_OTHER = 6
 RTTS = ("0ms", "80ms", "160ms")

@@ -148,17 +148,17 @@ def made(
 ) -> Any:
     """A report of a study of `systems` that found these whole numbers of round trips."""
     entries = [
-        SimpleNamespace(
-            group=SimpleNamespace(endpoint=endpoint),
-            rtt_ms=None if is_local else 100.0,
-            rtts=1.4,
-            round_trips=each,
-        )
+        {
+            "endpoint": endpoint,
+            "rtt_ms": None if is_local else 100.0,
+            "rtts": 1.4,
+            "round_trips": each,
+        }
         for each in rtts
     ]
     summary = SimpleNamespace(
-        in_rtts=SimpleNamespace(entries=tuple(entries)),
-        series=tuple(SimpleNamespace(system=name) for name in systems),
+        blocks={"in_rtts": SimpleNamespace(to_json=lambda: {"endpoints": entries})},
+        endpoints=[SimpleNamespace(series=SimpleNamespace(system=name)) for name in systems],
     )
     return SimpleNamespace(summary=summary)
 
@@ -186,7 +186,7 @@ def made(
             for each in (made("garage", rtts=(1, 0)), made("garage", rtts=(None,), is_local=True))
         ),
         (made("service"), "mine", False, None),  # no drill is meant for it
-        (SimpleNamespace(summary=SimpleNamespace(in_rtts=None)), "round-trips", False, None),
+        (SimpleNamespace(summary=SimpleNamespace(blocks={})), "round-trips", False, None),
     ],
 )
 def test_the_next_step_follows_from_what_was_found(
@@ -217,28 +217,3 @@ def test_the_command_is_one_that_the_user_can_call(
     assert next_step.program() == ".venv/bin/wanlat"
     monkeypatch.setenv("PATH", str(script.parent))
     assert next_step.program() == "wanlat"
-
-
-# -- resources ------------------------------------------------------------------------------
-
-
-def test_resource_usage_is_printed_when_asked_for() -> None:
-    from wanlat.analysis.blocks import printed
-
-    class Empty:
-        def to_json(self) -> Any:
-            return {}
-
-        def grids(self) -> tuple[()]:
-            return ()
-
-        def charts(self) -> dict[str, Any]:
-            return {}
-
-    load, resources, remarks = Empty(), Empty(), Empty()
-    blocks: Any = {"load": load, "resources": resources, "remarks": remarks}
-    assert printed(blocks, verbose=False) == [load]
-    assert printed(blocks, verbose=True) == [load, resources, remarks]
-    reclaim = Empty()
-    blocks = {"reclaim": reclaim, "resources": resources, "remarks": remarks}
-    assert printed(blocks, verbose=False) == [reclaim, remarks]

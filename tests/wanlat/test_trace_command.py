@@ -14,7 +14,7 @@ from tests.command_line import here
 from tests.experiments.commands import topology
 from tests.late_network import accepting_late_packets
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.summary import summarize
+from wanlat.analysis.figures.round_trips import round_trips_of
 
 
 class Traced:
@@ -64,13 +64,13 @@ def test_two_rounds_are_four_hops_each_after_the_one_before(traced: Traced) -> N
 
 
 def test_its_directory_is_a_bundle_from_which_it_is_drawn_again(traced: Traced) -> None:
-    (entry,) = summarize(read_bundle(traced.out)).round_trips or ()
+    (entry,) = round_trips_of(read_bundle(traced.out))
     assert (entry.endpoint, entry.n, entry.chain_round_trips) == ("PutObject", 5, 2)
     assert entry.round_trips is None and "only one RTT" in (entry.why or "")
     wanted = ("--system", "quorum", "--endpoint", "PutObject", "--json")
     done = here("trace", "--bundle", str(traced.out), *wanted)
     assert json.loads(done.stdout)["messages"] == traced.document["messages"]
-    assert (traced.out / "charts" / "trace-quorum-PutObject.svg").is_file()
+    assert (traced.out / "charts" / "trace-quorum-PutObject.png").is_file()
 
 
 @pytest.mark.parametrize(

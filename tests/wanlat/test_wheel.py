@@ -50,7 +50,7 @@ links: {default: {rtt: 20ms}}
 SUITE = """
 import analysis, emulator, experiments  # the user's own
 import pytest
-import wanlat.analysis.drill
+import wanlat.analysis.figures.drill
 
 @pytest.mark.wanlat_topology("near.yaml")
 def test_a_probe(wanlat_probe, wanlat_fault):
@@ -64,7 +64,7 @@ def test_a_drill(wanlat_drill):
 
 def test_the_modules_are_the_users():
     assert analysis.MINE and emulator.MINE and experiments.MINE
-    assert "site-packages" in wanlat.analysis.drill.__file__
+    assert "site-packages" in wanlat.analysis.figures.drill.__file__
 """
 
 

@@ -126,8 +126,7 @@ def compare(
     from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.compare import Thresholds
     from wanlat.analysis.compare import compare as compared
-    from wanlat.analysis.compare.document import document
-    from wanlat.analysis.compare.table import print_comparison
+    from wanlat.analysis.compare.report import document, print_comparison
 
     thresholds = Thresholds(
         round_trips=round_trips,
@@ -146,7 +145,7 @@ def compare(
         gate=kinds,
         renamed=mapping,
         at_rtt_ms=at,
-        anyway=force,
+        force=force,
         allow_missing=allow_missing,
         strict=strict,
     )

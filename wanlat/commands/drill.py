@@ -173,7 +173,7 @@ def matrix(
     newer run hides a loss; matrix.json lists them all. Drills on another topology or at
     another --scale are rows of their own. No verdict changes the exit code: `drill run` gave it.
     """
-    from wanlat.analysis.drill.matrix_report import matrix_report
+    from wanlat.analysis.report.drill_matrix import matrix_report
 
     for path in matrix_report(bundles, out):
         say(f"written: {path}")
@@ -228,11 +228,11 @@ def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
             f"{directory}, and `wanlat report {directory}` shows it."
         )
         return {"bundle": {**document(outcome), "reached": outcome.reached}, "endpoints": []}, False
-    from wanlat.analysis.drill.read import read_drill
+    from wanlat.analysis.figures.drill.read import read_drill
     from wanlat.results import show_report
 
     made = show_report(directory, as_json=False, verbose=is_verbose())
-    drill = made.drill or read_drill(directory)
+    drill = read_drill(directory)
     say(f"bundle: {directory}")
     for failure in drill.failures:
         say(f"failed: {failure}", style="bold red")

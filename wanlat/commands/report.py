@@ -13,9 +13,10 @@ from wanlat.results import show_report
 
 def report(
     bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory of a run")],
+    svg: Annotated[bool, typer.Option("--svg", help="Draw an SVG beside each PNG")] = False,
     as_json: o.Json = False,
     verbose: o.Verbose = False,
     _quiet: o.Quiet = False,
 ) -> None:
     """Write the summary, tables and charts of a bundle again."""
-    show_report(bundle, as_json=as_json, verbose=verbose)
+    show_report(bundle, as_json=as_json, verbose=verbose, svg=svg)

@@ -11,14 +11,15 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from wanlat.analysis.drill.model import Drill
+    from wanlat.analysis.figures.drill.model import Drill
 
 
 @dataclass(frozen=True)
 class DrillResult:
     """What came of a drill: ``passed``, ``failures`` and every other figure of ``drill``.
 
-    Those are `wanlat.analysis.drill.model.Drill`'s, ``longest_outage_s`` and ``recovery_s`` too.
+    Those are `wanlat.analysis.figures.drill.model.Drill`'s, ``longest_outage_s`` and
+    ``recovery_s`` too.
     """
 
     drill: Drill
@@ -31,10 +32,11 @@ class DrillResult:
     def availability(
         self, operation: str, phase: str = "during", *, client: str | None = None
     ) -> float | None:
-        """Return ok ÷ attempted of the ``read``s or ``write``s of a phase, 0 to 1.
+        """Return ok ÷ sent of the ``read``s or ``write``s of a phase, 0 to 1.
 
         ``client``: of that one's; default: of all clients, the victim's among them. None where
-        nothing was due. Raises UserError for a client that the drill has not.
+        nothing was sent; what was due and never sent is in no share. Raises UserError for a client
+        that the drill has not.
         """
         found = [
             each
@@ -48,8 +50,8 @@ class DrillResult:
                 f"and `write`, of {known}."
             )
         figures = [each.phases[phase] for each in found if phase in each.phases]
-        attempted = sum(each.attempted for each in figures)
-        return sum(each.ok for each in figures) / attempted if attempted else None
+        sent = sum(each.sent for each in figures)
+        return sum(each.ok for each in figures) / sent if sent else None
 
 
 @dataclass
@@ -84,7 +86,7 @@ class Drills:
         Raises UserError, MachineError, and RunFailed when it did not come to its end. The bundle
         is kept when the test fails.
         """
-        from wanlat.analysis.drill.read import read_drill
+        from wanlat.analysis.figures.drill.read import read_drill
         from wanlat.analysis.report import report
         from wanlat.experiments.drill import runner
         from wanlat.experiments.drill.files import changed, load

@@ -9,23 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.packets.record import Record, record_of
+from wanlat.analysis.packets.record import COLUMNS, Record, record_of
 
 MS = 1_000_000
 THINKS_NS = 300_000
 HEADERS = 66
 DELAYED_ACK_NS = 40 * MS
 SERVICE = 9001
-
-_COLUMNS = [
-    *("system", "source", "target", "entry_ns", "departure_ns", "fate", "bytes", "segments"),
-    *("source_address", "target_address", "protocol", "source_port", "target_port"),
-    *("tcp_seq", "tcp_ack", "tcp_flags", "payload_bytes", "duplicate", "corrupted"),
-]
 
 SITES = ("a", "b", "c", "d", "e")
 
@@ -135,7 +130,7 @@ class Traffic:
                 received[way] = max(received.get(way, 0), row["tcp_seq"] + has)
             elif row["tcp_ack"] is None and row["tcp_flags"] & 16:
                 row["tcp_ack"] = received.get(back, self.first_seq) % (1 << 32)
-        frame = pd.DataFrame(self.rows, columns=_COLUMNS)
+        frame = pd.DataFrame(self.rows, columns=COLUMNS)
         frame["tcp_seq"] = frame["tcp_seq"].astype("Int64") % (1 << 32)
         whole = ["entry_ns", "departure_ns", "tcp_seq", "tcp_ack", "tcp_flags"]
         return frame.astype(dict.fromkeys(whole, "Int64"))
@@ -192,31 +187,19 @@ def samples(
     requests: Sequence[tuple[str, int, int]],
     client: str = "a1",
     rtt_ms: float = 200.0,
-    **other: Any,
 ) -> pd.DataFrame:
     """Rows of samples.parquet: (endpoint, start, end) each."""
-    rows = [
-        {
-            "system": "made-up",
-            "version": "1",
-            "topology": "made-up",
-            "client": client,
-            "endpoint": endpoint,
-            "placement": "unknown",
-            "phase": "measure",
-            "start_ns": start_ns,
-            "total_ns": end_ns - start_ns,
-            "elapsed_ns": end_ns - start_ns,
-            "outcome": "ok",
-            "rtt_ms": rtt_ms,
-            "target": None,
-            "rtt_step": 0,
-        }
-        | other
-        for endpoint, start_ns, end_ns in requests
-    ]
+    rows = pd.DataFrame(requests, columns=["endpoint", "start_ns", "end_ns"])
+    lasted_ns = rows.pop("end_ns") - rows["start_ns"]
+    rows = rows.assign(
+        system="made-up", version="1", topology="made-up", client=client, target=None
+    )
+    rows = rows.assign(
+        placement="unknown", phase="measure", outcome="ok", rtt_ms=rtt_ms, rtt_step=0
+    )
+    rows = rows.assign(total_ns=lasted_ns, elapsed_ns=lasted_ns)
     whole = ["start_ns", "total_ns", "elapsed_ns", "rtt_step"]
-    return pd.DataFrame(rows).astype(dict.fromkeys(whole, "Int64") | {"rtt_ms": "Float64"})
+    return rows.astype(dict.fromkeys(whole, "Int64") | {"rtt_ms": "Float64"})
 
 
 Protocol = Callable[[Traffic, int], int]
@@ -247,11 +230,12 @@ def by_leader(traffic: Traffic, at_ns: int) -> int:
     return traffic.send(done + THINKS_NS, "b1", "a1", 50) + THINKS_NS
 
 
-def ring(traffic: Traffic, at_ns: int) -> int:
-    """A → B → C → A: one and a half."""
-    there = traffic.send(at_ns + THINKS_NS, "a1", "b1")
-    there = traffic.send(there + THINKS_NS, "b1", "c1")
-    return traffic.send(there + THINKS_NS, "c1", "a1") + THINKS_NS
+def relay(traffic: Traffic, at_ns: int, way: str, *payloads: int) -> int:
+    """From node to node, each a little after what it got; the last payload again and again."""
+    sizes = [*payloads, *[payloads[-1] if payloads else 100] * len(way)]
+    for (source, target), size in zip(pairwise(way.split()), sizes, strict=False):
+        at_ns = traffic.send(at_ns + THINKS_NS, source, target, size)
+    return at_ns
 
 
 def alone(_traffic: Traffic, at_ns: int) -> int:

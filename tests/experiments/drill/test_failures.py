@@ -15,7 +15,7 @@ from typing import Any, Self
 import pytest
 
 from tests.experiments.drill.drills import SHORTEST, drill
-from wanlat.analysis.drill.read import read_drill
+from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Roles, Scene
 from wanlat.emulator.faults.timeline import Step
@@ -97,7 +97,7 @@ def test_nodes_that_do_not_come_back_are_unread(
     read = read_drill(outcome.directory)
     assert (read.durability.verdict, read.durability["lost"]) == ("unknown", 0)
     assert not read.passed
-    assert {mark.subject for mark in read.deaths} == {"n1", "n2", "n3"}
+    assert {mark.node for mark in read.deaths} == {"n1", "n2", "n3"}
 
 
 def test_a_store_that_is_never_ready_ends_the_drill_in_time(

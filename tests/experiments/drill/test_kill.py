@@ -28,7 +28,7 @@ from tests.experiments.drill.drills import (
     started,
     writes_of,
 )
-from wanlat.analysis.drill.read import read_drill
+from wanlat.analysis.figures.drill.read import read_drill
 
 SEED = 5
 BROKEN = """

@@ -1,1 +1,0 @@
-"""What a drill's bundle says: latency and availability, outages, recovery, what was lost."""

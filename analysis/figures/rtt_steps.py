@@ -1,0 +1,174 @@
+"""The RTT steps of a study of round trips: what RTT the WAN links had, when, and as measured then.
+
+An RTT step is one stay at one RTT. Every figure of round trips is against the RTT that was measured
+during the step, never the one that was requested. What makes a number meaningless, and whether that
+is so here, is said by `why_meaningless`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wanlat.analysis.calibration import site_of_name
+from wanlat.analysis.groups import grouped
+from wanlat.analysis.names import count, display_system, listing
+from wanlat.analysis.notes import run_note
+from wanlat.analysis.stats.modes import MIN_RTTS
+from wanlat.bundle.documents import RttStep, RttSteps
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_document
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wanlat.analysis.bundle import Bundle
+
+EQUAL_WITHIN_MS = 1.0
+EQUAL_WITHIN = 0.05
+"""Links count as equal where their RTTs lie within 1 ms, or 5 % of the greatest, of each other."""
+
+_NAMED_AT_MOST = 6
+_DISTURBING = {
+    "corrupt": "a damaged packet is lost",
+    "duplicate": "a copy costs bytes and packets",
+    "loss": "a lost packet is sent again after a timer, and its request lies on no line",
+    "rate": "a rate adds the time to send the bytes, which is in the intercept",
+}
+"""Impairments that do not forbid the number, and widen it or move the intercept."""
+
+
+def rtt_steps(bundle: Bundle) -> tuple[RttStep, ...]:
+    """Every RTT step of every system, in the order taken; none where none was reached.
+
+    Raises BundleError where they are damaged.
+    """
+    document = read_document(bundle.directory, RttSteps)
+    steps = () if document is None else tuple(document.rtt_steps)
+    seen: set[tuple[str, int]] = set()
+    for step in steps:
+        if (step.system, step.rtt_step) in seen:
+            raise BundleError(
+                f"{bundle.directory / RttSteps.FILE} is damaged: RTT step {step.rtt_step} of "
+                f"{step.system} is there twice, so its samples have two RTTs; run the study again."
+            )
+        seen.add((step.system, step.rtt_step))
+    return steps
+
+
+def counts(step: RttStep) -> bool:
+    """Whether its samples count: its calibration passed and its RTT is known."""
+    return step.verdict == "pass" and step.measured_rtt_ms is not None
+
+
+def counting(steps: Sequence[RttStep], system: str) -> dict[int, float]:
+    """The measured RTT, ms, of each step of `system` that counts, by its number."""
+    return {
+        step.rtt_step: step.measured_rtt_ms
+        for step in steps
+        if step.system == system and counts(step) and step.measured_rtt_ms is not None
+    }
+
+
+def rows_that_count(rows: pd.DataFrame, steps: Sequence[RttStep], system: str) -> pd.DataFrame:
+    """The measured `rows` of one system that were taken in a step that counts."""
+    known = list(counting(steps, system))
+    return rows[rows["rtt_step"].isin(known).fillna(False).to_numpy(dtype=bool)]
+
+
+def why_meaningless(bundle: Bundle, steps: Sequence[RttStep], system: str) -> str | None:
+    """Why no number of round trips can be given of `system`, in a sentence; None if it can.
+
+    That is where the links had jitter (a slope would be that of the longest of several draws),
+    where there are fewer than three RTTs that count, and where links differ (then a request that
+    crosses two of them has no one RTT to count in).
+    """
+    mine = [step for step in steps if step.system == system]
+    if not mine:
+        return "No RTT step was begun, so that there is no RTT to compare a latency with."
+    if jitter_ms := max(step.requested_jitter_ms for step in mine):
+        return (
+            f"The links had a jitter of {jitter_ms:g} ms: a request that waits for several replies "
+            "waits for the slowest, so a slope would say how jitter is drawn and not how many "
+            "round trips are made. Measure with jitter 0."
+        )
+    good = [step for step in mine if counts(step)]
+    rtts_ms = sorted({step.requested_rtt_ms for step in good})
+    if len(rtts_ms) < MIN_RTTS:
+        among = "" if len(good) == len(mine) else " among the RTT steps whose calibration passed"
+        listed = f" ({', '.join(f'{rtt_ms:g}' for rtt_ms in rtts_ms)} ms)" if rtts_ms else ""
+        few = ("There is no RTT", "There is only one RTT", "There are only two RTTs")[len(rtts_ms)]
+        return (
+            f"{few}{among}{listed}. Through two points goes a line whatever the truth; at least "
+            "three are needed to contradict it."
+        )
+    return _why_unequal(good, site_of_name(bundle.manifest.get("topology")))
+
+
+def _why_unequal(steps: Sequence[RttStep], site_of: Callable[[str], str]) -> str | None:
+    for step in steps:
+        between = [
+            (pair.measured_rtt_ms, f"{pair.source} → {pair.destination}")
+            for pair in step.pairs
+            if pair.measured_rtt_ms is not None
+            and site_of(pair.source) != site_of(pair.destination)
+        ]
+        if not between:
+            continue
+        (low_ms, near), (high_ms, far) = min(between), max(between)
+        if high_ms - low_ms > max(EQUAL_WITHIN_MS, EQUAL_WITHIN * high_ms):
+            return (
+                f"The links are not equally long: when {step.requested_rtt_ms:g} ms were "
+                f"requested, {near} had {low_ms:.1f} ms and {far} {high_ms:.1f} ms. A round trip "
+                "is then no one length to count in."
+            )
+    return None
+
+
+def remarks(bundle: Bundle, steps: Sequence[RttStep]) -> tuple[str, ...]:
+    """What was left out of all figures, and what of the links is in them, in sentences."""
+    return (*_left_out(bundle, steps), *_stray(bundle, steps), *_on_links(bundle))
+
+
+def _left_out(bundle: Bundle, steps: Sequence[RttStep]) -> Iterator[str]:
+    if not (out := [step for step in steps if not counts(step)]):
+        return
+    measured = bundle.measured
+    named, requests = [], 0
+    for step in out:
+        here = (measured["system"] == step.system) & (measured["rtt_step"] == step.rtt_step)
+        requests += int(here.sum())
+        system = f"{display_system(step.system)} " if len(bundle.systems) > 1 else ""
+        reasons = [why for pair in step.pairs if pair.verdict != "pass" for why in pair.reasons]
+        why = f" ({reasons[0].rstrip('.')})" if reasons else ""
+        named.append(f"{system}step {step.rtt_step + 1} at {step.requested_rtt_ms:g} ms{why}")
+    yield (
+        f"{count(len(out), 'RTT step')} of {len(steps)} left out with "
+        f"{count(requests, 'request')}, because calibration failed: "
+        f"{listing(named, _NAMED_AT_MOST)}."
+    )
+
+
+def _stray(bundle: Bundle, steps: Sequence[RttStep]) -> Iterator[str]:
+    """Requests of a step that is not on record, as of a run that was killed in it."""
+    known = {(step.system, step.rtt_step) for step in steps}
+    stray = sum(
+        (group.series.system, number) not in known
+        for group, rows in grouped(bundle.measured).items()
+        for number in rows["rtt_step"].astype("float64").tolist()
+    )
+    if stray:
+        when = " of the RTT step in which the run ended" if run_note(bundle) else ""
+        yield f"{count(stray, 'request')}{when} left out: what RTT the links had is not on record."
+
+
+def _on_links(bundle: Bundle) -> Iterator[str]:
+    topology = bundle.manifest.get("topology")
+    links: Any = topology.get("links") if isinstance(topology, Mapping) else None
+    if not isinstance(links, Mapping):
+        return
+    every = [links.get("default") or {}, *(links.get("pairs") or ())]
+    present = [name for name in _DISTURBING if any(link.get(name) for link in every)]
+    if present:
+        said = "; ".join(_DISTURBING[name] for name in present)
+        yield f"The links have {' and '.join(present)}: {said}."

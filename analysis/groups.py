@@ -1,0 +1,75 @@
+"""What is counted together, and in which order it stands in tables and charts."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from itertools import groupby, product
+from typing import TYPE_CHECKING, NamedTuple
+
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.endpoints import endpoint_order, row_of
+from wanlat.analysis.names import series_order
+from wanlat.analysis.placement import PLACEMENTS, is_known
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wanlat.analysis.stats.intervals import Values
+
+_NS_PER_MS = 1e6
+
+
+class Group(NamedTuple):
+    """What is counted together: requests to one endpoint of one series, alike in placement."""
+
+    series: Series
+    endpoint: str
+    placement: str
+
+
+def grouped(samples: pd.DataFrame) -> dict[Group, pd.DataFrame]:
+    """The rows of `samples` by what is counted together, each in the order it came in."""
+    return {
+        Group(Series(str(system), str(version)), str(endpoint), str(placement)): rows
+        for (system, version, endpoint, placement), rows in samples.groupby(
+            ["system", "version", "endpoint", "placement"]
+        )
+    }
+
+
+def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> Values:
+    """Durations in `column` of the requests that succeeded, milliseconds, shape (ok,).
+
+    In the order of the rows; a duration that was not recorded is left out.
+    """
+    durations = rows.loc[rows["outcome"] == "ok", column].dropna()
+    return durations.to_numpy(dtype="float64") / _NS_PER_MS
+
+
+def in_order(groups: Iterable[Group], bundle: Bundle) -> list[Group]:
+    """`groups` row by row; in a row by series as the run took them, endpoint, placement."""
+    present = set(groups)
+    series = series_order((group.series for group in present), bundle.systems)
+    names = endpoint_order((group.endpoint for group in present), bundle.manifest.get("study"))
+    return [
+        Group(one, name, placement)
+        for _, row in groupby(names, key=row_of)
+        for one, name, placement in product(series, list(row), PLACEMENTS)
+        if Group(one, name, placement) in present
+    ]
+
+
+def seed_of(seed: int, group: Group) -> list[int]:
+    """A seed of the group's own, so that its interval does not depend on what else was run.
+
+    A placement that is not known adds nothing, so that intervals made before it was recorded
+    stay as they are.
+    """
+    known = (group.placement,) if is_known(group.placement) else ()
+    return seed_for(seed, *group.series, group.endpoint, *known)
+
+
+def seed_for(seed: int, *names: str) -> list[int]:
+    """A seed of its own for what has these names: one figure more changes no other's interval."""
+    return [abs(seed), zlib.crc32("\0".join(names).encode())]

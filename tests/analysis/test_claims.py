@@ -1,0 +1,195 @@
+"""Claims as data: what is true of known rows holds, what is not does not; noise decides nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from load_bundles import Store, write_load
+from sweep_bundles import write_sweep
+from synthetic_bundles import GARAGE, MINIO
+
+from wanlat.analysis.blocks import blocks_of_sweep
+from wanlat.analysis.claims import Bound, Verdict, evaluated
+from wanlat.analysis.figures.published import DIRECTORY, stored_estimates
+from wanlat.analysis.ratios import of_estimates
+from wanlat.analysis.sweep import read_sweep
+from wanlat.experiments.config.claims import claims_on
+
+HOLDS, DOES_NOT, NOT_DECIDED = Verdict.HOLDS, Verdict.DOES_NOT_HOLD, Verdict.NOT_DECIDED
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "ci95", "verdict"),
+    [
+        ({"at_least": 1}, 1.5, (1.2, 1.8), HOLDS),
+        ({"at_least": 1}, 0.5, (0.2, 0.8), DOES_NOT),
+        ({"at_least": 1}, 1.1, (0.9, 1.3), NOT_DECIDED),
+        ({"at_most": 1}, 0.5, (0.2, 0.8), HOLDS),
+        ({"at_least": 1}, 1.5, None, NOT_DECIDED),
+        ({"within": [0.9, 1.1]}, 1.0, (0.95, 1.05), HOLDS),
+        ({"within": [0.9, 1.1]}, 1.0, (0.8, 1.2), NOT_DECIDED),
+        ({"within": [0.9, 1.1]}, 1.3, (1.2, 1.4), DOES_NOT),
+        ({"outside": [0.9, 1.1]}, 1.3, (1.2, 1.4), HOLDS),
+        ({"outside": [0.9, 1.1]}, 1.0, (0.95, 1.05), DOES_NOT),
+        ({"at_least": 0.9}, 1.0, (0.97, 1.0), HOLDS),  # of a share, whose interval ends at 1
+        ({"at_most": 1.0}, 1.0, (1.0, 1.0), NOT_DECIDED),
+    ],
+)
+def test_a_verdict_needs_an_interval_on_one_side_of_the_bound(
+    spec: dict[str, Any], value: float, ci95: tuple[float, float] | None, verdict: Verdict
+) -> None:
+    assert Bound.of(spec).judge(value, ci95)[0] is verdict
+    if ci95 is not None and min(ci95) > 0:
+        assert Bound.of(spec).judge(value, ci95, is_ratio=True)[0] is verdict
+
+
+def row(system: str, size: int, mean_ms: float, **more: Any) -> dict[str, Any]:
+    """A row of sizes whose mean is known to a tenth."""
+    ci95 = [0.9 * mean_ms, 1.1 * mean_ms]
+    known = {"system": system, "object_bytes": size, "mean_ms": mean_ms, "mean_ci95_ms": ci95}
+    return {**known, "ok": 100, "others": {}, **more}
+
+
+ROWS = [
+    *(row("a", size, 0.5 * size / MIB, placement=p) for size in (MIB, 4 * MIB) for p in "xy"),
+    *(row("b", size, 1.0 * size / MIB) for size in (MIB, 4 * MIB)),
+    *(row("c", size, 0.52 * size / MIB) for size in (MIB, 4 * MIB)),
+]
+OVER_A = {"id": "over-a", "claim": "a is faster", "rows": "sizes.entries", "figure": "mean_ms"} | {
+    "over": {"system": "a", "placement": "any"},
+    "same": ["object_bytes"],
+    "at_least": 1,
+}
+
+
+def results(**changed: Any) -> list[Any]:
+    return evaluated([OVER_A | changed], {"sizes": {"entries": ROWS}})
+
+
+def test_rows_are_compared_with_those_that_agree_in_what_must_be_the_same() -> None:
+    of_b, of_c = results(where={"system": ["b", "c"]})  # a list: a verdict for each
+    assert (of_b.of, of_b.verdict) == ({"system": "b"}, HOLDS)
+    assert (of_c.of, of_c.verdict) == ({"system": "c"}, NOT_DECIDED)
+    # Each size with each placement of a.
+    assert {(c.where["object_bytes"], c.where["over placement"]) for c in of_b.comparisons} == {
+        (size, placement) for size in (MIB, 4 * MIB) for placement in "xy"
+    }
+    assert {c.n for c in of_b.comparisons} == {(100, 100)}
+    assert of_b.comparisons[0].value == pytest.approx(2.0)
+    assert of_b.comparisons[0].ci95 == pytest.approx((1.74, 2.31), abs=0.02)
+    assert of_b.deciding == max(of_b.comparisons, key=lambda each: each.p)
+
+
+def test_ranges_and_figures_per_column_are_data_too() -> None:
+    per_byte = {"per": "object_bytes", "over": {"object_bytes": {"largest_below": 4 * MIB}}}
+    where = {"system": "b", "object_bytes": {"at_least": 4 * MIB}}
+    (found,) = results(where=where, same=["system"], **per_byte)
+    (only,) = found.comparisons
+    assert only.where == {"system": "b", "object_bytes": 4 * MIB, "over object_bytes": MIB}
+    assert only.value == pytest.approx(1.0)
+    (small,) = results(where={"system": "b", "object_bytes": "1MiB"})
+    assert {each.where["object_bytes"] for each in small.comparisons} == {MIB}
+    (absent,) = results(where={"system": "z"})
+    assert (absent.comparisons, absent.verdict) == ((), NOT_DECIDED)
+
+
+def test_of_many_on_the_brink_none_is_decided_alone() -> None:
+    def rows(count: int) -> dict[str, Any]:
+        # Each excludes 1 by itself, barely: p is 0.03.
+        brink = {"mean_ci95_ms": [1.01, 1.21]}
+        return {"sizes": {"entries": [row("a", n, 1.11, **brink) for n in range(count)]}}
+
+    claim = {"id": "brink", "claim": "", "rows": "sizes.entries", "figure": "mean_ms"}
+    claim |= {"at_least": 1, "same": ["object_bytes"]}
+    assert evaluated([claim], rows(1))[0].verdict is HOLDS
+    assert evaluated([claim], rows(2))[0].verdict is NOT_DECIDED
+
+
+def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
+    """Their claims on the estimates that they stored themselves (docs/sizes.md)."""
+    rows = []
+    for each in stored_estimates():
+        mean, median = (each.mean_ms, each.mean_ci95_ms), (each.median_ms, each.median_ci95_ms)
+        assert mean[1][0] <= mean[0] <= mean[1][1]
+        own = {"nodes": each.nodes, "operation": each.operation, "mean_ci95_ms": mean[1]}
+        own["mean_over_median"] = of_estimates(mean, median).to_json()
+        # Their MinIO was behind nginx.
+        system = {"minio": "minio-nginx"}.get(each.system, each.system)
+        rows.append(row(system, each.object_bytes, each.mean_ms, **own))
+    assert len(rows) == 2 * 2 * 2 * 4
+    found = {
+        result.spec["id"]: result
+        for result in evaluated(claims_on("object-sizes")["claims"], {"sizes": {"entries": rows}})
+        if result.comparisons
+    }
+    assert {name: result.verdict for name, result in found.items()} == {
+        "bob-writes-faster": HOLDS,
+        "bob-reads-small-faster": DOES_NOT,
+        "minio-reads-100mib-faster": HOLDS,
+        "minio-mean-off-median": DOES_NOT,
+        "bob-mean-near-median": DOES_NOT,
+        "bob-slows-down-past-4mib": DOES_NOT,
+    }
+    reads = found["bob-reads-small-faster"].deciding
+    assert (reads.where["nodes"], reads.where["object_bytes"]) == (1, MIB)
+    assert reads.value == pytest.approx(0.76, abs=0.005)
+    assert found["bob-mean-near-median"].deciding.value == pytest.approx(1.19, abs=0.005)
+
+
+def test_the_bounds_on_a_mixed_load_are_the_published_ratios_and_a_quarter() -> None:
+    with (DIRECTORY / "minio-mixed-load.csv").open(encoding="utf-8") as file:
+        lines = {(line["deployment"], line["operation"]): line for line in csv.DictReader(file)}
+    names = {
+        ("minio", 1, 1): "one-node-one-drive",
+        ("minio", 1, 4): "one-node-four-drives",
+        ("minio-nginx", 4, 4): "four-nodes-four-drives-behind-nginx",
+    }
+    columns = {"operations_per_s": "operations_per_second", "mean_ms": "mean_ms"}
+    words = {"GetObject": "read", "PutObject": "write"}
+    for claim in claims_on("mixed-load")["claims"]:
+        where = claim["where"]
+        name = names[where["system"], where["nodes"], where["drives"]]
+        asked = where.get("operation", [])
+        pairs = [
+            ((name, words[each]), ("one-node-one-drive", words[each]), columns[claim["figure"]])
+            for each in ([asked] if isinstance(asked, str) else asked)
+        ] or [((name, "write"), (name, "read"), "mean_ms")]
+        for over, under, column in pairs:
+            ratio = float(lines[over][column]) / float(lines[under][column])
+            assert claim["within"] == pytest.approx([0.75 * ratio, 1.25 * ratio], rel=0.01)
+
+
+def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) -> None:
+    speeds = {1: Store(), 4: Store(mean_ms={"GetObject": 22.8, "PutObject": 86.2})}
+
+    def point(directory: Path, series: tuple[str, str], at: Any) -> None:
+        write_load(directory, series=series, duration_s=6.0, store=speeds[at["nodes"]])
+
+    claim = {"id": "half", "claim": "four nodes do half", "rows": "load.systems.operations"}
+    claim |= {"where": {"nodes": 4}, "over": {"nodes": 1}, "same": ["operation"]}
+    claim |= {"figure": "operations_per_s", "within": [0.35, 0.65], "source": "a test"}
+    study = {"name": "mixed-load", "load": {"workers": 16}}
+    write_sweep(
+        tmp_path,
+        {"nodes": [1, 4]},
+        study=study,
+        systems=(MINIO,),
+        write_point=point,
+        manifest={"claims": [claim, claim | {"where": {"system": GARAGE[0]}}]},
+    )
+    block = blocks_of_sweep(read_sweep(tmp_path))["claims"]
+    held, absent = json.loads(json.dumps(block.to_json(), allow_nan=False))["claims"]
+    assert (held["verdict"], held["bound"]) == ("holds", "within 0.35 to 0.65")
+    assert [each["where"]["operation"] for each in held["comparisons"]] == [
+        "GetObject",
+        "PutObject",
+    ]
+    assert (absent["verdict"], absent["comparisons"]) == ("not decided", [])
+    verdicts, every = block.grids()
+    assert [row[2] for row in verdicts.rows] == ["holds", "not measured"]
+    assert len(every.rows) == 2 and every.long

@@ -1,0 +1,40 @@
+"""The worked example of docs/sections.md is a section: of a run, and of a matrix."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from synthetic_bundles import GARAGE, MakeBundle
+
+from wanlat.analysis import blocks
+from wanlat.analysis.report import report
+
+PAGE = Path(__file__).parents[2] / "docs" / "sections.md"
+MODULES = ("wanlat.analysis.figures.drift", "wanlat.analysis.report.drift")
+
+
+def test_it_has_its_table_its_json_its_sentence_and_its_chart(
+    make_bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert sum(source.count("\n") for source in sources) < 80
+    for name, source in zip(MODULES, sources, strict=True):
+        module = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(source, name, "exec"), module.__dict__)
+    entry = {"drift": ("wanlat.analysis.report.drift", "DRIFT.of_bundle")}
+    monkeypatch.setattr(blocks, "_OF_BUNDLE", {**blocks._OF_BUNDLE, **entry})
+    slower = [100.0] * 50 + [150.0] * 50
+    bundle = make_bundle(systems=[GARAGE], values_ms={("garage", "GetObject"): slower})
+    made = report(bundle)
+    rows = json.loads(made.summary_path.read_text())["drift"]["endpoints"]
+    ratios = {row["endpoint"]: row["ratio"] for row in rows}
+    assert ratios["GetObject"] == 1.5 and len(ratios) == 5
+    tables = (bundle / "tables.md").read_text()
+    assert "second half ms" in tables and re.search(r"Slower by a tenth[^.]*GetObject", tables)
+    assert (bundle / "charts" / "drift.png").stat().st_size > 0
