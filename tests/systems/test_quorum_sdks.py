@@ -17,9 +17,6 @@ import pytest
 from tests.loopback import own_address
 from wanlat.emulator.binaries import binary
 
-boto3 = pytest.importorskip("boto3")
-minio = pytest.importorskip("minio")
-
 ADDRESSES = [own_address(node) for node in range(3)]
 PORT = 9000
 PROTOCOLS = ("leaderless", "leader", "rounds:2")
@@ -29,7 +26,7 @@ class Cluster:
     """Three nodes; a client of one of them."""
 
     def boto3(self, node: int) -> Any:
-        return boto3.client(
+        return pytest.importorskip("boto3").client(
             "s3",
             endpoint_url=f"http://{ADDRESSES[node]}:{PORT}",
             aws_access_key_id="key",
@@ -38,7 +35,9 @@ class Cluster:
         )
 
     def minio(self, node: int) -> Any:
-        return minio.Minio(f"{ADDRESSES[node]}:{PORT}", "key", "secret", secure=False)
+        return pytest.importorskip("minio").Minio(
+            f"{ADDRESSES[node]}:{PORT}", "key", "secret", secure=False
+        )
 
 
 @pytest.fixture(params=PROTOCOLS)
