@@ -23,7 +23,7 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(
     )
     file = drill(tmp_path, "faults: [{stop: victim}]\n", SHORT)
     out = tmp_path / "b"
-    short = ("phases.during=1s", "phases.after=1s", "deadline=300ms", "objects=5")
+    short = ("phases.during=2s", "phases.after=1s", "deadline=100ms", "objects=5")
     set_ = [word for each in short for word in ("--set", each)]
     done = here("drill", "run", file, *set_, "--claims", str(claims), "--out", str(out), "--json")
     assert done.returncode == 1, done.stderr
@@ -32,7 +32,7 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(
     assert claim["verdict"] == "does not hold"
     assert summary["drill"]["durability"]["verdict"] == "pass"
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["drill"]["objects"] == 5 and manifest["drill"]["phases"]["during"] == "1s"
+    assert manifest["drill"]["objects"] == 5 and manifest["drill"]["phases"]["during"] == "2s"
     assert "failed: “it answers when stopped” does not hold" in done.stderr
     matrix = here("drill", "matrix", str(out), "--out", str(tmp_path / "matrix"), "--json")
     assert matrix.returncode == 0, matrix.stderr
