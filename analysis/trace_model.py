@@ -129,11 +129,6 @@ class Trace:
             return self.latency_ms
         return self.latency_ms - (self.path[-1].message.departure_ms or 0.0)
 
-    @property
-    def after_answer(self) -> tuple[Message, ...]:
-        """The messages that entered a link after the answer was there."""
-        return tuple(one for one in self.messages if one.entry_ms > self.latency_ms)
-
     def site_of(self, node: str) -> str:
         """The site of a node."""
         return next((lane.site for lane in self.lanes if lane.node == node), "?")

@@ -95,7 +95,6 @@ def _words(document: Document) -> Words:
     return Words(
         title=f"Calibration {passed}: {document['topology']}{found}",
         subtitle=words,
-        headers=(),
         x_label="",
         caption=tuple(_caption(document)),
     )

@@ -28,7 +28,6 @@ class Words:
 
     title: str
     subtitle: str
-    headers: tuple[str, ...] = ()
     x_label: str = ""
     caption: tuple[str, ...] = ()
 

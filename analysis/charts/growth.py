@@ -86,7 +86,6 @@ def _draw(answer: Answer, pairs: Sequence[Pair], axis: Axis, said: str) -> Figur
         title=_found([row for row, _ in pairs], axis, sizes),
         subtitle=f"The cost of {axis.noun} · {answer.of}{said} · medians of single requests, bars: "
         "95 % of the run",
-        headers=(),
         x_label="objects in the bucket" if axis.noun == "objects" else "nodes of the cluster",
         caption=(
             "A curve is drawn where its shape fits: solid where it is the only one, with its 95 %, "

@@ -172,7 +172,6 @@ def _words(answer: Answer) -> Words:
         title=_found(rows),
         subtitle=f"Load · {answer.of} · {' or '.join(map(str, workers))} workers, "
         f"{' or '.join(how)}",
-        headers=(),
         x_label="",
         caption=(
             "Left: requests that succeeded; shaded: the steady part, which figures are of. Without "

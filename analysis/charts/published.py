@@ -105,7 +105,6 @@ def _words(answer: Answer) -> Words:
         title=f"{near} of {len(ratios)} means are within a factor of {_NEAR} of those published "
         f"in {years}",
         subtitle=f"Latency of single requests · {answer.of}",
-        headers=(),
         x_label="latency of one request, ms",
         caption=(
             "Filled: measured here, mean, with a line from the smallest to the greatest.",

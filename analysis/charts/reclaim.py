@@ -81,7 +81,6 @@ def _words(answer: Answer) -> Words:
         title=_found(answer),
         subtitle=f"Disk space after objects were removed · {answer.of} · {first['objects']} "
         f"objects of {first['object_bytes']} bytes, {first['removed']} removed ({first['which']})",
-        headers=(),
         x_label="minutes after the removal ended",
         caption=(
             "Line: what the directories of all nodes take, less what they took when empty; full is "

@@ -208,7 +208,6 @@ def _words(answer: Answer, dots: Sequence[Dots]) -> Words:
     return Words(
         title="While loaded a node takes " + "; ".join(_used(row, labels) for row in rows),
         subtitle=f"Resource usage per node · {answer.of}",
-        headers=(),
         x_label="seconds after the cluster was ready",
         caption=tuple(caption),
     )
@@ -295,7 +294,6 @@ def _draw_matrix(
         f"{row_labels(figures.series)[series_of(most)]} at {where}",
         subtitle=f"Resource usage · {answer.of} · {count(len(known), 'point')}, each on a cluster "
         "of its own",
-        headers=(),
         x_label=axis,
         caption=("One mark a point; of points that were repeated, the mean.",),
     )

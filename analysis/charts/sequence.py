@@ -107,7 +107,6 @@ class _Picture:
             Words(
                 title=words.title(trace),
                 subtitle=words.subtitle(trace),
-                headers=(),
                 x_label="",
                 caption=tuple(
                     words.caption(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 FREED_ALL = 0.9
 """From this share of what removed objects took on, it counts as given back."""
-FREED_NOTHING = 0.05
-"""Up to this, as not."""
 INSTANTS_S = (0.0, 60.0, 300.0, 600.0)
 """After the removal; besides, the end of watching."""
 _FIRST_SAMPLE_S = 1.0

@@ -95,16 +95,6 @@ class Record:
         """The sequence number after the last byte of each packet; a SYN counts as one."""
         return np.asarray(self.seq + self.payload_bytes + (self.flags & SYN != 0))
 
-    @cached_property
-    def source_site(self) -> Ints:
-        """The place in `sites` of the site that each packet left."""
-        return self.node_site[self.source]
-
-    @cached_property
-    def target_site(self) -> Ints:
-        """The place in `sites` of the site that each packet went to."""
-        return self.node_site[self.target]
-
     def node_of(self, name: str) -> int | None:
         """The place in `nodes` of a node by its name; None: neither topology nor record has it."""
         return self.nodes.index(name) if name in self.nodes else None

@@ -57,7 +57,9 @@ def test_a_protocol_has_its_round_trips(protocol: Protocol, round_trips: float) 
     assert np.all(found.spare_ns < 10 * MS)
     for links, start, total in zip(found.links, rows.start_ns, rows.total_ns, strict=True):
         for one, following in itertools.pairwise(links):
-            assert record.target_site[one] == record.source_site[following]
+            assert (
+                record.node_site[record.target[one]] == record.node_site[record.source[following]]
+            )
             assert record.departure_ns[one] <= record.entry_ns[following]
         if links:
             assert record.nodes[record.source[links[0]]] == "a1"
@@ -69,13 +71,14 @@ def test_a_protocol_has_its_round_trips(protocol: Protocol, round_trips: float) 
 def every_path(record: Record, begin_ns: int, end_ns: int) -> int:
     """The length of the longest, by trying all of them."""
     home = record.sites.index("a")
+    left, reached = record.node_site[record.source], record.node_site[record.target]
 
     def longest(site: int, since_ns: int) -> int:
         best = 0 if site == home else -1000
         for place in range(len(record)):
             leaves, arrives = record.entry_ns[place], record.departure_ns[place]
-            if record.source_site[place] == site and leaves >= since_ns and 0 <= arrives <= end_ns:
-                best = max(best, 1 + longest(int(record.target_site[place]), int(arrives)))
+            if left[place] == site and leaves >= since_ns and 0 <= arrives <= end_ns:
+                best = max(best, 1 + longest(int(reached[place]), int(arrives)))
         return best
 
     return longest(home, begin_ns)
