@@ -47,8 +47,8 @@ def made(directory):
 def interrupted(directory, after_s):
     run, arguments = made(directory)
     timer = threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     try:
+        timer.start()  # which waits for the thread: a signal after no time comes here
         return run(*arguments).status
     except KeyboardInterrupt:
         return "after the run"
