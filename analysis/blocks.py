@@ -8,8 +8,7 @@ nothing here fails for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from operator import attrgetter
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -36,27 +35,27 @@ class Block(Protocol):
         ...
 
 
-_OF_BUNDLE: Mapping[str, tuple[str, str]] = {
-    "endpoints": ("wanlat.analysis.report.latency", "latency_of"),
-    "in_rtts": ("wanlat.analysis.report.in_rtts", "in_words"),
-    "round_trips": ("wanlat.analysis.report.round_trips", "ROUND_TRIPS.of_bundle"),
-    "round_trips_by_rtt": ("wanlat.analysis.report.round_trips", "BY_RTT.of_bundle"),
-    "drill": ("wanlat.analysis.report.drill", "drill_report"),
-    "published": ("wanlat.analysis.report.published", "PUBLISHED.of_bundle"),
-    "load": ("wanlat.analysis.report.load", "LOAD.of_bundle"),
-    "reclaim": ("wanlat.analysis.report.reclaim", "RECLAIM.of_bundle"),
-    "resources": ("wanlat.analysis.report.resources", "RESOURCES.of_bundle"),
+_OF_BUNDLE: Mapping[str, str] = {
+    "endpoints": "wanlat.analysis.report.latency:latency_of",
+    "in_rtts": "wanlat.analysis.report.in_rtts:in_words",
+    "round_trips": "wanlat.analysis.report.round_trips:ROUND_TRIPS.of_bundle",
+    "round_trips_by_rtt": "wanlat.analysis.report.round_trips:BY_RTT.of_bundle",
+    "drill": "wanlat.analysis.report.drill:drill_report",
+    "published": "wanlat.analysis.report.published:PUBLISHED.of_bundle",
+    "load": "wanlat.analysis.report.load:LOAD.of_bundle",
+    "reclaim": "wanlat.analysis.report.reclaim:RECLAIM.of_bundle",
+    "resources": "wanlat.analysis.report.resources:RESOURCES.of_bundle",
 }
 """Key in summary.json, and the function (bundle) -> Block | None that makes it."""
 
-_OF_SWEEP: Mapping[str, tuple[str, str]] = {
-    "endpoints": ("wanlat.analysis.report.latency", "LATENCY.of_matrix"),
-    "round_trips": ("wanlat.analysis.report.round_trips", "ROUND_TRIPS.of_matrix"),
-    "sizes": ("wanlat.analysis.report.sizes", "SIZES.of_matrix"),
-    "load": ("wanlat.analysis.report.load", "LOAD.of_matrix"),
-    "growth": ("wanlat.analysis.report.growth", "GROWTH.of_matrix"),
-    "resources": ("wanlat.analysis.report.resources", "resources_of_matrix"),
-    "reclaim": ("wanlat.analysis.report.reclaim", "RECLAIM.of_matrix"),
+_OF_SWEEP: Mapping[str, str] = {
+    "endpoints": "wanlat.analysis.report.latency:LATENCY.of_matrix",
+    "round_trips": "wanlat.analysis.report.round_trips:ROUND_TRIPS.of_matrix",
+    "sizes": "wanlat.analysis.report.sizes:SIZES.of_matrix",
+    "load": "wanlat.analysis.report.load:LOAD.of_matrix",
+    "growth": "wanlat.analysis.report.growth:GROWTH.of_matrix",
+    "resources": "wanlat.analysis.report.resources:resources_of_matrix",
+    "reclaim": "wanlat.analysis.report.reclaim:RECLAIM.of_matrix",
 }
 """The same of a whole sweep: (sweep) -> Block | None."""
 
@@ -80,11 +79,11 @@ def blocks_of_sweep(sweep: Sweep) -> dict[str, Block]:
     return _with_claims(_made(_OF_SWEEP, sweep), sweep)
 
 
-def _made(makers: Mapping[str, tuple[str, str]], of: Bundle | Sweep) -> dict[str, Block]:
+def _made(makers: Mapping[str, str], of: Bundle | Sweep) -> dict[str, Block]:
     made = {}
-    for name, (module, function) in makers.items():
+    for name, function in makers.items():
         # Imported where it is used: most commands make no report, and scipy takes a second.
-        make: Callable[[Bundle | Sweep], Block | None] = attrgetter(function)(import_module(module))
+        make: Callable[[Bundle | Sweep], Block | None] = resolve_name(function)
         block = make(of)
         if block is not None:
             made[name] = block

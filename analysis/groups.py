@@ -28,6 +28,27 @@ class Group(NamedTuple):
     placement: str
 
 
+class OfGroup:
+    """Figures of one group: they say whose they are."""
+
+    group: Group
+
+    @property
+    def series(self) -> Series:
+        """The version of the system."""
+        return self.group.series
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint."""
+        return self.group.endpoint
+
+    @property
+    def placement(self) -> str:
+        """Where its keys lie (`analysis.placement`)."""
+        return self.group.placement
+
+
 def grouped(samples: pd.DataFrame) -> dict[Group, pd.DataFrame]:
     """The rows of `samples` by what is counted together, each in the order it came in."""
     return {

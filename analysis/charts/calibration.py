@@ -1,8 +1,8 @@
-"""The picture of one calibration: what was asked for beside what was measured, pair by pair.
+"""The chart of a calibration: requested beside measured, pair by pair.
 
 Panels: the error of each pair on a logarithmic scale, beside its tolerance and the bare path's own
 RTT; requested against measured RTT; quantiles of one-way delays, requested against measured; and,
-where they were asked for, rates and what was to be lost, doubled or damaged.
+where they were requested, rates and what was to be lost, doubled or damaged.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _caption(document: Document) -> list[str]:
         lines.append(
             "Jitter: a line is a pair. On the diagonal, as many packets took that long as were to "
             "(IQR: the distance of the requested quartiles, where jitters differ). "
-            "Requested is what was asked for, with the lateness of the same pair without jitter. "
+            "Requested: with the lateness of the same pair without jitter. "
             f"p: of the fit; below {document['tolerance']['ks_alpha']:g} a pair fails."
         )
     return lines
@@ -372,7 +372,7 @@ def _draw_rates(axes: Axes, document: Document) -> None:
 
 
 def _parts(document: Document) -> list[tuple[str, float, int, int, bool]]:
-    """What was asked for and counted: kind, part, number, of how many, whether it is right."""
+    """What was requested and counted: kind, part, number, of how many, whether it is right."""
     found = []
     for pair in document["pairs"]:
         delivery = pair.get("delivery")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wanlat.analysis import statistics
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.figures.result import Figures, Row, figures_of
-from wanlat.analysis.groups import Group, grouped, in_order, ok_ms, seed_of
+from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, seed_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ DEFINITIONS = {
 
 
 @dataclass(frozen=True)
-class EndpointSummary:
+class EndpointSummary(OfGroup):
     """One endpoint of one version of one system, at one placement.
 
     `n` requests were measured: `ok` succeeded, `fail` were certainly not executed, of `unknown`
@@ -50,21 +50,6 @@ class EndpointSummary:
     new_connections: int
     rtt_ms: float | None = None
     """Between sites, where all of them are equally far apart."""
-
-    @property
-    def series(self) -> Series:
-        """The version of the system."""
-        return self.group.series
-
-    @property
-    def endpoint(self) -> str:
-        """The endpoint."""
-        return self.group.endpoint
-
-    @property
-    def placement(self) -> str:
-        """Where its keys lie (`analysis.placement`)."""
-        return self.group.placement
 
     @property
     def n(self) -> int:

@@ -28,7 +28,7 @@ from wanlat.analysis.figures.rtt_steps import (
     rtt_steps,
     why_meaningless,
 )
-from wanlat.analysis.groups import Group, grouped, in_order, ok_ms, seed_of
+from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, seed_of
 from wanlat.analysis.packets.evidence import PacketEvidence, Share, evidence_of
 from wanlat.analysis.placement import UNKNOWN
 from wanlat.analysis.stats.intervals import Interval
@@ -80,7 +80,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class RoundTrips:
+class RoundTrips(OfGroup):
     """One endpoint of one version of one system, at one placement.
 
     `n` requests were measured in RTT steps that count, `failed` of them were not ok. `why` says in
@@ -114,21 +114,6 @@ class RoundTrips:
     least_round_trips: float | None
     least_why: str | None
     points: Points = field(compare=False, repr=False)
-
-    @property
-    def series(self) -> Series:
-        """The version of the system."""
-        return self.group.series
-
-    @property
-    def endpoint(self) -> str:
-        """The endpoint."""
-        return self.group.endpoint
-
-    @property
-    def placement(self) -> str:
-        """Where its keys lie (`analysis.placement`)."""
-        return self.group.placement
 
     @property
     def status(self) -> Status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.claims import Verdict
@@ -16,7 +17,7 @@ from wanlat.analysis.figures.drill.read import how_it_ended, read_drill
 from wanlat.analysis.figures.result import Row
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, count, format_ms, listing, series_labels
-from wanlat.analysis.report.section import Column, resolved
+from wanlat.analysis.report.section import Column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -290,7 +291,7 @@ class DrillReport:
 
     def charts(self) -> Mapping[str, Figure]:
         """The timeline."""
-        draw = resolved("wanlat.analysis.charts.drill_timeline:draw")
+        draw = resolve_name("wanlat.analysis.charts.drill_timeline:draw")
         return {"drill-timeline": draw(self.drill)}
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from pkgutil import resolve_name
 
 from wanlat.analysis.figures.drill.matrix import (
     Cell,
@@ -19,7 +20,7 @@ from wanlat.analysis.files import replace_text
 from wanlat.analysis.grid import Grid, markdown
 from wanlat.analysis.names import EN_DASH, count, format_ms, row_labels, series_labels
 from wanlat.analysis.report.drill import percent, seconds
-from wanlat.analysis.report.section import Column, resolved
+from wanlat.analysis.report.section import Column
 
 NOT_RUN = "not run"
 _ENDED = {"running": "killed", "interrupted": "interrupted", "failed": "failed"}
@@ -47,7 +48,7 @@ def matrix_report(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     """
     from wanlat.analysis.charts import style
 
-    draw = resolved("wanlat.analysis.charts.drill_matrix:draw")
+    draw = resolve_name("wanlat.analysis.charts.drill_matrix:draw")
     matrix = read_matrix(places)
     document = json.dumps(matrix.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
     texts = {

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from itertools import pairwise
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Series
@@ -229,17 +229,12 @@ class Answer:
         """The section's charts, by the stem of their files' names."""
         charts = self.section.charts
         if isinstance(charts, Mapping):
-            return {stem: resolved(draw)(self) for stem, draw in charts.items()}
-        return dict(resolved(charts)(self))
+            return {stem: _function(draw)(self) for stem, draw in charts.items()}
+        return dict(_function(charts)(self))
 
 
-def resolved(named: Callable[[Any], Any] | str) -> Callable[[Any], Any]:
-    """A function, which may be given as "module:function"."""
-    if not isinstance(named, str):
-        return named
-    module, _, name = named.partition(":")
-    found: Callable[[Any], Any] = getattr(import_module(module), name)
-    return found
+def _function(named: Callable[[Answer], Any] | str) -> Callable[[Answer], Any]:
+    return resolve_name(named) if isinstance(named, str) else named
 
 
 def _keys(figures: Figures, labels: Labels = row_labels) -> list[tuple[str, ...]]:

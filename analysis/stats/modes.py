@@ -33,10 +33,11 @@ MIN_REQUESTS = 5
 """A mode has at least MIN_SHARE of the requests and at least so many."""
 MAX_MODES = 6
 APART_SCALES = 4.0
-"""Two lines can be told apart at an RTT where they are farther apart than so many of their scales
-added up. What is as near to a line as to one that just cannot be told from it lies near it."""
+"""Two lines can be distinguished at an RTT where they are farther apart than so many of their
+scales added up. What is as near to a line as to one that just cannot be distinguished from it lies
+near it."""
 MIN_LEVELS_APART = 2
-"""At so many RTTs any two modes can be told apart. Where lines cross, or at RTT 0, none can."""
+"""At so many RTTs any two modes can be distinguished. Where lines cross, or at RTT 0, none can."""
 BESIDE = 0.5
 """Round trips: lines whose slopes differ by less are of requests that do the same, and of which
 some wait longer, or seem to: no message takes less than half a round trip."""
@@ -76,11 +77,11 @@ _AT_MOST_A_LEVEL = 80
 
 @dataclass(frozen=True)
 class Modes:
-    """K lines, the one with the greatest share first, and where they can be told apart.
+    """K lines, the one with the greatest share first, and where they can be distinguished.
 
     `slope`, `intercept_ms`, `scale_ms`: shape (K,). `members`, shape (n,): index of the line of
-    each request, -1 none. `apart`, shape (K, L): whether a line can be told from all others at a
-    level.
+    each request, -1 none. `apart`, shape (K, L): whether a line can be distinguished from all
+    others at a level.
     """
 
     slope: Values
@@ -254,7 +255,7 @@ class _Mixture:
         return np.asarray(self.intercept_ms + self.slope * rtt_ms[..., None], dtype=np.float64)
 
     def apart(self, rtt_ms: Values) -> Truths:
-        """Whether each two lines can be told apart at each of `rtt_ms`, a line from itself too.
+        """Whether each two lines can be distinguished at each of `rtt_ms`, a line from itself too.
 
         Shape (K, K, L).
         """
@@ -392,11 +393,11 @@ def _is_more_than_busy_steps(
     """Whether a lesser line is more than the tail of one that it runs beside, or a few steps."""
     slopes = np.abs(tried.slope - tried.slope[mode])
     beside = np.flatnonzero((slopes < BESIDE) & (np.arange(tried.count) != mode))
-    told = pairs[mode].all(0)[requests.levels.of]
-    share = max(float((owner[told] == mode).mean()), 1 / told.size)
+    distinct = pairs[mode].all(0)[requests.levels.of]
+    share = max(float((owner[distinct] == mode).mean()), 1 / distinct.size)
     if beside.size or share < GREAT_SHARE:
-        sizes = np.bincount(requests.step[told])
-        counts = np.bincount(requests.step[told], weights=owner[told] == mode)
+        sizes = np.bincount(requests.step[distinct])
+        counts = np.bincount(requests.step[distinct], weights=owner[distinct] == mode)
         if (counts > 0).sum() < MIN_STEPS_SEEN * (1 - (1 - share) ** sizes).sum():
             return False
     if not beside.size:
@@ -435,7 +436,7 @@ def _has_valleys(tried: _Mixture, pairs: Truths, requests: _Requests) -> bool:
 
 
 def _greatest_first(requests: _Requests, mixture: _Mixture) -> Modes:
-    """Modes in the order of their shares, counted where all of them can be told apart."""
+    """Modes in the order of their shares, counted where all of them can be distinguished."""
     rtt_ms, levels, count = requests.rtt_ms, requests.levels, mixture.count
     members: Indexes = mixture.belongs.argmax(1)
     off = np.abs(requests.latency_ms[:, None] - mixture.at(rtt_ms))
@@ -445,8 +446,8 @@ def _greatest_first(requests: _Requests, mixture: _Mixture) -> Modes:
         close &= ordered[:, 0] < ordered[:, 1] / 2
     members = np.where((members == count) & close, off.argmin(1), members)
     apart: Truths = np.all(mixture.apart(levels.rtt_ms), axis=1)
-    told: Truths = np.all(apart, axis=0)[levels.of]
-    counts = np.bincount(members[told], minlength=count + 1)[:-1]
+    distinct: Truths = np.all(apart, axis=0)[levels.of]
+    counts = np.bincount(members[distinct], minlength=count + 1)[:-1]
     members = np.where(members == count, -1, members)
     modes = Modes(mixture.slope, mixture.intercept_ms, mixture.scale_ms, members, apart)
     return modes.only(np.lexsort((-mixture.share, -counts)))

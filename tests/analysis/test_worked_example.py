@@ -27,7 +27,7 @@ def test_it_has_its_table_its_json_its_sentence_and_its_chart(
         module = ModuleType(name)
         monkeypatch.setitem(sys.modules, name, module)
         exec(compile(source, name, "exec"), module.__dict__)
-    entry = {"drift": ("wanlat.analysis.report.drift", "DRIFT.of_bundle")}
+    entry = {"drift": "wanlat.analysis.report.drift:DRIFT.of_bundle"}
     monkeypatch.setattr(blocks, "_OF_BUNDLE", {**blocks._OF_BUNDLE, **entry})
     slower = [100.0] * 50 + [150.0] * 50
     bundle = make_bundle(systems=[GARAGE], values_ms={("garage", "GetObject"): slower})
