@@ -206,7 +206,8 @@ def found(
 ) -> str | None:
     """The finding: what the endpoint that takes longest takes, of each system its commonest mode.
 
-    "PutObject takes 9.5 or 5.6 RTTs on MinIO, 2.0, 3.1 or 4.5 on Garage"; None of nothing at all.
+    "PutObject takes 9.5 or 5.6 RTTs on MinIO, 2.0, 3.1 or 4.5 on Garage"; none is named where all
+    endpoints of one system take the same. None of nothing at all.
     """
     measured = [
         (entry, [mode.median for mode in sorted(its, key=lambda mode: -mode.share)])
@@ -219,6 +220,10 @@ def found(
     row = row_of(measured[0][0].endpoint)
     of_row = [each for each in measured if each[0].endpoint in row]
     labels = row_labels(list(dict.fromkeys(entry.series for entry, _ in measured)))
+    same = {f"{ms / rtt_ms:.1f}" for _, its in measured for ms in its} if rtt_ms else set()
+    if len(same) == len(labels) == 1 and len(measured) > 1:
+        (trips,), (label,) = same, labels.values()
+        return f"Every endpoint takes {trips} RTT{'s' * (trips != '1.0')} on {label}"
     said = []
     for number, (entry, medians_ms) in enumerate(of_row):
         texts = [f"{ms / rtt_ms:.1f}" if rtt_ms else format_ms(ms) for ms in medians_ms]

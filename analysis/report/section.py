@@ -265,6 +265,7 @@ def _grid(table: Table, figures: Figures, labels: Labels) -> Grid:
     notes = _notes(table.notes, figures)
     first = ("system", *figures.parameters)
     groups = [table.group(row) if table.group else None for row in figures.rows]
+    ends = frozenset(n for n, (a, b) in enumerate(pairwise(groups)) if a != b)
     return Grid(
         title=table.title,
         headers=(*first, *(column.header for column in shown)),
@@ -272,7 +273,8 @@ def _grid(table: Table, figures: Figures, labels: Labels) -> Grid:
         text=frozenset((*first, *(column.header for column in shown if column.words))),
         notes=(*notes, *([f"In every row: {', '.join(once)}."] if once else [])),
         troubled=frozenset(n for n, row in enumerate(figures.rows) if table.is_trouble(row)),
-        sections=frozenset(n for n, (a, b) in enumerate(pairwise(groups)) if a != b),
+        # Where each row is a group of its own a line between any two would only be in the way.
+        sections=frozenset() if len(ends) == len(groups) - 1 else ends,
     )
 
 

@@ -23,6 +23,7 @@ from synthetic_bundles import (
     BOB,
     BOB_ENDPOINTS,
     BOTH,
+    ENDPOINTS,
     FOUR_SYSTEMS,
     GARAGE,
     MINIO,
@@ -97,6 +98,12 @@ def test_every_sample_is_a_dot_on_the_bar_of_its_mode(make_bundle: MakeBundle) -
     assert bars[0].get_height() / bars[1].get_height() == pytest.approx(60 / 40)
     assert {bar.get_x() for bar in bars} == {0.0} and figure.axes[0].get_xlim()[0] == 0
     assert "GetObject takes 2.0 or 5.0 RTTs on Garage" in texts_of(figure)
+
+
+def test_no_endpoint_is_named_where_all_take_the_same(make_bundle: MakeBundle) -> None:
+    alike = {("garage", name): np.linspace(98, 102, 30).tolist() for name in ENDPOINTS}
+    figure = chart_of(make_bundle(systems=[GARAGE], values_ms=alike))
+    assert "Every endpoint takes 1.0 RTT on Garage" in texts_of(figure)
 
 
 def test_modes_are_found_where_there_are_some_and_only_there() -> None:
