@@ -1,8 +1,8 @@
-"""Blocks: what a report holds beside the endpoints' latencies, each from a module of its own.
+"""Blocks: what a report holds, each from a module of its own.
 
-A block is made by one function from a bundle, or from a sweep, and brings its entry of
-summary.json, its tables and its charts. Data that a run has not got makes no block (None), and
-nothing here fails for it.
+A block is made by one function from a run, or from a matrix, and brings its entry of summary.json,
+its tables and its charts. Data that a run has not got makes no block (None), and nothing here fails
+for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ _OF_BUNDLE: Mapping[str, str] = {
     "endpoints": "wanlat.analysis.report.latency:latency_of",
     "in_rtts": "wanlat.analysis.report.in_rtts:in_words",
     "round_trips": "wanlat.analysis.report.round_trips:ROUND_TRIPS.of_bundle",
-    "round_trips_by_rtt": "wanlat.analysis.report.round_trips:BY_RTT.of_bundle",
     "drill": "wanlat.analysis.report.drill:drill_report",
     "published": "wanlat.analysis.report.published:PUBLISHED.of_bundle",
     "load": "wanlat.analysis.report.load:LOAD.of_bundle",
@@ -57,7 +56,18 @@ _OF_SWEEP: Mapping[str, str] = {
     "resources": "wanlat.analysis.report.resources:resources_of_matrix",
     "reclaim": "wanlat.analysis.report.reclaim:RECLAIM.of_matrix",
 }
-"""The same of a whole sweep: (sweep) -> Block | None."""
+"""The same of a whole matrix: (sweep) -> Block | None."""
+
+_ASKED_FOR = {
+    "drill": "is_drill",
+    "load": "is_load",
+    "reclaim": "is_reclaim",
+    "round_trips": "has_rtt_steps",
+    "round_trips_by_rtt": "has_rtt_steps",
+}
+"""What of a run only those have that asked for it: nothing is imported for the others."""
+
+_CLAIMS = "wanlat.analysis.report.claims:claims_block"
 
 
 def hidden_from_terminal(blocks: Mapping[str, Block]) -> set[str]:
@@ -69,34 +79,24 @@ def hidden_from_terminal(blocks: Mapping[str, Block]) -> set[str]:
     return {"resources", "published", *(["endpoints"] if "drill" in blocks else [])}
 
 
-def blocks_of(bundle: Bundle) -> dict[str, Block]:
-    """Every block that `bundle` has data for, by its key in summary.json."""
-    return _with_claims(_made(_OF_BUNDLE, bundle), bundle)
+def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
+    """Every block that a run or a matrix has data for, by its key in summary.json.
 
-
-def blocks_of_sweep(sweep: Sweep) -> dict[str, Block]:
-    """Every block that `sweep` has data for, by its key in summary.json."""
-    return _with_claims(_made(_OF_SWEEP, sweep), sweep)
-
-
-def _made(makers: Mapping[str, str], of: Bundle | Sweep) -> dict[str, Block]:
-    made = {}
-    for name, function in makers.items():
+    With what is claimed of their figures: the claims in a study's manifest. A drill's are evaluated
+    by its own block.
+    """
+    kind, made = source.manifest.get("kind"), {}
+    for name, function in (_OF_SWEEP if kind == "matrix" else _OF_BUNDLE).items():
+        is_asked_for = kind == "matrix" or name not in _ASKED_FOR
+        if not is_asked_for and not getattr(source, _ASKED_FOR[name]):
+            continue
         # Imported where it is used: most commands make no report, and scipy takes a second.
         make: Callable[[Bundle | Sweep], Block | None] = resolve_name(function)
-        block = make(of)
-        if block is not None:
+        if (block := make(source)) is not None:
             made[name] = block
-    return made
-
-
-def _with_claims(made: dict[str, Block], of: Bundle | Sweep) -> dict[str, Block]:
-    """The blocks, and what is claimed of their figures: the claims in a study's manifest."""
-    specs = of.manifest.get("claims")
-    if specs and of.manifest.get("kind") != "drill":  # a drill's are evaluated by its own block
-        from wanlat.analysis.report.claims import claims_block
-
+    specs = source.manifest.get("claims")
+    if specs and kind != "drill":
         summary = {name: block.to_json() for name, block in made.items()}
-        if (block := claims_block(specs, summary)) is not None:
+        if (block := resolve_name(_CLAIMS)(specs, summary)) is not None:
             made["claims"] = block
     return made

@@ -17,9 +17,8 @@ from wanlat.analysis.calibration import (
     MeasuredRtt,
     calibration_of,
     site_of_name,
-    sites_by_node,
 )
-from wanlat.analysis.samples import read_samples
+from wanlat.analysis.samples import CHECKED, TIMED, read_samples
 from wanlat.bundle import documents, read
 from wanlat.bundle.errors import NoSamplesError
 
@@ -33,6 +32,14 @@ IDLE_PHASE = "idle"
 HEALTHY_PHASE = "before"
 """What of a drill says how fast its endpoints are: the phase in which nothing is broken yet."""
 
+HOW_ENDED = {
+    "planned": "was never begun",
+    "running": "was killed",
+    "interrupted": "was interrupted",
+    "failed": "failed",
+}
+"""What became of a run or a point that is not complete, by its status."""
+
 
 class Series(NamedTuple):
     """What one colour of a chart stands for: one version of one system."""
@@ -41,22 +48,67 @@ class Series(NamedTuple):
     version: str
 
 
+class Source:
+    """What is reported of, a run or a matrix: what their manifests have in common."""
+
+    manifest: Mapping[str, Any]
+
+    @property
+    def study(self) -> str:
+        """Name of the study or the drill, as its file gives it."""
+        kind = "drill" if self.manifest.get("kind") == "drill" else "study"
+        return name_of(self.manifest.get(kind), f"unnamed {kind}")
+
+    @property
+    def status(self) -> str:
+        """ "running" (so it was killed), "complete", "interrupted" or "failed"."""
+        return str(self.manifest.get("status", "complete"))
+
+    @property
+    def seed(self) -> int:
+        """Its seed, which is also that of every bootstrap."""
+        return int(self.manifest.get("seed") or 0)
+
+
 @dataclass(frozen=True)
-class Bundle:
+class Bundle(Source):
     """One run, as it lies on disk.
 
-    `samples` holds every request of every phase, one row each, columns as in the design;
-    durations are nullable integers of nanoseconds. `calibration` is None where the run stored
-    none. `truncated` says that the last line of `samples.jsonl` was cut short and left out.
+    `given` are its samples where they are in memory already. `calibration` is None where the run
+    stored none. `truncated`: the last line of `samples.jsonl` was cut short and left out. `derived`
+    is for what took long to derive, under a name of who derived it.
     """
 
     directory: Path
     manifest: Mapping[str, Any]
     calibration: Calibration | None
-    samples: pd.DataFrame
-    truncated: bool
+    given: pd.DataFrame | None = field(default=None, compare=False, repr=False)
+    truncated: bool = False
     derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What took long to derive from it, kept by who derived it, under a name of its own."""
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Every request of every phase, one row each, columns as in docs/bundle.md; ns.
+
+        Raises BundleError for a damaged column.
+        """
+        if self.given is not None:
+            return self.given
+        return read_samples(self.directory, self.topology, may_lack=True)[0]
+
+    @cached_property
+    def measured(self) -> pd.DataFrame:
+        """The rows that count: the measuring phase; of a drill what it sent before the faults.
+
+        Of a run under load those of the probe client before the load.
+        """
+        return self.samples[_counts(self.manifest, self.samples)]
+
+    @property
+    def timed(self) -> pd.DataFrame:
+        """The same rows with the columns `samples.TIMED` alone: light where there are millions."""
+        found: pd.DataFrame | None = self.derived.get("timed")
+        return self.measured if found is None else found
 
     @property
     def is_drill(self) -> bool:
@@ -76,17 +128,8 @@ class Bundle:
     @property
     def has_rtt_steps(self) -> bool:
         """Whether it was run at several RTTs, to count round trips."""
-        return (
-            _asks_for(self.manifest, "round_trips")
-            or (self.directory / documents.RttSteps.FILE).exists()
-        )
-
-    @property
-    def study(self) -> str:
-        """Name of the study or the drill, as its file gives it."""
-        if self.is_drill:
-            return name_of(self.manifest.get("drill"), "unnamed drill")
-        return name_of(self.manifest.get("study"), "unnamed study")
+        steps = self.directory / documents.RttSteps.FILE
+        return _asks_for(self.manifest, "round_trips") or steps.exists()
 
     @property
     def topology(self) -> str:
@@ -94,44 +137,10 @@ class Bundle:
         return name_of(self.manifest.get("topology"), "unnamed topology")
 
     @property
-    def status(self) -> str:
-        """ "running" (so it was killed), "complete", "interrupted" or "failed"."""
-        return str(self.manifest.get("status", "complete"))
-
-    @property
-    def seed(self) -> int:
-        """Seed of the run; it also seeds the bootstrap."""
-        seed = self.manifest.get("seed")
-        return seed if isinstance(seed, int) else 0
-
-    @property
     def systems(self) -> tuple[Series, ...]:
         """The systems that the run meant to measure, in the order it took them."""
-        entries = self.manifest.get("systems")
-        if not isinstance(entries, list):
-            return ()
-        return tuple(
-            Series(str(entry.get("name")), str(entry.get("version")))
-            for entry in entries
-            if isinstance(entry, Mapping)
-        )
-
-    @cached_property
-    def measured(self) -> pd.DataFrame:
-        """The rows that count: the measuring phase; of a drill what it sent before the faults.
-
-        Of a run under load those of the probe client before the load.
-        """
-        samples = self.samples
-        if self.is_drill:
-            return samples[(samples["phase"] == HEALTHY_PHASE) & samples["start_ns"].notna()]
-        phase = IDLE_PHASE if self.is_load else MEASURED_PHASE
-        return samples[samples["phase"] == phase]
-
-    @property
-    def has_links(self) -> bool:
-        """Whether its lab has more than one node, so that there was a network to be calibrated."""
-        return len(sites_by_node(self.manifest.get("topology"))) != 1
+        entries = self.manifest.get("systems") or ()
+        return tuple(Series(entry["name"], entry["version"]) for entry in entries)
 
     @cached_property
     def measured_rtt(self) -> MeasuredRtt | None:
@@ -158,24 +167,39 @@ def read_bundle(directory: Path | str) -> Bundle:
     """
     directory = Path(directory)
     manifest = read_manifest(directory)
+    found = read.read_document(directory, documents.Calibration)
+    may_lack = manifest["kind"] == "drill" or _has_answers_besides(directory, manifest)
     topology = name_of(manifest.get("topology"), "")
-    may_lack = manifest.get("kind") == "drill" or _has_answers_besides(directory, manifest)
-    samples, truncated = read_samples(directory, topology, may_lack=may_lack)
+    rows, is_whole, truncated = read_samples(directory, topology, may_lack=may_lack, names=CHECKED)
     bundle = Bundle(
-        directory=directory,
-        manifest=manifest,
-        calibration=_read_calibration(directory),
-        samples=samples,
+        directory,
+        manifest,
+        calibration=None if found is None else calibration_of(found),
+        given=rows if is_whole else None,
         truncated=truncated,
+        derived={"timed": rows.loc[_counts(manifest, rows), list(TIMED)]},
     )
-    if bundle.measured.empty and not may_lack:
-        raise NoSamplesError(_why_empty(bundle))
+    if bundle.timed.empty and not may_lack:
+        raise NoSamplesError(_why_empty(bundle, len(rows)))
     return bundle
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
     """The manifest of the bundle in `directory`; BundleError where it is none, or damaged."""
     return read.read_manifest(directory).model_dump(exclude_unset=True)
+
+
+def name_of(entry: object, otherwise: str) -> str:
+    """The name in a manifest's `study` or `topology`, which is an object with a name."""
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    return str(name) if name else otherwise
+
+
+def _counts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows are of the phase that counts."""
+    if manifest.get("kind") == "drill":
+        return (rows["phase"] == HEALTHY_PHASE) & rows["start_ns"].notna()
+    return rows["phase"] == (IDLE_PHASE if _asks_for(manifest, "load") else MEASURED_PHASE)
 
 
 def _asks_for(manifest: Mapping[str, Any], kind: str) -> bool:
@@ -190,26 +214,10 @@ def _has_answers_besides(directory: Path, manifest: Mapping[str, Any]) -> bool:
     return _asks_for(manifest, "reclaim") and any(directory.glob("resources.*"))
 
 
-def _read_calibration(directory: Path) -> Calibration | None:
-    found = read.read_document(directory, documents.Calibration)
-    return None if found is None else calibration_of(found)
-
-
-def _why_empty(bundle: Bundle) -> str:
+def _why_empty(bundle: Bundle, recorded: int) -> str:
     reason = bundle.manifest.get("reason")
-    how = {
-        "running": "It was killed before it measured anything.",
-        "interrupted": "It was interrupted before it measured anything.",
-        "failed": "It failed before it measured anything.",
-    }.get(bundle.status, "Its study measured nothing.")
-    recorded = len(bundle.samples)
+    ended = HOW_ENDED.get(bundle.status)
+    how = f"It {ended} before it measured anything." if ended else "Its study measured nothing."
     before = f" ({recorded} of preparation and warm-up)" if recorded else ""
     why = f" The reason it gives: {str(reason).rstrip('.')}." if reason else ""
     return f"{bundle.directory} holds no measured samples{before}. {how}{why} Run the study again."
-
-
-def name_of(entry: object, otherwise: str) -> str:
-    """The name in a manifest's `study` or `topology`, which is an object with a name."""
-    if isinstance(entry, Mapping) and entry.get("name"):
-        return str(entry["name"])
-    return entry if isinstance(entry, str) and entry else otherwise

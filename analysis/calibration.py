@@ -5,42 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from wanlat.bundle import documents
 
 EQUAL_WITHIN = 0.1
 """Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
 
-
-@dataclass(frozen=True)
-class PairRtt:
-    """Round trips of one pair, milliseconds."""
-
-    min_ms: float
-    median_ms: float
-    max_ms: float
+Pair = documents.CalibratedPair
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One ordered pair as measured in the lab of `system` ("" if not recorded); milliseconds.
-
-    What was not measured is None: `rtt` of a pair from which nothing came back.
-    """
-
-    source: str
-    destination: str
-    system: str
-    requested_rtt_ms: float | None
-    rtt: PairRtt | None
-    error_p50_ms: float | None
-    error_p99_ms: float | None
-    passed: bool
-
-
-@dataclass(frozen=True)
-class MeasuredRtt:
+class MeasuredRtt(NamedTuple):
     """RTT over a set of ordered pairs of nodes.
 
     `median_ms` is the median over the pairs of their medians, `low_pair_ms` and `high_pair_ms`
@@ -66,26 +41,23 @@ class MeasuredRtt:
 class Calibration:
     """calibration.json: every ordered pair of every lab, and the verdict over all of them."""
 
-    passed: bool
-    backend: str
-    pairs: tuple[Pair, ...]
+    verdict: documents.Verdict
+    pairs: Sequence[Pair]
     document: Mapping[str, Any] = field(compare=False, repr=False)
     """As it was written, for its chart."""
 
     @property
-    def verdict(self) -> str:
-        """ "pass" or "fail", the words of calibration.json."""
-        return "pass" if self.passed else "fail"
+    def passed(self) -> bool:
+        """Whether every pair of every lab was as requested."""
+        return self.verdict == "pass"
 
     def trusts(self, system: str) -> bool:
         """Whether the network was right in the lab of `system`.
 
         A failure that no pair accounts for is one of every lab.
         """
-        if self.passed:
-            return True
-        labs = {pair.system for pair in self.pairs if not pair.passed}
-        return bool(labs) and not labs & {system, ""}
+        labs = {pair.system for pair in self.pairs if pair.verdict != "pass"}
+        return self.passed or (bool(labs) and not labs & {system, ""})
 
     def between_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
         """RTT over the pairs that cross from one site to another; None if none does."""
@@ -98,12 +70,7 @@ class Calibration:
 
 def calibration_of(found: documents.Calibration) -> Calibration:
     """The calibration that a run left, as far as its report needs it."""
-    return Calibration(
-        passed=found.verdict == "pass",
-        backend=found.backend,
-        pairs=tuple(map(_pair, found.pairs)),
-        document=found.model_dump(),
-    )
+    return Calibration(found.verdict, found.pairs, found.model_dump())
 
 
 def site_of_name(topology: object) -> Callable[[str], str]:
@@ -124,41 +91,24 @@ def sites_by_node(topology: object) -> dict[str, str]:
     sites: dict[str, str] = {}
     entries = topology.get("sites") if isinstance(topology, Mapping) else None
     for entry in entries if isinstance(entries, list) else []:
-        if not isinstance(entry, Mapping):
-            continue
-        site = str(entry.get("name"))
-        nodes = entry.get("nodes")
+        site, nodes = str(entry.get("name")), entry.get("nodes")
         if isinstance(nodes, int):
             nodes = [f"{site}-{number}" for number in range(1, nodes + 1)]
-        for node in nodes if isinstance(nodes, list) else []:
+        for node in nodes or []:
             sites[str(node.get("name")) if isinstance(node, Mapping) else str(node)] = site
     return sites
 
 
 def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:
-    rtts = [pair.rtt for pair in pairs if pair.rtt is not None]
+    rtts = [pair.rtt_ms for pair in pairs if pair.rtt_ms is not None]
     if not rtts:
         return None
-    medians_ms = [rtt.median_ms for rtt in rtts]
+    medians_ms = [rtt.p50 for rtt in rtts]
     return MeasuredRtt(
         median_ms=median(medians_ms),
         low_pair_ms=min(medians_ms),
         high_pair_ms=max(medians_ms),
-        min_ms=min(rtt.min_ms for rtt in rtts),
-        max_ms=max(rtt.max_ms for rtt in rtts),
-        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt is not None}),
-    )
-
-
-def _pair(found: documents.CalibratedPair) -> Pair:
-    rtt, error = found.rtt_ms, found.error_ms
-    return Pair(
-        source=found.source,
-        destination=found.destination,
-        system=found.system,
-        requested_rtt_ms=found.requested_rtt_ms,
-        rtt=None if rtt is None else PairRtt(rtt.min, rtt.p50, rtt.max),
-        error_p50_ms=None if error is None else error.p50,
-        error_p99_ms=None if error is None else error.p99,
-        passed=found.verdict == "pass",
+        min_ms=min(rtt.min for rtt in rtts),
+        max_ms=max(rtt.max for rtt in rtts),
+        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt_ms is not None}),
     )

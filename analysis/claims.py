@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -72,15 +71,16 @@ class Bound:
         at = [value, *ci95, self.low, self.high]
         if is_ratio:
             at = [math.log(each) if each > 0 else -math.inf for each in at]
-        middle, least, most, low, high = at
-        below, above = middle - least, most - middle
-        if low <= middle <= high:
-            reach = min(_times(middle - low, below), _times(high - middle, above))
-        elif middle < low:
-            reach = _times(low - middle, above)
-        else:
-            reach = _times(middle - high, below)
-        p = math.erfc(Z95 * reach / math.sqrt(2))
+        middle, least, most, *bounds = at
+        # How many half intervals each bound is away, on its side of the figure.
+        away = [
+            math.inf
+            if math.isinf(bound) or (bound != middle and half == 0)
+            else abs(bound - middle) / (half or 1.0)
+            for bound in bounds
+            for half in [middle - least if bound < middle else most - middle]
+        ]
+        p = math.erfc(Z95 * min(away) / math.sqrt(2))
         if p >= SIGNIFICANCE:
             return Verdict.NOT_DECIDED, p
         return Verdict.HOLDS if self.allows(value) else Verdict.DOES_NOT_HOLD, p
@@ -92,77 +92,37 @@ class Bound:
         return f"≥ {self.low:g}" if math.isfinite(self.low) else f"≤ {self.high:g}"
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A figure of a row compared with its claim's bound.
+def evaluated(specs: Iterable[Spec], summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The claims `specs`, evaluated on the blocks of a summary.json by their keys.
 
-    `where` tells it from the other comparisons of the claim. `n` are the requests that the figure
-    rests on: of the row, and of the one that it is divided by. `p` is how surprising it were on the
-    bound, `p_corrected` the same among all that are judged together.
+    A row for each claim and each value that its conditions list (`of`): what the claim says, the
+    `bound` and the `verdict`, with `comparisons`: `where` tells one from the others, `value`,
+    `ci95`, `n` (requests, of the row and of the one it is divided by), `p`, `p_corrected` and
+    `verdict`.
     """
-
-    where: Row
-    value: float
-    ci95: Interval | None
-    n: tuple[int, ...]
-    verdict: Verdict
-    p: float
-    p_corrected: float = 1.0
-
-    def corrected(self, p: float) -> Comparison:
-        """The same with its p among many: no verdict where that is not small enough."""
-        verdict = self.verdict if p < SIGNIFICANCE else Verdict.NOT_DECIDED
-        return replace(self, p_corrected=p, verdict=verdict)
-
-
-@dataclass(frozen=True)
-class Result:
-    """What came of a claim. `of` are the values of what it claims of several (of two systems)."""
-
-    spec: Spec
-    of: Row
-    comparisons: tuple[Comparison, ...]
-
-    @cached_property
-    def bound(self) -> Bound:
-        """The claim's."""
-        return Bound.of(self.spec)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Does not hold where one comparison does not; holds where all do, and there is one."""
-        verdicts = [each.verdict for each in self.comparisons]
-        if Verdict.DOES_NOT_HOLD in verdicts:
-            return Verdict.DOES_NOT_HOLD
-        return Verdict.HOLDS if set(verdicts) == {Verdict.HOLDS} else Verdict.NOT_DECIDED
-
-    @property
-    def deciding(self) -> Comparison | None:
-        """The one clearest against the claim; where all hold, that which does least clearly."""
-        same = [each for each in self.comparisons if each.verdict is self.verdict]
-        if self.verdict is Verdict.HOLDS:
-            return max(same, key=lambda each: each.p)
-        return min(same, key=lambda each: (self.bound.allows(each.value), each.p), default=None)
-
-    def holding(self) -> int:
-        """How many of its comparisons hold."""
-        return sum(each.verdict is Verdict.HOLDS for each in self.comparisons)
-
-
-def evaluated(specs: Iterable[Spec], summary: Mapping[str, Any]) -> list[Result]:
-    """The claims `specs`, evaluated on the blocks of a summary.json by their keys."""
     results = [result for spec in specs for result in _results(spec, summary)]
-    judged = [each for result in results for each in result.comparisons if each.ci95 is not None]
-    corrected = dict(zip(map(id, judged), holm([each.p for each in judged]), strict=True))
-    return [
-        replace(
-            result,
-            comparisons=tuple(
-                each.corrected(corrected.get(id(each), 1.0)) for each in result.comparisons
-            ),
-        )
-        for result in results
-    ]
+    every = [each for result in results for each in result["comparisons"] if each["ci95"]]
+    for each, p in zip(every, holm([each["p"] for each in every]), strict=True):
+        each["p_corrected"] = p
+        if p >= SIGNIFICANCE:
+            each["verdict"] = Verdict.NOT_DECIDED
+    for result in results:
+        verdicts = {each["verdict"] for each in result["comparisons"]}
+        if Verdict.DOES_NOT_HOLD in verdicts:
+            result["verdict"] = Verdict.DOES_NOT_HOLD
+        elif verdicts == {Verdict.HOLDS}:
+            result["verdict"] = Verdict.HOLDS
+    return results
+
+
+def deciding(result: Row) -> Row | None:
+    """The comparison clearest against the claim; where all hold, that which does least clearly."""
+    every: Sequence[Row] = result["comparisons"]
+    same = [each for each in every if each["verdict"] == result["verdict"]]
+    if result["verdict"] == Verdict.HOLDS:
+        return max(same, key=lambda each: float(each["p"]))
+    bound: Bound = result["bound"]
+    return min(same, key=lambda each: (bound.allows(each["value"]), each["p"]), default=None)
 
 
 def rows_at(summary: Mapping[str, Any], path: str) -> list[Row]:
@@ -170,17 +130,24 @@ def rows_at(summary: Mapping[str, Any], path: str) -> list[Row]:
 
     Each has the plain figures of what it stands in, and what a matrix varies (`values`, `others`).
     """
-    rows: list[dict[str, Any]] = [dict(summary)]
+    rows: list[Row] = [summary]
     for key in path.split("."):
         rows = [
-            {**_plain(row), **inner, **(inner.get("values") or {}), **(inner.get("others") or {})}
+            {
+                **{
+                    name: value for name, value in row.items() if not isinstance(value, dict | list)
+                },
+                **inner,
+                **(inner.get("values") or {}),
+                **(inner.get("others") or {}),
+            }
             for row in rows
             for inner in _list(row.get(key))
         ]
-    return list(rows)
+    return rows
 
 
-def _results(spec: Spec, summary: Mapping[str, Any]) -> Iterator[Result]:
+def _results(spec: Spec, summary: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """One of each value that the claim's conditions list."""
     rows = rows_at(summary, str(spec["rows"]))
     where = spec.get("where") or {}
@@ -188,32 +155,48 @@ def _results(spec: Spec, summary: Mapping[str, Any]) -> Iterator[Result]:
     for values in product(*lists.values()):
         of = dict(zip(lists, values, strict=True))
         chosen = _matching(rows, {**where, **of})
-        found = (each for row in chosen for each in _comparisons(spec, row, rows))
-        yield Result(spec, of, tuple(found))
+        yield {
+            **{key: spec.get(key) for key in ("id", "claim", "source", "figure", "per", "over")},
+            "of": of,
+            "bound": Bound.of(spec),
+            "verdict": Verdict.NOT_DECIDED,
+            "comparisons": [each for row in chosen for each in _comparisons(spec, row, rows)],
+        }
 
 
-def _comparisons(spec: Spec, row: Row, rows: Sequence[Row]) -> Iterator[Comparison]:
+def _comparisons(spec: Spec, row: Row, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """The row's figure, or its ratio to that of each row that agrees in what must be the `same`."""
-    bound, over = Bound.of(spec), spec.get("over")
-    estimate = _estimate(row, spec)
+    over, estimate = spec.get("over"), _estimate(row, spec)
     same = {name: row.get(name) for name in spec.get("same") or ()}
-    told = {**same, **_ranging(spec.get("where") or {}, row)}
+    where = {**same, **_ranging(spec.get("where") or {}, row)}
     if estimate is None:
         return
     if not over:
-        verdict, p = bound.judge(*estimate)
-        yield Comparison(told, *estimate, _n(row), verdict, p)
+        yield _compared(spec, where, *estimate, [row])
         return
     alike = [each for each in rows if all(each.get(name) == same[name] for name in same)]
     for base in _matching(alike, over):
         below = _estimate(base, spec)
-        if base is row or below is None or min(estimate[0], below[0]) <= 0:
-            continue
-        ratio = of_estimates(estimate, below)
-        verdict, p = bound.judge(ratio.estimate, ratio.ci95, is_ratio=True)
-        ranging = {f"over {name}": value for name, value in _ranging(over, base).items()}
-        where = {**told, **ranging}
-        yield Comparison(where, ratio.estimate, ratio.ci95, _n(row, base), verdict, p)
+        if base is not row and below is not None and min(estimate[0], below[0]) > 0:
+            ratio = of_estimates(estimate, below)
+            ranging = {f"over {name}": value for name, value in _ranging(over, base).items()}
+            yield _compared(spec, {**where, **ranging}, ratio.estimate, ratio.ci95, [row, base])
+
+
+def _compared(
+    spec: Spec, where: Row, value: float, ci95: Interval | None, rows: Sequence[Row]
+) -> dict[str, Any]:
+    verdict, p = Bound.of(spec).judge(value, ci95, is_ratio=len(rows) > 1)
+    counts = [row.get("ok", row.get("n")) for row in rows]
+    return {
+        "where": where,
+        "value": value,
+        "ci95": ci95,
+        "n": [int(count) for count in counts if count is not None],
+        "p": p,
+        "p_corrected": 1.0,
+        "verdict": verdict,
+    }
 
 
 def _estimate(row: Row, spec: Spec) -> tuple[float, Interval | None] | None:
@@ -237,20 +220,17 @@ def _matching(rows: Sequence[Row], conditions: Mapping[str, Any]) -> list[Row]:
         row for row in rows if all(_fits(row.get(name), each) for name, each in conditions.items())
     ]
     for name, each in conditions.items():
-        if found and isinstance(each, Mapping) and "largest_below" in each:
-            largest = max(row[name] for row in found)
+        if isinstance(each, Mapping) and "largest_below" in each:
+            largest = max((row[name] for row in found), default=None)
             found = [row for row in found if row[name] == largest]
     return found
 
 
 def _fits(value: Any, condition: Any) -> bool:
     if isinstance(condition, Mapping):
-        least, most, below = map(condition.get, ("at_least", "at_most", "largest_below"))
-        return (
-            value is not None
-            and (least is None or value >= least)
-            and (most is None or value <= most)
-            and (below is None or value < below)
+        return value is not None and (
+            condition.get("at_least", value) <= value <= condition.get("at_most", value)
+            and value < condition.get("largest_below", math.inf)
         )
     if isinstance(value, int) and isinstance(condition, str):
         return condition == ANY or value == bytes_of(condition)
@@ -266,20 +246,5 @@ def _ranging(conditions: Mapping[str, Any], row: Row) -> dict[str, Any]:
     }
 
 
-def _n(*rows: Row) -> tuple[int, ...]:
-    """How many requests the rows' figures rest on, of those that say so."""
-    counts = (row.get("ok", row.get("n")) for row in rows)
-    return tuple(int(count) for count in counts if count is not None)
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if not isinstance(value, Mapping | list)}
-
-
 def _list(value: Any) -> list[dict[str, Any]]:
     return value if isinstance(value, list) else [value] if isinstance(value, dict) else []
-
-
-def _times(distance: float, half: float) -> float:
-    """How many half intervals a bound is away."""
-    return math.inf if distance > 0 == half or math.isinf(distance) else distance / (half or 1.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable
 from itertools import groupby, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.endpoints import endpoint_order, row_of
@@ -13,10 +14,13 @@ from wanlat.analysis.names import series_order
 from wanlat.analysis.placement import PLACEMENTS, is_known
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from wanlat.analysis.stats.intervals import Values
 
+_KEYS = ("system", "version", "endpoint", "placement")
 _NS_PER_MS = 1e6
 
 
@@ -49,14 +53,29 @@ class OfGroup:
         return self.group.placement
 
 
+def positions(samples: pd.DataFrame) -> dict[Group, NDArray[np.intp]]:
+    """Where the rows of each group stand in `samples`, whose words are categories; ascending."""
+    import numpy as np
+
+    words: list[Any] = [samples[key].cat for key in _KEYS]
+    shape = [len(each.categories) for each in words]
+    # As few bits as do: 16 are sorted by radix, ten million rows in a tenth of a second.
+    code = np.zeros(len(samples), dtype=np.min_scalar_type(math.prod(shape)))
+    for each, size in zip(words, shape, strict=True):
+        code = code * code.dtype.type(size) + each.codes.to_numpy(code.dtype)
+    order = np.argsort(code, kind="stable")
+    found, begins = np.unique(code[order], return_index=True)
+    groups = {}
+    for number, begin, end in zip(found, begins, [*begins, len(order)][1:], strict=True):
+        at = np.unravel_index(number, shape)
+        names = [str(each.categories[place]) for each, place in zip(words, at, strict=True)]
+        groups[Group(Series(names[0], names[1]), names[2], names[3])] = order[begin:end]
+    return groups
+
+
 def grouped(samples: pd.DataFrame) -> dict[Group, pd.DataFrame]:
     """The rows of `samples` by what is counted together, each in the order it came in."""
-    return {
-        Group(Series(str(system), str(version)), str(endpoint), str(placement)): rows
-        for (system, version, endpoint, placement), rows in samples.groupby(
-            ["system", "version", "endpoint", "placement"]
-        )
-    }
+    return {group: samples.iloc[rows] for group, rows in positions(samples).items()}
 
 
 def ok_ms(rows: pd.DataFrame, column: str = "total_ns") -> Values:
@@ -73,12 +92,9 @@ def in_order(groups: Iterable[Group], bundle: Bundle) -> list[Group]:
     present = set(groups)
     series = series_order((group.series for group in present), bundle.systems)
     names = endpoint_order((group.endpoint for group in present), bundle.manifest.get("study"))
-    return [
-        Group(one, name, placement)
-        for _, row in groupby(names, key=row_of)
-        for one, name, placement in product(series, list(row), PLACEMENTS)
-        if Group(one, name, placement) in present
-    ]
+    rows = [list(row) for _, row in groupby(names, key=row_of)]
+    every = (Group(*each) for row in rows for each in product(series, row, PLACEMENTS))
+    return [group for group in every if group in present]
 
 
 def seed_of(seed: int, group: Group) -> list[int]:

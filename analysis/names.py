@@ -7,15 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from wanlat.analysis.bundle import Series
 
-_DISPLAY = {
-    "garage": "Garage",
-    "minio": "MinIO",
-    "minio-nginx": "MinIO+nginx",
-    "bob": "Bob",
-    "quorum": "quorum",
-}
+_DISPLAY = {"garage": "Garage", "minio": "MinIO", "minio-nginx": "MinIO+nginx", "bob": "Bob"}
 _NOTES = {"quorum": "reference store"}
-
 _LONGEST_VERSION = 16
 
 EN_DASH = "\N{EN DASH}"
@@ -24,10 +17,9 @@ EN_DASH = "\N{EN DASH}"
 # Below the first, three decimals are written; below the second two; below the third one.
 _DECIMALS = ((0.1, 3), (10, 2), (1000, 1))
 
-# A MinIO release is named by its instant; a Go pseudo-version is v<base>-<instant>-<commit>, see
-# https://go.dev/ref/mod#pseudo-versions (the base may carry a pre-release that ends in ".0").
-_MINIO_RELEASE = re.compile(r"RELEASE\.(\d{4}-\d{2}-\d{2})T[\d-]+Z")
-_PSEUDO = re.compile(r"v?\d+\.\d+\.\d+-(?:[\w.]*\.)?(\d{4})(\d{2})(\d{2})\d{6}-([0-9a-f]{12})")
+# A version that is an instant: RELEASE.2026-02-12T20-18-48Z, or Go's pseudo-versions, which end in
+# <instant>-<commit> (https://go.dev/ref/mod#pseudo-versions).
+_INSTANT = re.compile(r".*\D(\d{4})-?(\d{2})-?(\d{2})(?:T[\d-]+Z|\d{6}-[0-9a-f]{12})")
 
 
 def display_system(system: str) -> str:
@@ -36,19 +28,17 @@ def display_system(system: str) -> str:
 
 
 def short_version(version: str) -> str:
-    """`version` made short enough for a legend: dates for MinIO's, an ellipsis for other long ones.
+    """`version` made short enough for a legend: a date, or an ellipsis in the middle of long ones.
 
     `RELEASE.2026-02-12T20-18-48Z` and `v0.0.0-20260212201848-7aac2a2c5b7c` both give 2026-02-12.
     """
-    if match := _MINIO_RELEASE.fullmatch(version):
-        return match[1]
-    if match := _PSEUDO.fullmatch(version):
-        return f"{match[1]}-{match[2]}-{match[3]}"
+    if match := _INSTANT.fullmatch(version):
+        return "-".join(match.groups())
     short = re.sub(r"^v(?=\d)", "", version)
-    if len(short) > _LONGEST_VERSION:
-        kept = _LONGEST_VERSION - 1
-        short = f"{short[: kept - kept // 2]}…{short[len(short) - kept // 2 :]}"
-    return short
+    if len(short) <= _LONGEST_VERSION:
+        return short
+    kept = _LONGEST_VERSION - 1
+    return f"{short[: kept - kept // 2]}…{short[-(kept // 2) :]}"
 
 
 def series_labels(series: Sequence[Series]) -> dict[Series, str]:
@@ -66,28 +56,25 @@ def series_labels(series: Sequence[Series]) -> dict[Series, str]:
 
 def row_labels(series: Sequence[Series]) -> dict[Series, str]:
     """The name of the system alone where that tells `series` apart, else the full label."""
-    labels = series_labels(series)
     systems = [one.system for one in series]
     return {
-        one: display_system(one.system) if systems.count(one.system) == 1 else labels[one]
-        for one in series
+        one: display_system(one.system) if systems.count(one.system) == 1 else label
+        for one, label in series_labels(series).items()
     }
+
+
+def shortened(series: Iterable[Series]) -> list[str]:
+    """System and version in full, for those of `series` whose label does not hold the version."""
+    return [
+        f"{display_system(one.system)} {one.version}"
+        for one, label in series_labels(list(series)).items()
+        if one.version.removeprefix("v") not in label
+    ]
 
 
 def series_note(series: Series) -> str:
     """What a legend must add to a system's name, or ""."""
     return _NOTES.get(series.system, "")
-
-
-def shortened(series: Iterable[Series]) -> list[str]:
-    """System and version in full, for those of `series` whose label does not hold the version."""
-    ordered = list(series)
-    labels = series_labels(ordered)
-    return [
-        f"{display_system(one.system)} {one.version}"
-        for one in ordered
-        if one.version.removeprefix("v") not in labels[one]
-    ]
 
 
 def series_order(present: Iterable[Series], listed: Sequence[Series]) -> list[Series]:
@@ -112,9 +99,7 @@ def format_trips(value: float | None) -> str:
 
 def format_trips_interval(interval: tuple[float, float] | None) -> str:
     """An interval of round trips in brackets; a dash in them where there is none."""
-    if interval is None:
-        return f"[{EN_DASH}]"
-    return f"[{format_trips(interval[0])}, {format_trips(interval[1])}]"
+    return f"[{', '.join(map(format_trips, interval)) if interval else EN_DASH}]"
 
 
 def count(number: int, noun: str) -> str:

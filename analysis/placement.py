@@ -6,10 +6,7 @@ are different things measured, and nothing in this room averages over them.
 
 from __future__ import annotations
 
-LOCAL = "local"
-REMOTE = "remote"
-UNKNOWN = "unknown"
-
+LOCAL, REMOTE, UNKNOWN = "local", "remote", "unknown"
 PLACEMENTS = (LOCAL, REMOTE, UNKNOWN)
 """In the order in which tables and charts show them."""
 
@@ -22,5 +19,5 @@ def is_known(placement: str) -> bool:
 
 
 def with_placement(name: str, placement: str) -> str:
-    """`name` with its placement where that is known: "Bob, local"."""
+    """`name` with its placement where that is known: "PutObject, local"."""
     return f"{name}, {placement}" if is_known(placement) else name

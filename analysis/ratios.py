@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MIN_N_FOR_RATIO = 10
 """Of fewer, even the bootstrap-t holds the ratio of two means clearly less than 9 times in 10."""
 
+Estimate = tuple[float, "Interval | None"]
+"""A figure and its 95 % interval."""
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -32,10 +35,8 @@ class Ratio:
 
     def to_json(self) -> dict[str, Any]:
         """The entry of summary.json."""
-        return {
-            "ratio": round(self.estimate, 6),
-            "ci95": None if self.ci95 is None else [round(bound, 6) for bound in self.ci95],
-        }
+        ci95 = self.ci95 and [round(bound, 6) for bound in self.ci95]
+        return {"ratio": round(self.estimate, 6), "ci95": ci95}
 
 
 def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
@@ -51,10 +52,8 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
     estimate = float(np.mean(over) / np.mean(under))
     if min(over.size, under.size) < MIN_N_FOR_RATIO or 0 in (np.ptp(over), np.ptp(under)):
         return Ratio(estimate, None)
-    whole = [
-        _mean_and_error(values, np.ones((1, values.size), np.int64)) for values in (over, under)
-    ]
-    error = math.hypot(whole[0][0, 1], whole[1][0, 1])
+    whole = (_mean_and_error(each, np.ones((1, each.size), np.int64)) for each in (over, under))
+    error = math.hypot(*(each[0, 1] for each in whole))
     if max(over.size, under.size) > MAX_N_FOR_BOOTSTRAP:
         return _around(estimate, -Z95 * error, Z95 * error)
     rng = np.random.default_rng(list(seed))
@@ -69,13 +68,8 @@ def of_medians(over: Values, under: Values) -> Ratio:
     """Median of `over` / median of `under`, independent samples; from the intervals of both."""
     import numpy as np
 
-    return of_estimates(
-        (float(np.median(over)), of_median(over)), (float(np.median(under)), of_median(under))
-    )
-
-
-Estimate = tuple[float, "Interval | None"]
-"""A figure and its 95 % interval."""
+    top, bottom = ((float(np.median(each)), of_median(each)) for each in (over, under))
+    return of_estimates(top, bottom)
 
 
 def of_estimates(over: Estimate, under: Estimate) -> Ratio:

@@ -6,27 +6,28 @@ in. docs/statistics.md says why each definition was chosen and how well the inte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from wanlat.analysis.stats import intervals
 from wanlat.analysis.stats.bootstrap import RESAMPLES, bca_interval_of_mean
-from wanlat.analysis.stats.intervals import Interval
+from wanlat.analysis.stats.intervals import Z95, Interval
 
 if TYPE_CHECKING:
     from wanlat.analysis.stats.intervals import Values
 
 PERCENTILE_DEFINITION = "linear interpolation at (n-1)p (Hyndman and Fan 1996, type 7)"
 MEAN_INTERVAL_DEFINITION = (
-    f"bootstrap, BCa, {RESAMPLES} resamples, seeded; Student's t beyond 10000 samples"
+    f"bootstrap, BCa, {RESAMPLES} resamples, seeded; its Edgeworth expansion beyond 10000 samples"
 )
 MEDIAN_INTERVAL_DEFINITION = "order statistics, binomial, coverage at least 95 %"
 
 MIN_N_FOR_MEAN_INTERVAL = 20
 """With fewer, the bootstrap holds the mean clearly less often than 95 times in 100."""
 MAX_N_FOR_BOOTSTRAP = 10_000
-"""With more, the mean is normal to far less than the interval's width, and resampling is slow."""
+"""With more, resampling is slow, and what it comes to can be computed."""
 MIN_N_FOR_P99 = 100
 """With fewer, p99 lies between the two greatest samples and says nothing beyond the maximum."""
 MILD_IQR, SEVERE_IQR = 1.5, 3.0
@@ -64,19 +65,9 @@ class Outliers:
     high_severe: int
 
     @property
-    def mild(self) -> int:
-        """Mild ones of both sides."""
-        return self.low_mild + self.high_mild
-
-    @property
-    def severe(self) -> int:
-        """Severe ones of both sides."""
-        return self.low_severe + self.high_severe
-
-    @property
     def total(self) -> int:
         """All of them."""
-        return self.mild + self.severe
+        return self.low_severe + self.low_mild + self.high_mild + self.high_severe
 
     @property
     def share(self) -> float:
@@ -85,13 +76,9 @@ class Outliers:
 
     def to_json(self) -> dict[str, int | float]:
         """Counts of each kind, and the share of all."""
-        return {
-            "low_severe": self.low_severe,
-            "low_mild": self.low_mild,
-            "high_mild": self.high_mild,
-            "high_severe": self.high_severe,
-            "share": round(self.share, 6),
-        }
+        counts = asdict(self)
+        del counts["n"]
+        return {**counts, "share": round(self.share, 6)}
 
 
 def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
@@ -103,18 +90,19 @@ def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
 
     if values_ms.size == 0:
         return None
-    p95, p99 = percentiles(values_ms, (95, 99))
+    ordered = np.sort(values_ms)  # whatever partitions it below is then done in no time
+    median, p95, p99 = percentiles(ordered, (50, 95, 99))
     return Latency(
         n=int(values_ms.size),
-        mean_ms=float(np.mean(values_ms)),
-        median_ms=float(np.median(values_ms)),
-        min_ms=float(np.min(values_ms)),
-        max_ms=float(np.max(values_ms)),
+        mean_ms=float(values_ms.mean()),
+        median_ms=median,
+        min_ms=float(ordered[0]),
+        max_ms=float(ordered[-1]),
         p95_ms=p95,
         p99_ms=p99,
         mean_ci95_ms=mean_interval(values_ms, seed),
-        median_ci95_ms=intervals.of_median(values_ms),
-        outliers=outliers_of(values_ms).total,
+        median_ci95_ms=intervals.of_median(ordered),
+        outliers=outliers_of(ordered).total,
     )
 
 
@@ -126,28 +114,34 @@ def percentiles(values: Values, percents: Sequence[float]) -> list[float]:
 
 
 def mean_interval(values: Values, seed: int | Sequence[int]) -> Interval | None:
-    """95 % interval of the mean of `values`, shape (n,): bootstrap, BCa, else Student's.
+    """95 % interval of the mean of `values`, shape (n,): bootstrap, BCa (Efron 1987).
 
-    Beyond MAX_N_FOR_BOOTSTRAP values it is Student's, with which the bootstrap agrees there. None
-    for fewer than MIN_N_FOR_MEAN_INTERVAL values, and for values that are all the same.
+    Of more than MAX_N_FOR_BOOTSTRAP values it is computed, not drawn: the mean's skewness gives
+    bias, acceleration and quantiles (Hall 1992, The Bootstrap and Edgeworth Expansion, 3.10). The
+    two agree within 3 % of the width. None for fewer than MIN_N_FOR_MEAN_INTERVAL values, and for
+    values that are all the same.
     """
     if values.size < MIN_N_FOR_MEAN_INTERVAL or values.min() == values.max():
         return None
-    if values.size > MAX_N_FOR_BOOTSTRAP:
-        return intervals.of_mean(values)
-    return bca_interval_of_mean(values, seed)
+    if values.size <= MAX_N_FOR_BOOTSTRAP:
+        return bca_interval_of_mean(values, seed)
+    mean, error = float(values.mean()), float(values.std()) / math.sqrt(values.size)
+    sixth = float(((values - mean) ** 3).sum()) / (6 * (error * values.size) ** 3)
+    moved = (sixth + (sixth + z) / (1 - sixth * (sixth + z)) for z in (-Z95, Z95))
+    low, high = (mean + error * (z + sixth * (z * z - 1)) for z in moved)
+    return low, high
 
 
 def outliers_of(values: Values) -> Outliers:
     """The outliers among `values`, shape (n,) with n >= 1; quartiles as all percentiles here."""
     lower, upper = percentiles(values, (25, 75))
-    iqr = upper - lower
-    mild = (lower - MILD_IQR * iqr, upper + MILD_IQR * iqr)
-    severe = (lower - SEVERE_IQR * iqr, upper + SEVERE_IQR * iqr)
+    mild, severe = MILD_IQR * (upper - lower), SEVERE_IQR * (upper - lower)
+    low_severe = int((values < lower - severe).sum())
+    high_severe = int((values > upper + severe).sum())
     return Outliers(
         n=int(values.size),
-        low_severe=int((values < severe[0]).sum()),
-        low_mild=int(((values < mild[0]) & (values >= severe[0])).sum()),
-        high_mild=int(((values > mild[1]) & (values <= severe[1])).sum()),
-        high_severe=int((values > severe[1]).sum()),
+        low_severe=low_severe,
+        low_mild=int((values < lower - mild).sum()) - low_severe,
+        high_mild=int((values > upper + mild).sum()) - high_severe,
+        high_severe=high_severe,
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.blocks import Block, blocks_of, blocks_of_sweep, hidden_from_terminal
+from wanlat.analysis.blocks import Block, blocks_of, hidden_from_terminal
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
 from wanlat.analysis.grid import Grid, print_grid, print_notes
@@ -20,22 +20,16 @@ from wanlat.analysis.notes import notes_on_matrix, notes_on_run, untrusted_point
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wanlat.analysis.sweep import Point, Sweep
+    from wanlat.analysis.sweep import Sweep
 
 
 @dataclass(frozen=True)
 class Summary:
-    """All that is said of `source`, blocks by their keys in summary.json.
-
-    `facts` is what figures need to know of the run; `matrix`, of a matrix alone, its parameters and
-    how its points ended.
-    """
+    """All that is said of `source`: `blocks` by their keys in summary.json, and `notes`."""
 
     source: Bundle | Sweep
-    facts: Mapping[str, Any]
     blocks: Mapping[str, Block]
     notes: tuple[str, ...]
-    matrix: Mapping[str, Any] | None = None
 
     @property
     def title(self) -> str:
@@ -48,23 +42,20 @@ class Summary:
         figures = getattr(self.blocks.get("endpoints"), "figures", None)
         return () if figures is None else tuple(figures.arrays)
 
-    def grids(self) -> Iterator[tuple[str, Grid]]:
-        """Every table with the key of its block, in the order in which they are printed.
-
-        The table of latencies is left out where the block of sizes has the same rows.
-        """
-        for name, block in self.blocks.items():
-            if name != "endpoints" or not self.is_of_sizes:
-                yield from ((name, grid) for grid in block.grids())
-
     @property
-    def is_of_sizes(self) -> bool:
-        """Whether all latencies are in the block of object sizes."""
+    def shown(self) -> Mapping[str, Block]:
+        """The blocks with tables and charts: without latencies that all are in that of sizes."""
         if "sizes" not in self.blocks:
-            return False
+            return self.blocks
         from wanlat.analysis.figures.sizes import OPERATIONS
 
-        return {entry.endpoint for entry in self.endpoints} <= set(OPERATIONS)
+        is_whole = {entry.endpoint for entry in self.endpoints} <= set(OPERATIONS)
+        return {k: v for k, v in self.blocks.items() if not (is_whole and k == "endpoints")}
+
+    def grids(self) -> Iterator[tuple[str, Grid]]:
+        """Every table with the key of its block, in the order in which they are printed."""
+        for name, block in self.shown.items():
+            yield from ((name, grid) for grid in block.grids())
 
     def to_json(self) -> dict[str, Any]:
         """The document of summary.json."""
@@ -72,9 +63,9 @@ class Summary:
         for block in self.blocks.values():
             definitions |= getattr(block, "definitions", {})
         return {
-            "bundle": dict(self.facts),
+            "bundle": _facts(self.source),
             "definitions": definitions,
-            **({} if self.matrix is None else {"matrix": dict(self.matrix)}),
+            **({} if isinstance(self.source, Bundle) else {"matrix": _matrix(self.source)}),
             "endpoints": [],
             **{name: block.to_json() for name, block in self.blocks.items()},
             "notes": list(self.notes),
@@ -87,25 +78,13 @@ class Summary:
 
 def summarize(source: Bundle | Sweep) -> Summary:
     """Everything that `source` has data for; of a matrix, from its complete points alone."""
-    if isinstance(source, Bundle):
-        blocks = blocks_of(source)
-        said = [note for block in blocks.values() for note in getattr(block, "notes", ())]
-        own = notes_on_run(source)
-        # A drill says first how it ended, and what came of it.
-        notes = dict.fromkeys([*said, *own] if source.is_drill else [*own, *said])
-        return Summary(source, facts_of(source), blocks, tuple(notes))
-    blocks = blocks_of_sweep(source)
+    blocks = blocks_of(source)
     said = [note for block in blocks.values() for note in getattr(block, "notes", ())]
-    manifest = source.manifest
-    facts = {
-        "kind": "matrix",
-        "study": source.study,
-        "topology": source.topology,
-        "status": source.status,
-        **{key: manifest.get(key) for key in ("reason", "seed", "wanlat")},
-    }
-    notes = dict.fromkeys([*notes_on_matrix(source), *said])
-    return Summary(source, facts, blocks, tuple(notes), _matrix(source))
+    own = notes_on_run(source) if isinstance(source, Bundle) else notes_on_matrix(source)
+    # A drill says first how it ended, and what came of it.
+    is_drill = isinstance(source, Bundle) and source.is_drill
+    notes = dict.fromkeys([*said, *own] if is_drill else [*own, *said])
+    return Summary(source, blocks, tuple(notes))
 
 
 def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
@@ -116,35 +95,32 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
         if number:
             console.print()
         print_grid(grid, console)
-    if not grids and summary.matrix is not None:
+    if not grids and not isinstance(summary.source, Bundle):
         console.print(f"{summary.source.study}: no point is complete.", markup=False)
     print_notes(summary.notes, console)
 
 
-def facts_of(bundle: Bundle) -> dict[str, Any]:
+def _facts(source: Bundle | Sweep) -> dict[str, Any]:
     """What figures need to know of the run; of one at several RTTs none is that of all samples."""
-    manifest = bundle.manifest
-    rtt = None if bundle.has_rtt_steps else bundle.measured_rtt
-    facts = {
-        "study": bundle.study,
-        "topology": bundle.topology,
-        "status": bundle.status,
-        **{key: manifest.get(key) for key in ("reason", "seed", "backend", "wanlat")},
-        "calibration": bundle.calibration.verdict if bundle.calibration else None,
-        "measured_rtt_ms": None
-        if rtt is None
-        else {
-            "median": rounded(rtt.median_ms),
-            "pair_medians": [rounded(rtt.low_pair_ms), rounded(rtt.high_pair_ms)],
-            "single": [rounded(rtt.min_ms), rounded(rtt.max_ms)],
-            "pairs": rtt.pairs,
-        },
+    said = {key: source.manifest.get(key) for key in ("reason", "seed", "backend", "wanlat")}
+    facts = {"study": source.study, "topology": source.topology, "status": source.status}
+    if not isinstance(source, Bundle):
+        del said["backend"]
+        return {"kind": "matrix", **facts, **said}
+    rtt = None if source.has_rtt_steps else source.measured_rtt
+    measured = rtt and {
+        "median": rounded(rtt.median_ms),
+        "pair_medians": [rounded(rtt.low_pair_ms), rounded(rtt.high_pair_ms)],
+        "single": [rounded(rtt.min_ms), rounded(rtt.max_ms)],
+        "pairs": rtt.pairs,
     }
-    return facts | ({"rtt_steps": _rtt_steps(bundle)} if bundle.has_rtt_steps else {})
+    steps = {"rtt_steps": _rtt_steps(source)} if source.has_rtt_steps else {}
+    verdict = source.calibration.verdict if source.calibration else None
+    return {**facts, **said, "calibration": verdict, "measured_rtt_ms": measured, **steps}
 
 
 def _rtt_steps(bundle: Bundle) -> list[dict[str, Any]]:
-    from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
+    from wanlat.analysis.figures.rtt_steps import counts, rtt_steps  # scipy, for few studies
 
     return [
         {
@@ -159,25 +135,23 @@ def _rtt_steps(bundle: Bundle) -> list[dict[str, Any]]:
 
 
 def _matrix(sweep: Sweep) -> dict[str, Any]:
-    return {
-        "parameters": [
-            {"name": p.name, "keys": list(p.keys), "values": list(p.values)}
-            for p in sweep.parameters
-        ],
-        "points": [_point(point) for point in sweep.points],
-        "missing": [point.name for point in sweep.missing],
-        "untrusted": untrusted_points(sweep),
-    }
-
-
-def _point(point: Point) -> dict[str, Any]:
-    return {
-        "point": point.number,
-        "name": point.name,
-        "system": point.system,
-        "values": dict(point.values),
-        "directory": f"points/{point.directory.name}",
-        "status": point.status,
-        "reason": point.why_missing,
-        "attempts": point.attempts,
-    }
+    parameters = [
+        {"name": each.name, "keys": list(each.keys), "values": list(each.values)}
+        for each in sweep.parameters
+    ]
+    points = [
+        {
+            "point": point.entry.point,
+            "name": point.name,
+            "system": point.system,
+            "values": dict(point.values),
+            "directory": f"points/{point.directory.name}",
+            "status": point.entry.status,
+            "reason": point.why_missing,
+            "attempts": point.entry.attempts,
+        }
+        for point in sweep.points
+    ]
+    missing = [point.name for point in sweep.missing]
+    untrusted = untrusted_points(sweep)
+    return {"parameters": parameters, "points": points, "missing": missing, "untrusted": untrusted}

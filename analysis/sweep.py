@@ -1,4 +1,4 @@
-"""Reading the bundle of a sweep: points.json, and the bundle of each point.
+"""Reading the bundle of a matrix: points.json, and the bundle of each point.
 
 A point is an ordinary bundle (`analysis.bundle`). One that failed, was interrupted or never began
 is missing, with why; whatever samples it left are read all the same, and never taken for a
@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.bundle import Bundle, name_of, read_bundle, read_manifest
+from wanlat.analysis.bundle import HOW_ENDED, Bundle, Source, read_bundle, read_manifest
 from wanlat.analysis.calibration import sites_by_node
 from wanlat.bundle import documents
 from wanlat.bundle.errors import BundleError
@@ -22,21 +22,13 @@ from wanlat.bundle.read import read_document
 
 KIND = "matrix"
 
-_OPTIONS = "options."
-
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?i?B?)\s*")
-_PREFIX = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
-_HOW = {
-    "planned": "it was never begun",
-    "running": "it was killed while it ran",
-    "interrupted": "it was interrupted",
-    "failed": "it failed",
-}
+_OPTION = re.compile(r"options\.[^.]+\.(.+)")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?\s*")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One axis of the sweep, and its values: numbers by size, words as the study has them.
+    """One axis of the matrix, and its values: numbers by size, words as the study has them.
 
     An option of stores has the name that it has there ("drives"), and is one axis whichever of
     them have it; `keys` are what the study calls it ("options.minio.drives"), one or several.
@@ -49,23 +41,18 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Point:
-    """One combination of values on one system.
+    """One combination of values on one system; `entry` is what points.json says of it.
 
-    `number` is its place in the order in which points are run. `values` are those of the sweep's
-    parameters, as the study has them ("50KiB", 2). `status` is planned, running (it was killed),
-    complete, interrupted or failed.
+    `values` are those of the matrix' parameters by their keys, as the study has them ("50KiB", 2).
     """
 
-    number: int
     name: str
     system: str
     values: Mapping[str, Any]
     directory: Path
-    status: str
-    reason: str | None
-    attempts: int
-    study: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """The study of the whole sweep, for what is not swept."""
+    entry: documents.Point
+    study: Mapping[str, Any] = field(compare=False, repr=False)
+    """The study of the whole matrix, for what does not vary."""
 
     @property
     def bundle(self) -> Bundle | None:
@@ -75,37 +62,33 @@ class Point:
     @property
     def is_complete(self) -> bool:
         """Whether it came to its end and can be read."""
-        return self.status == "complete" and self.bundle is not None
+        return self.entry.status == "complete" and self.bundle is not None
 
     @property
     def why_missing(self) -> str | None:
         """Why there are no figures of it that count; None of a complete one."""
-        if self.status != "complete":
-            why = f": {self.reason.rstrip('.')}" if self.reason else ""
-            return f"{_HOW.get(self.status, self.status)}{why}"
-        return self._read[1]
+        if self.entry.status == "complete":
+            return self._read[1]
+        why = f": {self.entry.reason.rstrip('.')}" if self.entry.reason else ""
+        return f"it {HOW_ENDED[self.entry.status]}{why}"
 
     def value(self, parameter: str) -> Any:
-        """The value of `parameter` ("nodes", "prefill.objects"): swept, else the study's, or None.
+        """The value of `parameter` ("nodes", "prefill.objects"): varied, else the study's, or None.
 
         An option of stores ("drives") is that of the point's own. Sizes and durations are as the
         study writes them: see `bytes_of`.
         """
-        keys = (parameter, f"{_OPTIONS}{self.system}.{parameter}")
+        keys = (parameter, f"options.{self.system}.{parameter}")
+        own = self.bundle.manifest if self.bundle else {}
         for key in keys:
             if key in self.values:
                 return self.values[key]
-        own = self.bundle.manifest.get("study") if self.bundle else None
-        for study in (own, self.study):
+        for study in (own.get("study"), self.study):
             for key in keys:
-                found = _dotted(study, key)
-                if found is not None:
+                if (found := _dotted(study, key)) is not None:
                     return found
-        return self._nodes() if parameter == "nodes" else None
-
-    def _nodes(self) -> int | None:
-        topology = self.bundle.manifest.get("topology") if self.bundle else None
-        return len(sites_by_node(topology)) or None
+        is_nodes = parameter == "nodes"
+        return len(sites_by_node(own.get("topology"))) or None if is_nodes else None
 
     @cached_property
     def _read(self) -> tuple[Bundle | None, str | None]:
@@ -116,8 +99,8 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """A sweep as it lies on disk; `points` in the order of the grid, not in that of running."""
+class Sweep(Source):
+    """A matrix as it lies on disk; `points` in the order of the study, not in that of running."""
 
     directory: Path
     manifest: Mapping[str, Any]
@@ -127,28 +110,12 @@ class Sweep:
     """As a bundle's: what took long to derive, under a name of who derived it."""
 
     @property
-    def study(self) -> str:
-        """Name of the study."""
-        return name_of(self.manifest.get("study"), "unnamed study")
-
-    @property
     def topology(self) -> str:
-        """Name of the topology; "several topologies" where that is swept."""
+        """Name of the topology; "several topologies" where that varies."""
         names = dict.fromkeys(p.bundle.topology for p in self.points if p.bundle is not None)
         if len(names) > 1:
             return "several topologies"
         return next(iter([*names, *self.manifest.get("topologies", ())]), "unnamed topology")
-
-    @property
-    def status(self) -> str:
-        """ "running" (so it was killed), "complete", "interrupted" or "failed"."""
-        return str(self.manifest.get("status", "complete"))
-
-    @property
-    def seed(self) -> int:
-        """Seed of the sweep; it also seeds every bootstrap over its points."""
-        seed = self.manifest.get("seed")
-        return seed if isinstance(seed, int) else 0
 
     @property
     def complete(self) -> tuple[Point, ...]:
@@ -161,19 +128,19 @@ class Sweep:
         return tuple(point for point in self.points if not point.is_complete)
 
     def varies(self, parameter: str) -> bool:
-        """Whether `parameter` takes several values in this sweep."""
+        """Whether `parameter` takes several values in this matrix."""
         return any(p.name == parameter and len(p.values) > 1 for p in self.parameters)
 
 
 def is_sweep(directory: Path | str) -> bool:
-    """Whether the bundle in `directory` is a sweep's. Raises BundleError where it is no bundle."""
+    """Whether the bundle in `directory` is a matrix'. Raises BundleError where it is no bundle."""
     return read_manifest(Path(directory)).get("kind") == KIND
 
 
 def read_sweep(directory: Path | str) -> Sweep:
-    """Read the sweep in `directory`; points' bundles are read when asked for.
+    """Read the matrix in `directory`; points' bundles are read when asked for.
 
-    Raises BundleError where it is no sweep, of a newer format, or damaged.
+    Raises BundleError where it is no matrix, of a newer format, or damaged.
     """
     directory = Path(directory)
     manifest = read_manifest(directory)
@@ -182,11 +149,25 @@ def read_sweep(directory: Path | str) -> Sweep:
     document = read_document(directory, documents.Points)
     if document is None:
         raise BundleError(f"{directory} has no {documents.Points.FILE}: it is no matrix's bundle.")
-    study = manifest.get("study")
-    whole = study if isinstance(study, Mapping) else {}
-    parameters = tuple(_parameters(document.parameters, whole))
-    points = [_point(entry, directory, whole) for entry in document.points]
-    return Sweep(directory, manifest, parameters, tuple(_in_order(points, parameters, whole)))
+    # Points are shuffled: the manifest has the values as the study does.
+    listed = {each["name"]: list(each["values"]) for each in manifest.get("parameters", ())}
+    found = {each.name: listed.get(each.name, list(each.values)) for each in document.parameters}
+    parameters = tuple(_parameters(found))
+    study = manifest["study"]
+    points = [
+        Point(each.name, each.system, each.values, directory / each.directory, each, study)
+        for each in document.points
+    ]
+    systems = [str(name) for name in study.get("systems") or ()]
+
+    def place(point: Point) -> tuple[int, ...]:
+        of = (
+            next((point.values[k] for k in p.keys if k in point.values), None) for p in parameters
+        )
+        at = [_place(value, p.values) for value, p in zip(of, parameters, strict=True)]
+        return (*at, _place(point.system, systems), point.entry.point)
+
+    return Sweep(directory, manifest, parameters, tuple(sorted(points, key=place)))
 
 
 def bytes_of(value: Any) -> int | None:
@@ -196,9 +177,8 @@ def bytes_of(value: Any) -> int | None:
     match = _SIZE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return None
-    prefix, is_binary = match[2].rstrip("B").rstrip("i"), "i" in match[2]
-    scale: int = (1024 if is_binary else 1000) ** _PREFIX[prefix]
-    return round(float(match[1]) * scale)
+    scale = 1024 if match[3] else 1000
+    return round(float(match[1]) * float(scale ** " KMGT".index(match[2].upper() or " ")))
 
 
 def number_of(value: Any) -> float | None:
@@ -209,24 +189,8 @@ def number_of(value: Any) -> float | None:
     return None if size is None else float(size)
 
 
-def _point(entry: documents.Point, directory: Path, study: Mapping[str, Any]) -> Point:
-    return Point(
-        number=entry.point,
-        name=entry.name,
-        system=entry.system,
-        values=dict(entry.values),
-        directory=directory / (entry.directory or f"points/{entry.name}"),
-        status=entry.status,
-        reason=entry.reason,
-        attempts=entry.attempts,
-        study=study,
-    )
-
-
-def _parameters(
-    entries: Sequence[documents.Parameter], study: Mapping[str, Any]
-) -> Iterator[Parameter]:
-    listed = {entry.name: list(entry.values) for entry in entries}
+def _parameters(listed: Mapping[str, Sequence[Any]]) -> Iterator[Parameter]:
+    """The axes of keys with their values: options of the same name are one axis."""
     keys: dict[str, list[str]] = {}
     for key in listed:
         keys.setdefault(_named(key, listed), []).append(key)
@@ -235,47 +199,15 @@ def _parameters(
         for value in (value for key in mine for value in listed[key]):
             if value not in values:  # (Lists and mappings are values too.)
                 values.append(value)
-        swept = [value for key in mine for value in _swept(study, key)]
-        yield Parameter(name, tuple(_sorted(values, swept)), tuple(mine))
+        if all(number_of(value) is not None for value in values):
+            values.sort(key=lambda value: number_of(value) or 0.0)
+        yield Parameter(name, tuple(values), tuple(mine))
 
 
 def _named(key: str, keys: Iterable[str]) -> str:
     """ "drives" of "options.minio.drives", unless that is the name of something else."""
-    name = key.removeprefix(_OPTIONS).partition(".")[2] if key.startswith(_OPTIONS) else key
-    return key if not name or name in keys else name
-
-
-def _sorted(values: Sequence[Any], swept: Sequence[Any]) -> list[Any]:
-    """`values` by number where all of them are, else as they are `swept`: points are shuffled."""
-    numbers = [number_of(value) for value in values]
-    if all(number is not None for number in numbers):
-        return sorted(values, key=lambda value: number_of(value) or 0.0)
-    return sorted(values, key=lambda value: _place(value, swept))
-
-
-def _swept(study: Mapping[str, Any], name: str) -> list[Any]:
-    """The values that a study lists for a parameter, in all its grids and what they include."""
-    sweep = study.get("matrix")
-    grids = [grid for grid in (sweep if isinstance(sweep, list) else [sweep]) if grid]
-    parts = [part for grid in grids for part in (grid, *(grid.get("include") or ()))]
-    lists = [part[name] for part in parts if name in part]
-    return [value for each in lists for value in (each if isinstance(each, list) else [each])]
-
-
-def _in_order(
-    points: Sequence[Point], parameters: Sequence[Parameter], study: Mapping[str, Any]
-) -> list[Point]:
-    listed = study.get("systems")
-    systems = [str(name) for name in listed] if isinstance(listed, list) else []
-
-    def place(point: Point) -> tuple[Any, ...]:
-        values = tuple(
-            _place(next((point.values[k] for k in p.keys if k in point.values), None), p.values)
-            for p in parameters
-        )
-        return (*values, _place(point.system, systems), point.number)
-
-    return sorted(points, key=place)
+    option = _OPTION.fullmatch(key)
+    return option[1] if option and option[1] not in keys else key
 
 
 def _place(value: Any, values: Sequence[Any]) -> int:

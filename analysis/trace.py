@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -23,16 +22,18 @@ from wanlat.analysis.groups import Group, grouped
 from wanlat.analysis.names import count, display_system
 from wanlat.analysis.packets.background import read_background
 from wanlat.analysis.packets.critical_path import critical_paths
-from wanlat.analysis.packets.record import Record, read_record, steps_of, why_no_record
-from wanlat.analysis.placement import with_placement
-from wanlat.analysis.trace_messages import Packets, Span, messages_within
-from wanlat.analysis.trace_model import Lane, Trace
+from wanlat.analysis.packets.record import read_record, steps_of, why_no_record
+from wanlat.analysis.placement import LOCAL, REMOTE, with_placement
+from wanlat.analysis.trace_messages import Row, messages_within
 from wanlat.bundle.errors import BundleError
+
+Trace = Row
+"""The document trace.json, whose keys docs/traces.md explains; times are ms since the start."""
 
 MOST_RTT_MS = 100.0
 """Of a study with several RTTs, the greatest up to this is drawn: farther apart shows no more."""
-_AFTER_RTTS = 1.25
-_LEAST_AFTER_MS = 5.0
+_AFTER_RTTS, _LEAST_AFTER_MS = 1.25, 5.0
+"""How long after the answer a trace goes on, unless the next request is sent before."""
 _EQUAL_WITHIN_MS = 1.0
 
 
@@ -41,8 +42,7 @@ def trace_of(bundle: Bundle, group: Group, *, slowest: bool = False) -> Trace:
 
     Raises BundleError where there is no packet record, or no request of the group that it covers.
     """
-    found = _System(bundle, group.series.system)
-    return found.traces([found.pick(group, slowest)])[0]
+    return _System(bundle, group.series.system).trace(group, slowest)
 
 
 def traces_of(bundle: Bundle, groups: Sequence[Group]) -> list[Trace]:
@@ -51,24 +51,18 @@ def traces_of(bundle: Bundle, groups: Sequence[Group]) -> list[Trace]:
     for system in dict.fromkeys(group.series.system for group in groups):
         with suppress(BundleError):
             found = _System(bundle, system)
-            picked = []
             for group in groups:
                 if group.series.system == system:
                     with suppress(BundleError):
-                        picked.append(found.pick(group))
-            made += found.traces(picked)
+                        made.append(found.trace(group))
     return made
 
 
-@dataclass(frozen=True)
-class _Picked:
-    """The sample that is drawn of a group, and the places of its critical path's packets."""
-
-    group: Group
-    sample: pd.Series[Any]
-    links: tuple[int, ...]
-    words: str
-    notes: tuple[str, ...]
+def choose(groups: Iterable[Group], placement: str | None) -> Group | None:
+    """The one of `groups` to draw: of that placement; remote where nobody said, which crosses."""
+    by_placement = {group.placement: group for group in groups}
+    wanted = [REMOTE, LOCAL, *by_placement] if placement is None else [placement]
+    return next((by_placement[one] for one in wanted if one in by_placement), None)
 
 
 class _System:
@@ -85,12 +79,12 @@ class _System:
         self.bundle, self.record = bundle, record
         self.background = read_background(bundle, record)
         self.steps = steps_of(bundle, system)
-        self.rows = grouped(bundle.measured)
-        sent = bundle.samples[bundle.samples["system"] == system]
-        self.starts_ns = sorted(int(start) for start in sent["start_ns"].dropna())
+        self.groups = grouped(bundle.measured)
+        starts = bundle.samples.loc[bundle.samples["system"] == system, "start_ns"]
+        self.starts_ns = sorted(int(start) for start in starts.dropna())
 
-    def pick(self, group: Group, slowest: bool = False) -> _Picked:
-        """Choose the request of a group. Raises BundleError where there is none to choose."""
+    def trace(self, group: Group, slowest: bool = False) -> Trace:
+        """The trace of a group. Raises BundleError where it has no request to choose."""
         rows = self._candidates(group)
         paths = critical_paths(self.record, rows, self.background)
         links = paths.loc[paths["round_trips"].notna(), "links"]
@@ -100,35 +94,29 @@ class _System:
                 f"The packet record ended before any request of {_name(group)} was answered. Give "
                 "it more room with --capture-limit."
             )
-        hops = links[rows.index].str.len()
-        lengths: Counter[int] = Counter(hops.tolist())
-        usual, times = lengths.most_common(1)[0]
+        hops = links[rows.index].map(len)
+        times = Counter(hops.tolist())
+        usual, _ = times.most_common(1)[0]
         if slowest:
-            chosen = rows.index[-1]
-            words = f"the slowest of {count(len(rows), 'request')}"
+            chosen, picked = rows.index[-1], f"the slowest of {count(len(rows), 'request')}"
         else:
             alike = rows.index[hops == usual]
             chosen = alike[(len(alike) - 1) // 2]
-            words = f"the median of {count(times, 'request')} with {count(usual, 'WAN hop')}"
-            words += f", of {len(rows)} in all" if times < len(rows) else ""
-        notes = _on_others(lengths, hops[chosen])
-        return _Picked(group, rows.loc[chosen], links[chosen], words, notes)
-
-    def traces(self, picked: Sequence[_Picked]) -> list[Trace]:
-        """The traces of chosen requests."""
-        spans = [self._span(one.sample) for one in picked]
-        capture = self.bundle.directory / "capture" / f"{self.record.system}.pcapng"
-        packets = Packets(self.record, self.background, capture, spans)
-        return [self._trace(packets, *each) for each in zip(picked, spans, strict=True)]
+            picked = f"the median of {count(len(alike), 'request')} with {count(usual, 'WAN hop')}"
+            picked += f", of {len(rows)} in all" if len(alike) < len(rows) else ""
+        lengths = [f"{n} of {count(hop, 'WAN hop')}" for hop, n in sorted(times.items())]
+        notes = [f"Critical paths of {len(rows)} requests: {', '.join(lengths)}."]
+        document = self._document(group, rows.loc[chosen], links[chosen])
+        return document | {"picked": picked, "notes": notes if len(times) > 1 else []}
 
     def _candidates(self, group: Group) -> pd.DataFrame:
         """The ok requests that may be drawn: those of the greatest RTT that is not too great."""
-        if group not in self.rows:
-            there = ", ".join(dict.fromkeys(map(_name, self.rows)))
+        if group not in self.groups:
+            there = ", ".join(dict.fromkeys(map(_name, self.groups)))
             raise BundleError(
                 f"{self.bundle.directory} has no requests of {_name(group)}; there are {there}."
             )
-        rows = self.rows[group]
+        rows = self.groups[group]
         ok = rows[(rows["outcome"] == "ok") & rows["start_ns"].notna()]
         passed = [step for step in self.steps if step.verdict == "pass"]
         if passed and "rtt_step" in ok.columns:
@@ -140,88 +128,71 @@ class _System:
             raise BundleError(f"No request of {_name(group)} succeeded, so there is none to draw.")
         return ok
 
-    def _next_ns(self, start: int) -> int | None:
-        place = bisect_right(self.starts_ns, start)
-        return self.starts_ns[place] if place < len(self.starts_ns) else None
-
-    def _span(self, sample: pd.Series[Any]) -> Span:
-        """From the request's start to where its trace ends: what it leaves behind is part of it."""
-        start, end = int(sample["start_ns"]), int(sample["start_ns"]) + int(sample["total_ns"])
-        asked_ms = 0.0 if pd.isna(sample["rtt_ms"]) else float(sample["rtt_ms"])
-        after_ms = max(_AFTER_RTTS * (self._rtt_ms(sample)[0] or asked_ms), _LEAST_AFTER_MS)
-        latest, following = end + round(after_ms * 1e6), self._next_ns(start)
-        return start, latest if following is None else max(end, min(latest, following - 1))
-
-    def _rtt_ms(self, sample: pd.Series[Any]) -> tuple[float | None, tuple[float, float] | None]:
+    def _rtt_ms(self, sample: pd.Series[Any]) -> tuple[float | None, list[float] | None]:
         """The RTT between sites as measured when the request was made, and its extremes over pairs;
         no RTT where links differ too much."""
-        number = sample.get("rtt_step")
-        steps = [] if number is None or pd.isna(number) else self.steps
-        step = next((one for one in steps if one.rtt_step == number), None)
+        number, measured = sample.get("rtt_step"), self.bundle.measured_rtt
+        known = self.steps if number is not None and pd.notna(number) else []
+        step = next((one for one in known if one.rtt_step == number), None)
         if step is not None and step.measured_rtt_ms is not None:
-            known = [p.measured_rtt_ms for p in step.pairs if p.measured_rtt_ms is not None]
-            median_ms, pairs_ms = step.measured_rtt_ms, known or [step.measured_rtt_ms]
-        elif (measured := self.bundle.measured_rtt) is not None:
-            median_ms, pairs_ms = measured.median_ms, [measured.low_pair_ms, measured.high_pair_ms]
+            median_ms = step.measured_rtt_ms
+            pairs = [p.measured_rtt_ms for p in step.pairs if p.measured_rtt_ms is not None]
+            low, high = min(pairs, default=median_ms), max(pairs, default=median_ms)
+        elif measured is not None:
+            median_ms, low, high = measured.median_ms, measured.low_pair_ms, measured.high_pair_ms
         else:
             return None, None
-        low, high = min(pairs_ms), max(pairs_ms)
-        equal = max(high - median_ms, median_ms - low) <= max(
-            EQUAL_WITHIN * median_ms, _EQUAL_WITHIN_MS
-        )
-        return (median_ms if equal else None), (low, high)
+        slack_ms = max(EQUAL_WITHIN * median_ms, _EQUAL_WITHIN_MS)
+        is_equal = max(high - median_ms, median_ms - low) <= slack_ms
+        return (round(median_ms, 6) if is_equal else None), [low, high]
 
-    def _trace(self, packets: Packets, picked: _Picked, span: Span) -> Trace:
-        sample, (start, until) = picked.sample, span
-        client = str(sample["client"])
-        target = sample.get("target")
-        asked = self.record.asked or client if target is None or pd.isna(target) else str(target)
-        latency_ns = int(sample["total_ns"])
-        messages, bare_acks = messages_within(
-            packets, span, start + latency_ns, picked.links, (client, asked)
-        )
+    def _document(self, group: Group, sample: pd.Series[Any], links: Sequence[int]) -> Trace:
+        record, ((system, version), endpoint, placement) = self.record, group
+        client, target = str(sample["client"]), sample.get("target")
+        asked = record.asked or client if target is None or pd.isna(target) else str(target)
+        start, latency_ns = int(sample["start_ns"]), int(sample["total_ns"])
         rtt_ms, range_ms = self._rtt_ms(sample)
-        following = self._next_ns(start)
-        is_shown = following is not None and following <= until + 1_000_000
-        return Trace(
-            group=picked.group,
-            topology=self.bundle.topology,
-            client=client,
-            target=asked,
-            lanes=_lanes(self.record),
-            rtt_ms=rtt_ms,
-            rtt_range_ms=range_ms,
-            start_ns=start,
-            latency_ms=latency_ns / 1e6,
-            until_ms=(until - start) / 1e6,
-            next_ms=(following - start) / 1e6 if following is not None and is_shown else None,
-            messages=messages,
-            bare_acks=bare_acks,
-            knows_background=len(self.background.idle) > 0,
-            picked=picked.words,
-            notes=picked.notes,
-        )
-
-
-def _on_others(lengths: Counter[int], drawn: int) -> tuple[str, ...]:
-    """What other requests' critical paths are like, if they are not all alike."""
-    others = [
-        f"{times} of {count(length, 'hop')}"
-        for length, times in sorted(lengths.items())
-        if length != drawn
-    ]
-    if not others:
-        return ()
-    return (
-        f"Of {lengths.total()} requests {lengths[drawn]} have {count(drawn, 'WAN hop')} on their "
-        f"critical path; the others: {', '.join(others)}.",
-    )
-
-
-def _lanes(record: Record) -> tuple[Lane, ...]:
-    """All nodes, as the topology orders them."""
-    sites = (record.sites[place] for place in record.node_site.tolist())
-    return tuple(map(Lane, record.nodes, sites))
+        requested_ms = 0.0 if pd.isna(sample["rtt_ms"]) else float(sample["rtt_ms"])
+        after_ms = max(_AFTER_RTTS * (rtt_ms or requested_ms), _LEAST_AFTER_MS)
+        # From the request's start to where its trace ends: what it leaves behind is part of it.
+        until = start + latency_ns + round(after_ms * 1e6)
+        later = self.starts_ns[bisect_right(self.starts_ns, start) :]
+        if later:
+            until = max(start + latency_ns, min(until, later[0] - 1))
+        is_next_shown = bool(later) and later[0] <= until + 1_000_000
+        capture = self.bundle.directory / "capture" / f"{record.system}.pcapng"
+        ends, span = (client, asked), (start, start + latency_ns, until)
+        messages, bare_acks = messages_within(record, self.background, capture, span, links, ends)
+        chain, ready_ms = [], 0.0
+        for hop in sorted((m for m in messages if m["on_chain"]), key=lambda m: int(m["on_chain"])):
+            waited_ms = round(hop["entry_ms"] - ready_ms, 6)
+            same = ("from", "to", "entry_ms", "departure_ms", "bytes", "label")
+            step = {"crossing": hop["on_chain"], "waited_ms": waited_ms}
+            chain.append(step | {name: hop[name] for name in same})
+            ready_ms = hop["departure_ms"] or hop["last_entry_ms"]
+        sites = zip(record.nodes, record.node_site.tolist(), strict=True)
+        return {
+            "system": system,
+            "version": version,
+            "topology": self.bundle.topology,
+            "endpoint": endpoint,
+            "placement": placement,
+            "client": client,
+            "target": asked,
+            "start_ns": start,
+            "latency_ms": latency_ns / 1e6,
+            "until_ms": (until - start) / 1e6,
+            "next_request_ms": (later[0] - start) / 1e6 if is_next_shown else None,
+            "measured_rtt_ms": rtt_ms,
+            "rtt_range_ms": range_ms,
+            "chain_round_trips": len(chain) / 2,
+            "chain": chain,
+            "after_chain_ms": round(latency_ns / 1e6 - ready_ms, 6),
+            "nodes": [{"node": node, "site": record.sites[site]} for node, site in sites],
+            "messages": messages,
+            "bare_acknowledgements": bare_acks,
+            "knows_background": len(self.background.idle) > 0,
+        }
 
 
 def _name(group: Group) -> str:

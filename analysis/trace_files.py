@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.charts import sequence, style
-from wanlat.analysis.charts.sequence_words import picked, subtitle, title, what_of
 from wanlat.analysis.files import replace_text
-from wanlat.analysis.groups import Group, grouped
-from wanlat.analysis.names import format_ms
-from wanlat.analysis.placement import LOCAL, REMOTE
-from wanlat.analysis.trace import traces_of
-from wanlat.analysis.trace_model import Trace
+from wanlat.analysis.groups import Group
+from wanlat.analysis.placement import is_known
+from wanlat.analysis.trace import Trace, traces_of
 
 
 def write_trace(trace: Trace, stem: Path) -> list[Path]:
@@ -25,9 +22,9 @@ def write_trace(trace: Trace, stem: Path) -> list[Path]:
 
     Raises BundleError where they cannot be written.
     """
-    pictures = style.save(sequence.draw(trace), stem) if trace.path else []
+    pictures = style.save(sequence.draw(trace), stem) if trace["chain"] else []
     document = stem.with_name(f"{stem.name}.json")
-    replace_text(document, json.dumps(trace.to_json(), indent=2, ensure_ascii=False) + "\n")
+    replace_text(document, json.dumps(trace, indent=2, ensure_ascii=False) + "\n")
     return [*sorted(pictures, reverse=True), document]
 
 
@@ -36,51 +33,12 @@ def charts_of(bundle: Bundle, groups: Sequence[Group]) -> dict[str, Figure]:
 
     Of a group that the packet record has no request of there is none.
     """
-    traces = [trace for trace in traces_of(bundle, groups) if trace.path]
-    return {sequence.stem(trace): sequence.draw(trace) for trace in traces}
+    traces = [trace for trace in traces_of(bundle, groups) if trace["chain"]]
+    return {stem(trace): sequence.draw(trace) for trace in traces}
 
 
-def groups_of(bundle: Bundle) -> list[Group]:
-    """What requests of a bundle were measured: system, endpoint and placement."""
-    return list(grouped(bundle.measured))
-
-
-def choose(groups: Iterable[Group], placement: str | None) -> Group | None:
-    """The one of `groups` to draw: of that placement; remote where nobody said, which crosses."""
-    by_placement = {group.placement: group for group in groups}
-    if placement is not None:
-        return by_placement.get(placement)
-    return next(
-        (by_placement[one] for one in (REMOTE, LOCAL) if one in by_placement),
-        next(iter(by_placement.values()), None),
-    )
-
-
-def told(trace: Trace) -> list[str]:
-    """The critical path in lines of text, hop by hop; the first and the last say the rest."""
-    lines = [title(trace), subtitle(trace), picked(trace)]
-    answered = f"answered after {format_ms(trace.latency_ms)} ms"
-    if not trace.path:
-        return [*lines, f"{answered}; it crossed no WAN link, so there is nothing to draw"]
-    rows = [("", "from → to", "left at", "arrived", "bytes", "waited", "what")]
-    for hop in trace.path:
-        message = hop.message
-        rows.append(
-            (
-                f"{hop.number} of {len(trace.path)}",
-                f"{message.source} → {message.target}",
-                f"{format_ms(message.entry_ms)} ms",
-                f"{format_ms(message.departure_ms)} ms",
-                f"{message.bytes}",
-                f"{format_ms(max(hop.wait_ms, 0.0))} ms",
-                what_of(message, 60),
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = zip("<<>>>><", row, widths, strict=True)
-        lines.append(
-            "  " + "  ".join(f"{cell:{side}{width}}" for side, cell, width in cells).rstrip()
-        )
-    rest = format_ms(max(trace.rest_ms, 0.0))
-    return [*lines, f"{answered}, {rest} ms after the last of them arrived"]
+def stem(trace: Trace) -> str:
+    """The name of its files among a bundle's charts: "trace-quorum-Get-local"."""
+    placement = trace["placement"]
+    known = (placement,) if is_known(placement) else ()
+    return "-".join(("trace", trace["system"], trace["endpoint"].replace("/", "."), *known))

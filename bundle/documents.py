@@ -44,6 +44,12 @@ class Document(BaseModel):
     """The name of its file, of those that are one of their own."""
 
 
+class Growing(Document):
+    """A document that is filled in while something lasts; what was not reached is null."""
+
+    model_config = ConfigDict(frozen=False, validate_assignment=True)
+
+
 class Program(Document):
     """A program as it was run: its version, and the SHA-256 of its file."""
 
@@ -52,36 +58,27 @@ class Program(Document):
     sha256: str | None = None
 
 
-class LowerBound(Document):
-    """What no store beats whose replicas are at the same places; `round_trips` null: not known."""
+class RoundTrips(Document):
+    """What a request takes: what no store beats whose replicas are at the same places, and `why`;
+    or what the system's own protocol does. Null: not known.
+    """
 
     endpoint: str
     placement: str
     round_trips: float | None
-    why: str
+    why: str | None = None
 
 
-class PromisedRoundTrips(Document):
-    """What the system's own protocol takes."""
-
-    endpoint: str
-    placement: str
-    round_trips: float
-
-
-class System(Document):
+class System(Program):
     """A system under test, its endpoints and options."""
 
-    name: str
-    version: str
     label: str | None = None
-    sha256: str | None = None
     api: str | None = None
     endpoints: Sequence[str] = ()
     options: Json = {}
     beside: Sequence[Program] = ()
-    least_round_trips: Sequence[LowerBound] = ()
-    promised_round_trips: Sequence[PromisedRoundTrips] = ()
+    least_round_trips: Sequence[RoundTrips] = ()
+    promised_round_trips: Sequence[RoundTrips] = ()
 
 
 class Place(Document):
@@ -91,11 +88,9 @@ class Place(Document):
     site: str
 
 
-class DrillClient(Document):
+class DrillClient(Place):
     """Where a client of a drill runs, and the node that its requests go to."""
 
-    node: str
-    site: str
     target: str
 
 
@@ -110,7 +105,7 @@ class Requested(Document):
     """What the command line requested that no study says."""
 
     backend: str | None = None
-    capture: Json | None = None
+    capture: Mapping[Literal["limit_bytes", "snap_bytes"], int] | None = None
 
 
 class Parameter(Document):
@@ -121,7 +116,9 @@ class Parameter(Document):
 
 
 class Budgeted(Document):
-    """How many samples a budget left of those that were wanted."""
+    """How many samples a budget left of those that were wanted. `limited_by` `min_samples`: a limit
+    would have left fewer. `request_s`: the median of the warm-up.
+    """
 
     system: str
     endpoint: str
@@ -131,6 +128,91 @@ class Budgeted(Document):
     limited_by: Literal["time", "bytes", "min_samples"] | None
     request_s: float | None
     why: str
+
+
+class LoadClient(Document):
+    """What the load generator took, as shares of the time that the load lasted.
+
+    `cores`: that it may use; in a lab the store's processes are on the same ones. `cpu_share` is of
+    all of them; those of the busiest thread, and of verifying bodies, of one core. Of a worker's
+    time, on average: `waited_share`, it could have run and there was no core (null: not known);
+    `computed_share`, it ran; `between_share`, it had begun, and no request was in flight.
+    """
+
+    cores: int
+    cpu_s: float
+    cpu_share: float
+    threads: int
+    busiest_thread_share: float
+    verify_share: float
+    waited_share: float | None
+    computed_share: float
+    between_share: float
+
+
+class Load(Document):
+    """One system's load: what was offered, what was achieved, and the probe client beside it.
+
+    `bottleneck`: why the generator was the limit; null: the store was. `unanswered`: requests that
+    were on their way when the generator was told to stop. Latencies of the probe client count
+    `probe_from` when its requests were `due`, or, in old bundles, sent.
+    """
+
+    workers: int | None = None
+    mix: Mapping[str, float] = {}
+    offered: Mapping[Literal["workers", "rate"], float | None] = {}
+    ramp_ms: int | None = None
+    duration_ms: int | None = None
+    achieved_per_s: float | None = None
+    end: str | None = None
+    reason: str | None = None
+    began_ns: int | None = None
+    ended_ns: int | None = None
+    done: int | None = None
+    ok: int | None = None
+    failed: int | None = None
+    left_out: int | None = None
+    unanswered: int | None = None
+    bytes_read: int | None = None
+    bytes_written: int | None = None
+    errors: Mapping[str, int] = {}
+    examples: Mapping[str, str] = {}
+    client: LoadClient | None = None
+    bottleneck: str | None = None
+    probe_from: Literal["due"] | None = None
+    probe_interval_ms: float | None = None
+    probe_late: int | None = None
+    probe_left_out: int | None = None
+    probe_missed: int | None = None
+
+
+class Sampling(Document):
+    """What sampling the resources cost; `stretched`: why samples lie further apart than wanted."""
+
+    every_s: float
+    samples: int
+    cost_cpu_share: float
+    late_p99_ms: float
+    stretched: str | None
+    failed: str | None
+
+
+class SystemSampling(Sampling):
+    """That of one system, and what was stored in it meanwhile, where that is known."""
+
+    elapsed_s: float
+    cpu_s: float
+    between_s: float
+    stored_objects: int | None = None
+    stored_bytes: int | None = None
+    stored_is_known: bool = False
+    put_bytes: int | None = None
+
+
+class Resources(Sampling):
+    """That of all systems together, and of each."""
+
+    systems: Mapping[str, SystemSampling]
 
 
 class _Manifest(Document):
@@ -149,10 +231,11 @@ class _Manifest(Document):
     cpu: Cpu | None = None
     memory_bytes: int | None = None
     requested: Requested | None = None
+    claims: Sequence[Json] = ()
 
 
 class _OneLab(_Manifest):
-    """Of what was run in labs on one topology."""
+    """Of what was run in labs on one topology. `tcp`: the kernel's settings, by name."""
 
     topology: Json | None = None
     backend: str | None = None
@@ -160,19 +243,21 @@ class _OneLab(_Manifest):
     client: Place | None = None
     target: Place | None = None
     systems: Sequence[System] = ()
-    tcp: Json | None = None
+    tcp: Mapping[str, int | str] | None = None
     capture: Json | None = None
-    resources: Json | None = None
+    resources: Resources | None = None
 
 
 class StudyManifest(_OneLab):
-    """Of a study on one network; a test of the pytest plugin leaves one too."""
+    """Of a study on one network; a test of the pytest plugin leaves one too.
+
+    `round_trips`: where the time of a study of round trips went, in seconds.
+    """
 
     kind: Literal["study"]
     study: Json
-    claims: Sequence[Json] = ()
     budget: Sequence[Budgeted] = ()
-    load: Mapping[str, Json] = {}
+    load: Mapping[str, Load] = {}
     round_trips: Json | None = None
 
 
@@ -183,7 +268,6 @@ class DrillManifest(_OneLab):
     drill: Json
     roles: Mapping[str, Sequence[str]] = {}
     clients: Mapping[str, DrillClient] = {}
-    claims: Sequence[Json] = ()
     stated_time_s: float | None = None
     origin_ns: int | None = None
     reached: str | None = None
@@ -195,7 +279,6 @@ class MatrixManifest(_Manifest):
 
     kind: Literal["matrix"]
     study: Json
-    claims: Sequence[Json] = ()
     parameters: Sequence[Parameter] = ()
     systems: Sequence[Program] = ()
     topologies: Mapping[str, Json] = {}
@@ -219,13 +302,6 @@ class Figures(Document):
     max: float
 
 
-class PairError(Document):
-    """By how much delays differ from what was requested, ms."""
-
-    p50: float
-    p99: float
-
-
 class Pair(Document):
     """An ordered pair of nodes, and whether the path between them is what was requested.
 
@@ -246,8 +322,9 @@ class Pair(Document):
 class CalibratedPair(Pair):
     """A pair in a lab, as calibration measured it; null: nothing came back, or was requested.
 
-    `bare_rtt_ms` is with every impairment off. `jitter`, `delivery` and `rate` have their own
-    figures where the path has any of them.
+    `bare_rtt_ms` is with every impairment off; `error_ms` by how much delays differ from what was
+    requested (`p50`, `p99`). `jitter`, `delivery` and `rate` have their own figures where the path
+    has any of them.
     """
 
     system: str = ""
@@ -261,6 +338,13 @@ class CalibratedPair(Pair):
     jitter: Json | None = None
     delivery: Json | None = None
     rate: Json | None = None
+
+
+class PairError(Document):
+    """By how much delays differ from what was requested, ms."""
+
+    p50: float
+    p99: float
 
 
 class Calibration(Document):
@@ -286,15 +370,12 @@ class RttStepPair(Pair):
     max_ms: float | None = None
 
 
-class RttStep(Document):
+class RttStep(Growing):
     """One stay at one RTT; `rtt_step` is its number, unique within the system.
 
     `idle_ns` is when only the cluster's own background crossed the links; `measured_rtt_ms` the
-    median over the pairs that lead from the target node's site to other sites. Filled in while it
-    lasts; what it has not reached is null.
+    median over the pairs that lead from the target node's site to other sites.
     """
-
-    model_config = ConfigDict(frozen=False, validate_assignment=True)
 
     system: str
     rtt_step: int
@@ -368,13 +449,11 @@ class Found(Document):
     example: str | None = None
 
 
-class Reclaim(Document):
-    """What was removed from one system, filled in while it lasts. Null: it did not come so far.
+class Reclaim(Growing):
+    """What was removed from one system.
 
     `settled_ns`: the last sample before the removal. `refused`: removals that were sent again.
     """
-
-    model_config = ConfigDict(frozen=False, validate_assignment=True)
 
     system: str
     objects: int
@@ -406,7 +485,7 @@ class Point(Document):
     system: str
     values: Json
     directory: str
-    status: Literal["planned", "running", "complete", "interrupted", "failed"] = "planned"
+    status: Literal["planned"] | Status = "planned"
     reason: str | None = None
     began: str | None = None
     ended: str | None = None

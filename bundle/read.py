@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
+_AGAIN = "The bundle cannot be trusted; run the study again."
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -30,26 +31,24 @@ def read_manifest(directory: Path) -> Manifest:
 
     Raises BundleError where there is none, or one of a newer schema, or a damaged one.
     """
-    path = directory / "manifest.json"
+    path, no_bundle = directory / "manifest.json", f"{directory} is not a bundle:"
     if not path.is_file():
         what = "it has no manifest.json" if directory.is_dir() else "there is no such directory"
         raise BundleError(
-            f"{directory} is not a bundle: {what}. Give the directory that `wanlat run` named "
-            "when it ended."
+            f"{no_bundle} {what}. Give the directory that `wanlat run` named when it ended."
         )
     document = read_json(path)
     version = document.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool):
         raise BundleError(
-            f"{directory} is not a bundle: its manifest.json has no number under "
-            "`schema_version`, so something else wrote it."
+            f"{no_bundle} its manifest.json has no number under `schema_version`, so something "
+            "else wrote it."
         )
     if version != SCHEMA_VERSION:
-        writer = document.get("wanlat", "another one")
         raise BundleError(
-            f"{directory} has schema version {version}, and this wanlat reads "
-            f"{SCHEMA_VERSION}. It was written by wanlat {writer}; use that version"
-            + (" or a newer one." if version > SCHEMA_VERSION else ".")
+            f"{directory} has schema version {version}, and this wanlat reads {SCHEMA_VERSION}. "
+            f"It was written by wanlat {document.get('wanlat', 'another one')}; use that version"
+            f"{' or a newer one' if version > SCHEMA_VERSION else ''}."
         )
     return _checked(MANIFEST.validate_python, document, path, skip=1)
 
@@ -67,17 +66,14 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
     except ValueError as error:
-        raise BundleError(
-            f"{path} is damaged: it is not JSON ({error}). The bundle cannot be trusted; "
-            "run the study again."
-        ) from error
+        raise BundleError(f"{path} is damaged: it is not JSON ({error}). {_AGAIN}") from error
     if not isinstance(value, dict):
-        raise BundleError(f"{path} is damaged: a JSON object was expected.")
+        raise BundleError(f"{path} is damaged: a JSON object was expected. {_AGAIN}")
     return value
 
 
 def _checked(model: Callable[[object], T], document: object, path: Path, skip: int = 0) -> T:
-    """`document`, which was read from `path`, as what `model` makes of it. Raises BundleError.
+    """`document` as what `model` makes of it. Raises BundleError.
 
     ``skip``: parts of a mistake's place that are no keys, but name a kind of document.
     """
@@ -89,10 +85,8 @@ def _checked(model: Callable[[object], T], document: object, path: Path, skip: i
             for each in error.errors(include_url=False, include_input=False)
         ]
         more = f" (and {n} more)" if (n := len(mistakes) - _MOST_MISTAKES) > 0 else ""
-        raise BundleError(
-            f"{path} is damaged: {'; '.join(mistakes[:_MOST_MISTAKES])}{more}. The bundle cannot "
-            "be trusted; run the study again."
-        ) from error
+        told = "; ".join(mistakes[:_MOST_MISTAKES])
+        raise BundleError(f"{path} is damaged: {told}{more}. {_AGAIN}") from error
 
 
 def read_table(
@@ -115,12 +109,11 @@ def read_table(
     if not table.is_file():
         return None
     try:
-        if kinds is not None:
-            columns = [each for each in pq.read_schema(table).names if each in kinds]
-            words = [each for each in columns if kinds[each] == "string"]
-            found = pq.read_table(table, columns=columns, read_dictionary=words)
-            return found.to_pandas(self_destruct=True, split_blocks=True), table, False
-        return pd.read_parquet(table, engine="pyarrow"), table, False
+        wanted = pq.read_schema(table).names if kinds is None else kinds
+        columns = [each for each in pq.read_schema(table).names if each in wanted]
+        words = [each for each in columns if kinds and kinds[each] == "string"]
+        found = pq.read_table(table, columns=columns, read_dictionary=words)
+        return found.to_pandas(self_destruct=True, split_blocks=True), table, False
     except (OSError, pa.ArrowException) as error:
         raise BundleError(
             f"{table} is damaged: it cannot be read as Parquet ({error}). Run the study again."
@@ -133,11 +126,11 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
     Raises BundleError for a file that cannot be read and for a broken line that is not the last.
     """
     try:
-        lines = path.read_bytes().split(b"\n")
+        *lines, last = path.read_bytes().split(b"\n")
     except OSError as error:
         raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate([*lines, last], start=1):
         if not line.strip():
             continue
         try:
@@ -147,7 +140,7 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
         except ValueError as error:
             # Only the line that the writer was in the middle of may be broken: the one that no
             # newline ends. Anything else is damage, and a report must not paper over it.
-            if number == len(lines):
+            if number > len(lines):
                 return rows, True
             raise BundleError(
                 f"{path}, line {number}, is damaged ({error}). Only the last line of a killed "

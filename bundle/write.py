@@ -32,8 +32,7 @@ from wanlat.topologies.errors import DiskFull, MachineError, UserError
 
 _WAIT_S = 3.0
 """Of a run that was killed, the processes are gone within moments, and the lock with them."""
-_TRY_EVERY_S = 0.1
-RESERVED_BYTES = 256 << 10
+_RESERVED_BYTES = 256 << 10
 """A manifest takes some tens of KiB, and there are two of them while it is replaced."""
 
 
@@ -44,8 +43,7 @@ def now_iso() -> str:
 
 def default_directory(study: str) -> Path:
     """Return a fresh name for a bundle of ``study`` under ``results/``."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    base = Path("results", f"{study}-{stamp}")
+    base = Path("results", f"{study}-{datetime.now():%Y%m%d-%H%M%S}")
     candidate, number = base, 1
     while candidate.exists():
         number += 1
@@ -59,15 +57,16 @@ class BundleWriter:
     Rows may be written from any thread; each is with the kernel when the call returns.
     """
 
-    def __init__(self, directory: Path, manifest: Mapping[str, Any], lock: Lock) -> None:
+    def __init__(self, directory: Path, manifest: Mapping[str, Any], hold: Hold) -> None:
         """Open the raw files, so that the first sample is on disk when it happens.
 
-        ``lock``: that no other run writes to it; let go of by ``close``. Raises MachineError.
+        ``hold`` is let go of by ``close``. Raises MachineError.
         """
         self.directory = directory
         self.manifest = {"schema_version": SCHEMA_VERSION, **manifest}
-        self._lock = lock
-        self._reserve = Reserve(directory)
+        self.make_room = hold.make_room
+        """Give back the room that was kept for the last words, on a disk that is full."""
+        self._hold = hold
         self._files: dict[str, Lines] = {}
         self._schemas: dict[str, pa.Schema] = {}
         self.sample = self.table("samples", tables.SAMPLES)
@@ -80,13 +79,13 @@ class BundleWriter:
         Raises UserError when it cannot be written or already holds something: a run of an hour
         must not find that out at its end; or when another run has it.
         """
-        lock = take_directory(directory, "Name a new one with --out.")
+        hold = take_directory(directory, "Name a new one with --out.")
         try:
-            writer = cls(directory, manifest, lock)
+            writer = cls(directory, manifest, hold)
             writer.write_manifest()
             writer.logs.mkdir()
         except OSError as error:
-            raise _unwritable(directory, error) from error
+            raise _no_directory(directory, error) from error
         return writer
 
     @property
@@ -108,10 +107,6 @@ class BundleWriter:
         known = read_document(self.directory, kind)
         others = [each for each in known.systems if each.system != mine.system] if known else []
         self.write(kind.model_validate({"systems": [*others, mine]}))
-
-    def make_room(self) -> None:
-        """Give back the room that was kept for the last words, on a disk that is full."""
-        self._reserve.release()
 
     def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
         """Open a file of JSON lines of the bundle; return what appends one."""
@@ -139,19 +134,16 @@ class BundleWriter:
             opened.close()
         try:
             for name, schema in self._schemas.items():
-                self._into_parquet(name, schema)
+                raw = self.directory / f"{name}.jsonl"
+                rows = tables.of_lines(raw.read_bytes(), schema)
+                if write_table(self.directory, name, schema, [rows]):
+                    raw.unlink()
         finally:
-            self._reserve.release()
+            self.make_room()
             try:
                 self.write_manifest(status=status, reason=reason, ended=now_iso(), **changes)
             finally:
-                self._lock.release()
-
-    def _into_parquet(self, name: str, schema: pa.Schema) -> None:
-        """Put a table in the place of lines. Where there is no room for it, the lines stay."""
-        raw = self.directory / f"{name}.jsonl"
-        if write_table(self.directory, name, schema, [tables.of_lines(raw.read_bytes(), schema)]):
-            raw.unlink()
+                self._hold.close()
 
 
 def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> bool:
@@ -173,7 +165,31 @@ def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[p
     return True
 
 
-def take_directory(directory: Path, way_out: str, *, is_new: bool = True) -> Lock:
+def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Write ``manifest.json`` in one step. Raises ValidationError, MachineError."""
+    MANIFEST.validate_python(manifest)
+    _write_json(directory / "manifest.json", manifest)
+
+
+def write_document(directory: Path, document: Document) -> None:
+    """Write a document of the bundle in ``directory`` in one step. Raises MachineError."""
+    _write_json(directory / document.FILE, document.model_dump(mode="json"))
+
+
+def _write_json(target: Path, document: Any) -> None:
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        os.replace(partial, target)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise _unwritable(target, error) from error
+
+
+def take_directory(
+    directory: Path, way_out: str, *, is_new: bool = True, reserve_bytes: int = _RESERVED_BYTES
+) -> Hold:
     """Make the directory of a bundle, and take it for this run alone.
 
     Raises UserError when it cannot be written, when another run has it, and where it ``is_new``
@@ -187,94 +203,50 @@ def take_directory(directory: Path, way_out: str, *, is_new: bool = True) -> Loc
                 f"The output directory {directory} is not empty, and a bundle never overwrites "
                 f"another. {way_out}"
             )
-        return Lock(directory)
+        return Hold(directory, reserve_bytes)
     except OSError as error:
-        raise _unwritable(directory, error) from error
+        raise _no_directory(directory, error) from error
 
 
-def _unwritable(directory: Path, error: OSError) -> UserError:
-    return UserError(
-        f"The bundle cannot be written to {directory}: {error.strerror}. "
-        "Name another directory with --out."
-    )
+class Hold:
+    """That nobody else writes to a directory, and room on its disk for the last words.
 
-
-def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Write ``manifest.json`` in one step. Raises ValidationError, MachineError."""
-    MANIFEST.validate_python(manifest)
-    write_json(directory / "manifest.json", manifest)
-
-
-def write_document(directory: Path, document: Document) -> None:
-    """Write a document of the bundle in ``directory`` in one step. Raises MachineError."""
-    write_json(directory / document.FILE, document.model_dump(mode="json"))
-
-
-def write_json(target: Path, document: Any) -> None:
-    """Write a JSON file in one step: a reader sees the old or the new one.
-
-    Raises MachineError, of the kind DiskFull where there is no room.
+    The lock is gone when the process is, however it ends.
     """
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        os.replace(partial, target)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        kind = DiskFull if is_full(error) else MachineError
-        raise kind(f"{target} cannot be written: {error.strerror}.") from error
 
-
-class Lock:
-    """That nobody else writes to a directory: gone when the process is, however it ends."""
-
-    def __init__(self, directory: Path) -> None:
-        """Take it. Raises UserError when another process has it, and OSError."""
+    def __init__(self, directory: Path, reserve_bytes: int) -> None:
+        """Take both; no room where there is none. Raises OSError, and UserError when another
+        process has the directory.
+        """
         self._fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         until = time.monotonic() + _WAIT_S
         while True:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
+                break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    self.release()
+                    os.close(self._fd)
                     raise UserError(
                         f"Another run is writing to {directory}. Wait for its end, or end it."
                     ) from None
-                time.sleep(_TRY_EVERY_S)
+                time.sleep(0.1)
+        self._reserve = directory / ".reserve"
+        # Bytes that no file system makes smaller, in blocks that are really taken.
+        with suppress(OSError):
+            self._reserve.write_bytes(os.urandom(reserve_bytes))
 
-    def release(self) -> None:
-        """Let go of it. May be called again."""
+    def make_room(self) -> None:
+        """Give the room back. May be called again."""
+        with suppress(OSError):
+            self._reserve.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of both. May be called again."""
+        self.make_room()
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
-
-
-class Reserve:
-    """Room on a disk that is kept, so that a run that fills it can still say that it did."""
-
-    def __init__(self, directory: Path, size_bytes: int = RESERVED_BYTES) -> None:
-        """Take the room. Where there is not even so much, go without."""
-        self._file = directory / ".reserve"
-        # Bytes that no file system makes smaller, in blocks that are really taken.
-        with suppress(OSError):
-            self._file.write_bytes(os.urandom(size_bytes))
-
-    def release(self) -> None:
-        """Give the room back. May be called again."""
-        with suppress(OSError):
-            self._file.unlink(missing_ok=True)
-
-
-def is_nearly_full(directory: Path) -> bool:
-    """Whether the disk has no room for anything that is worth to be measured."""
-    try:
-        found = os.statvfs(directory)
-    except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < 4 * RESERVED_BYTES
 
 
 class Lines:
@@ -296,7 +268,7 @@ class Lines:
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise _unwritable(path, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -315,14 +287,10 @@ class Lines:
                 while left:  # the kernel takes all of it at once, unless the disk is full
                     left = left[os.write(self._fd, left) :]
             except OSError as error:
-                self._take_back(len(line) - len(left))
-                raise self._unwritable(error) from error
-
-    def _take_back(self, written: int) -> None:
-        """Cut the beginning of a line off again, so that every line is a whole one."""
-        if written:
-            with suppress(OSError):
-                os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+                with suppress(OSError):  # every line is a whole one
+                    written = len(line) - len(left)
+                    os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+                raise _unwritable(self._path, error) from error
 
     def close(self) -> None:
         """Let go of the file. May be called again."""
@@ -331,14 +299,30 @@ class Lines:
                 os.close(self._fd)
             self._fd = -1
 
-    def _unwritable(self, error: OSError) -> MachineError:
-        kind = DiskFull if is_full(error) else MachineError
-        return kind(
-            f"{self._path} cannot be written: {error.strerror}. Without it nobody could say "
-            "afterwards what was lost; make room, or name another directory with --out."
-        )
-
 
 def is_full(error: OSError) -> bool:
     """Whether something could not be written because there is no room for it."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_nearly_full(directory: Path) -> bool:
+    """Whether the disk has no room for anything that is worth to be measured."""
+    with suppress(OSError):
+        found = os.statvfs(directory)
+        return found.f_bavail * found.f_frsize < 4 * _RESERVED_BYTES
+    return False
+
+
+def _unwritable(path: Path, error: OSError) -> MachineError:
+    kind = DiskFull if is_full(error) else MachineError
+    return kind(
+        f"{path} cannot be written: {error.strerror}. Make room, or name another directory with "
+        "--out."
+    )
+
+
+def _no_directory(directory: Path, error: OSError) -> UserError:
+    return UserError(
+        f"The bundle cannot be written to {directory}: {error.strerror}. "
+        "Name another directory with --out."
+    )

@@ -11,11 +11,10 @@ from wanlat.emulator.lab import Lab
 
 FOR_LATENCY = Tolerance()
 """For a study, whose figures are single latencies, unless it says that it tolerates more."""
-FOR_DRILLS = Tolerance(p99_ms=25.0, edge_ms=25.0)
-"""For a drill, whose figures are outages and shares of requests: delays must be right, and a
+FOR_DRILLS = FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
+"""For a drill, whose figures are outages and shares of requests, and for a study of round trips,
+which looks at medians and is calibrated again at every RTT step: delays must be right, and a
 machine that holds up one packet in a hundred for some milliseconds changes none of them."""
-FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
-"""For a study of round trips, which looks at medians, and is calibrated again at every RTT step."""
 
 _PAIRS = 30
 _SAMPLES = 200
@@ -77,10 +76,9 @@ def busy_remark(document: Mapping[str, Any]) -> str | None:
     """Return a remark on packets that were later than a study would accept; None without any."""
     late_ms = [pair["error_ms"]["p99"] for pair in document["pairs"] if pair["error_ms"]]
     slowest_ms = max(late_ms, default=0.0)
-    if slowest_ms <= FOR_LATENCY.p99_ms:
-        return None
-    return (
+    text = (
         f"The machine was busy: of the packets between some nodes, one in a hundred was "
         f"{slowest_ms:.1f} ms late or more. Single latencies have that in them; medians, shares "
         "and outages hardly."
     )
+    return text if slowest_ms > FOR_LATENCY.p99_ms else None

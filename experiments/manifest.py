@@ -15,15 +15,10 @@ from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.version import VERSION
 
-_TCP_SETTINGS = {
-    "congestion_control": "tcp_congestion_control",
-    "slow_start_after_idle": "tcp_slow_start_after_idle",
-    "rmem": "tcp_rmem",
-    "wmem": "tcp_wmem",
-    "ecn": "tcp_ecn",
-    "sack": "tcp_sack",
-    "no_metrics_save": "tcp_no_metrics_save",
-}
+_TCP_SETTINGS = (
+    *("congestion_control", "slow_start_after_idle", "rmem", "wmem"),
+    *("ecn", "sack", "no_metrics_save"),
+)
 
 
 def beginning(kind: str, seed: int) -> dict[str, Any]:
@@ -84,10 +79,10 @@ def machine() -> dict[str, Any]:
 
 def tcp(lab: Lab, node: str) -> dict[str, Any]:
     """Return the TCP settings in force on a node: the kernel's defaults, which nobody changed."""
-    files = [f"/proc/sys/net/ipv4/{name}" for name in _TCP_SETTINGS.values()]
+    files = [f"/proc/sys/net/ipv4/tcp_{name}" for name in _TCP_SETTINGS]
     lines = lab.run(node, ["cat", *files]).stdout.splitlines()
     values = [" ".join(line.split()) for line in lines]
     return {
-        key: int(value) if value.isdigit() else value
-        for key, value in zip(_TCP_SETTINGS, values, strict=False)
+        name: int(value) if value.isdigit() else value
+        for name, value in zip(_TCP_SETTINGS, values, strict=False)
     }

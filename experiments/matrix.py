@@ -6,7 +6,6 @@ Ctrl-C and a full disk of the machine do end it.
 
 from __future__ import annotations
 
-import json
 import secrets
 import statistics
 import sys
@@ -14,14 +13,16 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Mapping, MutableMapping
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wanlat.bundle.documents import SCHEMA_VERSION
+from wanlat.bundle.documents import SCHEMA_VERSION, Status
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_json
 from wanlat.bundle.write import (
-    Reserve,
+    Hold,
     default_directory,
     is_nearly_full,
     now_iso,
@@ -32,24 +33,18 @@ from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
-from wanlat.experiments.matrix_points import (
-    Point,
-    Progress,
-    Status,
-    in_order,
-    parameters_of,
-    points_of,
-)
+from wanlat.experiments.matrix_points import Point, Progress, in_order, parameters_of, points_of
 from wanlat.experiments.matrix_resume import (
     Unfinished,
     check_same_stores,
     machine_remarks,
     read_unfinished,
 )
-from wanlat.experiments.prepare import Prepared, Subject, prepare
+from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import requested, run
-from wanlat.experiments.session import CaptureWanted, Report, under
+from wanlat.experiments.session import CaptureWanted, Ended, Report, under
 from wanlat.systems.base import Binary
+from wanlat.systems.progress import elapsed
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
@@ -120,32 +115,28 @@ def prepare_matrix(
     binaries: dict[str, Binary] = {}
     for point in points:
         try:
-            (subject,) = prepared.prepare(point, binaries=binaries).subjects
+            programs = _programs(prepared.prepare(point, binaries=binaries))
         except (UserError, MachineError) as error:
             raise type(error)(f"Point {point.name} of the matrix: {error}") from error
-        systems.setdefault(point.system, program(subject))
+        systems.setdefault(point.system, programs[0])
     return replace(prepared, systems=tuple(systems.values()))
 
 
-def program(subject: Subject) -> dict[str, Any]:
-    """Return which program a system is."""
-    found = subject.binary
-    return {"name": subject.name, "version": found.version, "sha256": found.sha256}
+def _programs(prepared: Prepared) -> list[dict[str, Any]]:
+    """Return which program each system is."""
+    return [
+        {"name": each.name, "version": each.binary.version, "sha256": each.binary.sha256}
+        for each in prepared.subjects
+    ]
 
 
 @dataclass
-class MatrixOutcome:
+class MatrixOutcome(Ended):
     """How a matrix ended."""
 
-    directory: Path
-    points: int
+    points: int = 0
     complete: int = 0
     failed: int = 0
-    status: str = "running"  # complete | interrupted | failed
-    reason: str | None = None
-    warnings: list[str] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
-    is_disk_full: bool = False
     failures: dict[str, str | None] = field(default_factory=dict)
     """Why points failed, by their names."""
 
@@ -158,13 +149,14 @@ def run_matrix(
     However it ends, `points.json` says how far it came. Raises UserError when the directory cannot
     be written, or another run is writing to it.
     """
-    with ExitStack() as held:
-        way_out = f"Name a new one with --out, or resume it: --resume {prepared.directory}."
-        lock = take_directory(prepared.directory, way_out, is_new=unfinished is None)
-        held.callback(lock.release)
-        reserve = Reserve(prepared.directory, _RESERVED_BYTES)
-        held.callback(reserve.release)
-        running = _Running(prepared, report, reserve, is_resumed=unfinished is not None)
+    hold = take_directory(
+        prepared.directory,
+        f"Name a new one with --out, or resume it: --resume {prepared.directory}.",
+        is_new=unfinished is None,
+        reserve_bytes=_RESERVED_BYTES,
+    )
+    with closing(hold):
+        running = _Running(prepared, report, hold, is_resumed=unfinished is not None)
         outcome = running.outcome
         try:
             for point in running.progress.left():
@@ -184,19 +176,19 @@ class _Running:
     """A matrix that is being measured: its manifest, its points, and how it ends."""
 
     def __init__(
-        self, prepared: PreparedMatrix, report: Report, reserve: Reserve, *, is_resumed: bool
+        self, prepared: PreparedMatrix, report: Report, hold: Hold, *, is_resumed: bool
     ) -> None:
         """Write down what is to be done; or read what is left to do, now that nobody changes it."""
         self._prepared = prepared
         self._report = report
-        self._reserve = reserve
+        self._hold = hold
         self._directory = prepared.directory
         self._took_s: defaultdict[str, list[float]] = defaultdict(list)
-        self.outcome = MatrixOutcome(self._directory, len(prepared.points))
+        self.outcome = MatrixOutcome(self._directory, points=len(prepared.points))
         self.progress = Progress(self._directory, prepared.points)
         self._manifest = _manifest(prepared)
         if is_resumed:
-            self._manifest = _joined(read_unfinished(self._directory), self._manifest)
+            self._manifest |= _of_begun(read_unfinished(self._directory), self._manifest)
             self.progress.read()
         for point in prepared.points:
             if not (self._directory / point.directory).exists():  # it was never begun, or removed
@@ -214,12 +206,13 @@ class _Running:
         _put_aside(directory)
         self.progress.begins(point)
         began = time.monotonic()
+        is_full = False
         try:
             status, reason, is_full = self._run(point, directory)
         except KeyboardInterrupt:
-            status, reason, is_full = "interrupted", "interrupted by the user", False
+            status, reason = "interrupted", "interrupted by the user"
         if is_full:
-            self._reserve.release()
+            self._hold.make_room()
         self.progress.ends(point, status, reason)
         if is_full:
             raise DiskFull(f"{point.name}: {reason}")
@@ -230,7 +223,7 @@ class _Running:
 
     def _run(self, point: Point, directory: Path) -> tuple[Status, str | None, bool]:
         """Run a point; return how it ended, why, and whether that is because of a full disk."""
-        outcome, report = self.outcome, under(self._place(point), self._report)
+        report = under(self._place(point), self._report)
         report(point.said)
         # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
         warnings = self._manifest["warnings"]
@@ -238,8 +231,7 @@ class _Running:
         try:
             prepared = self._prepared.prepare(point)
             # Whoever builds a store while its matrix goes on would compare two of them.
-            now = [program(subject) for subject in prepared.subjects]
-            check_same_stores(self._directory, self._prepared.systems, now)
+            check_same_stores(self._directory, self._prepared.systems, _programs(prepared))
             ended = run(prepared, report)
         except WanlatError as error:
             is_full = isinstance(error, DiskFull) or is_nearly_full(self._directory)
@@ -250,13 +242,9 @@ class _Running:
                 directory.mkdir(parents=True, exist_ok=True)
                 (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
             return "failed", f"{type(error).__name__}: {error}", False
-        outcome.warnings += [f"{point.name}: {each}" for each in ended.warnings]
-        outcome.remarks += [f"{point.name}: {each}" for each in ended.remarks]
-        if ended.status == "complete":
-            return "complete", None, False
-        if ended.status == "interrupted":
-            return "interrupted", ended.reason, False
-        return "failed", ended.reason, ended.is_disk_full
+        self.outcome.warnings += [f"{point.name}: {each}" for each in ended.warnings]
+        self.outcome.remarks += [f"{point.name}: {each}" for each in ended.remarks]
+        return ended.status, ended.reason, ended.is_disk_full
 
     def _place(self, point: Point) -> str:
         """Say how far the matrix is: `point 3 of 24, about 12 min left`."""
@@ -267,7 +255,7 @@ class _Running:
                 statistics.fmean(self._took_s.get(each.system) or every)
                 for each in self.progress.left()
             )
-            said += f", about {_duration(left_s)} left"
+            said += f", about {elapsed(left_s)} left"
         return said
 
     def count(self) -> None:
@@ -282,7 +270,7 @@ class _Running:
 
     def end(self) -> None:
         """Write how it ended."""
-        self._reserve.release()
+        self._hold.make_room()
         outcome, points = self.outcome, self._prepared.points
         if outcome.status == "running":
             outcome.status, outcome.reason = "failed", repr(sys.exc_info()[1])
@@ -300,10 +288,7 @@ class _Running:
                 ended=now_iso(),
             )
         except MachineError as error:
-            outcome.status, outcome.reason = "failed", outcome.reason or str(error)
-            outcome.warnings.append(
-                f"{self._directory} does not say how it ended: it could not be written."
-            )
+            outcome.does_not_say(error)
 
     def _write_manifest(self, **changes: Any) -> None:
         self._manifest.update(changes)
@@ -324,13 +309,12 @@ def _manifest(prepared: PreparedMatrix) -> dict[str, Any]:
     }
 
 
-def _joined(unfinished: Unfinished, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the manifest of a matrix that is resumed. Raises UserError."""
+def _of_begun(unfinished: Unfinished, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what stays of the manifest of a matrix that is resumed. Raises UserError."""
     old = unfinished.manifest
     check_same_stores(unfinished.directory, old.get("systems", ()), manifest["systems"])
     remarks = [each for each in machine_remarks(old) if each not in old["warnings"]]
     return {
-        **manifest,
         "warnings": [*old["warnings"], *remarks],
         "command": old["command"],
         "started": old["started"],
@@ -342,8 +326,8 @@ def _joined(unfinished: Unfinished, manifest: Mapping[str, Any]) -> dict[str, An
 def _status(directory: Path) -> str | None:
     """Return how the bundle in a directory ended; None where there is none."""
     try:
-        return str(json.loads((directory / "manifest.json").read_text("utf-8")).get("status"))
-    except (OSError, ValueError):
+        return str(read_json(directory / "manifest.json").get("status"))
+    except BundleError:
         return None
 
 
@@ -354,10 +338,3 @@ def _put_aside(directory: Path) -> None:
         number += 1
     if directory.exists():
         directory.rename(aside)
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 2:
-        return f"{max(round(seconds), 1)} s"
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

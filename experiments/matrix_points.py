@@ -6,9 +6,9 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
@@ -23,10 +23,7 @@ from wanlat.topologies.wording import listing
 from wanlat.topologies.yaml_lines import checked
 from wanlat.topologies.yaml_tree import Document
 
-DIRECTORY = "points"
 _LONGEST_NAME = 100
-
-Status = Literal["planned", "running", "complete", "interrupted", "failed"]
 _HOW_FAR = ("status", "reason", "began", "ended", "attempts")
 
 
@@ -73,17 +70,22 @@ def points_of(study: Study) -> list[Point]:
         printed = point.to_dict()
         values = {name: value_at(printed, *name.split(".")) for name in each.values}
         key = json.dumps([each.system, values], sort_keys=True)
-        if key not in found:
-            name = _name(each.system, values, key, names)
-            names.add(name)
-            found[key] = Point(
-                point=len(found),
-                name=name,
-                system=each.system,
-                values=values,
-                directory=f"{DIRECTORY}/{name}",
-                study=point,
-            )
+        if key in found:
+            continue
+        name = "-".join(
+            [each.system, *(f"{_slug(k)}-{_slug(_stem(v))}" for k, v in values.items())]
+        )
+        if len(name) > _LONGEST_NAME or name in names:
+            name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+        names.add(name)
+        found[key] = Point(
+            point=len(found),
+            name=name,
+            system=each.system,
+            values=values,
+            directory=f"points/{name}",
+            study=point,
+        )
     if not found:
         raise UserError(
             f"study {study.name}: no grid of its matrix is for {listing(study.systems)}. "
@@ -146,7 +148,7 @@ class Progress:
         point.began, point.ended = now_iso(), None
         self.write()
 
-    def ends(self, point: Point, status: Status, reason: str | None = None) -> None:
+    def ends(self, point: Point, status: documents.Status, reason: str | None = None) -> None:
         """Note how an attempt ended."""
         point.status, point.reason, point.ended = status, reason, now_iso()
         self.write()
@@ -160,14 +162,6 @@ class Progress:
         parameters = [documents.Parameter(**each) for each in parameters_of(self.points)]
         document = documents.Points(parameters=parameters, points=self.points)
         write_document(self._directory, document)
-
-
-def _name(system: str, values: Mapping[str, Any], key: str, taken: Collection[str]) -> str:
-    parts = [f"{_slug(name)}-{_slug(_stem(value))}" for name, value in values.items()]
-    name = "-".join([system, *parts])
-    if len(name) > _LONGEST_NAME or name in taken:
-        name = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    return name
 
 
 def _stem(value: Any) -> str:

@@ -12,7 +12,6 @@ from wanlat.topologies.wording import listing
 _READS = ("GetObject", "HeadObject", "Get", "Exist")
 _HTTP_NOT_FOUND = 404
 _GRPC_OK, _GRPC_NOT_FOUND = 0, 5
-_NAMED = 3
 
 
 @dataclass
@@ -35,13 +34,12 @@ class NotFoundTracker:
 
     def remarks(self) -> list[str]:
         """Say what was not found; nothing when all was."""
-        if not self.keys:
-            return []
-        counted = [f"{count} of {name}" for name, count in sorted(self.reads.items())]
-        return [
-            f"{listing(counted)} did not find objects whose writing had been acknowledged "
-            f"({listing(self.keys, at_most=_NAMED)}). They are samples with the outcome `fail`."
-        ]
+        counted = listing(f"{count} of {name}" for name, count in sorted(self.reads.items()))
+        text = (
+            f"{counted} did not find objects whose writing had been acknowledged "
+            f"({listing(self.keys, at_most=3)}). They are samples with the outcome `fail`."
+        )
+        return [text] if self.keys else []
 
 
 def is_missing(sample: Sample) -> bool:

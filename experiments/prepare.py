@@ -65,12 +65,17 @@ def prepare(
     topology = (topologies or {}).get(study.topology) or load_topology(study.topology)
     if study.nodes is not None:
         topology = with_nodes(topology, study.nodes)
-    plan = resolve(_calibrated(study, topology))
+    calibrated = topology
+    if (spec := study.round_trips) is not None:
+        # The lab is built and calibrated at the greatest RTT of the steps: nothing is measured at
+        # the topology's own, and to calibrate a jitter takes longer than all the rest.
+        calibrated = override(topology, max(spec.rtts), spec.jitter_at(max(spec.rtts)))
+    plan = resolve(calibrated)
     systems = [registry.get(name) for name in study.systems]
     for name in study.options.keys() - set(study.systems):
         registry.get(name)  # an unknown name is the likelier mistake: say which exist
-    if study.round_trips is not None:
-        check_rtt_steps(study.name, study.round_trips, plan)
+    if spec is not None:
+        check_rtt_steps(study.name, spec, plan)
     sites = {node.name: node.site for node in plan.nodes}
     client = place(sites, study.client, "client")
     target = place(sites, study.target, "target") if study.target else client
@@ -82,14 +87,9 @@ def prepare(
         options = system.parse_options(study.options.get(system.name))
         system.check_topology(plan, options)
         system.check_machine(plan, study.storage)
-        replicas = system.replicas(plan, options)
+        api, replicas = system.api(options), system.replicas(plan, options)
         requests = plan_requests(
-            study,
-            system.name,
-            system.api(options),
-            target=target,
-            replicas=replicas,
-            seed=seed,
+            study, system.name, api, target=target, replicas=replicas, seed=seed
         )
         key = f"{system.name} {options!r}"
         if key not in known:
@@ -124,16 +124,3 @@ def prepare(
         directory=directory or default_directory(study.name),
         capture=capture,
     )
-
-
-def _calibrated(study: Study, topology: Topology) -> Topology:
-    """Return the topology that a lab is built as and calibrated.
-
-    Of a study of round trips, at the greatest RTT of its steps: nothing is measured at the
-    topology's own RTT and jitter, and to calibrate a jitter takes longer than all the rest.
-    """
-    spec = study.round_trips
-    if spec is None:
-        return topology
-    longest = max(spec.rtts)
-    return override(topology, longest, spec.jitter_at(longest))

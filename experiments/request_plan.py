@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from wanlat.experiments.config.budget import by_bytes
 from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, has, name_of
 from wanlat.experiments.config.load import BUCKET
 from wanlat.experiments.config.study import Study
@@ -14,7 +13,7 @@ from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
 from wanlat.probes.bob_plan import turns as bob_turns
 from wanlat.probes.fewer import Turn, fewer
 from wanlat.probes.method_plan import method_steps
-from wanlat.probes.plan import GrpcHeader, Header, Placement, Plan, PlanHeader, StepsPlan, Window
+from wanlat.probes.plan import GrpcHeader, Header, Plan, PlanHeader, StepsPlan, Window
 from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.systems.base import Api, Cluster
@@ -73,8 +72,12 @@ class RequestPlan:
             "seed": self.seed,
         }
         if self.api == "grpc":
-            return method_steps([_method(each).measured() for each in self.endpoints], **counts)
-        is_one_key, prefilled = study.key_mode == "same", self._prefilled()
+            made = (MethodEndpoint(method=e) if isinstance(e, str) else e for e in self.endpoints)
+            return method_steps([each.measured() for each in made], **counts)
+        is_one_key, fill, prefilled = study.key_mode == "same", study.prefill, None
+        if fill is not None:  # reads are of it where it has the size to be read
+            is_read = fill.object_bytes(study.object_size) == study.object_size.bytes
+            prefilled = Prefilled(self.api, BUCKET, fill.objects, self.seed, is_read)
         if self.api == "s3":
             return s3_steps(
                 cast(Sequence[S3Endpoint], self.endpoints),
@@ -92,14 +95,6 @@ class RequestPlan:
             **counts,
         )
 
-    def _prefilled(self) -> Prefilled | None:
-        """Return what is there before; reads are of it where it has the size to be read."""
-        spec, size = self.study.prefill, self.study.object_size
-        if spec is None or self.api == "grpc":
-            return None
-        is_read = spec.object_bytes(size) == size.bytes
-        return Prefilled(self.api, BUCKET, spec.objects, self.seed, is_read)
-
     def measured(self) -> int:
         """Return how many samples are measured: of each endpoint and placement, at each step."""
         return sum(self._samples().values()) * self._steps
@@ -108,9 +103,10 @@ class RequestPlan:
         turns, study = self.turns(), self.study
         if study.budget is None:
             return dict.fromkeys(turns, study.samples)
-        return by_bytes(study.budget, turns, study.samples, study.object_size.bytes)
+        planned = study.budget.planned("", turns, study.samples, study.object_size.bytes, {})
+        return {turn: each.samples for turn, each in zip(turns, planned, strict=True)}
 
-    def turns(self) -> list[tuple[str, Placement]]:
+    def turns(self) -> list[Turn]:
         """Return the endpoints with the placements that they are measured on, as in samples."""
         if self.api == "bob":
             names = cast(Sequence[BobEndpoint], self.endpoints)
@@ -124,11 +120,7 @@ class RequestPlan:
         if self.api == "s3":
             s3 = cluster.s3(self.target)
             return PlanHeader(
-                host=s3.host,
-                port=s3.port,
-                region=s3.region,
-                access_key=s3.access_key,
-                secret_key=s3.secret_key,
+                *(s3.host, s3.port, s3.region, s3.access_key, s3.secret_key),
                 connection=study.connection,
                 deadline_ms=deadline_ms,
             )
@@ -160,34 +152,18 @@ def plan_requests(
             f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
             "Add some of these to the study, or leave the system out."
         )
-    of_stores = {
-        "key_mode": study.key_mode == "same",
-        "prefill": study.prefill is not None,
-        "load": study.load is not None,
-        "reclaim": study.reclaim is not None,
-    }
-    for key in [key for key, is_wanted in of_stores.items() if is_wanted and api == "grpc"]:
+    of_stores = [key for key in ("prefill", "load", "reclaim") if getattr(study, key) is not None]
+    of_stores += ["key_mode"] if study.key_mode == "same" else []
+    if of_stores and api == "grpc":
+        key = of_stores[0]
         raise UserError(
             f"`{key}` makes requests that S3 or Bob's API has. System {system} has none of them, "
             f"but what its .proto files define. Leave `{key}` out of the study, or the system."
         )
     asked = RequestPlan(study, api, endpoints, target, replicas, seed)
-    _check_messages(asked, system)
-    return asked
-
-
-def _method(endpoint: str | MethodEndpoint) -> MethodEndpoint:
-    return MethodEndpoint(method=endpoint) if isinstance(endpoint, str) else endpoint
-
-
-def _check_messages(asked: RequestPlan, system: str) -> None:
-    """An object must fit into a message."""
-    study = asked.study
     limit = study.max_message.bytes - _MESSAGE_AROUND_OBJECT
-    if asked.api != "bob" or study.object_size.bytes <= limit:
-        return
     carry = [name for name in asked.names if name in _CARRY_AN_OBJECT]
-    if carry:
+    if api == "bob" and carry and study.object_size.bytes > limit:
         raise UserError(
             f"object_size {study.object_size}, with the key and the time that go with it, does not "
             f"fit into a gRPC message of at most {study.max_message}: {listing(carry)} of system "
@@ -195,3 +171,4 @@ def _check_messages(asked: RequestPlan, system: str) -> None:
             "`max_message` in the study, where the store takes longer messages (quorum takes "
             "objects up to 128MiB)."
         )
+    return asked

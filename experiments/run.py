@@ -19,8 +19,7 @@ from wanlat.experiments.session import (
 from wanlat.experiments.workloads.load import LoadWorkload
 from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 from wanlat.experiments.workloads.requests import Workload
-from wanlat.experiments.workloads.rtt_step_record import RttStepsRecord
-from wanlat.experiments.workloads.rtt_steps import RttStepsWorkload
+from wanlat.experiments.workloads.rtt_steps import RttStepsRecord, RttStepsWorkload
 
 Parts = Callable[[Prepared, Recording], Sequence[Workload]]
 

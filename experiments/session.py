@@ -19,7 +19,7 @@ from signal import SIGINT, SIGTERM
 from types import FrameType
 from typing import Any, Literal, Protocol
 
-from wanlat.bundle.documents import Calibration
+from wanlat.bundle.documents import Calibration, Status
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.capture import Capture
@@ -43,17 +43,13 @@ class Report(Protocol):
         """Report it."""
 
 
-def silent(stage: str, done: float = 0, total: float | None = None, detail: str = "", /) -> None:
+def silent(*_: object) -> None:
     """Report to nobody."""
 
 
 def under(name: str, report: Report) -> Report:
     """Return what reports with a name before each stage."""
-
-    def named(stage: str, done: float = 0, total: float | None = None, detail: str = "", /) -> None:
-        report(f"{name}: {stage}", done, total, detail)
-
-    return named
+    return lambda stage, *more: report(f"{name}: {stage}", *more)
 
 
 @dataclass(frozen=True)
@@ -77,24 +73,35 @@ class CaptureWanted:
 
 
 @dataclass
-class Outcome:
-    """How a run ended, and where its bundle is."""
+class Ended:
+    """How something ended, and where its bundle is."""
 
     directory: Path
-    status: str = "running"  # complete | interrupted | failed
+    status: Status = "running"
     reason: str | None = None
-    measured: int = 0
-    planned: int = 0
-    """Samples; 0 where a run has no number of them."""
     warnings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     """What a reader may want to know, and need not worry about."""
+    is_disk_full: bool = False
+    """Whether it ended because the disk that the bundle lies on is full."""
+
+    def does_not_say(self, error: Exception) -> None:
+        """Note that its bundle could not be told how it ended."""
+        self.status, self.reason = "failed", self.reason or str(error)
+        self.warnings.append(f"{self.directory} does not say how it ended: it cannot be written.")
+
+
+@dataclass
+class Outcome(Ended):
+    """How a run ended."""
+
+    measured: int = 0
+    planned: int = 0
+    """Samples; 0 where a run has no number of them."""
     failures: list[str] = field(default_factory=list)
     """What did not hold though the run came to its end: a link that is not again what it was."""
     reached: str | None = None
     """How far a drill got: see `drill.runner.Reached`."""
-    is_disk_full: bool = False
-    """Whether it ended because the disk that the bundle lies on is full."""
 
 
 class Recording:
@@ -177,11 +184,8 @@ class Recording:
             self.bundle.close(outcome.status, outcome.reason, **changes)
         except (MachineError, OSError) as error:
             full = isinstance(error, OSError) and is_full(error)
-            outcome.status, outcome.is_disk_full = "failed", full or isinstance(error, DiskFull)
-            outcome.reason = outcome.reason or str(error)
-            outcome.warnings.append(
-                f"{self.bundle.directory} does not say how it ended: it could not be written."
-            )
+            outcome.is_disk_full = full or isinstance(error, DiskFull)
+            outcome.does_not_say(error)
 
 
 @contextmanager

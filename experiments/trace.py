@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.bundle.documents import RttStep
-from wanlat.emulator.calibration import Tolerance, blame
+from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
-from wanlat.experiments.config.endpoints import BOB, S3
+from wanlat.experiments.config.endpoints import BOB, S3, has
 from wanlat.experiments.config.overrides import changed
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.not_found import NotFoundTracker
@@ -25,11 +25,7 @@ from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import run
 from wanlat.experiments.session import CaptureWanted, Outcome, Recording, Report, requested_rtt_ms
 from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
-from wanlat.experiments.workloads.rtt_step_record import (
-    RttStepsRecord,
-    StepCalibration,
-    worst_of,
-)
+from wanlat.experiments.workloads.rtt_steps import RttStepsRecord, StepCalibration, what_is_off
 from wanlat.probes.oneshot import Oneshot
 from wanlat.probes.plan import Placement, Request
 from wanlat.probes.process import Spawn
@@ -133,14 +129,12 @@ def _endpoint(wish: Wish, api: Api) -> str:
     known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, ())
     if wish.endpoint in known or (api == "grpc" and "/" in wish.endpoint):
         return wish.endpoint
-    elsewhere = "bob" if wish.endpoint in BOB else "s3" if wish.endpoint in S3 else None
     hint = did_you_mean(wish.endpoint, known)
-    if elsewhere is not None and wish.system == "quorum":
-        hint = f"; with `--option quorum.api={elsewhere}` it has"
-    has = listing(known) if known else "methods, written `package.Service/Method`"
+    if wish.endpoint in (*S3, *BOB) and wish.system == "quorum":
+        hint = f"; with `--option quorum.api={'bob' if wish.endpoint in BOB else 's3'}` it has"
     raise UserError(
         f"--endpoint {show(wish.endpoint)}: system {wish.system} has no such endpoint{hint}. "
-        f"It has {has}."
+        f"It has {has(api)}."
     )
 
 
@@ -148,18 +142,17 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
     """The placement that is asked for: remote where nobody said, because it has more to show."""
     if wish.placement is None:
         return "remote" if "remote" in there else there[0]
-    if wish.placement not in PLACEMENTS:
-        raise UserError(
-            f"--placement {show(wish.placement)}: there are `local` (the node that is asked holds "
-            "a replica of the key) and `remote` (it does not)."
-        )
-    if wish.placement not in there:
-        what = "nobody can tell" if "unknown" in there else f"all are {listing(there)}"
-        raise UserError(
-            f"--placement {wish.placement}: of {wish.endpoint} on {wish.system} there are no such "
-            f"requests; {what}. Leave the option out."
-        )
-    return wish.placement
+    for known in PLACEMENTS:
+        if wish.placement == known and known in there:
+            return known
+    what = (
+        "nobody can tell where its keys lie" if "unknown" in there else f"it has {listing(there)}"
+    )
+    raise UserError(
+        f"--placement {show(wish.placement)}: a key is `local` (the node that is asked holds a "
+        f"replica) or `remote`; of {wish.endpoint} on {wish.system} there are no such requests: "
+        f"{what}. Leave the option out."
+    )
 
 
 class TraceWorkload(Workload):
@@ -255,11 +248,9 @@ class TraceWorkload(Workload):
     def _judge(self, step: RttStep) -> None:
         if step.verdict == "pass":
             return
-        off = worst_of(step)
         self.session.warn(
             "while the requests were made, the network was not quite what was asked for: "
-            f"{off.source} → {off.destination}: {'; '.join(off.reasons)}. "
-            f"{blame([off.model_dump()])} The trace shows what there was."
+            f"{what_is_off(step)} The trace shows what there was."
         )
 
 

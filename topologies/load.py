@@ -31,7 +31,7 @@ def load(name_or_path: str | Path) -> Topology:
     `table` are read from the file that it names, beside the topology's. Raises TopologyError,
     whose message lists every mistake.
     """
-    path = _find(name_or_path)
+    path = find(name_or_path)
 
     # Imported here, so that a mistyped name is answered at once.
     from wanlat.topologies import tables
@@ -50,7 +50,7 @@ def origin(name_or_path: str | Path) -> str:
     TopologyError when there is no such file.
     """
     lines = []
-    with _find(name_or_path).open(encoding="utf-8-sig", errors="replace") as stream:
+    with find(name_or_path).open(encoding="utf-8-sig", errors="replace") as stream:
         for line in stream:
             if not line.startswith("#"):
                 break
@@ -58,7 +58,8 @@ def origin(name_or_path: str | Path) -> str:
     return "\n".join(lines)
 
 
-def _find(name_or_path: str | Path) -> Path:
+def find(name_or_path: str | Path) -> Path:
+    """Return the file of that name, or the path itself. Raises TopologyError."""
     if isinstance(name_or_path, str) and name_or_path in shipped():
         return _SHIPPED / f"{name_or_path}.yaml"
     path = Path(name_or_path)

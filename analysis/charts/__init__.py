@@ -1,9 +1,12 @@
 """The charts of a report, one file a chart; `style` is common to all of them.
 
-Importing this package makes matplotlib safe to import where HOME cannot be written. matplotlib
-itself is imported by the modules inside, so import those only when a chart is to be drawn.
+Import the modules inside only when a chart is to be drawn: matplotlib takes a while. Where its
+usual directories cannot be written (a container, a read-only file system) it takes a temporary one
+of its own accord, and nobody needs a warning about that on every start.
 """
 
-from wanlat.analysis.charts.home import give_matplotlib_a_home
+import logging
 
-give_matplotlib_a_home()
+_LOG = logging.getLogger("matplotlib")
+if _LOG.level == logging.NOTSET:
+    _LOG.setLevel(logging.ERROR)

@@ -8,215 +8,337 @@ faults, each on a line of its own and named beside it, where no line crosses its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 
-from wanlat.analysis.charts.availability import UNSENT_COLOUR, colour_of
-from wanlat.analysis.charts.drill_panel import Picture, draw_instants, draw_panel, draw_strip
+from wanlat.analysis.charts import style
+from wanlat.analysis.charts.availability import NORM, SHARES, SHARES_KEY, UNSENT_COLOUR, scale_of
 from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress
-from wanlat.analysis.charts.lettering import ALARMING, GROUP, LABEL, Lettering
-from wanlat.analysis.charts.style import INK, QUIET, SMALL_PT, applied
+from wanlat.analysis.charts.lettering import ALARMING, Lettering
+from wanlat.analysis.charts.style import ALARM, BODY_PT, FAINT, INK, QUIET, SMALL_PT, TINY_PT
 from wanlat.analysis.charts.wording import rtt_sentence
-from wanlat.analysis.figures.drill.model import ClientFigures, Drill
+from wanlat.analysis.figures.drill.read import Drill, Row
 from wanlat.analysis.names import count, shortened
-from wanlat.analysis.report.drill import (
-    claims_sentence,
-    durability_sentence,
-    ending,
-    finding,
-    outage_sentence,
-)
+from wanlat.analysis.report import drill as words
 
+# Blue and ochre differ in lightness and for every kind of colour-blindness; outcomes differ in
+# shape as well.
+OPERATION_COLOURS = {"read": "#004488", "write": "#b8741a"}
+UNKNOWN_COLOUR, BACK_COLOUR, SLOW_COLOUR = "#6b3fa0", "#117755", "#9a9a9a"
+AS_SHAPES = 2000
+"""Up to so many requests each is an element of an SVG; more of them are a picture in it."""
+
+# Light enough for marks to be seen on; faults on processes, resources and links differ.
+_FAULT_COLOURS = dict.fromkeys(("kill", "stop", "restart", "crash-loop"), "#efcac4")
+_FAULT_COLOURS |= dict.fromkeys(("disk-full", "cpu-throttled"), "#ece0b4")
+_LINK_COLOUR = "#c9d9ef"
+
+_LINES_UP_TO = 0.76
+"""Of a panel's height: above are the outages, whose names no line shall cross."""
 _LANE_IN, _PANEL_IN, _STRIP_IN, _TIME_IN = 0.2, 1.15, 0.13, 0.02
-_AROUND_IN = 0.36
+_AROUND_IN = 0.42
 """What the words around a panel take: its client's name, the shares below its strip."""
+_LONGEST_NAME = 36
+_MOST_BINS, _DUE_A_BIN = 120, 2
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a drill's panels have in common; instants are seconds since `during` began, `zero_s`.
+
+    `phases` that were reached, with `begin` and `end`; `edges` of the strips' bins, from end to end
+    of the axis of time; `limits_s`, the least latency, and the deadline or what took longest;
+    `faults`: name, begin, end, colour and row; `marks`, of deaths and of the return to normal:
+    name, instant, colour and marker.
+    """
+
+    drill: Drill
+    zero_s: float
+    phases: Sequence[Row]
+    edges: Any
+    limits_s: tuple[float, float]
+    faults: Sequence[tuple[str, float, float, str, Row]]
+    marks: Sequence[tuple[str, float, str, str]]
+
+    def draw_instants(self, axes: Axes, up_to: float) -> None:
+        """Lines where phases begin and where all was normal again, to a part of the height."""
+        dashed: dict[str, Any] = {"linestyle": (0, (4, 2.5)), "linewidth": 0.9, "zorder": 1}
+        for phase in self.phases[1:]:
+            axes.axvline(phase["begin"], 0, up_to, color=QUIET, **dashed)
+        for _, at, colour, _ in self.marks:
+            if colour == BACK_COLOUR:
+                axes.axvline(at, 0, up_to, color=colour, linewidth=1.1, linestyle=":")
+
+    def label_phases(self, axes: Axes, texts: Sequence[str], size_pt: float, colour: str) -> None:
+        """Write below or above `axes`, in the middle of each phase."""
+        middles = [(phase["begin"] + phase["end"]) / 2 for phase in self.phases]
+        axes.set_xticks(middles, texts, fontsize=size_pt, color=colour)
+        axes.tick_params(axis="x", length=0, pad=2)
+
+
+def picture_of(drill: Drill) -> Picture:
+    """What the panels of `drill` have in common."""
+    zero_s = float(drill["phases"][1]["begin_s"] or 0.0)
+    phases = [
+        {**each, "begin": each["begin_s"] - zero_s, "end": each["end_s"] - zero_s}
+        for each in drill["phases"]
+        if each["begin_s"] is not None
+    ]
+    begin, end = phases[0]["begin"], max(phases[-1]["end"], phases[0]["begin"] + 1e-3)
+    took_s = drill.requests["latency_ms"].pipe(lambda ms: ms[ms > 0]) / 1000
+    high_s = max(took_s.max() if len(took_s) else 0.1, (drill["deadline_ms"] or 0.0) / 1000)
+    low_s = min(took_s.min() / 2 if len(took_s) else 1e-3, high_s / 10)
+    faults = []
+    for fault in drill["faults"]:
+        until = min(end, (fault["end_s"] or math.inf) - zero_s)
+        colour = _FAULT_COLOURS.get(fault["kind"], _LINK_COLOUR)
+        faults.append((words.label(fault), fault["begin_s"] - zero_s, until, colour, fault))
+    marks = [
+        (f"{each['node']} died", each["at_s"] - zero_s, ALARM, "X") for each in drill["deaths"]
+    ]
+    if back_s := drill["recovery_s"]:
+        at = min(fault[1] for fault in faults) + back_s
+        marks.append((f"back to normal, {words.seconds(back_s)}", at, BACK_COLOUR, "^"))
+    elif drill["recovered"] is False:
+        marks.append(("not back to normal", end, ALARM, "X"))
+    marks = [mark for mark in marks if mark[1] <= end]
+    edges = bin_edges(begin, end, (drill["interval_ms"] or 0.0) / 1000)
+    return Picture(drill, zero_s, phases, edges, (low_s, high_s), faults, marks)
 
 
 def draw(drill: Drill) -> Figure:
     """The timeline of `drill`, however far it got."""
-    picture, clients = Picture(drill), _ordered(drill)
-    with applied():
-        lanes_in = _LANE_IN * max(len(picture.spans), 1)
-        heights = [lanes_in, *[_PANEL_IN, _STRIP_IN] * len(clients), _TIME_IN]
-        if not clients:
-            return _dressed(Figure(figsize=(WIDTH_IN, 0.1)), picture)
-        height = sum(heights) + _AROUND_IN * len(clients) + 0.6
+    with style.applied():
+        if drill.requests.empty:
+            return _dressed(Figure(figsize=(WIDTH_IN, 0.1)), drill, [], [])
+        picture = picture_of(drill)
+        lanes = max(len(picture.faults) + len(picture.marks), 1)
+        heights = [_LANE_IN * lanes, *[_PANEL_IN, _STRIP_IN] * len(drill.clients), _TIME_IN]
+        height = sum(heights) + _AROUND_IN * len(drill.clients) + 0.6
         figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
         FigureCanvasAgg(figure)
         engine: Any = figure.get_layout_engine()
         engine.set(h_pad=0.02, hspace=0.0, w_pad=0.02)
         grid = figure.subplots(len(heights), 1, height_ratios=heights)
         for axes in grid:
-            axes.set_xlim(picture.ends)
+            axes.set_xlim(picture.edges[0], picture.edges[-1])
             axes.patch.set_visible(False)
         _draw_lanes(grid[0], picture)
-        named: set[str] = set()
-        for number, client in enumerate(clients):
+        for number, (client, operation, figures) in enumerate(drill.clients):
             panel, strip = grid[1 + 2 * number : 3 + 2 * number]
-            if client.client not in named:
-                named.add(client.client)
-                head = _place(drill, client)
-                panel.set_title(head, loc="left", fontsize=GROUP.size_pt, pad=3)
-            draw_panel(panel, picture, client)
-            draw_strip(strip, picture, client)
-        _draw_time(grid[-1], picture)
+            panel.set_label(f"{client['client']}/{operation}")
+            if operation == "read" or client["reads"] is None:
+                where = f"{client['client']}: on {client['node']}, target {client['target']}"
+                panel.set_title(where, loc="left", fontsize=BODY_PT)
+            rows = drill.rows(client["client"], operation)
+            _draw_panel(panel, picture, rows, figures["limit_ms"])
+            _draw_strip(strip, picture, rows, figures["phases"])
+        grid[-1].set_yticks([])
+        grid[-1].spines["left"].set_visible(False)
+        reached = drill["phases"][1]["begin_s"] is not None
+        since = "the phase `during` began" if reached else "the drill began to measure"
+        grid[-1].set_xlabel(f"seconds since {since}", fontsize=SMALL_PT)
         figure.align_ylabels(grid[1::2])
-        _dressed(figure, picture, grid)
+        _dressed(figure, drill, _keys(drill, grid), [*_caption(picture)])
         _shade(figure, picture, grid)
     return figure
 
 
+def bin_edges(begin: float, end: float, interval: float) -> Any:
+    """Edges of bins of a round width with a few requests in each; 0 is one, the ends are cut."""
+    most = min(_MOST_BINS, (end - begin) / (_DUE_A_BIN * interval) if interval else math.inf)
+    locator = MaxNLocator(max(1, int(most)), steps=[1, 2, 5, 10])
+    return np.unique(np.clip([0.0, *locator.tick_values(begin, end)], begin, end))
+
+
+def shares_by_bin(due: Any, outcomes: Any, sent: Any, edges: Any) -> Any:
+    """Share that was ok of what was sent in each bin, shape (n,).
+
+    NaN where nothing was sent, -1 where nothing was due.
+    """
+    ok, tried, every = (
+        np.histogram(due.to_numpy()[which], edges)[0] for which in (outcomes == "ok", sent, ...)
+    )
+    with np.errstate(invalid="ignore"):
+        return np.where(every > 0, ok / tried, -1.0)
+
+
 def _draw_lanes(axes: Axes, picture: Picture) -> None:
     """What was broken, and what came of it: a line each, its name to the left of the plot."""
-    spans = picture.spans
     axes.set_label("lanes")
-    axes.set_ylim(max(len(spans), 1) - 0.5, -0.5)
-    axes.xaxis.tick_top()
-    picture.phase_labels(axes, [[phase.name] for phase in picture.drill.phases], GROUP)
-    axes.set_yticks(range(len(spans)), [span.short_name for span in spans], fontsize=SMALL_PT)
+    names = [name for name, *_ in picture.faults] + [name for name, *_ in picture.marks]
+    names = names or ["nothing was injected"]
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), [_short(name) for name in names], fontsize=SMALL_PT)
     axes.tick_params(axis="y", length=0, pad=4)
     axes.spines[:].set_visible(False)
-    draw_instants(axes, picture, 1.0)
-    if not spans:
-        axes.set_yticks([0], ["nothing was injected"], fontsize=SMALL_PT, color=QUIET)
-    for y, span in enumerate(spans):
-        if span.marker:
-            axes.plot(
-                [span.begin],
-                [y],
-                marker=span.marker,
-                markersize=6,
-                color=span.colour,
-                clip_on=False,
-            )
-            axes.get_yticklabels()[y].set_color(span.colour)
-            continue
-        corner, width = (span.begin, y - 0.33), max(span.end - span.begin, 0.0)
-        axes.add_patch(
-            Rectangle(corner, width, 0.66, facecolor=span.colour, edgecolor=INK, linewidth=0.7)
-        )
-        if span.open:  # it has no end that anybody saw, so the bar is given none
-            axes.plot([span.end], [y], marker=">", markersize=7, color=INK, clip_on=False)
-        axes.vlines(span.occurrences, y - 0.33, y + 0.33, color=INK, linewidth=1.2)
+    axes.xaxis.tick_top()
+    picture.label_phases(axes, [phase["name"] for phase in picture.phases], BODY_PT, INK)
+    picture.draw_instants(axes, 1.0)
+    end: dict[str, Any] = {"markersize": 6, "clip_on": False}
+    for y, (_, begin, until, colour, fault) in enumerate(picture.faults):
+        axes.barh(y, max(until - begin, 0.0), 0.66, left=begin, color=colour, ec=INK, lw=0.7)
+        struck = [at_s - picture.zero_s for at_s in fault["occurrences"]]
+        axes.vlines(struck, y - 0.33, y + 0.33, color=INK, linewidth=1.2)
+        if fault["end_s"] is None:  # it has no end that anybody saw, so the bar is given none
+            axes.plot([until], [y], marker=">", color=INK, **end)
+    for y, (_, at, colour, marker) in enumerate(picture.marks, start=len(picture.faults)):
+        axes.plot([at], [y], marker=marker, color=colour, **end)
+        axes.get_yticklabels()[y].set_color(colour)
 
 
-def _draw_time(axes: Axes, picture: Picture) -> None:
-    """The axis of time."""
-    during = picture.drill.phases[1].begin_s is not None
-    since = "the phase `during` began" if during else "the drill began to measure"
-    axes.set_label("time")
+def _draw_panel(axes: Axes, picture: Picture, rows: Any, limit_ms: float | None) -> None:
+    """One client's reads or writes: the requests, and above them the outages."""
+    drill, (low_s, high_s) = picture.drill, picture.limits_s
+    operation = rows["operation"].iloc[0]
+    deadline_s = (drill["deadline_ms"] or high_s * 1000) / 1000
+    axes.set_yscale("log")
+    axes.set_ylim(low_s, low_s * (high_s * 1.15 / low_s) ** (1 / _LINES_UP_TO))
+    ticks_s = [s for s in LogLocator(numticks=20).tick_values(low_s, high_s) if low_s < s <= high_s]
+    axes.set_yticks(ticks_s, [EngFormatter("s")(s) for s in ticks_s])
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_xticks([])
+    axes.tick_params(axis="y", length=2.5, labelsize=TINY_PT, labelcolor=QUIET, color=QUIET)
+    colour = OPERATION_COLOURS[operation]
+    axes.set_ylabel(f"{operation}s", color=colour, fontweight="bold", fontsize=SMALL_PT)
+    axes.hlines(ticks_s, *axes.get_xlim(), color=FAINT, linewidth=0.5, zorder=0)
+    for at_s, dashes in ((deadline_s, "-"), ((limit_ms or 0.0) / 1000, ":")):
+        if low_s < at_s <= high_s:
+            axes.axhline(at_s, color=QUIET, linestyle=dashes, linewidth=0.8, zorder=1)
+    picture.draw_instants(axes, _LINES_UP_TO)
+    # One that has no latency waited until its deadline was over.
+    took_s = (rows["latency_ms"] / 1000).clip(lower=low_s).fillna(high_s)
+    took_s = took_s.where(rows["sent"], deadline_s)
+    crowding = min(1.6, max(0.3, math.sqrt(160 / len(rows))))
+    looks: dict[str, dict[str, Any]] = {
+        "due and never sent": {"marker": 2, "s": 26, "color": QUIET, "lw": 0.7},
+        f"{operation}s ok": {"marker": "o", "s": 11 * crowding, "color": colour, "lw": 0},
+        "unknown": {"marker": "D", "s": 15 * crowding, "fc": "white", "ec": UNKNOWN_COLOUR},
+        "fail": {"marker": "x", "s": 16 * crowding, "color": ALARM, "lw": 0.9},
+    }
+    for zorder, (kind, look) in enumerate(looks.items(), start=2):
+        chosen = kinds_of(rows) == kind
+        if chosen.any():
+            look |= {"zorder": zorder, "label": kind, "gid": kind, "clip_on": False}
+            dots = axes.scatter(rows["due_s"][chosen] - picture.zero_s, took_s[chosen], **look)
+            dots.set_rasterized(len(drill.requests) > AS_SHAPES)
+    for name, key, colour in (("slow", "slow", SLOW_COLOUR), ("outage", "outages", INK)):
+        for each in drill[key]:
+            if (each["client"], operation) == (rows["client"].iloc[0], each["operation"]):
+                _draw_disturbance(axes, picture, each, name, colour)
+
+
+def _draw_disturbance(axes: Axes, picture: Picture, each: Row, name: str, colour: str) -> None:
+    """A bar above the latencies; the longest outage of all is named."""
+    ends = axes.get_xlim()
+    begin, end = np.clip(np.array([each["begin_s"], each["end_s"]]) - picture.zero_s, *ends)
+    bar: dict[str, Any] = {"color": colour, "transform": axes.get_xaxis_transform()}
+    axes.plot([begin, end], [0.83] * 2, label=name, lw=2.4, solid_capstyle="butt", **bar)
+    if not each["ended"]:
+        axes.plot([end], [0.83], marker=">", markersize=5, clip_on=False, **bar)
+    if each == picture.drill.longest_outage:
+        middle = np.clip((begin + end) / 2, *np.quantile(ends, [0.12, 0.88]))
+        text = f"longest outage, {words.length_of(each)}"
+        axes.text(middle, 0.88, text, fontsize=SMALL_PT, ha="center", va="bottom", **bar)
+
+
+def _draw_strip(axes: Axes, picture: Picture, rows: Any, phases: Row) -> None:
+    """The share that was ok of what was sent in each bin, and below it that of each phase."""
     axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 2.5, 5, 10]))
-    axes.tick_params(axis="x", length=3, pad=2, labelsize=LABEL.size_pt, color=QUIET)
-    axes.set_xlabel(f"seconds since {since}", fontsize=LABEL.size_pt)
+    axes.spines[:].set(visible=True, color=QUIET, linewidth=0.5)
+    due = rows["due_s"] - picture.zero_s
+    shares = shares_by_bin(due, rows["outcome"], rows["sent"], picture.edges)
+    axes.pcolormesh(picture.edges, [0, 1], [shares], cmap=SHARES, norm=NORM)
+    texts = []
+    for figures in (phases[phase["name"]] for phase in picture.phases):
+        text = f"{words.percent(figures['availability'])} of {figures['sent']} ok"
+        text += f"\n{figures['not_sent']} never sent" if figures["not_sent"] else ""
+        texts.append(text if figures["attempted"] else "")
+    picture.label_phases(axes, texts, TINY_PT, QUIET)
 
 
 def _shade(figure: Figure, picture: Picture, grid: Sequence[Axes]) -> None:
     """Shade what was broken, from its line down through all panels."""
     top, bottom = grid[0].get_position(), grid[-1].get_position()
     ground = figure.add_axes((top.x0, bottom.y0, top.width, top.y1 - bottom.y0), label="ground")
-    ground.set_xlim(picture.ends)
+    ground.set(xlim=grid[0].get_xlim(), xticks=[], yticks=[], zorder=-1)
     ground.set_axis_off()
-    ground.set(xticks=[], yticks=[])
-    ground.set_zorder(-1)
-    for span in picture.spans:
-        if not span.marker:
-            begin = max(span.begin, picture.ends[0])
-            ground.axvspan(begin, span.end, facecolor=span.colour, alpha=0.38, linewidth=0)
+    for _, begin, end, colour, _ in picture.faults:
+        ground.axvspan(begin, end, facecolor=colour, alpha=0.38, linewidth=0)
 
 
-def _dressed(figure: Figure, picture: Picture, axes: Sequence[Axes] = ()) -> Figure:
-    drill = picture.drill
+def _dressed(
+    figure: Figure, drill: Drill, keys: Sequence[tuple[Any, str]], caption: Sequence[str]
+) -> Figure:
     plain = Lettering(SMALL_PT, INK, bold=True)
-    wrong = any(claim.verdict == "does not hold" for claim in drill.claims)
+    broken = any(claim["verdict"] == "does not hold" for claim in drill["claims"])
     said = [
-        (ending(drill), True),
-        (durability_sentence(drill.durability), drill.durability.verdict == "fail"),
-        (outage_sentence(drill), drill.recovered is False),
-        (claims_sentence(each.verdict for each in drill.claims) if drill.claims else None, wrong),
+        (words.ending(drill), True),
+        (words.durability_sentence(drill), drill["durability"]["verdict"] == "fail"),
+        (words.outage_sentence(drill), drill["recovered"] is False),
+        (words.claims_sentence(drill["claims"]), broken),
     ]
-    parts = [drill.description.strip().rstrip("."), f"on {drill.topology}"]
-    if drill.interval_ms:
-        parts.append(f"a read and a write of each client every {drill.interval_ms:g} ms")
-    parts += [f"deadline {drill.deadline_ms / 1000:g} s"] if drill.deadline_ms else []
-    parts += [f"times × {drill.scale:g}"] if drill.scale != 1 else []
-    words = Words(
-        title=finding(drill),
-        subtitle=" · ".join(part for part in parts if part),
-        caption=tuple(_caption(picture)),
-    )
+    every_ms, deadline_ms = drill["interval_ms"], drill["deadline_ms"]
+    parts = [
+        drill["description"].strip().rstrip("."),
+        f"on {drill['topology']}",
+        every_ms and f"a read and a write of each client every {every_ms:g} ms",
+        deadline_ms and f"deadline {deadline_ms / 1000:g} s",
+        f"times × {drill['scale']:g}" if drill["scale"] != 1 else "",
+    ]
+    lines = (*caption, rtt_sentence(drill.bundle, lines=False))
+    subtitle = " · ".join(part for part in parts if part)
     verdicts = [(text, ALARMING if alarming else plain) for text, alarming in said if text]
-    return dress(figure, words, keys=_keys(picture, axes), verdicts=verdicts)
+    around = Words(words.finding(drill), subtitle, caption=lines)
+    return dress(figure, around, keys=keys, verdicts=verdicts)
 
 
-def _keys(picture: Picture, axes: Sequence[Axes]) -> list[tuple[Any, str]]:
-    """An entry for each kind of mark that is on the timeline, with how many there are of it.
+def kinds_of(rows: Any) -> Any:
+    """What each request is in the legend."""
+    kinds = rows["outcome"].where(rows["outcome"] != "ok", rows["operation"] + "s ok")
+    return kinds.where(rows["sent"], "due and never sent")
 
-    What stands for a mark is one that was drawn, so that both look alike.
-    """
-    requests = picture.drill.requests
-    if requests.empty:
-        return []
-    outcome, sent, of = requests["outcome"], requests["sent"], requests["operation"]
-    counts = {
-        "reads ok": (outcome == "ok") & (of == "read"),
-        "writes ok": (outcome == "ok") & (of == "write"),
-        "fail": (outcome == "fail") & sent,
-        "unknown": (outcome == "unknown") & sent,
-        "due and never sent": ~sent,
-    }
+
+def _keys(drill: Drill, grid: Sequence[Axes]) -> list[tuple[Any, str]]:
+    """An entry for each kind of mark that was drawn, with how many there are of it."""
     drawn: dict[str, Any] = {}
-    for one in axes:
-        for artist, label in zip(*one.get_legend_handles_labels(), strict=True):
-            drawn.setdefault(label, artist)
-    keys = [
-        (drawn[name], f"{name}: {rows.sum()}") for name, rows in counts.items() if name in drawn
+    for axes in grid:
+        drawn |= {name: each for each, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    counts = kinds_of(drill.requests).value_counts()
+    texts = {name: f"{name}: {counts[name]}" if name in counts else name for name in drawn}
+    none_sent = [] if drill.requests["sent"].all() else [scale_of([UNSENT_COLOUR], "none sent")]
+    return [
+        *((drawn[name], texts[name]) for name in sorted(drawn)),
+        SHARES_KEY,
+        *none_sent,
     ]
-    keys += [(drawn[name], name) for name in ("outage", "slow") if name in drawn]
-    shares = tuple(Patch(facecolor=colour_of(n / 10), linewidth=0) for n in range(11))
-    keys.append((shares, "0 to 100 % ok of what was sent"))
-    if not sent.all():
-        keys.append((Patch(facecolor=UNSENT_COLOUR), "none sent"))
-    empty = Patch(facecolor="white", edgecolor=QUIET, hatch="//////", linewidth=0.4)
-    return [*keys, (empty, "none due")]
 
 
-def _caption(picture: Picture) -> list[str]:
+def _caption(picture: Picture) -> Iterator[str]:
     """How to read a timeline, and what stands in no other place on it; paragraphs."""
-    drill, rtt = picture.drill, rtt_sentence(picture.drill.bundle, lines=False)
-    if drill.requests.empty:
-        return [rtt]
-    dotted = any(client.limit_ms is not None for client in drill.clients)
-    lines = [
+    drill = picture.drill
+    width_s = float(np.median(np.diff(picture.edges)))
+    yield (
         f"{count(len(drill.requests), 'request')}, each a mark where it was due, as high as it "
-        "took from then on, waiting for its turn included: a stall is a falling ramp."
-        + (" Solid line: the deadline." if drill.deadline_ms else "")
-        + (" Dotted: an answer that takes longer counts as an outage." if dotted else "")
-        + f" Strips: share that was ok of what was sent, in bins of {picture.bin_s:g} s by due "
-        "time. Shaded: a fault in force, named at the top; ticks in its bar: single occurrences.",
-        rtt,
-    ]
-    full = [span.name for span in picture.spans if span.name != span.short_name]
-    full += shortened([drill.series])
-    return [*lines, *([f"In full: {'; '.join(full)}."] if full else [])]
+        "took from then on, waiting for its turn included: a stall is a falling ramp. Solid line: "
+        "the deadline. Dotted: an answer that takes longer counts as an outage. Strips: share that "
+        f"was ok of what was sent, in bins of {width_s:g} s by due time, white where nothing was "
+        "due. Shaded: a fault in force, named at the top; ticks in its bar: single occurrences."
+    )
+    names = [name for name, *_ in picture.faults]
+    full = [name for name in names if name != _short(name)] + shortened([drill.series])
+    if full:
+        yield f"In full: {'; '.join(full)}."
 
 
-def _ordered(drill: Drill) -> list[ClientFigures]:
-    order = {place.name: rank for rank, place in enumerate(drill.places)}
-    return sorted(drill.clients, key=lambda one: (order.get(one.client, len(order)), one.operation))
-
-
-def _place(drill: Drill, client: ClientFigures) -> str:
-    """The client's name, its node and target."""
-    for place in drill.places:
-        if place.name == client.client:
-            site = f" in {place.site}" if place.site and place.site != place.node else ""
-            return f"{place.name}: on {place.node}{site}, target {place.target}"
-    return client.client
+def _short(name: str) -> str:
+    return shorten(name, _LONGEST_NAME, placeholder=" …")

@@ -49,39 +49,6 @@ def text_width(text: str, lettering: Lettering) -> float:
     return float(width) / _RULER_DPI
 
 
-def wrapped(text: str, width_in: float, lettering: Lettering) -> list[str]:
-    """`text` in lines of at most `width_in`, broken at spaces, and inside a word if it must be."""
-    whole = " ".join(text.split())
-    if not whole or text_width(whole, lettering) <= width_in:
-        return [whole] if whole else []
-    # Word by word: the width of a line is measured by its parts, each of which comes again.
-    space = text_width("x x", lettering) - 2 * text_width("x", lettering)
-    lines, reached = [""], 0.0
-    for word in _fitting_words(text, width_in, lettering):
-        width = text_width(word, lettering)
-        if lines[-1] and reached + space + width > width_in:
-            lines.append("")
-            reached = 0.0
-        reached += width + (space if lines[-1] else 0.0)
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
-
-
-def _fitting_words(text: str, width_in: float, lettering: Lettering) -> list[str]:
-    """The words of `text`, those that are wider than a line cut to pieces."""
-    words: list[str] = []
-    for word in text.split():
-        rest = word
-        while text_width(rest, lettering) > width_in:
-            kept = len(rest) - 1
-            while kept > 1 and text_width(rest[:kept], lettering) > width_in:
-                kept -= 1
-            words.append(rest[:kept])
-            rest = rest[kept:]
-        words.append(rest)
-    return words
-
-
 @cache
 def _ruler() -> Any:
     """A renderer to measure with. Fine grained, because Agg rounds to whole pixels."""

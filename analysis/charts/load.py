@@ -2,223 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import seaborn as sns  # here alone: it takes a second to import, and few runs are under load
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from wanlat.analysis.charts.frame import Words, dress, head, multiples
-from wanlat.analysis.charts.lettering import LABEL
+from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples, round_ticks
 from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied
+from wanlat.analysis.charts.wording import caption
 from wanlat.analysis.figures.load import OverTime
-from wanlat.analysis.figures.load_requests import Values
 from wanlat.analysis.figures.result import Row, series_of
-from wanlat.analysis.names import row_labels, shortened
+from wanlat.analysis.names import EN_DASH, row_labels
 from wanlat.analysis.placement import with_placement
+from wanlat.analysis.report.formats import below
 from wanlat.analysis.report.section import written
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
 
-_COLOURS = ("#117755", "#b58be0", "#5b8fd6", "#8a8a8a")
-"""Of operations: none of them is a system's, and the first two differ in lightness too."""
-_MARKERS = ("o", "s", "^", "D", "v", "P")
+# Of operations: none of them is a system's, and the first two differ in lightness too.
+_LOOKS = (("#117755", "o"), ("#b58be0", "s"), ("#5b8fd6", "^"), ("#8a8a8a", "D"))
 _FAILED = "failed"
-_STEADY = "#efefe6"
-_DASHED = (0, (3, 2))
 _MOST_STEPS = 2000
 _FEWEST = 1e-4
 """Of requests, that a tail shows."""
 
+Looks = Mapping[str, SeriesStyle]
+
 
 def draw(answer: Answer) -> Figure:
     """The chart of the section `load`."""
-    figures = answer.figures
-    looks = _looks(figures.arrays)
-    with_probe = any(each.probe_ms for each in figures.arrays)
-    columns = 3 if with_probe else 2
-    names, words = row_labels(figures.series), _words(answer)
+    rows, arrays = answer.figures.rows, answer.figures.arrays
+    operations = [name for each in arrays for name in (*each.per_s, *each.probe_ms)]
+    looks = {
+        name: SeriesStyle(_LOOKS[number % 4][0], "", _LOOKS[number % 4][1])
+        for number, name in enumerate(dict.fromkeys(operations))
+    }
+    if any(each.failed_per_s.any() for each in arrays):
+        looks[_FAILED] = SeriesStyle(ALARM, "", "o")
+    workers = dict.fromkeys(f"{row['client']['workers']:g}" for row in rows)
+    words = Words(
+        _found(rows),
+        f"Load · {answer.of} · {' or '.join(workers)} workers",
+        caption=caption(
+            answer.figures.series,
+            (),
+            "Left: requests that succeeded; shaded: the steady part, which figures are of. Without "
+            "shade there was none, and they are of the whole load. Middle: the probe client's "
+            "requests, before 0 alone. Right: the share of requests that took longer (1 % is p99); "
+            "dashed: the probe client idle, solid: beside the load, dotted: the load's own.",
+        ),
+    )
     with applied():
-        figure, panels = multiples(
-            words,
-            columns * len(figures.rows),
-            columns=columns,
-            panel_in=1.9 if len(figures.rows) > 1 else 2.8,
-            share="col",
-        )
-        for number, (row, over_time) in enumerate(zip(figures.rows, figures.arrays, strict=True)):
-            rates, *probe, tails = panels[columns * number : columns * (number + 1)]
-            point = ", ".join(f"{name} {written(row[name])}" for name in figures.parameters)
-            head(rates, names[series_of(row)], _rate_and_state(row))
+        height_in = 1.9 if len(rows) > 1 else 2.8
+        figure, panels = multiples(words, 3 * len(rows), panel_in=height_in, share="col")
+        for number, (row, over_time) in enumerate(zip(rows, arrays, strict=True)):
+            rates, probe, tails = panels[3 * number : 3 * number + 3]
+            point = ", ".join(f"{name} {written(row[name])}" for name in answer.figures.parameters)
+            state = f"{_rate(row):,.0f}/s, steady: {row['steady']['verdict']}"
+            limit = "; the client was the limit" if row["client"]["bottleneck"] else ""
+            head(rates, row_labels(answer.figures.series)[series_of(row)], state + limit)
+            head(probe, point, f"median / idle: {_probe_said(row, 'median_ratio')}")
+            head(tails, "", f"p99 beside it, ms: {_probe_said(row, 'loaded.p99_ms')}")
             _draw_rates(rates, row, over_time, looks)
-            if probe:
-                head(probe[0], point, _times_longer(row))
-                _draw_probe(probe[0], over_time, looks)
-            head(tails, "" if probe else point, _tail(row))
+            _draw_probe(probe, over_time, looks)
             _draw_tails(tails, row, over_time, looks)
-        labels = ["seconds after the load's ramp"] * (columns - 1) + ["latency, ms"]
-        for axes, label in zip(panels[-columns:], labels, strict=True):
-            axes.set_xlabel(label, fontsize=LABEL.size_pt)
+        labels = ["seconds after the load's ramp"] * 2 + ["latency, ms"]
+        for axes, label in zip(panels[-3:], labels, strict=True):
+            axes.set_xlabel(label)
         return dress(figure, words, [(look, name) for name, look in looks.items()])
 
 
-def _looks(arrays: Sequence[OverTime]) -> dict[str, SeriesStyle]:
-    """A look for each operation of the load and endpoint of the probe client."""
-    names = [name for each in arrays for name in (*each.per_s, *each.probe_ms)]
-    looks = {
-        name: SeriesStyle(_COLOURS[number % len(_COLOURS)], "", _MARKERS[number % len(_MARKERS)])
-        for number, name in enumerate(dict.fromkeys(names))
-    }
-    failed = any(each.failed_per_s.any() for each in arrays)
-    return looks | ({_FAILED: SeriesStyle(ALARM, "", "o")} if failed else {})
-
-
-def _draw_rates(axes: Axes, row: Row, over_time: OverTime, looks: dict[str, SeriesStyle]) -> None:
+def _draw_rates(axes: Axes, row: Row, over_time: OverTime, looks: Looks) -> None:
     edges = np.arange(over_time.failed_per_s.size + 1) * over_time.bin_s
     if row["steady"]["verdict"] == "steady":
-        axes.axvspan(row["steady"]["begin_s"], row["steady"]["end_s"], color=_STEADY, zorder=0)
-    rates = dict(over_time.per_s)
-    if over_time.failed_per_s.any():
-        rates[_FAILED] = over_time.failed_per_s
-    for name, per_s in rates.items():
+        axes.axvspan(row["steady"]["begin_s"], row["steady"]["end_s"], color="#efefe6", zorder=0)
+    failed = {_FAILED: over_time.failed_per_s} if _FAILED in looks else {}
+    for name, per_s in {**over_time.per_s, **failed}.items():
         axes.stairs(per_s, edges, baseline=None, color=looks[name].colour, lw=1.1, zorder=3)
-    axes.set_ylabel("operations per second", fontsize=LABEL.size_pt)
+    axes.set_ylabel("operations per second")
     axes.set_ylim(0, None)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 3, 5, 6, 10]))
 
 
-def _draw_probe(axes: Axes, over_time: OverTime, looks: dict[str, SeriesStyle]) -> None:
+def _draw_probe(axes: Axes, over_time: OverTime, looks: Looks) -> None:
     for name, (at_s, ms) in over_time.probe_ms.items():
-        axes.plot(
-            at_s,
-            ms,
-            linestyle="none",
-            marker=looks[name].marker,
-            markersize=1.6,
-            markerfacecolor=looks[name].colour,
-            markeredgewidth=0,
-            zorder=3,
-            rasterized=at_s.size > _MOST_STEPS,
-        )
+        colour, marker = looks[name].colour, looks[name].marker
+        axes.plot(at_s, ms, marker, color=colour, ms=1.6, mew=0, zorder=3, rasterized=True)
     axes.axvline(0.0, color=QUIET, lw=0.8, zorder=2)
     axes.set_yscale("log")
-    axes.set_ylabel("probe client, ms", fontsize=LABEL.size_pt)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 3, 5, 6, 10]))
-    _plain(axes.yaxis)
+    axes.set_ylabel("probe client, ms")
+    log_ticks(axes.yaxis)
+    round_ticks(axes.xaxis)
 
 
-def _draw_tails(axes: Axes, row: Row, over_time: OverTime, looks: dict[str, SeriesStyle]) -> None:
+def _draw_tails(axes: Axes, row: Row, over_time: OverTime, looks: Looks) -> None:
     """How many requests took longer: of the load, of the probe client beside it, and idle."""
-    steady = row["steady"]
-    part = (0.0, np.inf)
-    if steady["verdict"] == "steady":
-        part = (steady["begin_s"], steady["end_s"])
-    for name, ms in over_time.latencies_ms.items():
-        _draw_tail(axes, ms, looks[name].colour, 0.8, ":")
+    begin_s, end_s = 0.0, np.inf
+    if row["steady"]["verdict"] == "steady":
+        begin_s, end_s = row["steady"]["begin_s"], row["steady"]["end_s"]
+    tails = [(name, ms, 0.8, ":") for name, ms in over_time.latencies_ms.items()]
     for name, (at_s, ms) in over_time.probe_ms.items():
-        loaded = (at_s >= part[0]) & (at_s < part[1])
-        _draw_tail(axes, np.sort(ms[loaded]), looks[name].colour, 1.5, "-")
-        _draw_tail(axes, np.sort(ms[at_s < 0]), looks[name].colour, 1.2, _DASHED)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_ylim(_FEWEST, 1.3)
-    axes.set_ylabel("took longer", fontsize=LABEL.size_pt)
-    axes.yaxis.set_major_locator(LogLocator(base=10, numticks=10))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    _plain(axes.xaxis)
-
-
-def _draw_tail(axes: Axes, sorted_ms: Values, colour: str, width: float, line: Any) -> None:
-    """The share of requests that took longer, down to one request."""
-    n = sorted_ms.size
-    if n == 0:
-        return
-    places = np.arange(n)
-    if n > _MOST_STEPS:
-        # Evenly over the logarithm of the share: a picture has no more places.
-        places = np.unique(n - np.geomspace(1, n, _MOST_STEPS).astype(int))
-    sns.ecdfplot(
-        x=sorted_ms[places],
-        weights=np.diff(places, append=n),  # each for those up to the next
-        complementary=True,
-        ax=axes,
-        color=colour,
-        lw=width,
-        linestyle=line,
-        zorder=3,
-    )
-
-
-def _plain(axis: Axis) -> None:
-    """Ticks of a logarithmic axis as numbers: 1, 10, 100."""
-    axis.set_major_locator(LogLocator(base=10, numticks=20))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axis.set_minor_locator(NullLocator())
-
-
-def _words(answer: Answer) -> Words:
-    rows = answer.figures.rows
-    workers = dict.fromkeys(row["client"]["workers"] for row in rows)
-    rates = dict.fromkeys(row["client"]["offered_per_s"] for row in rows)
-    how = ["closed loop" if rate is None else f"{rate:g}/s asked for" for rate in rates]
-    full = shortened(answer.figures.series)
-    return Words(
-        title=_found(rows),
-        subtitle=f"Load · {answer.of} · {' or '.join(map(str, workers))} workers, "
-        f"{' or '.join(how)}",
-        x_label="",
-        caption=(
-            "Left: requests that succeeded; shaded: the steady part, which figures are of. Without "
-            "shade there was none, and they are of the whole load. Middle: the probe client's "
-            "requests, before 0 alone. Right: the share of requests that took longer (1 % on the "
-            "left axis is p99); dashed: the probe client idle, solid: beside the load, dotted: the "
-            "load's own.",
-            *([f"In full: {'; '.join(full)}."] if full else []),
-        ),
-    )
+        tails.append((name, ms[(at_s >= begin_s) & (at_s < end_s)], 1.5, "-"))
+        tails.append((name, ms[at_s < 0], 1.2, "--"))
+    for name, ms, width, line in tails:
+        if n := ms.size:
+            # Evenly over the logarithm of the share: a picture has no more places.
+            steps = np.unique(n - np.geomspace(1, n, _MOST_STEPS).astype(int))
+            sns.ecdfplot(
+                x=np.sort(ms)[steps],
+                weights=np.diff(steps, append=n),  # each for those up to the next
+                complementary=True,
+                ax=axes,
+                color=looks[name].colour,
+                lw=width,
+                ls=line,
+                zorder=3,
+            )
+    axes.set(xscale="log", yscale="log", ylim=(_FEWEST, 1.3), ylabel="took longer")
+    log_ticks(axes.xaxis)
+    log_ticks(axes.yaxis)
+    axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
 
 
 def _found(rows: Sequence[Row]) -> str:
     """The finding: what the load does to a single client, else how much was done."""
-    ratios = [probe["median_ratio"] for row in rows for probe in row["probe_client"]]
-    known = [ratio for ratio in ratios if ratio is not None]
-    if known:
-        low, high = (f"{value:.2g}" for value in (min(known), max(known)))
-        times = low if low == high else f"{low} to {high}"
-        return f"Beside the load a request takes {times} times as long as alone"
-    rates = [sum(each["operations_per_s"] for each in row["operations"]) for row in rows]
-    low, high = (f"{value:,.0f}" for value in (min(rates), max(rates)))
-    return f"Under load {low if low == high else f'{low} to {high}'} operations per second"
+    probes = [probe["median_ratio"] for row in rows for probe in row["probe_client"]]
+    if ratios := [ratio for ratio in probes if ratio is not None]:
+        times = dict.fromkeys(f"{of(ratios):.2g}" for of in (min, max))
+        return f"Beside the load a request takes {' to '.join(times)} times as long as alone"
+    ends = dict.fromkeys(f"{of(map(_rate, rows)):,.0f}" for of in (min, max))
+    return f"Under load {' to '.join(ends)} operations per second"
 
 
-def _rate_and_state(row: Row) -> str:
-    total = sum(each["operations_per_s"] for each in row["operations"])
-    steady = row["steady"]
-    state = (
-        "steady or not: not decided" if steady["verdict"] == "not decided" else steady["verdict"]
-    )
-    if steady["verdict"] == "steady":
-        state = f"steady from {steady['begin_s']:.0f} s on"
-    limit = "; the client was the limit" if row["client"]["bottleneck"] else ""
-    return f"{total:,.0f}/s, {state}{limit}"
+def _rate(row: Row) -> float:
+    return float(sum(each["operations_per_s"] for each in row["operations"]))
 
 
-def _times_longer(row: Row) -> str:
-    found = [
-        f"{with_placement(each['endpoint'], each['placement'])} × {each['median_ratio']:.2g}"
+def _probe_said(row: Row, key: str) -> str:
+    """A figure of each endpoint that the probe client asked."""
+    said = [
+        f"{with_placement(each['endpoint'], each['placement'])} {value:.3g}"
         for each in row["probe_client"]
-        if each["median_ratio"] is not None
+        if (value := below(each, key)) is not None
     ]
-    return f"median: {', '.join(found)}" if found else ""
-
-
-def _tail(row: Row) -> str:
-    found = [each["loaded"]["p99_ms"] for each in row["probe_client"]]
-    known = [f"{p99_ms:.3g}" for p99_ms in found if p99_ms is not None]
-    return f"p99 beside the load: {', '.join(known)} ms" if known else ""
+    return ", ".join(said) or EN_DASH

@@ -1,213 +1,69 @@
-"""The chart of round trips: how many each endpoint makes, systems side by side.
+"""The charts of round trips: how many each endpoint makes, and how latency follows RTT.
 
-A filled mark is the slope of latency against RTT with its interval, a hollow one a critical path in
-the packet record, and grey is what no store that keeps its promise can do without.
+In the first a filled mark is the slope of latency against RTT with its interval, a hollow one a
+critical path in the packet record, and grey is what no store that keeps its promise can do without.
+In the second a panel is one endpoint of one system, a point one request, at the RTT that was
+measured during its RTT step, and a line a mode, with its slope written at its end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from wanlat.analysis import trace_files
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.charts.frame import Words, dress, multiples
-from wanlat.analysis.charts.lettering import ASIDE, GROUP, LABEL, Lettering, text_width
-from wanlat.analysis.charts.style import (
-    ALARM,
-    FAINT,
-    INK,
-    QUIET,
-    SMALL_PT,
-    SeriesStyle,
-    applied,
-    styles,
-)
-from wanlat.analysis.charts.wording import subtitle_of_rtt_steps
-from wanlat.analysis.endpoints import row_names
+from wanlat.analysis.charts import rows, sweep
+from wanlat.analysis.charts.frame import Words, dress, head, multiples, round_ticks, spread
+from wanlat.analysis.charts.style import ALARM, INK, QUIET, TINY_PT, SeriesStyle, applied, styles
+from wanlat.analysis.charts.wording import caption, legend, subtitle
+from wanlat.analysis.endpoints import row_of
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
-from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels, shortened
-from wanlat.analysis.placement import MEANING, is_known, with_placement
-from wanlat.analysis.report.round_trips import (
-    DISAGREEMENT,
-    NO_SLOPE,
-    or_else,
-    path_cell,
-    slope_cell,
-    usual,
-)
+from wanlat.analysis.names import EN_DASH, format_trips, listing, row_labels
+from wanlat.analysis.notes import is_trusted
+from wanlat.analysis.placement import is_known
+from wanlat.analysis.report import round_trips as report
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
 
-_ROW_IN = 0.3
-_AREA = 60.0
+_AREA, _LEAST_AREA = 60.0, 3.0
 """Of the mark of all requests, points²; that of a part of them is as much smaller."""
-_LEAST_AREA = 3.0
 _SLOPE_AT, _PATH_AT = -0.16, 0.2
 """Of a row's height, from its middle: filled marks are above, hollow ones below."""
-_BETWEEN_COLUMNS_PT = 12.0
 _WHYS_AT_MOST = 5
-_FLOOR = "#ececec"
+_CUT_BEYOND = 2.5
+"""Lone requests may stretch an axis this many times past the lines; farther off, they are cut."""
+_SPREAD = 0.064
+"""How far points are spread along the RTT, so that they do not hide each other; of the axis."""
+_DOTS_AS_SHAPES = 4000
+_APART = 0.075
+"""Of a panel's height, what is written at the ends of two lines."""
 
 
-def draw(answer: Answer) -> Figure:
-    """The chart of the section `round_trips`, of a run."""
-    rows, entries = answer.figures.rows, answer.figures.arrays
-    looks, labels = styles(answer.figures.series), row_labels(answer.figures.series)
-    names = row_names([entry.endpoint for entry in entries])
-    places: list[float] = []
-    heads: dict[float, str] = {}
-    y = 0.0
-    for name, members in groupby(entries, key=lambda entry: names[entry.endpoint]):
-        heads[y] = name.replace("\n", " ")
-        places += [y + 0.9 + number for number, _ in enumerate(members)]
-        y = places[-1] + 1.0
-    words = _words(answer)
-    with applied():
-        height_in = _ROW_IN * (places[-1] + 1.5)
-        figure, (axes,) = multiples(words, 1, columns=1, panel_in=height_in)
-        axes.set_ylim(places[-1] + 0.8, -0.6)
-        axes.set_xlim(-0.3, _limit(entries))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
-        axes.grid(visible=False, axis="y")
-        axes.set_yticks(
-            places, [with_placement(labels[e.series], e.placement) for e in entries], fontsize=8
-        )
-        axes.tick_params(axis="y", length=0, labelsize=SMALL_PT, labelcolor=INK)
-        for y, name in heads.items():
-            write(axes, name, (0, y), 3, GROUP)
-            if y:
-                axes.axhline(y - 0.45, color=FAINT, linewidth=0.7, zorder=0)
-        for row, entry, y in zip(rows, entries, places, strict=True):
-            _draw_row(axes, row, entry, y, looks[entry.series])
-        _write_columns(axes, rows, places)
-        full = series_labels(answer.figures.series)
-        return dress(figure, words, [(looks[one], full[one]) for one in full])
+def charts_of(answer: Answer) -> Mapping[str, Figure]:
+    """The charts of a run whose network was as requested, and a trace of each endpoint.
 
-
-def _draw_row(axes: Axes, row: Row, entry: RoundTrips, y: float, look: SeriesStyle) -> None:
-    if (least := entry.least_round_trips) is not None:
-        left = axes.get_xlim()[0]
-        axes.barh(y, least - left, left=left, height=0.92, color=_FLOOR, zorder=0.2)
-        axes.plot([least, least], [y - 0.46, y + 0.46], color=QUIET, linewidth=1.6, zorder=0.8)
-    for number, chain in enumerate(entry.chains):
-        disagrees = number == 0 and entry.agrees is False
-        axes.scatter(
-            chain.round_trips,
-            y + _PATH_AT,
-            s=max(_AREA * chain.share, _LEAST_AREA),
-            marker="D",
-            facecolors="white",
-            edgecolors=ALARM if disagrees else INK,
-            linewidths=0.9,
-            zorder=3.2,
-            clip_on=False,
-        )
-    if row["status"] is not Status.LINE:
-        why = "no slope" if row["status"] is Status.NO_NUMBER else row["status"]
-        left, right = axes.get_xlim()
-        at = (max(least or 0.0, 0.0) - left) / (right - left), y + _SLOPE_AT
-        write(axes, f"{why}: see below", at, 5, Lettering(SMALL_PT, ALARM))
-    for number, mode in reversed(list(enumerate(entry.modes))):
-        main = number == 0
-        axes.plot(
-            mode.ci95,
-            [y + _SLOPE_AT] * 2,
-            color=INK if main else QUIET,
-            linewidth=1.3 if main else 0.9,
-            marker="|",
-            markersize=6 if main else 4,
-            zorder=3,
-            clip_on=False,
-        )
-        axes.scatter(
-            mode.round_trips,
-            y + _SLOPE_AT,
-            s=max(_AREA * mode.share, _LEAST_AREA),
-            marker=look.marker,
-            color=look.colour,
-            edgecolors=look.dark,
-            linewidths=0.8,
-            zorder=4 if main else 3.5,
-            clip_on=False,
-        )
-
-
-def _write_columns(axes: Axes, rows: Sequence[Row], places: Sequence[float]) -> None:
-    """The figures to the right of the rows, each column as wide as its widest cell."""
-    alarming = Lettering(LABEL.size_pt, ALARM)
-    columns = {
-        "round trips [95 %]": [(slope_cell(row), bool(row["why"])) for row in rows],
-        "critical path": [(path_cell(row) or EN_DASH, row["agrees"] is False) for row in rows],
-        "requests": [(str(row["n"]), row["failed"] > 0) for row in rows],
+    Of a matrix, the round trips against what it varies.
+    """
+    bundle = answer.source
+    if answer.points:
+        return sweep.draw(answer, sweep.ROUND_TRIPS)
+    if not isinstance(bundle, Bundle) or not is_trusted(bundle):
+        return {}
+    recorded = [each.group for each in answer.figures.arrays if each.chain_round_trips is not None]
+    return {
+        "round-trips": draw_marks(answer),
+        "latency-against-rtt": draw_lines(answer),
+        **trace_files.charts_of(bundle, recorded),
     }
-    at_pt = _BETWEEN_COLUMNS_PT
-    for header, cells in columns.items():
-        lettered = [(axes.get_ylim()[1], header, ASIDE)]
-        for y, (cell, is_alarming) in zip(places, cells, strict=True):
-            lettered.append((y, cell, alarming if is_alarming else LABEL))
-        for y, text, lettering in lettered:
-            write(axes, text, (1, y), at_pt, lettering)
-        widest_in = max(text_width(text, lettering) for _, text, lettering in lettered)
-        at_pt += 72 * widest_in + _BETWEEN_COLUMNS_PT
-
-
-def write(
-    axes: Axes,
-    text: str,
-    at: tuple[float, float],
-    right_pt: float,
-    lettering: Lettering,
-    of_y: str = "data",
-) -> None:
-    """Write so far right of a place: x as a share of the axes' width, y in data or as theirs."""
-    axes.annotate(
-        text,
-        at,
-        xycoords=("axes fraction", of_y),
-        xytext=(right_pt, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=lettering.size_pt,
-        color=lettering.colour,
-        fontweight="bold" if lettering.bold else "normal",
-        annotation_clip=False,
-    )
-
-
-def _limit(entries: Sequence[RoundTrips]) -> float:
-    values = [mode.ci95[1] for entry in entries for mode in entry.modes]
-    values += [chain.round_trips for entry in entries for chain in entry.chains]
-    values += [entry.least_round_trips or 0.0 for entry in entries]
-    return max(1.0, *values) + 0.35
-
-
-def _words(answer: Answer) -> Words:
-    rows, bundle = answer.figures.rows, answer.source
-    assert isinstance(bundle, Bundle)
-    caption = [
-        "Filled: slope of latency against RTT, one mark for each mode, its area by share, with its "
-        "95 % interval. Hollow: critical paths in the packet record, by share. The two share "
-        "nothing but the requests; red: they disagree.",
-        _on_least(rows),
-    ]
-    if any(is_known(row["placement"]) for row in rows):
-        caption.append(MEANING)
-    caption += answer.say([NO_SLOPE, DISAGREEMENT])
-    if full := shortened(answer.figures.series):
-        caption.append(f"In full: {'; '.join(full)}.")
-    return Words(
-        title=finding(answer),
-        subtitle=f"Round trips of one request · {answer.of} · {subtitle_of_rtt_steps(bundle)}",
-        x_label="round trips between sites that a request waits for, one after the other",
-        caption=tuple(caption),
-    )
 
 
 def finding(answer: Answer) -> str:
@@ -215,10 +71,9 @@ def finding(answer: Answer) -> str:
     labels = row_labels(answer.figures.series)
     most: dict[str, tuple[float, str, str]] = {}
     for row in answer.figures.rows:
-        trips = usual(row, "modes" if row["status"] is Status.LINE else "chains")
-        if trips:
+        if trips := report.usual(row, "modes" if row["status"] is Status.LINE else "chains"):
             name = labels[series_of(row)]
-            found = max(trips)[0], f"{name} {row['endpoint']}", or_else(trips, 0)
+            found = max(trips)[0], f"{name} {row['endpoint']}", report.or_else(trips, 0)
             most[name] = max(most.get(name, found), found, key=lambda each: each[0])
     if not most:
         return "No number of round trips"
@@ -227,20 +82,182 @@ def finding(answer: Answer) -> str:
     return ", ".join([first, *(f"{name} {said}" for _, name, said in others)])
 
 
-def _on_least(rows: Sequence[Row]) -> str:
-    """What grey means, in plain words, and the reason of the most frequent cases."""
-    known = [row for row in rows if row["least_round_trips"] is not None]
-    if not known:
-        return "What no store could beat is not known for this run."
-    whys = [
-        row["least_why"].rstrip(".")
-        for row in known
-        if row["least_round_trips"] and row["least_why"]
-    ]
-    ordered = sorted(dict.fromkeys(whys), key=lambda why: -whys.count(why))
-    because = f" Why: {listing(ordered, _WHYS_AT_MOST)}." if ordered else ""
-    unknown = " Rows without grey: not known." if len(known) < len(rows) else ""
-    return (
-        "Grey: the lower bound. No store that makes this one's promise, with its replicas where "
-        f"they are, can do with fewer.{because}{unknown}"
+def draw_marks(answer: Answer) -> Figure:
+    """How many round trips each endpoint makes, systems side by side."""
+    entries, series = answer.figures.arrays, answer.figures.series
+    looks, labels = styles(series), row_labels(series)
+    words = Words(
+        finding(answer),
+        f"Round trips of one request · {answer.of} · {subtitle(answer.source)}",
+        "round trips between sites that a request waits for, one after the other",
+        caption(
+            series,
+            {(entry.series, entry.placement) for entry in entries},
+            "Filled: slope of latency against RTT, one mark for each mode, its area by share, with "
+            "its 95 % interval. Hollow: critical paths in the packet record, by share. The two "
+            "share nothing but the requests; red: they disagree.",
+            _on_least(answer.figures.rows),
+            *answer.say([report.NO_SLOPE, report.DISAGREEMENT]),
+        ),
     )
+    beside = []
+    for row in answer.figures.rows:
+        cells = report.slope_cell(row), report.path_cell(row) or EN_DASH, str(row["n"])
+        whose = row["endpoint"], labels[series_of(row)], row["placement"]
+        beside.append(rows.Row(*whose, cells, row["failed"] > 0))
+    headers = ("round trips [95 %]", "critical path", "requests")
+    values = [mode.ci95[1] for entry in entries for mode in entry.modes]
+    values += [chain.round_trips for entry in entries for chain in entry.chains]
+    values += [entry.least_round_trips or 1.0 for entry in entries]
+    with applied():
+        figure, axes, centres = rows.row_chart(words, beside, headers)
+        axes.set_xlim(-0.3, max(values) + 0.35)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
+        axes.grid(visible=True, axis="x")
+        for entry, y in zip(entries, centres, strict=True):
+            _draw_row(axes, entry, y, looks[entry.series])
+        return dress(figure, words, legend(series))
+
+
+def _draw_row(axes: Axes, entry: RoundTrips, y: float, look: SeriesStyle) -> None:
+    left, right = axes.get_xlim()
+    least = entry.least_round_trips
+    if least is not None:
+        axes.barh(y, least - left, left=left, height=0.92, color="#ececec", zorder=0.2)
+        axes.plot([least, least], [y - 0.46, y + 0.46], color=QUIET, linewidth=1.6, zorder=0.8)
+    marks: list[tuple[Any, ...]] = [
+        (each, y + _PATH_AT, "D", "white", ALARM if entry.agrees is False and n == 0 else INK)
+        for n, each in enumerate(entry.chains)
+    ]
+    for mode in reversed(entry.modes):
+        axes.plot(mode.ci95, [y + _SLOPE_AT] * 2, marker="|", ms=5, lw=1.1, color=INK, zorder=3)
+        marks.append((mode, y + _SLOPE_AT, look.marker, look.colour, look.dark))
+    for each, height, marker, face, edge in marks:
+        area = max(_AREA * each.share, _LEAST_AREA)
+        at = each.round_trips, height
+        how: dict[str, Any] = {"c": face, "ec": edge, "lw": 0.9, "clip_on": False}
+        axes.scatter(*at, s=area, marker=marker, zorder=4, **how)
+    if entry.status is not Status.LINE:
+        at = (max(least or 0.0, 0.0) - left) / (right - left), y + _SLOPE_AT
+        rows.write(axes, f"{_why_not(entry)}: see below", at, 5, color=ALARM)
+
+
+def _why_not(entry: RoundTrips) -> str:
+    """What stands in the place of a slope."""
+    return "no slope" if entry.status is Status.NO_NUMBER else str(entry.status)
+
+
+def _on_least(figures: Sequence[Row]) -> str:
+    """What grey means, in plain words, and the reason of the most frequent cases."""
+    whys = [str(row["least_why"]).rstrip(".") for row in figures if row["least_round_trips"]]
+    ordered = sorted(dict.fromkeys(whys), key=lambda why: -whys.count(why))
+    return (
+        "Grey: the lower bound, where it is known. No store that makes this one's promise, with "
+        "its replicas where they are, can do with fewer. "
+        f"{f'Why: {listing(ordered, _WHYS_AT_MOST)}.' if ordered else ''}"
+    )
+
+
+def draw_lines(answer: Answer) -> Figure:
+    """Every request's latency against its RTT, and the lines of the modes."""
+    entries, series = answer.figures.arrays, answer.figures.series
+    looks, labels, names = styles(series), row_labels(series), {e.endpoint for e in entries}
+    placed = {(entry.series, entry.placement) for entry in entries}
+    order = list(dict.fromkeys(row_of(entry.endpoint) for entry in entries))
+    reach = max((float(e.points.rtt_ms.max(initial=0.0)) for e in entries), default=0.0) or 1.0
+    limits = {row: _limit_ms([e for e in entries if e.endpoint in row], reach) for row in order}
+    words = Words(
+        finding(answer),
+        f"Latency against RTT · {answer.of} · {subtitle(answer.source)}",
+        "RTT of every WAN link as measured, ms",
+        caption(
+            series,
+            placed,
+            "Every point: one request, spread a little so that points do not hide each other. "
+            "Lines: modes, the solid one with the greatest share; at the end the slope, which is "
+            "the round trips. Grey lines: whole round trips that take no other time. Red: requests "
+            "on no line (crosses), and beyond the axis (triangles).",
+            *answer.say([report.NO_SLOPE]),
+        ),
+    )
+    columns = len(series) if len(series) > 1 else 3
+    with applied():
+        figure, panels = multiples(
+            words,
+            len(order) * len(series),
+            columns=columns,
+            panel_in=2.0,
+            y_label="latency, ms",
+            share_y="none",
+        )
+        for axes, (row, one) in zip(panels, product(order, series), strict=True):
+            cell = [each for each in entries if each.endpoint in row and each.series == one]
+            axes.set_visible(bool(cell))
+            axes.tick_params(labelbottom=True)
+            head(axes, " · ".join(name for name in row if name in names), labels[one])
+            axes.set_xlim(-0.05 * reach, 1.05 * reach)
+            axes.set_ylim(-0.03 * limits[row], limits[row])
+            axes.grid(visible=False)
+            round_ticks(axes.xaxis, 5)
+            round_ticks(axes.yaxis, 5)
+            _draw_panel(axes, cell, looks[one], reach)
+        return dress(figure, words, legend(series, placed))
+
+
+def _limit_ms(entries: Sequence[RoundTrips], reach: float) -> float:
+    """Where the axis of latency ends: past everything but lone requests far off the rest.
+
+    And never nearer than one round trip at the greatest RTT: a flat line must look flat.
+    """
+    ms = [e.points.latency_ms for e in entries if e.points.latency_ms.size]
+    lines = [m.intercept_ms + m.round_trips * reach for e in entries for m in e.modes]
+    bulk = max([reach, *lines, *(float(np.percentile(each, 95)) for each in ms)])
+    greatest = max([bulk, *(float(each.max()) for each in ms)])
+    return 1.06 * (greatest if greatest <= _CUT_BEYOND * bulk else 1.1 * bulk)
+
+
+def _draw_panel(axes: Axes, cell: Sequence[RoundTrips], look: SeriesStyle, reach: float) -> None:
+    limit_ms, ends, said = axes.get_ylim()[1], np.array([0.0, reach]), []
+    step = -(-int(limit_ms / reach) // 6)
+    for trips in range(step, int(limit_ms / reach) + 1, step):
+        axes.plot(ends, trips * ends, color="#d9d9d9", linewidth=0.7, zorder=0)
+    for entry in cell:
+        _draw_points(axes, entry, look.at(entry.placement), reach)
+        shares = report.percents([mode.share for mode in entry.modes])
+        for number, mode in enumerate(entry.modes):
+            line = mode.intercept_ms + mode.round_trips * ends
+            dashes: Any = (0, (4, 2)) if number else "-"
+            axes.plot(ends, line, color=look.dark, lw=1.1 if number else 1.5, ls=dashes, zorder=2.5)
+            aside = [entry.placement] if is_known(entry.placement) else []
+            aside += [f"{shares[number]} %"] if shares[number] < 100 else []
+            words = " · ".join([format_trips(mode.round_trips), *aside])
+            said.append((float(line[1]) / limit_ms, words, "normal" if number else "bold"))
+    how: dict[str, Any] = {"of_y": "axes fraction", "fontsize": TINY_PT}
+    for entry in cell:
+        if entry.status is not Status.LINE:
+            rows.write(axes, f"{_why_not(entry)}: see below", (0.03, 0.93), 0, color=ALARM, **how)
+    lowest = -1.0
+    for number, (height, text, weight) in enumerate(sorted(said)):
+        # Up, so that none hides another, and not so far that the last would leave the panel.
+        room = 1 - _APART * (len(said) - 1 - number)
+        lowest = max(min(height, room), lowest + _APART)
+        rows.write(axes, text, (1, lowest), 4, fontweight=weight, **how)
+
+
+def _draw_points(axes: Axes, entry: RoundTrips, look: SeriesStyle, reach: float) -> None:
+    """Requests on a line as dots, the others as red crosses, what is beyond as red triangles."""
+    points, (face, edge), limit_ms = entry.points, look.dot, axes.get_ylim()[1]
+    n = points.rtt_ms.size
+    x, y = points.rtt_ms + spread(n) * _SPREAD * reach, np.minimum(points.latency_ms, limit_ms)
+    inside = points.latency_ms <= limit_ms
+    on_line = entry.given.members >= 0 if entry.given else np.ones(n, dtype=bool)
+    width = 0.5 if look.is_remote else 0.2
+    dots = {"marker": look.marker, "c": face, "ec": edge, "s": 7, "alpha": 0.75, "lw": width}
+    kinds: list[tuple[Any, dict[str, Any]]] = [
+        (on_line & inside, dots),
+        (~on_line & inside, {"marker": "x", "c": ALARM, "s": 14, "lw": 0.9}),
+        (~inside, {"marker": "^", "c": ALARM, "s": 14}),
+    ]
+    for chosen, how in kinds:
+        is_picture = n > _DOTS_AS_SHAPES
+        axes.scatter(x[chosen], y[chosen], zorder=3, clip_on=False, rasterized=is_picture, **how)

@@ -6,230 +6,145 @@ of it, RTTs are a second axis above. matplotlib's constrained layout gives all o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis.charts.frame import WIDTH_IN
-from wanlat.analysis.charts.lettering import ALARMING, ASIDE, LABEL, Lettering, text_width
-from wanlat.analysis.charts.style import ALARM, FAINT, QUIET, SMALL_PT, TINY_PT, SeriesStyle
-
-if TYPE_CHECKING:
-    from wanlat.analysis.stats.intervals import Values
+from wanlat.analysis.charts.frame import Words, multiples
+from wanlat.analysis.charts.style import (
+    ALARM,
+    FAINT,
+    INK,
+    QUIET,
+    SMALL_PT,
+    TINY_PT,
+    SeriesStyle,
+)
+from wanlat.analysis.endpoints import row_names
+from wanlat.analysis.placement import is_known, with_placement
 
 BAR = 0.84
 """Height of a bar, in heights of a row."""
-_ROW_IN = 0.3
 _HEADING, _BETWEEN = 0.73, 0.12
 """Of an endpoint's name, and below its rows, in heights of a row."""
-_GAP_PT = 12.0
+_GAP_PT, _LETTER_PT = 11.0, 4.6
 _DOTTED: Any = (0, (1, 2.2))
-# Of the same nominal size a triangle looks smaller than a square.
-_DOT_AREA = {"s": 7.0, "D": 6.0, "o": 9.0}
-_OTHER_DOT_AREA = 11.0
-_DOTS_AS_SHAPES = 2000
-MOST_DOTS = 5000
-"""Of a row, picked evenly through the run where there are more: a picture of more says no more."""
-_GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row: the endpoint it belongs to, its own label, and the figures beside it.
+    """One row: its endpoint, the system and the placement it is of, and the figures beside it.
 
-    The last figure of an `alarming` one is written in bold red.
+    The last figure of an `alarming` one is red.
     """
 
-    group: str
+    endpoint: str
     label: str
+    placement: str
     cells: tuple[str, ...]
     alarming: bool = False
 
 
-@dataclass(frozen=True)
-class RowChart:
-    """A figure with its frame drawn; y of its axes is in rows, and `centres` has each row's."""
-
-    figure: Figure
-    axes: Axes
-    centres: tuple[float, ...]
-
-
 def row_chart(
-    rows: Sequence[Row], headers: Sequence[str], limit_ms: float, rtt_ms: float | None
-) -> RowChart:
-    """A figure with everything but the bars: x runs from 0 to `limit_ms`.
+    words: Words, rows: Sequence[Row], headers: Sequence[str], row_in: float = 0.3
+) -> tuple[Figure, Axes, list[float]]:
+    """A figure with everything but the marks, its axes, and the middle of each row there.
 
-    Where each endpoint has one row, without a label of its own, its name is the label. Draw in the
-    style (`style.applied`), and end with `frame.dress`.
+    Where each endpoint has one row and there is one system, its name is the label.
     """
-    alone = all(not row.label for row in rows)
+    names = row_names([row.endpoint for row in rows])
+    groups = [names[row.endpoint].replace("\n", " ") for row in rows]
+    placed = any(is_known(row.placement) for row in rows)
+    alone = len(set(groups)) == len(rows) and not placed
+    labels = groups if alone else [with_placement(row.label, row.placement) for row in rows]
     centres, headings, y = [], [], 0.0
-    for name, members in groupby(rows, key=lambda row: row.group):
+    for name, members in groupby(groups):
         if not alone:
             headings.append((name, y))
             y += _HEADING
-        for _ in members:
-            centres.append(y + 0.5)
-            y += 1
-        y += _BETWEEN
-    figure = Figure(figsize=(WIDTH_IN, 0.7 + y * _ROW_IN), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.set_xlim(0, limit_ms)
+        centres += [y + 0.5 + number for number, _ in enumerate(members)]
+        y = centres[-1] + 0.5 + _BETWEEN
+    figure, (axes,) = multiples(words, 1, panel_in=0.4 + y * row_in)
     axes.set_ylim(y, 0)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
-    axes.set_yticks(centres, [row.group if alone else row.label for row in rows])
-    axes.tick_params(axis="y", length=0, labelsize=LABEL.size_pt)
-    axes.tick_params(axis="x", length=3, pad=2)
-    axes.set_xlabel("latency of one request, ms", fontsize=LABEL.size_pt)
-    for number, (name, top) in enumerate(headings):
-        _write(axes, (0, top + _HEADING / 2), (4, 0), name, Lettering(9.0, bold=True), "left")
-        if number:
+    axes.grid(visible=False)
+    axes.set_yticks(centres, labels)
+    axes.tick_params(axis="y", length=0, labelsize=SMALL_PT, labelcolor=INK)
+    for name, top in headings:
+        write(axes, name, (0, top + _HEADING / 2), 4, fontsize=9, fontweight="bold")
+        if top:
             axes.axhline(top - _BETWEEN / 2, color=FAINT, linewidth=0.7, zorder=0)
-    if rtt_ms:
-        _rule(axes, rtt_ms)
     right_pt = 0.0
     for column, header in enumerate(headers):
-        last = column == len(headers) - 1
-        cells = [(row.cells[column], ALARMING if row.alarming and last else LABEL) for row in rows]
-        width = max(text_width(text, how) for text, how in [(header, ASIDE), *cells])
-        right_pt += _GAP_PT + 72 * width
-        for centre, (text, how) in zip(centres, cells, strict=True):
-            _write(axes, (1, centre), (right_pt, 0), text, how)
-        _write(axes, (1, 0), (right_pt, 10), header, ASIDE)
-    return RowChart(figure, axes, tuple(centres))
+        cells = [row.cells[column] for row in rows]
+        right_pt += _GAP_PT + _LETTER_PT * max(map(len, (header, *cells)))
+        write(axes, header, (1, 0), right_pt, 10, ha="right", fontsize=TINY_PT, color=QUIET)
+        for row, centre, text in zip(rows, centres, cells, strict=True):
+            is_red = row.alarming and column == len(headers) - 1
+            write(axes, text, (1, centre), right_pt, ha="right", color=ALARM if is_red else INK)
+    return figure, axes, centres
+
+
+def write(
+    axes: Axes,
+    text: str,
+    at: tuple[float, float],
+    right_pt: float,
+    up_pt: float = 0.0,
+    of_y: str = "data",
+    **how: Any,
+) -> None:
+    """Write beside a place: x as a share of the axes' width, y in data, or as theirs."""
+    axes.annotate(
+        text,
+        at,
+        xycoords=("axes fraction", of_y),
+        xytext=(right_pt, up_pt),
+        textcoords="offset points",
+        annotation_clip=False,
+        zorder=6,
+        **{"fontsize": SMALL_PT, "va": "center", **how},
+    )
 
 
 def draw_bar(
-    axes: Axes,
-    length_ms: float,
-    centre: float,
-    look: SeriesStyle,
-    *,
-    height: float = BAR,
-    hollow: bool = False,
+    axes: Axes, length: float, centre: float, height: float, look: SeriesStyle, *, ours: bool = True
 ) -> None:
-    """A bar from zero to `length_ms`; a `hollow` one, for figures not ours, is an outline."""
+    """A bar from zero; one of figures that are not ours is an outline."""
     axes.barh(
         centre,
-        length_ms,
+        length,
         height=height,
-        color="white" if hollow else look.fill,
+        color=look.fill if ours else "white",
         edgecolor=look.dark,
-        hatch="" if hollow else look.hatch,
-        linewidth=0.9 if hollow else 0.6,
-        linestyle="--" if hollow else "-",
+        hatch=look.hatch if ours else "",
+        linewidth=0.6 if ours else 0.9,
+        linestyle="-" if ours else "--",
         zorder=2,
     )
 
 
-def draw_strip(
-    axes: Axes, values_ms: Values, at: tuple[float, float], look: SeriesStyle, total: int
-) -> None:
-    """Samples that the axis reaches as dots, in their order: of `total` ones in their row.
+def rule(axes: Axes, rtt_ms: float) -> None:
+    """A second axis above one of milliseconds, in RTTs, with a line at each of its ticks."""
 
-    `at` is the middle of what they are spread over, and how high that is.
-    """
-    if total > MOST_DOTS:
-        share = math.ceil(MOST_DOTS * values_ms.size / total)
-        values_ms = values_ms[np.linspace(0, values_ms.size - 1, share).astype(int)]
-        total = MOST_DOTS
-    inside = values_ms <= axes.get_xlim()[1]
-    face, edge = look.dot
-    crowding = min(2.5, max(0.35, math.sqrt(100 / max(total, 1))))
-    axes.scatter(
-        values_ms[inside],
-        (at[0] + 0.8 * at[1] * strip_offsets(values_ms.size))[inside],
-        s=_DOT_AREA.get(look.marker, _OTHER_DOT_AREA) * crowding,
-        marker=look.marker,
-        color=face,
-        edgecolors=edge,
-        linewidths=0.6 if look.is_remote else 0.2,
-        alpha=0.85,
-        zorder=3,
-        clip_on=False,
-        # In an SVG every dot is an element; a picture of so many is smaller and no less clear.
-        rasterized=total > _DOTS_AS_SHAPES,
-    )
-
-
-def strip_offsets(n: int) -> Values:
-    """Where across a strip each of n samples lies, shape (n,), in -0.5..0.5.
-
-    Spread evenly, and the same each time: fractional parts of multiples of the golden ratio, the
-    most even of such sequences.
-    """
-    multiples = np.arange(1, n + 1, dtype=np.float64) * _GOLDEN
-    return multiples - np.floor(multiples) - 0.5
-
-
-def write_beyond(axes: Axes, centre: float, text: str, look: SeriesStyle) -> None:
-    """Name at the axis' end what lies beyond it."""
-    _write(
-        *(axes, (1, centre), (-2, 0), f"{text} »", Lettering(TINY_PT, look.dark)),
-        ground="white",
-    )
-
-
-def write_on_row(axes: Axes, centre: float, text: str) -> None:
-    """Say in the place of a bar why there is none."""
-    _write(axes, (0, centre), (5, 0), text, Lettering(SMALL_PT, ALARM), "left", ground="white")
-
-
-def _rule(axes: Axes, rtt_ms: float) -> None:
-    """A second axis above, in RTTs, with a line at each of its ticks."""
-
-    def as_trips(ms: Any) -> Any:
+    def trips(ms: Any) -> Any:
         return ms / rtt_ms
 
-    def as_ms(trips: Any) -> Any:
+    def ms(trips: Any) -> Any:
         return trips * rtt_ms
 
-    ruler = axes.secondary_xaxis("top", functions=(as_trips, as_ms))
+    ruler = axes.secondary_xaxis("top", functions=(trips, ms))
     locator = MaxNLocator(nbins=12, integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
     ruler.xaxis.set_major_locator(locator)
-    ruler.tick_params(length=0, pad=2, labelsize=TINY_PT, labelcolor=QUIET)
+    ruler.tick_params(length=0, pad=2, labelcolor=QUIET)
     ruler.spines["top"].set_visible(False)
     ruler.set_xlabel("RTTs", fontsize=TINY_PT, color=QUIET, labelpad=2, loc="left")
-    limit = axes.get_xlim()[1]
-    for multiple in locator.tick_values(0, limit / rtt_ms):
-        if 0 < multiple * rtt_ms <= limit:
+    limit_ms = axes.get_xlim()[1]
+    for multiple in locator.tick_values(0, limit_ms / rtt_ms):
+        if 0 < multiple * rtt_ms <= limit_ms:
             x = float(multiple) * rtt_ms
             axes.axvline(x, color="#8c8c8c", linewidth=0.8, linestyle=_DOTTED, zorder=0.5)
-
-
-def _write(
-    axes: Axes,
-    at: tuple[float, float],
-    offset_pt: tuple[float, float],
-    text: str,
-    how: Lettering,
-    align: str = "right",
-    *,
-    ground: str = "none",
-) -> None:
-    """Set `text` beside a place: so far along the axis (0..1), so many rows down."""
-    axes.annotate(
-        text,
-        at,
-        xycoords=("axes fraction", "data"),
-        xytext=offset_pt,
-        textcoords="offset points",
-        fontsize=how.size_pt,
-        color=how.colour,
-        fontweight="bold" if how.bold else "normal",
-        ha=align,
-        va="center",
-        annotation_clip=False,
-        zorder=6,
-        bbox={"facecolor": ground, "edgecolor": "none", "pad": 1.0, "alpha": 0.8},
-    )

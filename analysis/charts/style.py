@@ -1,19 +1,18 @@
-"""One style for all charts: colours, marks, type, and how a figure becomes files."""
+"""The looks of all charts: colours, marks, type, and how a figure becomes a file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
-import matplotlib as mpl
+import matplotlib.style
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.placement import REMOTE
@@ -23,32 +22,22 @@ DPI = 160
 WIDEST_PX = 1700
 """Wider pictures are shrunk by whoever shows them, so a wide figure gets fewer dots an inch."""
 
-INK = "#1a1a1a"
-QUIET = "#5c5c5c"
-FAINT = "#d9d9d9"
-ALARM = "#a3001b"
-
+INK, QUIET, FAINT, ALARM = "#1a1a1a", "#5c5c5c", "#d9d9d9", "#a3001b"
 FONT = "DejaVu Sans"
-TITLE_PT = 13.0
-BODY_PT = 9.0
-SMALL_PT = 8.0
-TINY_PT = 7.0
+TITLE_PT, BODY_PT, SMALL_PT, TINY_PT = 13.0, 9.0, 8.0, 7.0
 
-# The first three are Paul Tol's "high-contrast" scheme (https://personal.sron.nl/~pault/), made
-# to survive colour blindness and greyscale; the others extend it to lightnesses it leaves free.
-_COLOURS = {
-    "quorum": "#004488",
-    "minio": "#bb5566",
-    "garage": "#ddaa33",
-    "bob": "#a5e0d8",
-    "minio-nginx": "#5b8fd6",
+# Colour, hatch and marker. The first three colours are Paul Tol's "high-contrast" scheme
+# (https://personal.sron.nl/~pault/), made to survive colour blindness and greyscale; the others
+# extend it to lightnesses it leaves free.
+_LOOKS = {
+    "quorum": ("#004488", "", "o"),
+    "minio": ("#bb5566", "////", "s"),
+    "garage": ("#ddaa33", "....", "^"),
+    "bob": ("#a5e0d8", "xxxx", "D"),
+    "minio-nginx": ("#5b8fd6", "++++", "P"),
 }
-_SPARE_COLOURS = ("#117755", "#7a5fb0", "#8a8a8a")
-_HATCHES = {"quorum": "", "minio": "////", "garage": "....", "bob": "xxxx", "minio-nginx": "++++"}
-_SPARE_HATCHES = ("----", "||||", "\\\\\\\\")
+_SPARE = (("#117755", "----", "v"), ("#7a5fb0", "||||", "X"), ("#8a8a8a", "\\\\\\\\", "h"))
 _REMOTE_HATCH = "oo"
-_MARKERS = {"quorum": "o", "minio": "s", "garage": "^", "bob": "D", "minio-nginx": "P"}
-_SPARE_MARKERS = ("v", "X", "h")
 
 _SETTINGS: dict[str, Any] = {
     "font.family": [FONT],  # matplotlib brings it, so charts look alike everywhere
@@ -58,28 +47,31 @@ _SETTINGS: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": QUIET,
     "axes.labelcolor": INK,
+    "axes.labelsize": SMALL_PT,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.spines.left": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.6,
     "lines.solid_capstyle": "round",
     "patch.edgecolor": "white",
     "patch.force_edgecolor": True,
     "xtick.color": QUIET,
-    "xtick.labelsize": SMALL_PT,
+    "ytick.color": QUIET,
+    "xtick.labelsize": TINY_PT,
+    "ytick.labelsize": TINY_PT,
     "hatch.linewidth": 0.6,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
+    "legend.frameon": False,
+    "legend.fontsize": SMALL_PT,
     # Without a salt of its own every SVG would get random ids and differ from the one before.
     "svg.hashsalt": "wanlat",
 }
-
-
-_PADDING_IN = 0.1
-_PACKED = 3
-"""Of zlib's nine: one more in a hundred bytes, for a tenth of the time of a report."""
-_BOUNDS: WeakKeyDictionary[Figure, Bbox] = WeakKeyDictionary()
-"""How large a figure is with all that stands beyond its edges, inches."""
+# What would differ from run to run. Of zlib's nine levels the third packs nearly as well.
+_SAVED: dict[str, dict[str, Any]] = {
+    ".png": {"metadata": {"Software": None}, "pil_kwargs": {"compress_level": 3}},
+    ".svg": {"metadata": {"Date": None}},
+    ".pdf": {"metadata": {"CreationDate": None}},
+}
 
 
 @dataclass(frozen=True)
@@ -120,21 +112,11 @@ def styles(series: Sequence[Series]) -> dict[Series, SeriesStyle]:
     A second version of a system, and systems unknown here, get the spare ones in order.
     """
     chosen: dict[Series, SeriesStyle] = {}
-    taken: set[str] = set()
-    spare = 0
+    spare = cycle(_SPARE)
     for one in series:
-        if one.system in _COLOURS and one.system not in taken:
-            taken.add(one.system)
-            chosen[one] = SeriesStyle(
-                _COLOURS[one.system], _HATCHES[one.system], _MARKERS[one.system]
-            )
-        else:
-            chosen[one] = SeriesStyle(
-                _SPARE_COLOURS[spare % len(_SPARE_COLOURS)],
-                _SPARE_HATCHES[spare % len(_SPARE_HATCHES)],
-                _SPARE_MARKERS[spare % len(_SPARE_MARKERS)],
-            )
-            spare += 1
+        is_first = one.system not in {other.system for other in chosen}
+        known = _LOOKS.get(one.system) if is_first else None
+        chosen[one] = SeriesStyle(*(known or next(spare)))
     return chosen
 
 
@@ -145,68 +127,35 @@ def mixed(colour: str, other: str, share: float) -> str:
     return to_hex((red, green, blue))
 
 
-@contextmanager
-def applied() -> Iterator[None]:
+def applied() -> AbstractContextManager[None]:
     """Within this context figures are made in our style, whatever the user's matplotlibrc says."""
-    defaults = {
-        name: value
-        for name, value in mpl.rcParamsDefault.items()
-        # Settings of a running program and not of the looks; figures here touch no backend.
-        if not name.startswith(("backend", "interactive", "toolbar", "webagg", "tk.", "date."))
-    }
-    settings: Any = {**defaults, **_SETTINGS}
-    with mpl.rc_context(settings):
-        yield
-
-
-def lay_out(figure: Figure, above_in: float, below_in: float) -> Figure:
-    """Give everything in `figure` its place once, for all files that it is saved as.
-
-    A picture of it is as large as what stands so far above its upper edge, and below its lower one.
-    """
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-        figure.set_layout_engine(None)
-    width, height = figure.get_size_inches()
-    whole = Bbox.from_extents(0, -below_in, width, height + above_in)
-    _BOUNDS[figure] = whole.padded(_PADDING_IN)
-    return figure
+    return matplotlib.style.context(["default", _SETTINGS])
 
 
 def save(figure: Figure, stem: Path, *, svg: bool = True) -> list[Path]:
     """Write `figure` to `stem`.png, and `stem`.svg if wanted, and return their paths.
+    Raises BundleError.
 
-    The same figure gives the same bytes. Each file is replaced in one step, so that nobody
-    sees half a picture. Raises BundleError if they cannot be written.
+       The same figure gives the same bytes.
     """
-    suffixes = (".png", ".svg") if svg else (".png",)
-    paths = [stem.with_name(stem.name + suffix) for suffix in suffixes]
+    paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")[: 1 + svg]]
     for path in paths:
         save_as(figure, path)
     return paths
 
 
 def save_as(figure: Figure, path: Path) -> None:
-    """Write `figure` to `path`, as what its suffix (.png, .svg, .pdf) says. Else as `save`."""
+    """Write `figure` to `path`, as what its suffix (.png, .svg, .pdf) says, in one step.
+
+    Raises BundleError if it cannot be written.
+    """
     suffix = path.suffix.lower()
-    metadata = {"Software": None} if suffix == ".png" else {"Date": None}
-    if suffix == ".pdf":
-        metadata = {"CreationDate": None}
-    packed: Any = {"pil_kwargs": {"compress_level": _PACKED}} if suffix == ".png" else {}
     partial = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with applied():  # some settings count only now, the salt of ids among them
             dpi = min(DPI, WIDEST_PX / figure.get_figwidth())
-            figure.savefig(
-                partial,
-                format=suffix[1:],
-                dpi=dpi,
-                metadata=metadata,
-                bbox_inches=_BOUNDS.get(figure),
-                **packed,
-            )
+            figure.savefig(partial, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):

@@ -1,49 +1,42 @@
-"""The chart of any matrix: medians of single endpoints against what was varied, a line a system."""
+"""The charts of any matrix: figures against what was varied, a line a system."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 from wanlat.analysis.charts import endpoint_latency
-from wanlat.analysis.charts.endpoint_latency import modes_of
-from wanlat.analysis.charts.facets import Facet, Marks, Scale, draw_facets
+from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
-from wanlat.analysis.charts.style import styles
-from wanlat.analysis.charts.wording import looks_of
 from wanlat.analysis.endpoints import endpoint_order, row_names, row_of
-from wanlat.analysis.figures.latency import group_of
+from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import Row, series_of
-from wanlat.analysis.names import count, format_ms, row_labels, shortened
+from wanlat.analysis.names import count, row_labels
 from wanlat.analysis.notes import untrusted_points
-from wanlat.analysis.placement import MEANING, REMOTE, with_placement
+from wanlat.analysis.placement import UNKNOWN, with_placement
+from wanlat.analysis.report.formats import below, digits
 from wanlat.analysis.report.section import Answer, written
 from wanlat.analysis.sweep import Parameter, Sweep, number_of
 
-if TYPE_CHECKING:
-    from wanlat.analysis.figures.latency import EndpointSummary
-
-_MOST_COLUMNS = 4
+_REPEATED = "seed"
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """What is drawn of a row: the key of a figure, that of its interval, and its name."""
+class Quantity(NamedTuple):
+    """What is drawn of a row: the key of a figure (with dots: nested), its name and its unit."""
 
     key: str
-    ci95: str
-    label: str
+    what: str
+    unit: str
+    scale: float = 1.0
+    ci95: str = "no interval"
 
 
-MEDIAN = Quantity("median_ms", "median_ci95_ms", "median, ms")
-ROUND_TRIPS = Quantity("round_trips", "ci95", "round trips")
-
-_Drawn = tuple[Row, "EndpointSummary | None"]
-"""A row, and its requests where modes are to be looked for."""
+MEDIAN = Quantity("median_ms", "median", "ms", ci95="median_ci95_ms")
+ROUND_TRIPS = Quantity("round_trips", "slope", "round trips", ci95="ci95")
 
 
 def charts_of(answer: Answer) -> Mapping[str, Figure]:
@@ -51,113 +44,93 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
     return draw(answer) if answer.points else endpoint_latency.charts_of(answer)
 
 
-def draw(answer: Answer, quantity: Quantity = MEDIAN) -> Mapping[str, Figure]:
+def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> dict[str, Figure]:
     """The charts of a matrix by the stems of their files; none where there is nothing to draw.
 
     The parameter with the most values (numbers before words) is the x axis; a second one has a
-    column a value; of more, each combination has a chart of its own. Of a list of grids, or with an
-    option that only one of the systems has, points do not lie on common axes, and there is none.
+    column a value; of more, each combination has a chart of its own. With an option that only one
+    of the systems has, points do not lie on common axes, and there is none.
     """
     sweep = answer.source
     assert isinstance(sweep, Sweep)
     left_out = untrusted_points(sweep)
-    drawn: list[_Drawn] = [
+    pairs = [
         (row, array)
         for row, array in zip(answer.figures.rows, answer.figures.arrays, strict=True)
-        if row[quantity.key] is not None and row["point"] not in left_out
+        if below(row, quantity.key) is not None and row["point"] not in left_out
     ]
-    varied = [each for each in sweep.parameters if len(each.values) > 1]
-    x = max(varied, key=lambda p: (_is_numeric(p), len(p.values)), default=None)
-    if (
-        not drawn
-        or x is None
-        or any(row[p.name] not in p.values for p in varied for row, _ in drawn)
-    ):
+    varied = [each for each in sweep.parameters if len(each.values) > 1 and each.name != _REPEATED]
+    varied.sort(key=lambda each: (_is_numeric(each), len(each.values)), reverse=True)
+    if not varied or any(row[p.name] not in p.values for p in varied for row, _ in pairs):
         return {}
-    others = [each for each in varied if each is not x]
-    fitting = [each for each in others if len(each.values) <= _MOST_COLUMNS]
-    columns = max(fitting, key=lambda p: len(p.values), default=None)
-    rest = [each for each in others if each is not columns]
-    charts = {}
-    for combination in product(*(parameter.values for parameter in rest)):
-        fixed = dict(zip((p.name for p in rest), combination, strict=True))
-        mine = [each for each in drawn if all(each[0][k] == v for k, v in fixed.items())]
-        if mine:
-            stem = "-".join(["sweep", *(f"{_plain(n)}-{_plain(v)}" for n, v in fixed.items())])
-            charts[stem] = _draw(sweep, mine, x, columns, fixed, quantity)
+    axes, rest, charts = varied[:2], varied[2:], {}
+    for values in product(*(each.values for each in rest)):
+        fixed = {each.name: value for each, value in zip(rest, values, strict=True)}
+        mine = [(row, array) for row, array in pairs if fixed.items() <= row.items()]
+        if len({row[axes[0].name] for row, _ in mine}) > 1:  # no panel with one dot
+            said = "".join(f", {name} {written(value)}" for name, value in fixed.items())
+            name = stem + re.sub(r"[^\w.]+", "-", said)
+            charts[name] = _draw(sweep, mine, axes, said, quantity)
     return charts
 
 
 def _draw(
     sweep: Sweep,
-    drawn: Sequence[_Drawn],
-    x: Parameter,
-    columns: Parameter | None,
-    fixed: Mapping[str, Any],
+    pairs: Sequence[tuple[Row, Any]],
+    axes: Sequence[Parameter],
+    said: str,
     quantity: Quantity,
 ) -> Figure:
-    names = endpoint_order({row["endpoint"] for row, _ in drawn}, sweep.manifest.get("study"))
-    called = row_names(names)
-    facets = []
-    for row_names_, value in product(
-        dict.fromkeys(row_of(name) for name in names), columns.values if columns else (None,)
-    ):
-        name = next(called[each] for each in row_names_ if each in called).replace("\n", " ")
-        mine = [
-            each
-            for each in drawn
-            if each[0]["endpoint"] in row_names_
-            and (columns is None or each[0][columns.name] == value)
-        ]
-        head = f"{columns.name} {written(value)}" if columns else ""
-        facets.append(Facet(name, head, _marks(mine, x, quantity)))
-    series = list(dict.fromkeys(series_of(row) for row, _ in drawn))
-    groups = [group_of(row) for row, _ in drawn]
-    words = Words(
-        title=_found(drawn, x, quantity) or f"{sweep.study} on {sweep.topology}",
-        subtitle=f"{sweep.study} on {sweep.topology}"
-        + "".join(f", {name} {written(value)}" for name, value in fixed.items())
-        + f": {count(len(sweep.complete), 'point')}, each on a cluster of its own",
-        x_label=x.name,
-        caption=tuple(_caption(sweep, drawn, quantity)),
-    )
+    x, *column = axes
     ticks = {_place(value, x): written(value) for value in x.values}
-    scale = Scale(ticks=ticks, y_label=quantity.label)
-    return draw_facets(
-        words,
-        [facet for facet in facets if facet.marks or columns],
-        scale,
-        looks_of(series, groups),
-        columns=len(columns.values) if columns else 3,
+    dots = list(_dots(sweep, pairs, x, column, quantity))
+    words = Words(
+        _found(dots, ticks, f" {quantity.unit} at {x.name} ") or f"{sweep.study}: {quantity.what}",
+        f"{quantity.what.capitalize()} · {sweep.study} on {sweep.topology}{said}: "
+        f"{count(len(sweep.complete), 'point')}, each on a cluster of its own",
+        x.name,
+        (
+            "Bars: 95 % intervals of one cluster each." if any(dot.ci95 for dot in dots) else "",
+            "No line joins marks of which one is of requests that take one of several times, or "
+            "of points that were repeated.",
+            f"{count(len(sweep.missing), 'point')} missing." if sweep.missing else "",
+        ),
     )
+    columns = min(len(column[0].values), 4) if column else 3
+    scale = Scale(ticks, f"{quantity.what}, {quantity.unit}")
+    return draw_facets(words, dots, scale, columns=columns)
 
 
-def _marks(drawn: Sequence[_Drawn], x: Parameter, quantity: Quantity) -> tuple[Marks, ...]:
-    """The marks of each system and placement, along x; not joined where requests have modes."""
-    looks = styles(list(dict.fromkeys(series_of(row) for row, _ in drawn)))
-    made = []
-    for group in dict.fromkeys(group_of(row) for row, _ in drawn):
-        mine = sorted(
-            (each for each in drawn if group_of(each[0]) == group),
-            key=lambda each: _place(each[0][x.name], x),
-        )
-        made.append(
-            Marks(
-                look=looks[group.series].at(group.placement),
-                x=[_place(row[x.name], x) for row, _ in mine],
-                y=[row[quantity.key] for row, _ in mine],
-                ci95=[row[quantity.ci95] for row, _ in mine],
-                joined=not any(_has_modes(each) for each in mine),
-            )
-        )
-    return tuple(made)
-
-
-def _has_modes(each: _Drawn) -> bool:
-    row, array = each
-    if "modes" in row:  # of round trips
-        return len(row["modes"]) > 1
-    return array is not None and len(modes_of(array)) > 1
+def _dots(
+    sweep: Sweep,
+    pairs: Sequence[tuple[Row, Any]],
+    x: Parameter,
+    column: Sequence[Parameter],
+    quantity: Quantity,
+) -> Iterator[Dot]:
+    names = endpoint_order({row.get("endpoint", "") for row, _ in pairs}, sweep.manifest["study"])
+    called = row_names(names)
+    for row_endpoints, value in product(
+        dict.fromkeys(map(row_of, names)), column[0].values if column else [None]
+    ):
+        for row, array in pairs:
+            endpoint = row.get("endpoint", "")
+            if endpoint in row_endpoints and (not column or row[column[0].name] == value):
+                modes = row.get("modes", ())
+                if isinstance(array, EndpointSummary):
+                    modes = endpoint_latency.modes_of(array)
+                yield Dot(
+                    panel=(
+                        called[endpoint].replace("\n", " "),
+                        f"{column[0].name} {written(value)}" if column else "",
+                    ),
+                    series=series_of(row),
+                    placement=row.get("placement", UNKNOWN),
+                    x=_place(row[x.name], x),
+                    y=below(row, quantity.key) / quantity.scale,
+                    ci95=row.get(quantity.ci95),
+                    joined=len(modes) < 2,
+                )
 
 
 def _place(value: Any, x: Parameter) -> float:
@@ -168,46 +141,17 @@ def _is_numeric(parameter: Parameter) -> bool:
     return all(number_of(value) is not None for value in parameter.values)
 
 
-def _found(drawn: Sequence[_Drawn], x: Parameter, quantity: Quantity) -> str | None:
-    """The finding: the series that differs most, of those whose requests take one time."""
-    spans = []
-    for group in dict.fromkeys(group_of(row) for row, _ in drawn):
-        mine = [each for each in drawn if group_of(each[0]) == group]
-        values = [row[quantity.key] for row, _ in mine]
-        if len(mine) > 1 and min(values) > 0 and not any(map(_has_modes, mine)):
-            spans.append((max(values) / min(values), group, [row for row, _ in mine]))
+def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str) -> str | None:
+    """The finding: the line that differs most, of those whose requests take one time."""
+    labels, spans = row_labels(list(dict.fromkeys(dot.series for dot in dots))), []
+    for line in dict.fromkeys((dot.series, dot.panel, dot.placement) for dot in dots):
+        mine = [dot for dot in dots if (dot.series, dot.panel, dot.placement) == line]
+        low, high = (of(mine, key=lambda dot: dot.y) for of in (min, max))
+        if low.y > 0 and all(dot.joined for dot in mine):
+            spans.append((high.y / low.y, low, high))
     if not spans:
         return None
-    _, group, rows = max(spans, key=lambda span: span[0])
-    label = row_labels(list(dict.fromkeys(series_of(row) for row, _ in drawn)))[group.series]
-    name = with_placement(f"{label} {group.endpoint}", group.placement)
-    unit = "round trips" if quantity is ROUND_TRIPS else "ms"
-    ends = sorted(
-        (f(rows, key=lambda row: row[quantity.key]) for f in (min, max)),
-        key=lambda row: _place(row[x.name], x),
-    )
-    low, high = (
-        f"{format_ms(row[quantity.key])} {unit} at {x.name} {written(row[x.name])}" for row in ends
-    )
-    return f"{name} differs most: {low}, {high}"
-
-
-def _caption(sweep: Sweep, drawn: Sequence[_Drawn], quantity: Quantity) -> list[str]:
-    missing = len(sweep.missing)
-    series = list(dict.fromkeys(series_of(row) for row, _ in drawn))
-    full = shortened(series)
-    return [
-        f"Marks: {quantity.label}, with 95 % intervals of one cluster each. No line joins marks of "
-        "which one is of requests that take one of several times.",
-        *([f"{MEANING} Open marks: remote."] if _has_remote(drawn) else []),
-        *([f"{count(missing, 'point')} of {len(sweep.points)} missing."] if missing else []),
-        *([f"In full: {'; '.join(full)}."] if full else []),
-    ]
-
-
-def _has_remote(drawn: Sequence[_Drawn]) -> bool:
-    return any(row["placement"] == REMOTE for row, _ in drawn)
-
-
-def _plain(value: object) -> str:
-    return "".join(c if c.isalnum() or c in "._" else "-" for c in written(value)).strip("-")
+    _, low, high = max(spans, key=lambda span: span[0])
+    name = with_placement(" ".join((labels[low.series], *low.panel)).strip(), low.placement)
+    ends = sorted((low, high), key=lambda dot: dot.x)
+    return f"{name} differs most: " + ", ".join(f"{digits(e.y, 3)}{at}{ticks[e.x]}" for e in ends)

@@ -8,7 +8,7 @@ from typing import Any
 
 from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
-from wanlat.analysis.names import listing, series_order
+from wanlat.analysis.names import series_order
 from wanlat.bundle.errors import BundleError
 
 Pair = tuple[Series | None, Series | None]
@@ -18,6 +18,9 @@ USUAL_RTT_MS = 100.0
 """The RTT that figures of distant datacenters are usually given for."""
 
 _MUST_BE_EQUAL = {
+    "topology": ("topology", "name"),
+    "its sites": ("topology", "sites"),
+    "its links": ("topology", "links"),
     "object size": ("study", "object_size"),
     "keys": ("study", "key_mode"),
     "connection": ("study", "connection"),
@@ -29,29 +32,26 @@ _MUST_BE_EQUAL = {
     "jitter": ("study", "round_trips", "jitter"),
 }
 """What changes what a request does, or how it may end; samples and warm-up do not."""
-_ENDED = {"running": "was killed", "interrupted": "was interrupted", "failed": "failed"}
+_MAY_DIFFER = {
+    "processor": ("cpu",),
+    "kernel": ("kernel",),
+    "TCP settings": ("tcp",),
+    "version of wanlat": ("wanlat",),
+    "RTTs": ("study", "round_trips", "rtts"),
+    "seed": ("seed",),
+}
 _BEYOND = 1.05
 """What a link measures is a little more than what was requested."""
-_NAMED_AT_MOST = 4
 _LONGEST_SHOWN = 48
-
-
-class NotAlikeError(BundleError):
-    """The bundles were not measured alike, so that a difference may not be the store's."""
 
 
 def are_of_round_trips(old: Bundle, new: Bundle) -> bool:
     """Whether both are. Raises BundleError where one is and one is not, or one is of a drill."""
-    for bundle in (old, new):
-        if bundle.is_drill:
-            raise BundleError(
-                f"{bundle.directory} is of a drill, and only studies are compared. "
-                "`wanlat drill matrix` puts drills side by side."
-            )
+    if old.is_drill or new.is_drill:
+        raise BundleError("Only studies are compared; `wanlat drill matrix` puts drills together.")
     if old.has_rtt_steps is not new.has_rtt_steps:
-        one, other = (old, new) if old.has_rtt_steps else (new, old)
         raise BundleError(
-            f"{one.directory} is of a study of round trips and {other.directory} is not: they have "
+            f"Of {old.directory} and {new.directory} one is of a study of round trips: they have "
             "no figure in common. Run the same study for both."
         )
     return old.has_rtt_steps
@@ -59,17 +59,14 @@ def are_of_round_trips(old: Bundle, new: Bundle) -> bool:
 
 def series_of(bundle: Bundle) -> dict[str, Series]:
     """The systems of which `bundle` has measured samples, by their names, in the run's order."""
-    measured = bundle.measured[["system", "version"]].drop_duplicates()
-    seen = {Series(str(one.system), str(one.version)) for one in measured.itertuples()}
-    found: dict[str, Series] = {}
-    for one in series_order(seen, bundle.systems):
-        if one.system in found:
-            raise BundleError(
-                f"{bundle.directory} holds two versions of {one.system}, "
-                f"{found[one.system].version} and {one.version}: which is to be compared cannot be "
-                "told. Measure each in a run of its own."
-            )
-        found[one.system] = one
+    pairs = bundle.measured[["system", "version"]].drop_duplicates().itertuples(index=False)
+    series = series_order((Series(*map(str, pair)) for pair in pairs), bundle.systems)
+    found = {one.system: one for one in series}
+    if len(found) < len(series):
+        raise BundleError(
+            f"{bundle.directory} holds several versions of a system: which is to be compared "
+            "cannot be told. Measure each in a run of its own."
+        )
     return found
 
 
@@ -80,171 +77,103 @@ def pair_systems(old: Bundle, new: Bundle, renamed: Mapping[str, str]) -> list[P
     it names what is not there, or where nothing is in both.
     """
     before, after = series_of(old), series_of(new)
-    for bundle, names, known in ((old, renamed.keys(), before), (new, renamed.values(), after)):
-        for name in names:
-            if name not in known:
-                raise BundleError(
-                    f"--as: {bundle.directory} has no samples of {name}; it has of "
-                    f"{', '.join(known) or 'none'}."
-                )
-    if len(set(renamed.values())) < len(renamed):
-        raise BundleError("--as: two systems of OLD are compared with one of NEW.")
     alike = {name: name for name in before if name in after and name not in renamed.values()}
     matched = alike | dict(renamed)
     if not matched and len(before) == len(after) == 1:
-        matched = {next(iter(before)): next(iter(after))}
-    if not matched:
+        matched = dict(zip(before, after, strict=True))
+    if not matched or not {*matched} <= {*before} or not {*matched.values()} <= {*after}:
         raise BundleError(
-            f"No system is in both: {old.directory} has samples of {', '.join(before)} and "
-            f"{new.directory} of {', '.join(after)}. Say which are to be compared: --as OLD=NEW."
+            f"{old.directory} has samples of {', '.join(before)} and {new.directory} of "
+            f"{', '.join(after)}. Say which of these are to be compared: --as OLD=NEW."
         )
+    if len(set(matched.values())) < len(matched):
+        raise BundleError("--as: two systems of OLD are compared with one of NEW.")
     pairs: list[Pair] = [
         (one, after[matched[name]] if name in matched else None) for name, one in before.items()
     ]
-    left = [one for name, one in after.items() if name not in matched.values()]
-    return [*pairs, *((None, one) for one in left)]
+    alone = [one for name, one in after.items() if name not in matched.values()]
+    return [*pairs, *((None, one) for one in alone)]
 
 
-def what_differs(old: Bundle, new: Bundle, both: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def what_differs(old: Bundle, new: Bundle) -> tuple[str, ...]:
     """Each condition in which the bundles are not alike, "object size: 1KiB against 4KiB".
 
-    `both` are the pairs of names that are compared. A condition that one of the manifests does not
-    say is no difference.
+    A condition that one of the manifests does not say is no difference.
     """
-    before, after = old.manifest, new.manifest
-    found = [_topology(before.get("topology"), after.get("topology"))]
-    found += [
-        _unlike(name, _in(before, *keys), _in(after, *keys))
-        for name, keys in _MUST_BE_EQUAL.items()
+    failed = [
+        f"the network: {side}'s calibration failed"
+        for side, bundle in (("OLD", old), ("NEW", new))
+        if bundle.calibration and not all(map(bundle.calibration.trusts, series_of(bundle)))
     ]
-    for one, other in both:
-        mine, theirs = _entry(before, one), _entry(after, other)
-        found.append(_unlike(f"API of {other}", mine.get("api"), theirs.get("api")))
-        if one == other:  # options of two systems are two languages
-            found.append(_options(one, mine.get("options"), theirs.get("options")))
-    return tuple(each for each in found if each is not None)
+    before, after = (_said(each, _MUST_BE_EQUAL) | _of_systems(each) for each in (old, new))
+    return (*_unlike(before, after), *failed)
 
 
-def what_to_know(old: Bundle, new: Bundle, both: Sequence[tuple[str, str]]) -> Iterator[str]:
+def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
     """Sentences on what else differs: it changes no round trip, but may change other figures."""
-    before, after = old.manifest, new.manifest
+    if others := _unlike(_said(old, _MAY_DIFFER), _said(new, _MAY_DIFFER)):
+        yield (
+            "What else differs may change intercepts, latencies, bytes and the shares of ways, but "
+            f"no round trip: {'; '.join(others)}."
+        )
     for side, bundle in (("OLD", old), ("NEW", new)):
         if bundle.status != "complete":
-            how = _ENDED.get(bundle.status, bundle.status)
-            yield f"{side} {how}: compared is what it had measured by then."
-    machine = {"processor": "cpu", "kernel": "kernel", "TCP settings": "tcp"}
-    if others := [
-        name for name, key in machine.items() if _unlike("", before.get(key), after.get(key))
-    ]:
-        yield (
-            f"Another {' and another '.join(others)}: intercepts, latencies and bytes may differ "
-            "by that alone. Round trips do not."
-        )
-    if text := _unlike("wanlat", before.get("wanlat"), after.get("wanlat")):
-        yield f"Measured by different versions of {text.replace(':', ',', 1)}."
-    rtts = [_in(manifest, "study", "round_trips", "rtts") for manifest in (before, after)]
-    if text := _unlike("RTTs", *rtts):
-        yield f"{text}. Bytes and packets of a request may depend on the RTT."
-    if before.get("seed") != after.get("seed"):
-        yield (
-            "The seeds differ, and so do the keys that were drawn. Where a store places objects by "
-            "key, other shares of its modes may be due to that; give both runs the same --seed."
-        )
-    same = []
-    for one, other in both:
-        first, second = (_entry(before, one).get("sha256"), _entry(after, other).get("sha256"))
-        same += [one] if first is not None and first == second else []
-    if same:
-        yield f"The same program in both bundles (by its SHA-256): {', '.join(same)}."
-    for side, bundle, position in (("OLD", old, 0), ("NEW", new, 1)):
+            yield f"{side} did not complete ({bundle.status}): compared is what it had measured."
         if bundle.calibration is None:
             yield f"{side} stored no calibration: what RTT its network really had is not known."
-        elif not all(bundle.calibration.trusts(pair[position]) for pair in both):
-            yield f"{side}: calibration failed, so the network was not what was requested."
 
 
-def api_of(bundle: Bundle, system: str) -> str:
-    """The API that was measured, as far as the manifest says so."""
-    return str(_entry(bundle.manifest, system).get("api") or "an unknown API")
-
-
-def reference_rtt_ms(
-    old: Bundle, new: Bundle, both: Sequence[tuple[str, str]], wanted_ms: float | None
-) -> float:
+def reference_rtt_ms(old: Bundle, new: Bundle, wanted_ms: float | None) -> float:
     """The RTT at which the latencies of two studies of round trips are compared.
 
-    `wanted_ms`, or the greatest RTT up to USUAL_RTT_MS that was requested in both; else the least.
-    Raises BundleError where `wanted_ms` is beyond what either measured: a line says nothing of
-    where nobody measured. Without any RTT in common it is the smaller of the two greatest ones.
+    `wanted_ms`, or the greatest RTT up to USUAL_RTT_MS that was requested in both; else the least,
+    or without any RTT in common the smaller of the two greatest ones. Raises BundleError where
+    `wanted_ms` is beyond what either measured.
     """
-    requested = [
-        {
-            step.requested_rtt_ms
-            for step in rtt_steps(bundle)
-            if counts(step) and step.system in {pair[side] for pair in both}
-        }
-        for side, bundle in enumerate((old, new))
+    one, other = (
+        {step.requested_rtt_ms for step in rtt_steps(bundle) if counts(step)}
+        for bundle in (old, new)
+    )
+    reach_ms = min(max(one, default=0.0), max(other, default=0.0))
+    if wanted_ms is None:
+        usual = [rtt_ms for rtt_ms in one & other if rtt_ms <= USUAL_RTT_MS]
+        return max(usual, default=min(one & other, default=reach_ms))
+    if wanted_ms > reach_ms * _BEYOND:
+        raise BundleError(
+            f"--at {wanted_ms:g}ms: both measured up to {reach_ms:g} ms, and a line says nothing "
+            "of where nobody measured."
+        )
+    return wanted_ms
+
+
+def _unlike(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name}: {_shown(value)} against {_shown(new[name])}"
+        for name, value in old.items()
+        if None not in (value, new.get(name)) and value != new[name]
     ]
-    if wanted_ms is not None:
-        for bundle, rtts_ms in zip((old, new), requested, strict=True):
-            if wanted_ms > max(rtts_ms, default=0.0) * _BEYOND:
-                reach = f"up to {max(rtts_ms):g} ms" if rtts_ms else "no RTT"
-                raise BundleError(
-                    f"--at {wanted_ms:g}ms: {bundle.directory} measured {reach}, and a line says "
-                    "nothing of where nobody measured."
-                )
-        return wanted_ms
-    common = requested[0] & requested[1]
-    usual = [rtt_ms for rtt_ms in common if rtt_ms <= USUAL_RTT_MS]
-    if common:
-        return max(usual, default=min(common))
-    return min((max(rtts_ms) for rtts_ms in requested if rtts_ms), default=USUAL_RTT_MS)
-
-
-def _topology(old: object, new: object) -> str | None:
-    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-        return _unlike("topology", old, new)
-    if old.get("name") != new.get("name"):
-        return _unlike("topology", old.get("name"), new.get("name"))
-    # What it is called and described as may stay while a link changes.
-    keys = sorted(({*old} & {*new}) - {"name", "description"})
-    if changed := [key for key in keys if old[key] != new[key]]:
-        return f"topology: both are named {old.get('name')}, and differ in {' and '.join(changed)}"
-    return None
-
-
-def _options(system: str, old: object, new: object) -> str | None:
-    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
-        return None
-    unlike = [
-        f"{key} {_shown(old.get(key))} against {_shown(new.get(key))}"
-        for key in sorted({*old, *new})
-        if old.get(key) != new.get(key)
-    ]
-    return f"options of {system}: {listing(unlike, _NAMED_AT_MOST)}" if unlike else None
-
-
-def _unlike(name: str, old: object, new: object) -> str | None:
-    if old is None or new is None or old == new:
-        return None
-    return f"{name}: {_shown(old)} against {_shown(new)}"
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "none"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 
-def _entry(manifest: Mapping[str, Any], system: str) -> Mapping[str, Any]:
-    """What the manifest says of a system."""
-    entries = manifest.get("systems") or ()
-    return next((entry for entry in entries if entry.get("name") == system), {})
+def _of_systems(bundle: Bundle) -> dict[str, Any]:
+    """What the manifest says of each system: its API, and its options."""
+    found = {}
+    for entry in bundle.manifest.get("systems") or ():
+        options = {f"option {key}": value for key, value in (entry.get("options") or {}).items()}
+        for key, value in {"API": entry.get("api"), **options}.items():
+            found[f"{key} of {entry['name']}"] = value
+    return found
 
 
-def _in(entry: object, *keys: str) -> Any:
-    """What lies under `keys`, one in the other; None where one of them is not there."""
-    for key in keys:
-        entry = entry.get(key) if isinstance(entry, Mapping) else None
-    return entry
+def _said(bundle: Bundle, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What the manifest says under paths of keys; None where one is not there."""
+    found: dict[str, Any] = {}
+    for name, path in paths.items():
+        found[name] = bundle.manifest
+        for key in path:
+            found[name] = found[name].get(key) if isinstance(found[name], Mapping) else None
+    return found

@@ -1,14 +1,11 @@
-"""What is compared, how much worse is worse, and the verdicts.
-
-All changes of one kind are judged together, so that many endpoints do not make one of them an
-alarm by chance.
-"""
+"""What is compared, how much worse is worse, and the verdicts; docs/compare.md defines each."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
 from wanlat.analysis.stats.intervals import Interval, holm
 
@@ -17,21 +14,21 @@ FALSE_ALARMS = 0.005
 
 
 class Verdict(StrEnum):
-    """What became of a quantity or an endpoint; docs/compare.md defines each."""
+    """What became of a quantity or an endpoint. An endpoint's is the first that a quantity has."""
 
     WORSE = "worse"
-    BETTER = "better"
-    SAME = "same"
-    NOT_DECIDED = "not decided"
     NOT_COMPARABLE = "not comparable"
+    BETTER = "better"
+    NOT_DECIDED = "not decided"
+    SAME = "same"
     GONE = "gone"
     NEW = "new"
 
 
-class Reason(Enum):
+class Reason(StrEnum):
     """Why a difference is not decided, as people read it."""
 
-    CHANCE = "It is beyond the threshold, and may be chance."
+    CHANCE = "It is beyond the threshold, and may be chance: more samples decide it."
     START = "Requests moved between ways that both runs have, as from one start to another."
     WIDE = "The interval reaches beyond the threshold."
 
@@ -48,47 +45,31 @@ class Kind(StrEnum):
     UNEXPLAINED = "unexplained"
 
 
-class Quantity(Enum):
-    """A figure that both bundles may have.
+class Quantity(NamedTuple):
+    """A figure that both bundles may have; `limit` is the key of its threshold."""
 
-    `key` and `unit` are for scripts, `title` for sentences, `limit` is the key of its threshold.
-    """
-
-    ROUND_TRIPS = ("round_trips", Kind.ROUND_TRIPS, "round trips", "round trips")
-    MEAN_ROUND_TRIPS = ("mean_round_trips", Kind.ROUND_TRIPS, "round trips", "mean over all modes")
-    GAINED = ("gained_round_trips", Kind.ROUND_TRIPS, "share", "requests that gained round trips")
-    CHAIN = ("chain_round_trips", Kind.ROUND_TRIPS, "round trips", "critical path")
-    GAINED_CHAIN = ("gained_chain", Kind.ROUND_TRIPS, "share", "requests whose critical path grew")
-    LATENCY_AT = ("latency_at_rtt_ms", Kind.LATENCY, "ms", "latency at {at_rtt_ms:g} ms")
-    INTERCEPT = ("intercept_ms", Kind.INTERCEPT, "ms", "intercept", "intercept_ms")
-    UNEXPLAINED = ("unexplained", Kind.UNEXPLAINED, "share", "requests on no line")
-    WAN_BYTES = ("wan_bytes", Kind.BYTES, "bytes", "WAN bytes")
-    WAN_PACKETS = ("wan_packets", Kind.BYTES, "packets", "WAN packets")
-    MEDIAN = ("median_ms", Kind.LATENCY, "ms", "median")
-    MEAN = ("mean_ms", Kind.LATENCY, "ms", "mean")
-    OUTLIERS = ("outliers", Kind.OUTLIERS, "share", "outliers")
-    FAILURES = ("failures", Kind.FAILURES, "share", "requests that were not ok", "failures")
-
-    def __init__(self, key: str, kind: Kind, unit: str, title: str, limit: str = "") -> None:
-        self.key, self.kind, self.unit, self.title = key, kind, unit, title
-        self.limit = (
-            limit
-            or {
-                "round trips": "round_trips",
-                "share": "share",
-                "ms": "latency_ms",
-                "bytes": "wan_bytes",
-                "packets": "wan_packets",
-            }[unit]
-        )
+    kind: Kind
+    unit: str
+    limit: str
+    title: str
 
 
-SUPPORTS = {
-    Quantity.MEAN_ROUND_TRIPS: Quantity.ROUND_TRIPS,
-    Quantity.GAINED: Quantity.ROUND_TRIPS,
-    Quantity.GAINED_CHAIN: Quantity.CHAIN,
+QUANTITIES = {
+    "round_trips": Quantity(Kind.ROUND_TRIPS, "round trips", "round_trips", "round trips"),
+    "gained_round_trips": Quantity(Kind.ROUND_TRIPS, "share", "share", "gained round trips"),
+    "chain_round_trips": Quantity(Kind.ROUND_TRIPS, "round trips", "round_trips", "critical path"),
+    "gained_chain": Quantity(Kind.ROUND_TRIPS, "share", "share", "critical path grew"),
+    "latency_at_rtt_ms": Quantity(Kind.LATENCY, "ms", "latency_ms", "latency at {at_rtt_ms:g} ms"),
+    "intercept_ms": Quantity(Kind.INTERCEPT, "ms", "intercept_ms", "intercept"),
+    "unexplained": Quantity(Kind.UNEXPLAINED, "share", "share", "on no line"),
+    "wan_bytes": Quantity(Kind.BYTES, "bytes", "wan_bytes", "WAN bytes"),
+    "wan_packets": Quantity(Kind.BYTES, "packets", "wan_packets", "WAN packets"),
+    "median_ms": Quantity(Kind.LATENCY, "ms", "latency_ms", "median"),
+    "mean_ms": Quantity(Kind.LATENCY, "ms", "latency_ms", "mean"),
+    "outliers": Quantity(Kind.OUTLIERS, "share", "share", "outliers"),
+    "failures": Quantity(Kind.FAILURES, "share", "failures", "not ok"),
 }
-"""Figures that say of all requests what another says of most: worth telling where they disagree."""
+"""By their keys in JSON, in the order in which they are told."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +83,10 @@ class Limit:
     relative: float = 0.0
     absolute: float = 0.0
 
-    def of(self, old: float) -> float:
-        """The limit where the old figure is `old`, in its unit."""
-        return max(self.relative * abs(old), self.absolute)
-
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The limits of the quantities; docs/compare.md says why these."""
+    """The limits of the quantities."""
 
     round_trips: float = 0.25
     share: float = 0.10
@@ -119,10 +96,12 @@ class Thresholds:
     wan_packets: Limit = Limit(relative=0.10, absolute=2.0)
     failures: float = 0.0
 
-    def of(self, quantity: Quantity, old: float) -> float:
+    def of(self, quantity: str, old: float) -> float:
         """The limit of `quantity` where the old figure is `old`, in the quantity's unit."""
-        limit: Limit | float = getattr(self, quantity.limit)
-        return limit.of(old) if isinstance(limit, Limit) else limit
+        limit: Limit | float = getattr(self, QUANTITIES[quantity].limit)
+        if isinstance(limit, Limit):
+            return max(limit.relative * abs(old), limit.absolute)
+        return limit
 
 
 @dataclass(frozen=True)
@@ -135,41 +114,34 @@ class Rules:
     allow_missing: bool = False
 
 
-@dataclass(frozen=True)
-class Difference:
-    """New less old. `p`: of one as great or greater, in its direction, had nothing changed."""
-
-    estimate: float
-    ci95: Interval
-    p: float
-
-
-@dataclass(frozen=True)
+@dataclass
 class Change:
-    """One quantity of one endpoint, in both bundles.
+    """One quantity of one endpoint in both bundles, as its JSON has it (docs/compare.md).
 
-    `old` and `new` are None where there is no such figure. `difference` is None where there is
-    nothing to subtract; `why` then says why. `by_start`: however great, it is no more than two
-    starts of one store may differ by.
-
-    What `judge` adds: `p_adjusted` is the difference's probability over all endpoints (Holm 1979),
-    `threshold` is absolute, in the quantity's unit. `missing`: it is not comparable, and nothing
-    else answers what it would have. `gated`: the gate looks at it; `fails`: it fails the gate.
+    `difference`, `ci95` and `p` are None where there is nothing to subtract; `why` then says why.
+    `by_start`: however great, it is no more than two starts of one store may differ by. `judge`
+    fills in what follows that.
     """
 
-    quantity: Quantity
+    quantity: str
     old: float | None
     new: float | None
-    difference: Difference | None
+    difference: float | None = None
+    ci95: Interval | None = None
+    p: float | None = None
     why: str | None = None
     by_start: bool = False
-    verdict: Verdict = Verdict.NOT_COMPARABLE
-    reason: Reason | None = None
     p_adjusted: float | None = None
     threshold: float | None = None
+    verdict: Verdict = Verdict.NOT_COMPARABLE
     missing: bool = False
     gated: bool = False
     fails: bool = False
+
+    @property
+    def of(self) -> Quantity:
+        """Kind, unit and title of its quantity."""
+        return QUANTITIES[self.quantity]
 
     @property
     def has_changed(self) -> bool:
@@ -177,100 +149,72 @@ class Change:
         return self.verdict in (Verdict.WORSE, Verdict.BETTER)
 
     @property
-    def is_merely_wide(self) -> bool:
-        """Whether a share, or what supports another figure, is within its threshold as far as is
-        known, and its interval is not: of 40 requests none of which gained, up to 9 % may."""
-        supporting = self.quantity.unit == "share" or self.quantity in SUPPORTS
-        return self.reason is Reason.WIDE and supporting
+    def counts(self) -> bool:
+        """Whether the verdict on its endpoint looks at it.
+
+        Not where something else answers what is missing, nor where a share's interval is merely
+        wide: of 40 requests none of which gained, up to 9 % may.
+        """
+        is_wide = self.why == Reason.WIDE and self.of.unit == "share"
+        is_answered = self.verdict is Verdict.NOT_COMPARABLE and not self.missing
+        return self.gated and not is_wide and not is_answered
 
 
-def judge(found: Sequence[Sequence[Change]], rules: Rules) -> list[tuple[Change, ...]]:
-    """The changes that were found at each endpoint, with verdicts."""
-    adjusted: dict[int, float] = {}  # by identity
+def judge(endpoints: Sequence[Sequence[Change]], rules: Rules) -> None:
+    """Give the changes of all endpoints their verdicts, corrected for all of one kind (Holm)."""
     for kind in Kind:
-        ps = {
-            id(change): change.difference.p
-            for changes in found
-            for change in changes
-            if change.quantity.kind is kind and change.difference is not None
-        }
-        adjusted |= zip(ps, holm(list(ps.values())), strict=True)
-    return [
-        tuple(
-            _judged(change, change.difference, adjusted[id(change)], rules)
-            if change.difference is not None
-            else _missing(change, changes, rules)
-            for change in changes
-        )
-        for changes in found
-    ]
+        alike = [each for of in endpoints for each in of if each.of.kind is kind and each.ci95]
+        for change, p in zip(alike, holm([each.p or 0.0 for each in alike]), strict=True):
+            change.p_adjusted = p
+    for changes in endpoints:
+        for change in changes:
+            change.gated = change.of.kind in rules.gate
+            if change.difference is None or change.ci95 is None:
+                _judge_missing(change, changes, rules)
+            else:
+                _judge(change, change.difference, change.ci95, rules)
 
 
 def overall(changes: Sequence[Change]) -> Verdict:
-    """The verdict on an endpoint, from those on the quantities that the gate looks at.
-
-    The first of: worse, not comparable, better, not decided, same. What is missing counts only
-    where nothing else answers it, and what is merely wide not at all.
-    """
-    found = {
-        change.verdict
-        for change in changes
-        if change.gated
-        and not change.is_merely_wide
-        and (change.missing or change.verdict is not Verdict.NOT_COMPARABLE)
-    }
-    order = (Verdict.WORSE, Verdict.NOT_COMPARABLE, Verdict.BETTER, Verdict.NOT_DECIDED)
-    return next((verdict for verdict in order if verdict in found), Verdict.SAME)
+    """The verdict on an endpoint."""
+    found = {change.verdict for change in changes if change.counts}
+    return next((verdict for verdict in Verdict if verdict in found), Verdict.SAME)
 
 
-def _judged(change: Change, difference: Difference, p_adjusted: float, rules: Rules) -> Change:
+def _judge(change: Change, estimate: float, ci95: Interval, rules: Rules) -> None:
+    low, high = ci95
     threshold = rules.thresholds.of(change.quantity, change.old or 0.0)
-    estimate, (low, high) = difference.estimate, difference.ci95
-    verdict, reason = Verdict.NOT_DECIDED, None
+    is_likely, beyond = (change.p_adjusted or 0.0) >= FALSE_ALARMS, abs(estimate) > threshold
     # Of a share all of the interval: a way that few went in OLD may be overlooked there.
-    bound = low if estimate > 0 else -high
-    surely = p_adjusted < FALSE_ALARMS and (change.quantity.unit != "share" or bound > threshold)
-    if threshold == 0 and estimate <= 0 and p_adjusted >= FALSE_ALARMS:
+    surely = change.of.unit != "share" or (low if estimate > 0 else -high) > threshold
+    verdict, reason = Verdict.NOT_DECIDED, None
+    if threshold == 0 and estimate <= 0 and is_likely:
         verdict = Verdict.SAME  # no interval is narrower than nothing
-    elif abs(estimate) > threshold and change.by_start:
+    elif beyond and change.by_start:
         reason = Reason.START
-    elif abs(estimate) > threshold and surely:
-        verdict = Verdict.WORSE if estimate > 0 else Verdict.BETTER
-    elif abs(estimate) > threshold:
+    elif beyond and (is_likely or not surely):
         reason = Reason.CHANCE
+    elif beyond:
+        verdict = Verdict.WORSE if estimate > 0 else Verdict.BETTER
     elif -threshold <= low and high <= threshold:
         verdict = Verdict.SAME
     else:
         reason = Reason.WIDE
-    gated = change.quantity.kind in rules.gate
     may_be_worse = rules.strict and verdict is Verdict.NOT_DECIDED and estimate > threshold
-    return replace(
-        change,
-        verdict=verdict,
-        reason=reason,
-        why=reason and reason.value,
-        p_adjusted=p_adjusted,
-        threshold=threshold,
-        gated=gated,
-        fails=gated and (verdict is Verdict.WORSE or may_be_worse),
-    )
+    change.threshold, change.verdict, change.why = threshold, verdict, reason
+    change.fails = change.gated and (verdict is Verdict.WORSE or may_be_worse)
 
 
-def _missing(change: Change, siblings: Sequence[Change], rules: Rules) -> Change:
-    """`change` where one of the two has no figure.
+def _judge_missing(change: Change, siblings: Sequence[Change], rules: Rules) -> None:
+    """Of `change` one of the two has no figure.
 
     It is no loss where something else of its kind could be compared. Of round trips there are two
     answers that share nothing, the slope and the critical path: one is enough, unless it is strict.
     A machine that was too busy for a straight line in one of the runs moved no packet. Of
     everything else, what was missing before may go on being missing.
     """
-    kind = change.quantity.kind
-    in_neither = change.old is None and change.new is None
-    answered = (in_neither or (kind is Kind.ROUND_TRIPS and not rules.strict)) and any(
-        each.difference is not None
-        for each in siblings
-        if each.quantity.kind is kind and each.quantity not in SUPPORTS
-    )
-    gated = kind in rules.gate
-    fails = gated and not answered and not rules.allow_missing
-    return replace(change, missing=not answered, gated=gated, fails=fails)
+    kind, in_neither = change.of.kind, change.old is None and change.new is None
+    may_be_answered = in_neither or (kind is Kind.ROUND_TRIPS and not rules.strict)
+    others = [each for each in siblings if each.of.kind is kind and each.ci95]
+    change.missing = not (may_be_answered and others)
+    change.fails = change.gated and change.missing and not rules.allow_missing

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from wanlat.analysis.names import format_trips, format_trips_interval, listing
+from wanlat.analysis.names import format_trips, format_trips_interval
 from wanlat.analysis.stats.round_trips import Mode
 from wanlat.analysis.stats.slopes import Indexes, Values
 
@@ -29,8 +30,6 @@ WIDENED_BY = 0.1
 """Round trips by which an interval is widened before a path is sought in it."""
 STRAYS_AT_MOST = 0.1
 """The share of requests whose path may lie outside the mode that their latency puts them in."""
-
-_NAMED_AT_MOST = 4
 
 
 @dataclass(frozen=True)
@@ -46,17 +45,13 @@ class Comparison:
         return self.disagreement is None if self.n else None
 
 
-@dataclass(frozen=True)
-class _Length:
+class _Length(NamedTuple):
     """Modes that no critical path could tell apart: their places, the greatest, the interval."""
 
-    places: tuple[int, ...]
+    places: list[int]
     main: Mode
     low: float
     high: float
-
-    def holds(self, round_trips: Values) -> np.ndarray:
-        return (round_trips >= self.low - WIDENED_BY) & (round_trips <= self.high + WIDENED_BY)
 
 
 def compare(modes: Sequence[Mode], members: Indexes, chain: Values) -> Comparison:
@@ -67,54 +62,41 @@ def compare(modes: Sequence[Mode], members: Indexes, chain: Values) -> Compariso
     """
     both = (members >= 0) & ~np.isnan(chain)
     members, chain = members[both], chain[both]
-    if not members.size:
-        return Comparison(0, None)
-    lengths = _lengths(modes)
-    found = [chain[np.isin(members, length.places)] for length in lengths]
-    return Comparison(members.size, _on_main(lengths[0], found[0]) or _on_strays(lengths, found))
+    strays, parts = 0, []
+    for number, length in enumerate(_lengths(modes) if members.size else ()):
+        mine = chain[np.isin(members, length.places)]
+        off = mine[(mine < length.low - WIDENED_BY) | (mine > length.high + WIDENED_BY)]
+        slope = format_trips(length.main.round_trips)
+        if not off.size:
+            continue
+        usual, share = _most_frequent(mine)
+        if number == 0 and usual in off:
+            return Comparison(
+                members.size,
+                f"the slope says {slope} {format_trips_interval(length.main.ci95)} round trips, "
+                f"and the packets of {100 * share:.0f} % of those requests say {usual:g}",
+            )
+        strays += off.size
+        parts.append(
+            f"{off.size} of {mine.size} on the line of {slope} have a critical path of another "
+            f"length, mostly {_most_frequent(off)[0]:g}"
+        )
+    is_many = strays > max(1, STRAYS_AT_MOST * members.size)
+    return Comparison(members.size, "; ".join(parts) if is_many else None)
 
 
 def _lengths(modes: Sequence[Mode]) -> list[_Length]:
     """The modes by length, that of the main mode first."""
     found: list[_Length] = []
-    for place in sorted(range(len(modes)), key=lambda place: modes[place].ci95):
-        mode, (low, high) = modes[place], modes[place].ci95
+    for place, mode in sorted(enumerate(modes), key=lambda each: each[1].ci95):
+        low, high = mode.ci95
         if found and low - found[-1].high <= 2 * WIDENED_BY:
             last = found.pop()
             main = max(last.main, mode, key=lambda mode: mode.share)
-            found.append(_Length((*last.places, place), main, last.low, max(last.high, high)))
+            found.append(_Length([*last.places, place], main, last.low, max(last.high, high)))
         else:
-            found.append(_Length((place,), mode, low, high))
+            found.append(_Length([place], mode, low, high))
     return sorted(found, key=lambda length: min(length.places))
-
-
-def _on_main(length: _Length, chain: Values) -> str | None:
-    if not chain.size:
-        return None
-    usual, share = _most_frequent(chain)
-    if length.holds(np.array(usual)):
-        return None
-    slope = f"{format_trips(length.main.round_trips)} {format_trips_interval(length.main.ci95)}"
-    return (
-        f"the slope says {slope} round trips, and the packets of {100 * share:.0f} % of those "
-        f"requests say {usual:g}"
-    )
-
-
-def _on_strays(lengths: Sequence[_Length], found: Sequence[Values]) -> str | None:
-    strays, parts = 0, []
-    for length, chain in zip(lengths, found, strict=True):
-        outside = chain[~length.holds(chain)]
-        strays += outside.size
-        if outside.size:
-            parts.append(
-                f"{outside.size} of {chain.size} on the line of "
-                f"{format_trips(length.main.round_trips)} have a critical path of another length, "
-                f"mostly {_most_frequent(outside)[0]:g}"
-            )
-    if strays <= max(1, STRAYS_AT_MOST * sum(chain.size for chain in found)):
-        return None
-    return listing(parts, _NAMED_AT_MOST)
 
 
 def _most_frequent(values: Values) -> tuple[float, float]:

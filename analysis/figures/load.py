@@ -1,36 +1,38 @@
 """How fast is a store under load, and what does a single client beside the load wait?
 
 Rates and latencies are of requests that succeeded and ended within the steady part of the load;
-where none was found, within the whole load after its ramp. docs/load-report.md.
+where none was found, within the whole load after its ramp. A latency counts from when the request
+was due, where a rate was asked for, else from when it was sent. docs/load-report.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.figures import probe_client
-from wanlat.analysis.figures.load_requests import (
-    Flags,
-    Requests,
-    Values,
-    recorded,
-    requests_of,
-    within,
-)
-from wanlat.analysis.figures.probe_client import MIN_N_FOR_P99, InTime, mean_median_p99
+from wanlat.analysis.figures.probe_client import MIN_N_FOR_P99, InTime
 from wanlat.analysis.figures.result import Figures, Row, figures_of, named, short
 from wanlat.analysis.groups import seed_for
+from wanlat.analysis.names import series_order
 from wanlat.analysis.stats.over_time import Estimate, percentile, ratio, ratio_of_ratios, summed
 from wanlat.analysis.stats.steady import MIN_BINS, Steady, steady_state
+from wanlat.bundle import load_records
+from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.errors import BundleError
+from wanlat.bundle.read import read_table
+
+Values = NDArray[np.float64]
+Part = tuple[float, float]
+"""Of a load, seconds after its ramp: from, until."""
 
 READ, WRITE = "GetObject", "PutObject"
 
@@ -39,7 +41,10 @@ _MOST_BINS = 600
 _MIN_PER_BIN = 20
 """Requests a bin, on average: with fewer the counts are mostly noise."""
 _MOST_DRAWN_BINS = 300
-_LATE = ("probe_late", "probe_left_out")
+_COLUMNS = (
+    *("system", "start_ns", "due_ns", "elapsed_ns", "endpoint", "object_bytes"),
+    *("outcome", "error", "phase"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,146 +69,195 @@ def load(bundle: Bundle) -> Figures | None:
     A row is a system, with lists of its `operations`, of its `failures` by kind, and of the
     `probe_client`'s endpoints, idle and loaded. Raises BundleError where a file is damaged.
     """
-    return figures_of(_rows(bundle)) if bundle.is_load else None
+    if not bundle.is_load:
+        return None
+    said, tables = bundle.manifest.get("load") or {}, dict(_recorded(bundle))
+    return figures_of(
+        _row(bundle, series, tables[series], said.get(series.system) or {})
+        for series in series_order(tables, bundle.systems)
+        if not tables[series].empty
+    )
 
 
-def _rows(bundle: Bundle) -> Iterator[tuple[Row, OverTime]]:
-    for series, said, frame, is_cut in recorded(bundle):
-        requests, zero_ns = requests_of(series, frame, said)
-        yield _row(bundle, requests, zero_ns, said, is_cut=is_cut)
+def _recorded(bundle: Bundle) -> Iterator[tuple[Series, pd.DataFrame]]:
+    """Rows of load.parquet of each system; then records of a run that was killed, as they are."""
+    known = {one.system: one for one in bundle.systems}
+    found = read_table(bundle.directory, "load")
+    if found is not None:
+        frame, path, _ = found
+        absent = [f"column {name}" for name in _COLUMNS if name not in frame.columns]
+        if absent or not frame["outcome"].isin(OUTCOMES).all():
+            raise BundleError(
+                f"{path} lacks the {', '.join(absent) or 'outcome of a request'}: something else "
+                "than wanlat wrote it, or it is damaged."
+            )
+        for name, rows in frame.groupby("system", sort=False):
+            yield known.get(str(name), Series(str(name), "unknown")), rows
+    for path in sorted(bundle.directory.glob("load-*.raw")):
+        table = load_records.records_table(load_records.read_records(path))
+        name = path.stem.removeprefix("load-")
+        frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        yield known.get(name, Series(name, "unknown")), frame
+
+
+def _requests(frame: pd.DataFrame, said: Mapping[str, Any]) -> tuple[pd.DataFrame, int, float]:
+    """The requests in the order of their begin; when the ramp was over; seconds until the end.
+
+    A request has `at_s`, when its clock stopped, in seconds after the ramp, and `ms` from when it
+    was due, or else sent, until then.
+    """
+    frame = frame.sort_values("start_ns", kind="stable", ignore_index=True)
+    start_ns = frame["start_ns"].astype("int64")
+    if said.get("began_ns") is not None:
+        zero_ns = int(said["began_ns"]) + round((said.get("ramp_ms") or 0.0) * 1e6)
+    else:
+        began = start_ns[frame["phase"] != "ramp"]
+        zero_ns = int(began.min() if began.size else start_ns.min())
+    # Of a killed run: with the last request begun. It may end in its ramp.
+    until_ns = max(said.get("ended_ns") or int(start_ns.max()), zero_ns)
+    ended_ns = start_ns + frame["elapsed_ns"].astype("int64")
+    since_ns = frame["due_ns"].astype("Int64").fillna(start_ns).astype("int64")
+    requests = pd.DataFrame(
+        {
+            "operation": frame["endpoint"],
+            "outcome": frame["outcome"],
+            "error": frame["error"].astype(object).fillna("no reason recorded"),
+            "at_s": (ended_ns - zero_ns) / 1e9,
+            "ms": (ended_ns - since_ns) / 1e6,
+            "bytes": frame["object_bytes"].fillna(0).astype("float64"),
+        }
+    )
+    return requests, zero_ns, (until_ns - zero_ns) / 1e9
 
 
 def _row(
-    bundle: Bundle, requests: Requests, zero_ns: int, said: Mapping[str, Any], *, is_cut: bool
+    bundle: Bundle, series: Series, frame: pd.DataFrame, said: Mapping[str, Any]
 ) -> tuple[Row, OverTime]:
-    series, client = requests.series, said.get("client") or {}
+    requests, zero_ns, until_s = _requests(frame, said)
+    ok = requests[requests["outcome"] == "ok"]
+    client = said.get("client") or {}
     # Of a run that was killed its study says what was to be offered.
     offered = said.get("offered") or bundle.manifest["study"]["load"]
-    rate, from_due = offered.get("rate"), said.get("probe_from") == "due"
-    steady = _steady(requests, bundle.seed, by_latency=rate is not None)
-    part = (steady.begin_s, steady.end_s) if steady.is_steady else (0.0, requests.until_s)
-    samples = probe_client.samples_of(bundle, series, from_due=from_due)
+    rate, seed = offered.get("rate"), bundle.seed
+    bin_s = _bin_width_s(len(ok), until_s)
+    steady = _steady(ok, until_s, bin_s, seed_for(seed, *series, "steady"), rate is not None)
+    part = (steady.begin_s, steady.end_s) if steady.is_steady else (0.0, until_s)
+    samples = probe_client.samples_of(bundle, series, zero_ns, said.get("probe_from") == "due")
     # Of the whole load figures are of what was answered after its end, too.
     beside = part if steady.is_steady else (0.0, math.inf)
-    probe = list(probe_client.figures(samples, beside, zero_ns, bundle))
+    # Reads before writes, then by the alphabet.
+    names = sorted(set(requests["operation"]), key=lambda name: (name.startswith("Put"), name))
     row = {
         "system": series.system,
         "version": series.version,
         "topology": bundle.topology,
         "status": bundle.status,
-        "duration_s": short(requests.until_s),
+        "duration_s": short(until_s),
         "steady": {
             "verdict": steady.verdict,
             "of": "latency" if rate is not None else "rate",
             "begin_s": short(steady.begin_s),
             "end_s": short(steady.end_s),
-            "bin_s": steady.bin_s,
+            "bin_s": bin_s,
             **named("change", steady.change),
             **named("bulge", steady.curvature),
         },
         "operations": [
-            _operation(requests, name, part, steady, bundle.seed) for name in requests.operations
+            _operation(requests, name, part, bin_s, seed_for(seed, *series, name)) for name in names
         ],
         "failures": _failures(requests),
         "client": {
-            "workers": offered.get("workers"),
+            "workers": int(offered["workers"]),
             "offered_per_s": short(rate),
-            "achieved_per_s": short(said.get("achieved_per_s")),
-            **{
-                name: short(client.get(name))
-                for name in ("cpu_share", "busiest_thread_share", "verify_share", "waited_share")
-            },
-            "threads": client.get("threads"),
+            "cpu_share": short(client.get("cpu_share")),
             "bottleneck": said.get("bottleneck"),
         },
-        "probe_client": probe,
-        "probe_missed": said.get("probe_missed") or 0,
-        **({name: said.get(name) or 0 for name in _LATE} if from_due else {}),
-        **named("write_over_read", _write_over_read(requests, part, steady, bundle.seed)),
-        "is_cut": is_cut,
-        "left_out": said.get("left_out") or 0,
-        "unrecorded": (said.get("done") or requests.outcome.size) - requests.outcome.size,
-        "probe_overrun_ms": probe_client.overrun_ms(probe, said.get("probe_interval_ms")),
+        "probe_client": list(probe_client.figures(samples, beside, bundle)),
+        **{name: said.get(name) or 0 for name in ("probe_missed", "probe_left_out", "left_out")},
+        "probe_overrun_ms": probe_client.overrun_ms(samples, said.get("probe_interval_ms")),
+        **named(
+            "write_over_read",
+            _write_over_read(ok, part, bin_s, seed_for(seed, *series, "write / read")),
+        ),
     }
-    over_time = _over_time(requests, part, steady.bin_s, probe_client.in_time(samples, zero_ns))
+    counted = ok[ok["at_s"].between(*part, inclusive="left")]
+    while until_s / bin_s > _MOST_DRAWN_BINS:
+        bin_s *= 2
+    over_time = OverTime(
+        bin_s=bin_s,
+        per_s={name: _per_s(ok[ok["operation"] == name], until_s, bin_s) for name in names},
+        failed_per_s=_per_s(requests[requests["outcome"] != "ok"], until_s, bin_s),
+        latencies_ms={
+            name: np.sort(counted.loc[counted["operation"] == name, "ms"]) for name in names
+        },
+        probe_ms=probe_client.in_time(samples),
+    )
     return row, over_time
 
 
-# --- the load ----------------------------------------------------------------------------------
+def _bin_width_s(n: int, until_s: float) -> float:
+    """Seconds of a bin for `n` requests: as short as _MOST_BINS and _MIN_PER_BIN allow."""
+    per_s = n / max(until_s, 1e-9)
+    for width_s in _WIDTHS_S:
+        if until_s / width_s <= _MOST_BINS and per_s * width_s >= _MIN_PER_BIN:
+            return width_s
+    longest_s = max(until_s / MIN_BINS, _WIDTHS_S[0])
+    return max(width_s for width_s in _WIDTHS_S if width_s <= longest_s)
 
 
-def _steady(requests: Requests, seed: int, *, by_latency: bool) -> Steady:
+def _steady(
+    ok: pd.DataFrame, until_s: float, bin_s: float, seed: list[int], by_latency: bool
+) -> Steady:
     """Whether the load came to a steady state: of its rate, or of its latency where a rate was
     asked for and so says nothing.
     """
-    bin_s = _bin_width_s(requests)
-    count = int(requests.until_s / bin_s + 1e-9)
-    place = np.floor(requests.ended_s[requests.is_ok] / bin_s)
-    inside = (place >= 0) & (place < count)
-    bins = place[inside].astype(int)
-    per_bin = np.bincount(bins, minlength=count).astype(float)
-    series = per_bin / bin_s
+    series = _per_s(ok, until_s, bin_s)
     if by_latency:
-        since_s = np.where(np.isnan(requests.due_s), requests.began_s, requests.due_s)
-        lasted_s = (requests.ended_s - since_s)[requests.is_ok][inside]
+        inside = ok[ok["at_s"].between(0, series.size * bin_s, inclusive="left")]
         # Where nothing came in a bin, what took long is counted where it ended.
-        sums = summed(bins, lasted_s, count)
-        series = np.divide(sums, per_bin, out=np.zeros(count), where=per_bin > 0)
-    return steady_state(series, bin_s, seed_for(seed, *requests.series, "steady"))
+        ms = inside["ms"].groupby((inside["at_s"] / bin_s).astype(int)).mean()
+        series = ms.reindex(range(series.size), fill_value=0.0).to_numpy()
+    return steady_state(series, bin_s, seed)
 
 
-def _bin_width_s(requests: Requests) -> float:
-    """Seconds of a bin: as short as _MOST_BINS and _MIN_PER_BIN allow."""
-    per_s = float(requests.is_ok.sum()) / max(requests.until_s, 1e-9)
-    for width_s in _WIDTHS_S:
-        if requests.until_s / width_s <= _MOST_BINS and per_s * width_s >= _MIN_PER_BIN:
-            return width_s
-    longest_s = max(requests.until_s / MIN_BINS, _WIDTHS_S[0])
-    return next((w for w in reversed(_WIDTHS_S) if w <= longest_s), _WIDTHS_S[0])
+def _per_s(requests: pd.DataFrame, until_s: float, bin_s: float) -> Values:
+    """Requests a second in each whole bin of the load."""
+    edges = np.arange(max(1, int(until_s / bin_s + 1e-9)) + 1)
+    return np.histogram(requests["at_s"] / bin_s, edges)[0] / bin_s
 
 
 def _operation(
-    requests: Requests, name: str, part: tuple[float, float], steady: Steady, seed: int
+    requests: pd.DataFrame, name: str, part: Part, bin_s: float, seed: list[int]
 ) -> dict[str, Any]:
-    sizes = np.unique(requests.bytes[(requests.operation == name) & requests.is_ok])
-    whole = _figures(requests, name, (0.0, requests.until_s), steady.bin_s, seed)
-    return {
-        "operation": name,
-        "object_bytes": int(sizes[0]) if sizes.size == 1 else None,
-        "is_steady": steady.is_steady,
-        **(_figures(requests, name, part, steady.bin_s, seed) if steady.is_steady else whole),
-        "whole": whole,
-    }
-
-
-def _figures(
-    requests: Requests, name: str, part: tuple[float, float], bin_s: float, seed: int
-) -> dict[str, Any]:
-    """Of requests of one operation that ended within a part of the load, seconds."""
-    begin_s, end_s = part
-    length_s = max(end_s - begin_s, 1e-9)
-    mine = (requests.operation == name) & within(requests.ended_s, part)
-    ok = mine & requests.is_ok
-    bins, count = _bins(requests.ended_s[ok], part, bin_s)
-    ms = requests.lasted_ms[ok]
+    """Of requests of one operation that ended within a part of the load."""
+    mine = requests[requests["operation"] == name]
+    sizes = mine.loc[mine["outcome"] == "ok", "bytes"].unique()
+    mine = mine[mine["at_s"].between(*part, inclusive="left")]
+    ok = mine[mine["outcome"] == "ok"]
+    length_s, ms, moved = (
+        max(part[1] - part[0], 1e-9),
+        ok["ms"].to_numpy(),
+        float(ok["bytes"].sum()),
+    )
+    bins, count = _bins(ok["at_s"], part, bin_s)
     widths_s = np.full(count, bin_s)
     widths_s[-1] = length_s - (count - 1) * bin_s
     per_bin = np.bincount(bins, minlength=count).astype(float)
-    own_seed = seed_for(seed, *requests.series, name)
-    per_s = ratio(per_bin, widths_s, own_seed) or Estimate(0.0, None)
-    mean_ms = ratio(summed(bins, ms, count), per_bin, own_seed)
-    due_ms = 1e3 * (requests.ended_s - requests.due_s)[ok]
-    moved = float(requests.bytes[ok].sum())
+    per_s = ratio(per_bin, widths_s, seed) or Estimate(0.0, None)
+    mean_ms = ratio(summed(bins, ms, count), per_bin, seed)
 
-    def at(percent: float) -> Estimate | None:
-        return percentile(ms, bins, count, percent, [*own_seed, round(10 * percent)])
+    def at(percent: int) -> Estimate | None:
+        return percentile(ms, bins, count, percent, [*seed, 10 * percent])
 
     return {
-        "begin_s": short(begin_s),
-        "end_s": short(end_s),
-        "ok": int(ms.size),
-        "fail": int((mine & (requests.outcome == "fail")).sum()),
-        "unknown": int((mine & (requests.outcome == "unknown")).sum()),
+        "operation": name,
+        "object_bytes": int(sizes[0]) if sizes.size == 1 else None,
+        "begin_s": short(part[0]),
+        "end_s": short(part[1]),
+        **{
+            outcome: int((mine["outcome"] == outcome).sum())
+            for outcome in ("ok", "fail", "unknown")
+        },
         "bytes": round(moved),
         **named("operations_per_s", per_s),
         "bytes_per_s": short(moved / length_s),
@@ -213,84 +267,51 @@ def _figures(
         **named("p99_ms", at(99) if ms.size >= MIN_N_FOR_P99 else None),
         "max_ms": short(float(ms.max())) if ms.size else None,
         "in_flight": None if mean_ms is None else short(per_s.value * mean_ms.value / 1e3),
-        "from_due_ms": mean_median_p99(due_ms[~np.isnan(due_ms)], "p50"),
     }
 
 
-def _failures(requests: Requests) -> list[dict[str, Any]]:
+def _failures(requests: pd.DataFrame) -> list[dict[str, Any]]:
     """Every way in which requests failed, the most frequent first; over ramp, load and what was
     still in flight at its end.
     """
-    frame = pd.DataFrame(
-        {
-            "operation": requests.operation,
-            "outcome": requests.outcome,
-            "error": requests.error,
-            "at_s": requests.ended_s,
-        }
-    )
-    sent = Counter(requests.operation)
-    found = [
+    sent = requests["operation"].value_counts()
+    failed = requests[requests["outcome"] != "ok"]
+    found: list[dict[str, Any]] = [
         {
             "operation": operation,
             "outcome": outcome,
-            "error": error or "no reason recorded",
+            "error": error,
             "count": at_s.size,
-            "share": short(at_s.size / sent[operation]),
+            "share": short(at_s.size / int(sent[str(operation)])),
             "first_s": short(float(at_s.min())),
             "last_s": short(float(at_s.max())),
         }
-        for (operation, outcome, error), at_s in frame[~requests.is_ok].groupby(
-            ["operation", "outcome", "error"]
-        )["at_s"]
+        for (operation, outcome, error), at_s in failed.groupby(["operation", "outcome", "error"])[
+            "at_s"
+        ]
     ]
     return sorted(found, key=lambda one: (-one["count"], one["operation"], one["error"]))
 
 
 def _write_over_read(
-    requests: Requests, part: tuple[float, float], steady: Steady, seed: int
+    ok: pd.DataFrame, part: Part, bin_s: float, seed: list[int]
 ) -> Estimate | None:
     """Mean latency of writes / that of reads, of the same seconds; None without one of them."""
+    inside = ok[ok["at_s"].between(*part, inclusive="left")]
 
     def sums(name: str) -> tuple[Values, Values]:
-        inside = within(requests.ended_s, part)
-        mine = requests.is_ok & inside & (requests.operation == name)
-        bins, count = _bins(requests.ended_s[mine], part, steady.bin_s)
-        there = summed(bins, np.ones(bins.size), count)
-        return summed(bins, requests.lasted_ms[mine], count), there
+        mine = inside[inside["operation"] == name]
+        bins, count = _bins(mine["at_s"], part, bin_s)
+        return summed(bins, mine["ms"].to_numpy(), count), summed(bins, np.ones(len(mine)), count)
 
-    return ratio_of_ratios(
-        sums(WRITE), sums(READ), seed_for(seed, *requests.series, "write / read")
-    )
+    return ratio_of_ratios(sums(WRITE), sums(READ), seed)
 
 
-def _over_time(
-    requests: Requests, part: tuple[float, float], bin_s: float, probe_ms: InTime
-) -> OverTime:
-    while requests.until_s / bin_s > _MOST_DRAWN_BINS:
-        bin_s *= 2
-    count = max(1, int(requests.until_s / bin_s + 1e-9))
-    inside = within(requests.ended_s, (0.0, count * bin_s))
-
-    def per_s(which: Flags) -> Values:
-        places = (requests.ended_s[which & inside] / bin_s).astype(int)
-        return np.bincount(places, minlength=count).astype(float) / bin_s
-
-    ok, of = requests.is_ok, {name: requests.operation == name for name in requests.operations}
-    counted = ok & within(requests.ended_s, part)
-    return OverTime(
-        bin_s=bin_s,
-        per_s={name: per_s(ok & mine) for name, mine in of.items()},
-        failed_per_s=per_s(~ok),
-        latencies_ms={n: np.sort(requests.lasted_ms[counted & mine]) for n, mine in of.items()},
-        probe_ms=probe_ms,
-    )
-
-
-def _bins(at_s: Values, part: tuple[float, float], bin_s: float) -> tuple[NDArray[np.int_], int]:
+def _bins(at_s: pd.Series[float], part: Part, bin_s: float) -> tuple[NDArray[np.int_], int]:
     """The bin of each instant within a part, and how many there are.
 
     What is left of a bin at the end belongs to the last one.
     """
     count = max(1, int(max(part[1] - part[0], 1e-9) / bin_s + 1e-9))
-    return np.minimum(((at_s - part[0]) / bin_s).astype(int), count - 1), count
+    places = ((at_s.to_numpy() - part[0]) / bin_s).astype(int)
+    return np.minimum(places, count - 1), count

@@ -6,13 +6,14 @@ them. They stand beside ours and enter none of our figures.
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
 
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from wanlat.analysis.bundle import Bundle
 
 DIRECTORY = Path(__file__).parents[1] / "published"
-_LATENCIES = "*-endpoint-latency.json"
+_OURS = (
+    *("system", "version", "endpoint", "placement", "ok"),
+    *("mean_ms", "mean_ci95_ms", "min_ms", "max_ms"),
+)
 
 
-@dataclass(frozen=True)
-class Publication:
+class Publication(NamedTuple):
     """Who published latencies: `n` requests an endpoint, read off a chart to `read_off_ms`."""
 
     by: str
@@ -36,60 +39,7 @@ class Publication:
     note: str
 
 
-def published(bundle: Bundle) -> Figures | None:
-    """Every endpoint that was measured here and published, on a topology of the same name.
-
-    A row has our mean, least and greatest, ms, and theirs (None where one could not be read off).
-    Arrays: the publication. None of a network that was not as asked for, or without a counterpart.
-    """
-    if bundle.is_drill or bundle.is_load or not is_trusted(bundle):
-        return None
-    return figures_of(_rows(bundle))
-
-
-def _rows(bundle: Bundle) -> Iterator[tuple[Row, Publication]]:
-    ours = latency(bundle)
-    for publication, theirs in _publications():
-        for row in ours.rows if ours is not None else ():
-            found = theirs.get((bundle.topology, row["system"], row["endpoint"]))
-            if found is not None:
-                yield _beside(row, found, publication), publication
-
-
-def _beside(row: Row, theirs: Mapping[str, str], publication: Publication) -> Row:
-    means = row["mean_ms"], float(theirs["mean_ms"])
-    kept = ("system", "version", "endpoint", "placement", "ok")
-    return {
-        **{name: row[name] for name in (*kept, "mean_ms", "mean_ci95_ms", "min_ms", "max_ms")},
-        "published_by": publication.by,
-        "published_year": publication.year,
-        "published_version": theirs["version"],
-        "published_mean_ms": means[1],
-        **{
-            f"published_{name}": float(theirs[name]) if theirs[name] else None
-            for name in ("min_ms", "max_ms")
-        },
-        "mean_over_published": None if means[0] is None else round(means[0] / means[1], 6),
-    }
-
-
-@cache
-def _publications() -> tuple[
-    tuple[Publication, Mapping[tuple[str, str, str], Mapping[str, str]]], ...
-]:
-    """Each with its latencies by topology, system and endpoint."""
-    found = []
-    for path in sorted(DIRECTORY.glob(_LATENCIES)):
-        publication = Publication(**json.loads(path.read_text(encoding="utf-8")))
-        with path.with_suffix(".csv").open(encoding="utf-8", newline="") as file:
-            lines = list(csv.DictReader(file))
-        keyed = {(line["topology"], line["system"], line["endpoint"]): line for line in lines}
-        found.append((publication, keyed))
-    return tuple(found)
-
-
-@dataclass(frozen=True)
-class StoredEstimate:
+class StoredEstimate(NamedTuple):
     """Time of one read or write by object size, ms, with 95 % intervals; of 100 samples each.
 
     The estimates that Criterion stored: a sample of its is the mean of many requests, the fewer the
@@ -106,24 +56,50 @@ class StoredEstimate:
     median_ci95_ms: tuple[float, float]
 
 
+def published(bundle: Bundle) -> Figures | None:
+    """Every endpoint that was measured here and published, on a topology of the same name.
+
+    A row has our mean, least and greatest, ms, and theirs (None where one could not be read off).
+    Arrays: the publication. None of a network that was not as asked for, or without a counterpart.
+    """
+    if bundle.is_drill or bundle.is_load or not is_trusted(bundle):
+        return None
+    return figures_of(_rows(bundle))
+
+
+def _rows(bundle: Bundle) -> Iterator[tuple[Row, Publication]]:
+    ours = latency(bundle)
+    for path in sorted(DIRECTORY.glob("*-endpoint-latency.json")):
+        publication = Publication(**json.loads(path.read_text(encoding="utf-8")))
+        table = pd.read_csv(path.with_suffix(".csv"), dtype={"version": str})
+        lines = table[table["topology"] == bundle.topology].to_dict("records")
+        theirs = {(line["system"], line["endpoint"]): line for line in lines}
+        for row in ours.rows if ours is not None else ():
+            if (line := theirs.get((row["system"], row["endpoint"]))) is None:
+                continue
+            mean_ms, *ends = (float(line[name]) for name in ("mean_ms", "min_ms", "max_ms"))
+            low, high = (None if isnan(end) else end for end in ends)
+            beside = {
+                "published_by": publication.by,
+                "published_year": publication.year,
+                "published_version": line["version"],
+                **{"published_mean_ms": mean_ms, "published_min_ms": low, "published_max_ms": high},
+                "mean_over_published": row["mean_ms"] and round(row["mean_ms"] / mean_ms, 6),
+            }
+            yield {name: row[name] for name in _OURS} | beside, publication
+
+
 @cache
 def stored_estimates() -> tuple[StoredEstimate, ...]:
     """Every stored estimate of the published comparisons of object sizes."""
-    return tuple(
-        StoredEstimate(
-            system=line["system"],
-            nodes=int(line["nodes"]),
-            operation=line["operation"],
-            object_bytes=int(line["object_bytes"]),
-            mean_ms=_ms(line["mean_us"]),
-            mean_ci95_ms=(_ms(line["mean_ci95_low_us"]), _ms(line["mean_ci95_high_us"])),
-            median_ms=_ms(line["median_us"]),
-            median_ci95_ms=(_ms(line["median_ci95_low_us"]), _ms(line["median_ci95_high_us"])),
-        )
-        for path in sorted(DIRECTORY.glob("*-criterion.csv"))
-        for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines())
-    )
-
-
-def _ms(microseconds: str) -> float:
-    return float(microseconds) / 1e3
+    found = []
+    for path in sorted(DIRECTORY.glob("*-criterion.csv")):
+        lines: Any = pd.read_csv(path).itertuples(index=False)
+        for line in lines:
+            mean, low, high, median, median_low, median_high = (us / 1e3 for us in line[4:10])
+            estimate = StoredEstimate(
+                *(line.system, line.nodes, line.operation, line.object_bytes),
+                *(mean, (low, high), median, (median_low, median_high)),
+            )
+            found.append(estimate)
+    return tuple(found)

@@ -10,8 +10,6 @@ from wanlat.analysis.bundle import Series
 from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.stats.over_time import Estimate
     from wanlat.analysis.sweep import Sweep
@@ -33,13 +31,6 @@ class Figures:
     parameters: tuple[str, ...] = ()
 
     @property
-    def frame(self) -> pd.DataFrame:
-        """The rows as a frame: for whoever computes with them further, or exports them."""
-        import pandas as pd
-
-        return pd.DataFrame.from_records(list(self.rows))
-
-    @property
     def series(self) -> list[Series]:
         """Versions of systems that there are rows of, in their order."""
         return list(dict.fromkeys(series_of(row) for row in self.rows))
@@ -47,7 +38,7 @@ class Figures:
     def where(self, condition: Callable[[Row], bool]) -> Figures | None:
         """The rows that meet a condition, with their arrays; None where none does."""
         pairs = zip(self.rows, self.arrays, strict=True)
-        kept = figures_of((row, array) for row, array in pairs if condition(row))
+        kept = figures_of(pair for pair in pairs if condition(pair[0]))
         return None if kept is None else replace(kept, parameters=self.parameters)
 
 
@@ -58,11 +49,8 @@ def series_of(row: Row) -> Series:
 
 def figures_of(pairs: Iterable[tuple[Row, Any]]) -> Figures | None:
     """The figures that rows with their arrays make; None without a row."""
-    rows, arrays = [], []
-    for row, array in pairs:
-        rows.append(row)
-        arrays.append(array)
-    return Figures(tuple(rows), tuple(arrays)) if rows else None
+    columns = tuple(zip(*pairs, strict=True))
+    return Figures(*columns) if columns else None
 
 
 def of_points(sweep: Sweep, compute: Callable[[Bundle], Figures | None]) -> Figures | None:
@@ -71,33 +59,26 @@ def of_points(sweep: Sweep, compute: Callable[[Bundle], Figures | None]) -> Figu
     What the points differ in are the `parameters`. A point whose files are damaged is left out: its
     own report says what is wrong with them.
     """
-    names = [each.name for each in sweep.parameters if sweep.varies(each.name)]
-    found = [
-        ({"point": point.name} | {name: point.value(name) for name in names}, figures)
-        for point in sweep.complete
-        if point.bundle is not None and (figures := _of_point(point.bundle, compute)) is not None
-    ]
-    if not found:
-        return None
-    return Figures(
-        rows=tuple({**row, **values} for values, figures in found for row in figures.rows),
-        arrays=tuple(array for _, figures in found for array in figures.arrays),
-        parameters=tuple(names),
-    )
-
-
-def _of_point(bundle: Bundle, compute: Callable[[Bundle], Figures | None]) -> Figures | None:
-    try:
-        return compute(bundle)
-    except BundleError:
-        return None
+    names = tuple(each.name for each in sweep.parameters if sweep.varies(each.name))
+    pairs: list[tuple[Row, Any]] = []
+    for point in sweep.complete:
+        try:
+            figures = compute(point.bundle) if point.bundle else None
+        except BundleError:
+            continue
+        if figures is not None:
+            of = {"point": point.name} | {name: point.value(name) for name in names}
+            rows = ({**row, **of} for row in figures.rows)
+            pairs += zip(rows, figures.arrays, strict=True)
+    found = figures_of(pairs)
+    return None if found is None else replace(found, parameters=names)
 
 
 def named(name: str, estimate: Estimate | None) -> dict[str, Any]:
     """A figure under its name, and its interval under that of `name` and "_ci95"."""
     if estimate is None:
         return {name: None, f"{name}_ci95": None}
-    ci95 = None if estimate.ci95 is None else [short(bound) for bound in estimate.ci95]
+    ci95 = estimate.ci95 and [short(bound) for bound in estimate.ci95]
     return {name: short(estimate.value), f"{name}_ci95": ci95}
 
 

@@ -9,18 +9,16 @@ the critical path is `chain`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.figures.agreement import Comparison, compare
-from wanlat.analysis.figures.latency import endpoint_summary
-from wanlat.analysis.figures.result import Figures, Row, figures_of
+from wanlat.analysis.figures.result import Figures, figures_of
 from wanlat.analysis.figures.rtt_steps import (
     counting,
     remarks,
@@ -32,9 +30,9 @@ from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, see
 from wanlat.analysis.packets.evidence import PacketEvidence, Share, evidence_of
 from wanlat.analysis.placement import UNKNOWN
 from wanlat.analysis.stats.intervals import Interval
-from wanlat.analysis.stats.modes import BESIDE, MIN_RTTS
+from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.analysis.stats.round_trips import Estimate, Mode, estimate
-from wanlat.analysis.stats.slopes import Indexes, Values
+from wanlat.analysis.stats.slopes import Indexes, Values, levels_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,11 +40,14 @@ if TYPE_CHECKING:
 NAMED_FROM = 0.2
 """So great a share of the requests is named beside the greatest: where half of them make twice as
 many round trips, or 113 of 225 two and 112 three, one number would hide it."""
+_LEAST = "least_round_trips"
 _NO_CHAIN = "The packet record says nothing of these requests."
+ONE_MESSAGE = 0.5
+"""Round trips: what differs by less is of one length, and only waits longer."""
 
 DEFINITIONS = {
     "round_trips": "slope of latency against measured RTT, of the mode with the greatest share",
-    "ci95": "95 % interval of round_trips, bootstrap, seeded",
+    "ci95": "95 % interval of round_trips, seeded",
     "intercept_ms": "the same mode at RTT 0: the store's own time",
     "chain_round_trips": "half the messages of the critical path over WAN links, as most requests "
     "have it; independent of round_trips",
@@ -54,6 +55,15 @@ DEFINITIONS = {
     "request",
     "least_round_trips": "what no store with this promise and these places of replicas can beat",
 }
+
+
+_KEYS = (
+    *("system", "version", "topology", "endpoint", "placement", "round_trips", "ci95"),
+    *("intercept_ms", "modes", "chain_round_trips", "wan_bytes", "wan_packets", "n", "failed"),
+    *("integer", "intercept_ci95_ms", "mean_round_trips", "mean_ci95", "unexplained", "fit"),
+    *("chains", "chains_n", "agrees", "disagreement", "least_round_trips", "least_why"),
+    *("wan_bytes_ci95", "wan_packets_ci95", "why", "why_no_chain"),
+)
 
 
 class Status(StrEnum):
@@ -84,15 +94,13 @@ class RoundTrips(OfGroup):
     """One endpoint of one version of one system, at one placement.
 
     `n` requests were measured in RTT steps that count, `failed` of them were not ok. `why` says in
-    a sentence why there is no number (then `round_trips`, `ci95`, `intercept_ms` and `integer` are
-    None and `modes` is empty), and is None where there is one. `estimate` may be there
-    nevertheless: where latencies follow no line, it says what came closest.
-
-    `chain_round_trips` is the critical path that most requests have, over `n_chains` requests; None
-    where `why_no_chain`. It needs no line, so it may be known where the slope is not. `agrees` is
-    None where one of the two answers is missing; where it is False, `disagreement` says in what.
-    `wan_bytes` and `wan_packets` are the mean of one request. `least_round_trips` is what no store
-    that keeps its promise can beat for this placement, `least_why` why, or why it is not known.
+    a sentence why there is no number, and is None where there is one; `estimate` is None where no
+    line was sought. `chain_round_trips` is the critical path that most requests have, over
+    `n_chains` requests; None where `why_no_chain`. It needs no line, so it may be known where the
+    slope is not. `agrees` is None where one of the two answers is missing; where it is False,
+    `disagreement` says in what. `wan_bytes` and `wan_packets` are the mean of one request.
+    `least_round_trips` is what no store that keeps its promise can beat for this placement,
+    `least_why` why, or why it is not known.
     """
 
     group: Group
@@ -128,77 +136,38 @@ class RoundTrips(OfGroup):
         return self.estimate if self.why is None else None
 
     @property
-    def round_trips(self) -> float | None:
-        """Slope of the main mode."""
-        return self.given.round_trips if self.given else None
-
-    @property
-    def ci95(self) -> Interval | None:
-        """95 % interval of `round_trips`."""
-        return self.given.ci95 if self.given else None
-
-    @property
-    def integer(self) -> int | None:
-        """The one whole number within `ci95`."""
-        return self.given.integer if self.given else None
-
-    @property
-    def intercept_ms(self) -> float | None:
-        """The store's own time: what the main mode takes at RTT 0."""
-        return self.given.intercept_ms if self.given else None
-
-    @property
     def modes(self) -> tuple[Mode, ...]:
         """The modes, the greatest share first; none where there is no number."""
         return self.given.modes if self.given else ()
 
     @property
-    def unexplained(self) -> int | None:
-        """Requests on no line; None where no line was sought."""
-        return self.estimate.unexplained if self.estimate else None
+    def round_trips(self) -> float | None:
+        """Slope of the main mode."""
+        return self.modes[0].round_trips if self.modes else None
+
+    @property
+    def ci95(self) -> Interval | None:
+        """95 % interval of `round_trips`."""
+        return self.modes[0].ci95 if self.modes else None
 
     def to_json(self) -> dict[str, Any]:
         """The entry of summary.json's "round_trips"; figures to six places, more than they hold."""
-        given, fit = self.given, self.estimate.fit if self.estimate else None
-        entry = {
-            "system": self.series.system,
-            "version": self.series.version,
-            "topology": self.topology,
-            "endpoint": self.endpoint,
-            "placement": self.placement,
-            "round_trips": self.round_trips,
-            "ci95": self.ci95,
-            "intercept_ms": self.intercept_ms,
+        given, found = self.given, self.estimate
+        main = self.modes[0] if self.modes else None
+        entry = dict(zip(("system", "version"), self.series, strict=True)) | {
+            "intercept_ms": main and main.intercept_ms,
             "modes": [asdict(mode) for mode in self.modes],
-            "chain_round_trips": self.chain_round_trips,
-            "wan_bytes": self.wan_bytes,
-            "wan_packets": self.wan_packets,
-            "n": self.n,
-            "failed": self.failed,
-            "integer": self.integer,
-            "intercept_ci95_ms": given.intercept_ci95_ms if given else None,
-            "mean_round_trips": given.mean_round_trips if given else None,
-            "mean_ci95": given.mean_ci95 if given else None,
-            "unexplained": self.unexplained,
-            "fit": fit
-            and {
-                "verdict": Status.LINE if fit.is_line else Status.NOT_A_LINE,
-                "why": fit.why,
-                "worst_rtt_ms": fit.worst_rtt_ms,
-                "deviation_ms": fit.deviation_ms,
-            },
+            "integer": given and given.integer,
+            "intercept_ci95_ms": main and main.intercept_ci95_ms,
+            "mean_round_trips": given and given.mean_round_trips,
+            "mean_ci95": given and given.mean_ci95,
+            "unexplained": found and found.unexplained,
+            "fit": found and {"verdict": self.status, "why": found.why},
             "chains": [chain._asdict() for chain in self.chains],
             "chains_n": self.n_chains,
-            "agrees": self.agrees,
-            "disagreement": self.disagreement,
-            "least_round_trips": self.least_round_trips,
-            "least_why": self.least_why,
-            "wan_bytes_ci95": self.wan_bytes_ci95,
-            "wan_packets_ci95": self.wan_packets_ci95,
-            "why": self.why,
-            "why_no_chain": self.why_no_chain,
         }
-        return {key: _rounded(value) for key, value in entry.items()}
+        # In the order of docs/bundle.md.
+        return {key: _rounded(entry.get(key, getattr(self, key, None))) for key in _KEYS}
 
 
 def named(round_trips_and_shares: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -209,7 +178,7 @@ def named(round_trips_and_shares: Sequence[tuple[float, float]]) -> list[tuple[f
     """
     lengths: list[tuple[float, float]] = []
     for trips, share in round_trips_and_shares:
-        near = [n for n, (known, _) in enumerate(lengths) if abs(known - trips) < BESIDE]
+        near = [n for n, (known, _) in enumerate(lengths) if abs(known - trips) < ONE_MESSAGE]
         if near:
             known, shares = lengths[near[0]]
             lengths[near[0]] = known, shares + share
@@ -241,73 +210,64 @@ def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
     """
     if not bundle.has_rtt_steps:
         return ()
-    steps, groups, least = rtt_steps(bundle), grouped(bundle.measured), least_of(bundle)
-    systems = sorted({group.series.system for group in groups})
+    steps, groups, least = rtt_steps(bundle), grouped(bundle.measured), stated(bundle, _LEAST)
+    systems = {group.series.system for group in groups}
     evidence = {system: evidence_of(bundle, system) for system in systems}
     meaningless = {system: why_meaningless(bundle, steps, system) for system in systems}
-    requested = {(step.system, step.rtt_step): step.requested_rtt_ms for step in steps}
     found = []
     for group in in_order(groups, bundle):
         system = group.series.system
         rows = rows_that_count(groups[group], steps, system)
         points = _points(rows, counting(steps, system), evidence[system])
-        rtts_ms = {requested[system, int(number)] for number in np.unique(points.step)}
-        seed = seed_of(bundle.seed, group)
-        estimated, why = _estimate(points, len(rtts_ms), meaningless[system], seed)
-        known = least.get(group, (None, None))
-        answers = (points, estimated, why)
-        found.append(_joined(bundle, group, len(rows), answers, evidence[system], known))
+        estimated, why = _estimate(points, meaningless[system], seed_of(bundle.seed, group))
+        packets = evidence[system].groups.get(group)
+        chains, cost = (packets.chains, packets.cost) if packets else ((), None)
+        why_no_chain = (packets.why if packets else evidence[system].why) or _NO_CHAIN
+        compared = Comparison(0, None)
+        if estimated and estimated.modes:
+            compared = compare(estimated.modes, estimated.members, points.chain)
+        known = least.get(group, {})
+        found.append(
+            RoundTrips(
+                group=group,
+                topology=bundle.topology,
+                n=len(rows),
+                failed=len(rows) - points.step.size,
+                estimate=estimated,
+                why=why,
+                chain_round_trips=packets.chain_round_trips if packets else None,
+                chains=chains,
+                n_chains=packets.n if packets else 0,
+                why_no_chain=None if chains else why_no_chain,
+                agrees=compared.agrees,
+                disagreement=compared.disagreement,
+                wan_bytes=cost.wan_bytes if cost else None,
+                wan_packets=cost.wan_packets if cost else None,
+                wan_bytes_ci95=cost.wan_bytes_ci95 if cost else None,
+                wan_packets_ci95=cost.wan_packets_ci95 if cost else None,
+                least_round_trips=known.get("round_trips"),
+                least_why=known.get("why") or None,
+                points=points,
+            )
+        )
     return tuple(found)
 
 
-def by_rtt(bundle: Bundle) -> Figures | None:
-    """The usual figures of latency at each RTT alone, never of all mixed; arrays: EndpointSummary.
+def stated(bundle: Bundle, key: str) -> dict[Group, Mapping[str, Any]]:
+    """What the manifest knows of round trips beforehand, by what it is of.
 
-    `rtt_ms` was requested; `measured_rtt_ms` is the median over its RTT steps that count. None
-    where the study is not one of round trips.
+    `least_round_trips`: what no store can beat (`round_trips`, None: not known) and `why`;
+    `promised_round_trips`: what a store's protocol takes.
     """
-    return figures_of(_by_rtt(bundle)) if bundle.has_rtt_steps else None
-
-
-def _by_rtt(bundle: Bundle) -> Iterator[tuple[Row, Any]]:
-    steps, groups = rtt_steps(bundle), grouped(bundle.measured)
-    for group in in_order(groups, bundle):
-        measured_ms = counting(steps, group.series.system)
-        rows = rows_that_count(groups[group], steps, group.series.system)
-        alike: dict[float, list[int]] = {}
-        for step in steps:
-            if step.system == group.series.system and step.rtt_step in measured_ms:
-                alike.setdefault(step.requested_rtt_ms, []).append(step.rtt_step)
-        for requested_ms in sorted(alike):
-            mine = rows[rows["rtt_step"].isin(alike[requested_ms])]
-            if mine.empty:
-                continue
-            figures = endpoint_summary(mine, group, bundle.topology, bundle.seed)
-            rtt_ms = median(measured_ms[number] for number in alike[requested_ms])
-            at = {"rtt_ms": requested_ms, "measured_rtt_ms": round(rtt_ms, 6)}
-            yield at | figures.to_json(), figures
-
-
-def least_of(bundle: Bundle) -> dict[Group, tuple[float | None, str | None]]:
-    """What the manifest says that no store can beat: round trips, None where unknown, and why."""
     return {
-        group: (entry.get("round_trips"), entry.get("why") or None)
-        for group, entry in _stated(bundle, "least_round_trips")
+        Group(
+            Series(str(system["name"]), str(system["version"])),
+            entry["endpoint"],
+            entry.get("placement") or UNKNOWN,
+        ): entry
+        for system in bundle.manifest.get("systems") or ()
+        for entry in system.get(key) or ()
     }
-
-
-def promised_of(bundle: Bundle) -> dict[Group, float]:
-    """The round trips that a store's protocol takes, where the manifest of `bundle` knows them."""
-    entries = _stated(bundle, "promised_round_trips")
-    return {group: float(entry["round_trips"]) for group, entry in entries}
-
-
-def _stated(bundle: Bundle, key: str) -> Iterator[tuple[Group, Mapping[str, Any]]]:
-    """Every entry of the list `key` of every system in the manifest, and what it is of."""
-    for system in bundle.manifest.get("systems") or ():
-        series = Series(str(system["name"]), str(system["version"]))
-        for entry in system.get(key) or ():
-            yield Group(series, entry["endpoint"], entry.get("placement") or UNKNOWN), entry
 
 
 def _points(rows: pd.DataFrame, rtt_ms: Mapping[int, float], evidence: PacketEvidence) -> Points:
@@ -321,58 +281,20 @@ def _points(rows: pd.DataFrame, rtt_ms: Mapping[int, float], evidence: PacketEvi
 
 
 def _estimate(
-    points: Points, rtts: int, meaningless: str | None, seed: Sequence[int]
+    points: Points, meaningless: str | None, seed: Sequence[int]
 ) -> tuple[Estimate | None, str | None]:
-    """The estimate of requests at so many `rtts`, and why it has no number that may be printed."""
+    """The estimate of requests, and why it has no number that may be printed."""
     if meaningless is not None:
         return None, meaningless
     if not points.step.size:
         return None, "No request succeeded."
-    if rtts < MIN_RTTS:
+    if (rtts := levels_of(points.rtt_ms).count) < MIN_RTTS:
         return None, (
             f"Requests succeeded at {rtts} of the RTTs only; at least {MIN_RTTS} are needed "
             "for a line that could be wrong."
         )
     estimated = estimate(points.rtt_ms, points.latency_ms, points.step, seed)
-    return estimated, None if estimated.fit.is_line else f"Not a line: {estimated.fit.why}"
-
-
-def _joined(
-    bundle: Bundle,
-    group: Group,
-    n: int,
-    answers: tuple[Points, Estimate | None, str | None],
-    evidence: PacketEvidence,
-    least: tuple[float | None, str | None],
-) -> RoundTrips:
-    points, estimated, why = answers
-    packets = evidence.groups.get(group)
-    chains = packets.chains if packets else ()
-    cost = packets.cost if packets else None
-    compared = Comparison(0, None)
-    if estimated is not None and why is None:
-        compared = compare(estimated.modes, estimated.members, points.chain)
-    return RoundTrips(
-        group=group,
-        topology=bundle.topology,
-        n=n,
-        failed=n - points.step.size,
-        estimate=estimated,
-        why=why,
-        chain_round_trips=packets.chain_round_trips if packets else None,
-        chains=chains,
-        n_chains=packets.n if packets else 0,
-        why_no_chain=None if chains else (packets.why if packets else evidence.why) or _NO_CHAIN,
-        agrees=compared.agrees,
-        disagreement=compared.disagreement,
-        wan_bytes=cost.wan_bytes if cost else None,
-        wan_packets=cost.wan_packets if cost else None,
-        wan_bytes_ci95=cost.wan_bytes_ci95 if cost else None,
-        wan_packets_ci95=cost.wan_packets_ci95 if cost else None,
-        least_round_trips=least[0],
-        least_why=least[1],
-        points=points,
-    )
+    return estimated, None if estimated.why is None else f"Not a line: {estimated.why}"
 
 
 def _rounded(value: Any) -> Any:

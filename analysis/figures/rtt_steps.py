@@ -7,13 +7,11 @@ is so here, is said by `why_meaningless`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.calibration import site_of_name
-from wanlat.analysis.groups import grouped
 from wanlat.analysis.names import count, display_system, listing
-from wanlat.analysis.notes import run_note
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
@@ -102,20 +100,18 @@ def why_meaningless(bundle: Bundle, steps: Sequence[RttStep], system: str) -> st
             f"{few}{among}{listed}. Through two points goes a line whatever the truth; at least "
             "three are needed to contradict it."
         )
-    return _why_unequal(good, site_of_name(bundle.manifest.get("topology")))
-
-
-def _why_unequal(steps: Sequence[RttStep], site_of: Callable[[str], str]) -> str | None:
-    for step in steps:
+    site_of = site_of_name(bundle.manifest.get("topology"))
+    for step in good:
         between = [
             (pair.measured_rtt_ms, f"{pair.source} → {pair.destination}")
             for pair in step.pairs
             if pair.measured_rtt_ms is not None
             and site_of(pair.source) != site_of(pair.destination)
         ]
-        if not between:
-            continue
-        (low_ms, near), (high_ms, far) = min(between), max(between)
+        (low_ms, near), (high_ms, far) = (
+            min(between, default=(0, "")),
+            max(between, default=(0, "")),
+        )
         if high_ms - low_ms > max(EQUAL_WITHIN_MS, EQUAL_WITHIN * high_ms):
             return (
                 f"The links are not equally long: when {step.requested_rtt_ms:g} ms were "
@@ -127,48 +123,31 @@ def _why_unequal(steps: Sequence[RttStep], site_of: Callable[[str], str]) -> str
 
 def remarks(bundle: Bundle, steps: Sequence[RttStep]) -> tuple[str, ...]:
     """What was left out of all figures, and what of the links is in them, in sentences."""
-    return (*_left_out(bundle, steps), *_stray(bundle, steps), *_on_links(bundle))
-
-
-def _left_out(bundle: Bundle, steps: Sequence[RttStep]) -> Iterator[str]:
-    if not (out := [step for step in steps if not counts(step)]):
-        return
-    measured = bundle.measured
-    named, requests = [], 0
-    for step in out:
-        here = (measured["system"] == step.system) & (measured["rtt_step"] == step.rtt_step)
-        requests += int(here.sum())
-        system = f"{display_system(step.system)} " if len(bundle.systems) > 1 else ""
-        reasons = [why for pair in step.pairs if pair.verdict != "pass" for why in pair.reasons]
-        why = f" ({reasons[0].rstrip('.')})" if reasons else ""
-        named.append(f"{system}step {step.rtt_step + 1} at {step.requested_rtt_ms:g} ms{why}")
-    yield (
-        f"{count(len(out), 'RTT step')} of {len(steps)} left out with "
-        f"{count(requests, 'request')}, because calibration failed: "
-        f"{listing(named, _NAMED_AT_MOST)}."
-    )
-
-
-def _stray(bundle: Bundle, steps: Sequence[RttStep]) -> Iterator[str]:
-    """Requests of a step that is not on record, as of a run that was killed in it."""
+    said = []
+    rows = bundle.measured
+    of_rows = list(zip(rows["system"], rows["rtt_step"].astype("float64"), strict=True))
+    if out := {(step.system, step.rtt_step): step for step in steps if not counts(step)}:
+        named = [
+            f"{display_system(step.system)} step {step.rtt_step + 1} at "
+            f"{step.requested_rtt_ms:g} ms{_why_failed(step)}"
+            for step in out.values()
+        ]
+        said.append(
+            f"{count(len(out), 'RTT step')} of {len(steps)} left out with "
+            f"{count(sum(of in out for of in of_rows), 'request')}, because calibration failed: "
+            f"{listing(named, _NAMED_AT_MOST)}."
+        )
     known = {(step.system, step.rtt_step) for step in steps}
-    stray = sum(
-        (group.series.system, number) not in known
-        for group, rows in grouped(bundle.measured).items()
-        for number in rows["rtt_step"].astype("float64").tolist()
-    )
-    if stray:
-        when = " of the RTT step in which the run ended" if run_note(bundle) else ""
-        yield f"{count(stray, 'request')}{when} left out: what RTT the links had is not on record."
-
-
-def _on_links(bundle: Bundle) -> Iterator[str]:
-    topology = bundle.manifest.get("topology")
-    links: Any = topology.get("links") if isinstance(topology, Mapping) else None
-    if not isinstance(links, Mapping):
-        return
+    if stray := sum(of not in known for of in of_rows):  # as of a run that was killed in a step
+        said.append(f"{count(stray, 'request')} left out: what RTT the links had is not on record.")
+    links: Any = (bundle.manifest.get("topology") or {}).get("links") or {}
     every = [links.get("default") or {}, *(links.get("pairs") or ())]
-    present = [name for name in _DISTURBING if any(link.get(name) for link in every)]
-    if present:
-        said = "; ".join(_DISTURBING[name] for name in present)
-        yield f"The links have {' and '.join(present)}: {said}."
+    if present := [name for name in _DISTURBING if any(link.get(name) for link in every)]:
+        effects = "; ".join(_DISTURBING[name] for name in present)
+        said.append(f"The links have {' and '.join(present)}: {effects}.")
+    return tuple(said)
+
+
+def _why_failed(step: RttStep) -> str:
+    reasons = [why for pair in step.pairs if pair.verdict != "pass" for why in pair.reasons]
+    return f" ({reasons[0].rstrip('.')})" if reasons else ""

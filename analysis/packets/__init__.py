@@ -1,4 +1,4 @@
-"""What the packet record of a run says of its requests: chains of messages, and what they cost.
+"""What the packet record of a run says of its requests: critical paths, and what they cost.
 
 Independent of the regression in `analysis.stats.round_trips`: nothing here looks at how latency
 grows.

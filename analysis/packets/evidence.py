@@ -8,7 +8,6 @@ record is gone.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +17,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 from pydantic import TypeAdapter
 
-from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.bundle import MEASURED_PHASE, Bundle, Series
 from wanlat.analysis.groups import Group, grouped
 from wanlat.analysis.packets.background import read_background
 from wanlat.analysis.packets.cost import LEAST_RTT_MS, Cost, costs, counting
 from wanlat.analysis.packets.critical_path import critical_paths
-from wanlat.analysis.packets.record import FILE, is_gone, read_record, steps_of, why_no_record
+from wanlat.analysis.packets.record import FILE, read_record, steps_of, why_no_record
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_json
 
@@ -74,7 +73,7 @@ def evidence_of(bundle: Bundle, system: str) -> PacketEvidence:
     """
     kept: dict[str, PacketEvidence] = bundle.derived.setdefault("packets", {})
     if system not in kept:
-        earlier = _read_kept(bundle, system) if is_gone(bundle) else None
+        earlier = _read_kept(bundle, system) if not (bundle.directory / FILE).is_file() else None
         kept[system] = earlier or _from_record(bundle, system)
     return kept[system]
 
@@ -88,15 +87,11 @@ def to_keep(directory: Path, derived: Mapping[str, Any]) -> str | None:
     systems = {
         system: {
             "rows": [int(row) for row in each.trips.index],
-            "round_trips": [None if math.isnan(trips) else trips for trips in each.trips.tolist()],
+            "round_trips": [None if pd.isna(trips) else trips for trips in each.trips.tolist()],
             "groups": [
-                {
-                    "version": group.series.version,
-                    "endpoint": group.endpoint,
-                    "placement": group.placement,
-                    **_KEPT.dump_python(of_group, mode="json"),
-                }
-                for group, of_group in each.groups.items()
+                {"version": series.version, "endpoint": endpoint, "placement": placement}
+                | _KEPT.dump_python(of_group, mode="json")
+                for (series, endpoint, placement), of_group in each.groups.items()
             ],
         }
         for system, each in found.items()
@@ -118,21 +113,17 @@ def _read_kept(bundle: Bundle, system: str) -> PacketEvidence | None:
         kept = read_json(path)["systems"].get(system)
         if kept is None:
             return None
-        rows = [int(row) for row in kept["rows"]]
-        trips = pd.Series(kept["round_trips"], index=rows, dtype="float64")
-        groups = {
-            Group(Series(system, one["version"]), one["endpoint"], one["placement"]): (
-                _KEPT.validate_python(one)
-            )
-            for one in kept["groups"]
-        }
+        trips = pd.Series(kept["round_trips"], index=list(map(int, kept["rows"])), dtype="float64")
+        groups = {}
+        for one in kept["groups"]:
+            series = Series(system, one["version"])
+            groups[Group(series, one["endpoint"], one["placement"])] = _KEPT.validate_python(one)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BundleError(
             f"{path} is damaged ({error!r}). Remove it: the slopes can be reported without."
         ) from error
-    if not trips.index.isin(bundle.samples.index).all():
-        return None
-    return PacketEvidence(None, trips, groups)
+    is_same = trips.index.isin(bundle.samples.index).all()
+    return PacketEvidence(None, trips, groups) if is_same else None
 
 
 def _from_record(bundle: Bundle, system: str) -> PacketEvidence:
@@ -145,7 +136,7 @@ def _from_record(bundle: Bundle, system: str) -> PacketEvidence:
     if "rtt_step" in samples.columns:
         failed = [one.rtt_step for one in steps_of(bundle, system) if one.verdict != "pass"]
         samples = samples[~samples["rtt_step"].isin(failed)]
-    rows = samples[samples["phase"] == "measure"]
+    rows = samples[samples["phase"] == MEASURED_PHASE]
     trips = critical_paths(record, rows, background)["round_trips"].where(counting(rows))
     prices = costs(record, samples, background, [abs(bundle.seed), 6])
     groups = {
@@ -162,8 +153,7 @@ def _of_group(trips: pd.Series[float], cost: Cost | None, system: str) -> GroupE
             f"within the packet record of {system}."
         )
         return GroupEvidence(None, (), 0, cost, why)
-    times = Counter(trips.tolist())
-    shares = (Share(value, number / len(trips)) for value, number in times.items())
     # Of equally frequent ones the shorter: it is the safer.
-    chains = sorted(shares, key=lambda one: (-one.share, one.round_trips))
-    return GroupEvidence(chains[0].round_trips, tuple(chains), len(trips), cost, None)
+    shares = [Share(value, n / len(trips)) for value, n in Counter(trips.tolist()).items()]
+    chains = tuple(sorted(shares, key=lambda one: (-one.share, one.round_trips)))
+    return GroupEvidence(chains[0].round_trips, chains, len(trips), cost, None)

@@ -1,34 +1,34 @@
-"""The WAN packets of one system's lab, as arrays.
+"""The WAN packets of one system's lab, by node and by connection.
 
-Sites are as the record has them. Addresses are given the names of nodes by the manifest's topology
-(site i has 10.i.0.0/16, its nodes are numbered from 1; docs/topologies.md), where the record
-does not contradict it; a node that cannot be named is called by its address.
+Addresses are given the names of nodes by the manifest's topology (site i has 10.i.0.0/16, its
+nodes are numbered from 1; docs/topologies.md); others are called by their address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.calibration import sites_by_node
-from wanlat.analysis.packets.streams import FIN, RST, SYN, Bools, Ints, streams_of
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document
 
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 FILE = "packets.parquet"
 TCP, UDP = 6, 17
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+WRAP = 1 << 32
+"""Sequence numbers begin again here."""
 
 COLUMNS = [
     *("system", "source", "target", "entry_ns", "departure_ns", "fate", "bytes", "segments"),
@@ -39,76 +39,44 @@ COLUMNS = [
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """TCP and UDP packets that entered a WAN link, in the order of entry; arrays of shape (n,).
+    """TCP and UDP packets that entered a WAN link, without calibration's and copies of a link.
 
-    Calibration's own packets are not among them, nor copies that a link made. Instants are
-    CLOCK_MONOTONIC, ns, the clock of the samples.
+    `packets` has one row each, in the order of entry; its index counts from 0, a packet's *place*.
+    Columns, all without nulls:
+
+    - `row`: its number among the system's rows of packets.parquet, and in the pcapng file;
+    - `source`, `target`: nodes, as places in `nodes`; `source_port`, `target_port`;
+    - `entry_ns`, `departure_ns`: when it entered the link and left it (-1: never, or corrupted), on
+      CLOCK_MONOTONIC, the clock of the samples; `fate`: what became of it, as docs/capture.md says;
+    - `wire_bytes` with Ethernet headers, and `payload_bytes`, of all its `segments`;
+    - `is_tcp`; of TCP `flags`, `ack` (32 bits), and `seq` and `end`: sequence numbers of the first
+      byte and after the last (a SYN counts as one), unwrapped; `is_bare_ack`: it does nothing else;
+    - `stream`: one direction of one connection; `stream ^ 1` is the other. A connection that uses
+      the ports of an earlier one again is another one.
+
+    `node_site` has the place in `sites` of each node's site, shape (nodes,). `asked` is the target
+    node of requests, where the manifest tells. From `ended_ns` on packets are missing, because a
+    limit or a full disk ended the record.
     """
 
     system: str
-    sites: tuple[str, ...]
     nodes: tuple[str, ...]
-    """Their names, in the topology's order; `source` and `target` count from 0 into it."""
+    sites: tuple[str, ...]
     node_site: Ints
-    """The place in `sites` of each node's site, shape (nodes,)."""
-    row: Ints
-    """Of packets.parquet, counted from 0 among those of the system: its number in the file."""
-    source: Ints
-    target: Ints
-    entry_ns: Ints
-    departure_ns: Ints
-    """When it left the link for the target's site; -1: it never did, or not unharmed."""
-    fate: NDArray[np.object_]
-    """What became of it, in docs/capture.md's words: "sent", "lost", …"""
-    wire_bytes: Ints
-    """On the wire, Ethernet headers included, of all segments."""
-    segments: Ints
-    payload_bytes: Ints
-    is_tcp: Bools
-    flags: Ints
-    """TCP's flags; 0 of UDP."""
-    seq: Ints
-    """Of TCP: sequence number of the first byte, unwrapped within its stream; 0 of UDP."""
-    ack: Ints
-    """Of TCP: as on the wire, 32 bits; 0 where it has none."""
-    source_port: Ints
-    target_port: Ints
-    stream: Ints
-    """One direction of one connection: a number that `stream ^ 1` of the other direction shares a
-    connection with. A connection that uses the ports of an earlier one again is another one."""
+    packets: pd.DataFrame
     asked: str | None
-    """The target node of requests, where the manifest tells."""
     ended_ns: int | None
-    """From when on packets are missing, because a limit or a full disk ended the record."""
 
     def __len__(self) -> int:
-        return len(self.entry_ns)
+        return len(self.packets)
 
-    @cached_property
-    def is_bare_ack(self) -> Bools:
-        """Which packets do nothing but acknowledge."""
-        other = self.flags & (SYN | FIN | RST) != 0
-        return np.asarray(self.is_tcp & (self.payload_bytes == 0) & ~other)
-
-    @cached_property
-    def end(self) -> Ints:
-        """The sequence number after the last byte of each packet; a SYN counts as one."""
-        return np.asarray(self.seq + self.payload_bytes + (self.flags & SYN != 0))
+    def ints(self, column: str) -> Ints:
+        """A column of `packets` as an array."""
+        return np.asarray(self.packets[column], dtype=np.int64)
 
     def node_of(self, name: str) -> int | None:
         """The place in `nodes` of a node by its name; None: neither topology nor record has it."""
         return self.nodes.index(name) if name in self.nodes else None
-
-    def site_of(self, node: str) -> int | None:
-        """The place in `sites` of the site of a node by its name; None: it is not known."""
-        place = self.node_of(node)
-        return None if place is None else int(self.node_site[place])
-
-
-def is_gone(bundle: Bundle) -> bool:
-    """Whether packets were recorded and their table is no longer there."""
-    was_recorded = isinstance(bundle.manifest.get("capture"), Mapping)
-    return was_recorded and not (bundle.directory / FILE).is_file()
 
 
 def why_no_record(bundle: Bundle, system: str) -> str | None:
@@ -118,7 +86,7 @@ def why_no_record(bundle: Bundle, system: str) -> str | None:
         return "The run kept no packet record, so there is no second answer."
     if capture.get("table_error"):
         return f"The table of packets could not be made: {capture['table_error']}"
-    if is_gone(bundle):
+    if not (bundle.directory / FILE).is_file():
         return f"{FILE} is not in the bundle; `wanlat capture table` makes it again."
     for entry in capture.get("files") or []:
         if entry.get("system") == system and not entry.get("packets"):
@@ -139,11 +107,26 @@ def read_record(bundle: Bundle, system: str) -> Record | None:
     Raises BundleError where the table is damaged.
     """
     path = bundle.directory / FILE
-    frame = _read(path, system) if path.is_file() else pd.DataFrame()
+    if not path.is_file():
+        return None
+    try:
+        frame = pd.read_parquet(
+            path,
+            columns=COLUMNS,
+            filters=[("system", "==", system)],
+            dtype_backend="numpy_nullable",  # a float has no room for a nanosecond's digits
+        )
+    except (OSError, pa.ArrowException) as error:
+        raise BundleError(
+            f"{path} is damaged: it cannot be read as a table of packets ({error}). "
+            "`wanlat capture table` makes it again from the files in capture/."
+        ) from error
     if frame.empty:
         return None
-    ended_ns = int(frame["entry_ns"].max()) if _was_ended(bundle, system) else None
-    frame = frame[~_is_calibration(frame, _calibrations(bundle, system))]
+    files = (bundle.manifest.get("capture") or {}).get("files") or []
+    was_ended = any(one.get("system") == system and one.get("ended") for one in files)
+    ended_ns = int(frame["entry_ns"].max()) if was_ended else None
+    frame = frame[~_is_calibration(frame, bundle, system)]
     return record_of(frame, system, bundle.manifest, ended_ns)
 
 
@@ -157,74 +140,71 @@ def record_of(
     """
     frame = frame[~frame["duplicate"].astype(bool) & frame["entry_ns"].notna()]
     frame = frame.sort_values("entry_ns", kind="stable")
-    nodes, sites, source, target = _named(frame, manifest.get("topology"))
+    site_of, name_of = _nodes(frame, manifest.get("topology"))
+    sites = tuple(dict.fromkeys(site_of.values()))
+    nodes = sorted(site_of, key=lambda node: sites.index(site_of[node]))
+    place = {address: nodes.index(name) for address, name in name_of.items()}
 
-    def ints(name: str, otherwise: int = 0) -> Ints:
-        return frame[name].fillna(otherwise).to_numpy(dtype=np.int64)
-
-    is_tcp = frame["protocol"].to_numpy() == TCP
-    arrived = (frame["fate"] == "sent").to_numpy() & ~frame["corrupted"].to_numpy(dtype=bool)
-    ends = {"source": source, "target": target, "is_tcp": is_tcp, "flags": ints("tcp_flags")}
-    ends |= {name: ints(name, -1) for name in ("source_port", "target_port")}
-    stream, seq = streams_of(pd.DataFrame({**ends, "seq": ints("tcp_seq")}))
-    asked = manifest.get("target")
+    names = {"bytes": "wire_bytes", "tcp_flags": "flags", "tcp_seq": "seq", "tcp_ack": "ack"}
+    otherwise = dict.fromkeys((*names.values(), "payload_bytes", "protocol"), 0)
+    otherwise |= {"departure_ns": -1, "source_port": -1, "target_port": -1, "segments": 1}
+    packets = frame.rename(columns=names).reset_index(names="row").fillna(otherwise)
+    packets = packets.astype(dict.fromkeys([*otherwise, "entry_ns"], np.int64))
+    for end in ("source", "target"):
+        packets[end] = packets[f"{end}_address"].map(place).astype(np.int64)
+    arrived = (packets["fate"] == "sent") & ~packets["corrupted"].astype(bool)
+    packets["departure_ns"] = packets["departure_ns"].where(arrived, -1)
+    packets["is_tcp"] = packets["protocol"] == TCP
+    packets["stream"] = _streams(packets)
+    packets["seq"] = _unwrapped(packets["seq"], packets["stream"]) * packets["is_tcp"]
+    is_empty = packets["payload_bytes"] == 0
+    packets["end"] = packets["seq"] + packets["payload_bytes"] + (packets["flags"] & SYN != 0)
+    other = packets["flags"] & (SYN | FIN | RST) != 0
+    packets["is_bare_ack"] = packets["is_tcp"] & is_empty & ~other
+    target = manifest.get("target")
     return Record(
         system=system,
-        sites=sites,
         nodes=tuple(nodes),
-        node_site=np.array([sites.index(site) for site in nodes.values()], dtype=np.int64),
-        row=frame.index.to_numpy(dtype=np.int64),
-        entry_ns=ints("entry_ns"),
-        departure_ns=np.where(arrived, ints("departure_ns", -1), -1),
-        fate=frame["fate"].to_numpy(dtype=object),
-        wire_bytes=ints("bytes"),
-        segments=ints("segments", 1),
-        payload_bytes=ints("payload_bytes"),
-        seq=seq,
-        ack=ints("tcp_ack"),
-        stream=stream,
-        asked=asked.get("node") if isinstance(asked, Mapping) else None,
+        sites=sites,
+        node_site=np.array([sites.index(site_of[node]) for node in nodes], dtype=np.int64),
+        packets=packets,
+        asked=target.get("node") if isinstance(target, Mapping) else None,
         ended_ns=ended_ns,
-        **ends,
     )
 
 
-def _read(path: Path, system: str) -> pd.DataFrame:
-    """The rows of one system; of a table that names no system, all."""
-    # Integers that may be null stay integers: a float has no room for a nanosecond's digits.
-    nullable = {
-        pa.int64(): pd.Int64Dtype(),
-        pa.int32(): pd.Int32Dtype(),
-        pa.int16(): pd.Int16Dtype(),
-    }
-    of_system = (pc.field("system") == system) | pc.field("system").is_null()
-    try:
-        table = pq.read_table(path, columns=COLUMNS, filters=of_system)
-    except (OSError, pa.ArrowException) as error:
-        raise BundleError(
-            f"{path} is damaged: it cannot be read as a table of packets ({error}). "
-            "`wanlat capture table` makes it again from the files in capture/."
-        ) from error
-    frame: pd.DataFrame = table.to_pandas(types_mapper=nullable.get)
-    return frame
+def _streams(packets: pd.DataFrame) -> pd.Series[int]:
+    """The stream of each packet, which come in the order of entry."""
+    near = packets["source"] * 65536 + packets["source_port"]
+    far = packets["target"] * 65536 + packets["target_port"]
+    ends = [np.minimum(near, far), np.maximum(near, far), packets["is_tcp"]]
+    pair = packets.groupby(ends).ngroup()
+    # Between two ends a new connection begins with each SYN, but for one that is sent again.
+    is_syn = packets["is_tcp"] & (packets["flags"] & (SYN | ACK) == SYN)
+    opening = packets["seq"].where(is_syn)
+    before = opening.groupby(pair).ffill().groupby(pair).shift()
+    number = (is_syn & (opening != before)).groupby(pair).cumsum()
+    return 2 * packets.groupby([pair, number]).ngroup() + (near > far)
 
 
-def _calibrations(bundle: Bundle, system: str) -> list[tuple[int, int]]:
-    """When the links of a system's lab were being calibrated, as spans of ns.
+def _unwrapped(seq: pd.Series[int], stream: pd.Series[int]) -> pd.Series[int]:
+    """Sequence numbers that go on beyond 2³², each stream's from its first packet's."""
+    steps = seq.groupby(stream).diff().fillna(0).astype(np.int64)
+    steps = (steps + WRAP // 2) % WRAP - WRAP // 2  # the nearest of the numbers it may be
+    return seq.groupby(stream).transform("first") + steps.groupby(stream).cumsum()
 
-    The first ends with the event `calibrated`; the others are those of the RTT steps.
+
+def _is_calibration(frame: pd.DataFrame, bundle: Bundle, system: str) -> pd.Series[bool]:
+    """Which packets are calibration's: its echoes are ICMP, its trains UDP while it lasts.
+
+    It lasts until the event that ends it, and at each RTT step.
     """
-    spans = []
+    spans = [one.calibrated_ns for one in steps_of(bundle, system) if one.calibrated_ns]
     path = bundle.directory / "events.parquet"
     if path.is_file():
         events = pd.read_parquet(path, columns=["t_ns", "kind", "subject"])
         ends = events.loc[(events["kind"] == "calibrated") & (events["subject"] == system), "t_ns"]
         spans += [(0, int(end)) for end in ends[:1]]
-    return spans + [one.calibrated_ns for one in steps_of(bundle, system) if one.calibrated_ns]
-
-
-def _is_calibration(frame: pd.DataFrame, spans: list[tuple[int, int]]) -> pd.Series[bool]:
-    """Which packets are calibration's: its echoes are ICMP, its trains UDP while it lasts."""
     inside = pd.Series(False, index=frame.index)
     for begin, end in spans:
         inside |= frame["entry_ns"].between(begin, end).fillna(False).astype(bool)
@@ -232,41 +212,24 @@ def _is_calibration(frame: pd.DataFrame, spans: list[tuple[int, int]]) -> pd.Ser
     return (protocol != TCP) & ((protocol != UDP) | inside)
 
 
-def _was_ended(bundle: Bundle, system: str) -> bool:
-    """Whether a limit or a full disk ended the record of a system before the run was over."""
-    files = (bundle.manifest.get("capture") or {}).get("files") or []
-    return any(one.get("system") == system and one.get("ended") for one in files)
+def _nodes(frame: pd.DataFrame, topology: object) -> tuple[dict[str, str], dict[str, str]]:
+    """The site of each node by its name, and the name of each address in the record.
 
-
-def _named(
-    frame: pd.DataFrame, topology: object
-) -> tuple[dict[str, str], tuple[str, ...], Ints, Ints]:
-    """The site of each node by its name, in order; the sites; the nodes of each packet's ends."""
-    expected = _addresses(topology)
-    ends = [frame[[f"{end}_address", end]] for end in ("source", "target")]
-    both = pd.concat([end.set_axis(["address", "site"], axis=1) for end in ends])
-    seen: dict[str, str] = dict(both.drop_duplicates("address").to_numpy().tolist())
-    names = {
-        address: expected[address][0] if expected.get(address, ("", ""))[1] == site else address
-        for address, site in seen.items()
-    }
-    # Nodes that no packet was seen of have their place too: a client may be one.
-    homes = dict(expected.values()) | {names[address]: site for address, site in seen.items()}
-    known = list(dict.fromkeys(site for _, site in expected.values()))
-    sites = (*known, *sorted(set(homes.values()) - set(known)))
-    nodes = {node: homes[node] for node in sorted(homes, key=lambda one: sites.index(homes[one]))}
-    place = {address: list(nodes).index(name) for address, name in names.items()}
-    source, target = (np.asarray(end.iloc[:, 0].map(place), dtype=np.int64) for end in ends)
-    return nodes, sites, source, target
-
-
-def _addresses(topology: object) -> dict[str, tuple[str, str]]:
-    """Node and site by address, as a topology's file implies them."""
+    Nodes that no packet was seen of have their place too: a client may be one.
+    """
     members: dict[str, list[str]] = {}
     for node, site in sites_by_node(topology).items():
         members.setdefault(site, []).append(node)
-    return {
-        f"10.{index}.{position // 254}.{position % 254 + 1}": (node, site)
-        for index, (site, nodes) in enumerate(members.items(), start=1)
-        for position, node in enumerate(nodes)
+    known = {
+        f"10.{number}.{place // 254}.{place % 254 + 1}": node
+        for number, nodes in enumerate(members.values(), start=1)
+        for place, node in enumerate(nodes)
     }
+    site_of = sites_by_node(topology)
+    name_of: dict[str, str] = {}
+    for end in ("source", "target"):
+        seen = frame[[f"{end}_address", end]].drop_duplicates()
+        for address, site in seen.itertuples(index=False, name=None):
+            name_of[address] = known.get(address, address)
+            site_of.setdefault(name_of[address], site)
+    return site_of, name_of

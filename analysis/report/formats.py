@@ -52,25 +52,14 @@ def size(value: int | None) -> str:
     """Bytes in the largest unit that writes them exactly, decimal ones first: 512kB, 1KiB."""
     if value is None:
         return EN_DASH
-    for scale, unit in (*_DECIMAL, *_BINARY):
-        if value and value % scale == 0:
-            return f"{value // scale}{unit}"
-    return f"{value}B"
-
-
-def volume(value: float) -> str:
-    """Bytes with four digits: 79.23 GB."""
-    found = next(((scale, unit) for scale, unit in _DECIMAL if value >= scale), None)
-    return f"{digits(value / found[0])} {found[1]}" if found else f"{value:.0f} B"
+    units = (*_DECIMAL, *_BINARY, (1, "B"))
+    scale, unit = next(each for each in units if value % each[0] == 0 and (value or each[0] == 1))
+    return f"{value // scale}{unit}"
 
 
 def cell(write: Callable[..., str], *keys: str) -> Callable[[Row], str]:
     """A cell: what `write` makes of the figures under these keys ("client.cpu_share": nested)."""
-
-    def written(row: Row) -> str:
-        return write(*(below(row, key) for key in keys))
-
-    return written
+    return lambda row: write(*(below(row, key) for key in keys))
 
 
 def estimate(key: str, figures: int = 3) -> Callable[[Row], str]:

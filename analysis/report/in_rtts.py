@@ -17,7 +17,7 @@ import numpy as np
 from wanlat.analysis.calibration import MeasuredRtt, site_of_name, sites_by_node
 from wanlat.analysis.figures.latency import EndpointSummary, latency, rounded
 from wanlat.analysis.figures.result import Row
-from wanlat.analysis.figures.round_trips import least_of, promised_of
+from wanlat.analysis.figures.round_trips import stated
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, row_labels
 from wanlat.analysis.notes import is_trusted
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.groups import Group
-    from wanlat.analysis.stats.intervals import Interval
 
 WITHIN = 0.1
 """How far, in RTTs, the intervals of median and mean may reach from a whole number."""
@@ -38,7 +36,7 @@ median and a mean that look like a third."""
 SHORTEST_RTT_MS = 20.0
 """On a shorter RTT a store's own milliseconds look like a part of a round trip, or like a whole."""
 
-_NONE = (None, None)
+_KEYS = ("rtt_ms", "rtts", "ci95", "round_trips", "promised_round_trips", "least_round_trips")
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _SHORT = (
     f"Below {SHORTEST_RTT_MS:g} ms of RTT a store's own time cannot be distinguished from round "
@@ -79,8 +77,7 @@ class InWords:
     def grids(self) -> Sequence[Grid]:
         """All sentences, as a table without columns."""
         lines = (*(row["sentence"] for row in self.rows), self.why_not, self.calibration)
-        said = tuple(line for line in lines if line is not None)
-        return [Grid("In words", (), (), lines=said, notes=self.asides)]
+        return [Grid("In words", (), (), lines=tuple(filter(None, lines)), notes=self.asides)]
 
     def charts(self) -> Mapping[str, Figure]:
         """None: the chart of latencies has lines at multiples of the RTT."""
@@ -89,106 +86,108 @@ class InWords:
 
 def in_words(bundle: Bundle) -> InWords | None:
     """The block of `bundle`; None of a run that is more than single requests on one network."""
-    if bundle.is_drill or bundle.is_load or bundle.is_reclaim:
+    is_other = bundle.is_drill or bundle.is_load or bundle.is_reclaim
+    if is_other or (figures := latency(bundle)) is None:
         return None
-    if (figures := latency(bundle)) is None:
-        return None
-    entries: tuple[EndpointSummary, ...] = tuple(figures.arrays)
-    rtts = {entry.series.system: _rtt_of(bundle, entry.series.system) for entry in entries}
-    known = {system: rtt for system, rtt in rtts.items() if rtt is not None}
     if not is_trusted(bundle):
         return InWords((), "No latency is given in RTTs: calibration failed.")
-    if len(set(sites_by_node(bundle.manifest.get("topology")).values())) == 1:
-        return _within_a_site(bundle, entries)
-    if len(known) == len(rtts) and all(rtt.is_uniform for rtt in known.values()):
-        rtts_ms = {system: rtt.median_ms for system, rtt in known.items()}
-        return _between_sites(bundle, entries, rtts_ms)
-    ends = [end for rtt in known.values() for end in (rtt.low_pair_ms, rtt.high_pair_ms)]
-    why = "No latency is given in RTTs: the RTT between sites was not measured."
-    if len(known) == len(rtts):
+    entries: list[EndpointSummary] = list(figures.arrays)
+    sites = sites_by_node(bundle.manifest.get("topology"))
+    oks = [entry.ok for entry in entries if entry.ok] or [0]
+    of = count(max(oks), "request")
+    of = of if min(oks) == max(oks) else f"{min(oks)} to {of}"
+    agreed = calibration_sentence(bundle)
+    if len(set(sites.values())) == 1:
+        why = (
+            "All nodes are in one site, so that latencies are in ms: there is no RTT between sites."
+        )
+        aside = f"Medians of {of} to one cluster; another start may differ."
+        return InWords(_rows(bundle, entries, {}), why, (aside,), agreed)
+    labs = {entry.series.system: _rtt_of(bundle, entry.series.system) for entry in entries}
+    known = [rtt for rtt in labs.values() if rtt is not None]
+    if len(known) < len(labs):
+        why = "No latency is given in RTTs: the RTT between sites was not measured."
+        return InWords((), why, (), agreed)
+    if not all(rtt.is_uniform for rtt in known):
+        ends = [end for rtt in known for end in (rtt.low_pair_ms, rtt.high_pair_ms)]
         why = (
             f"RTTs differ from one pair of sites to another ({range_ms(ends)}), so that no latency "
             "is given in RTTs. `wanlat run round-trips` counts round trips: it gives all pairs the "
             "same RTT."
         )
-    return InWords((), why, (), calibration_sentence(bundle))
-
-
-def _within_a_site(bundle: Bundle, entries: Sequence[EndpointSummary]) -> InWords:
-    names = _names(entries)
-    rows = tuple(_row(entry, f"{names[entry.group]}: {_in_ms(entry)}.") for entry in entries)
-    why = "All nodes are in one site, so that latencies are in ms: there is no RTT between sites."
-    aside = f"Medians of {_requests(entries)} to one cluster; another start may differ."
-    return InWords(rows, why, (aside,), calibration_sentence(bundle))
-
-
-def _between_sites(
-    bundle: Bundle, entries: Sequence[EndpointSummary], rtts_ms: Mapping[str, float]
-) -> InWords:
-    names, is_alone = _names(entries), _is_target_alone(bundle)
-    beforehand = (promised_of(bundle), least_of(bundle))
-    rows = tuple(
-        _in_rtts(entry, names[entry.group], rtts_ms[entry.series.system], beforehand, is_alone)
-        for entry in entries
-    )
-    span = range_ms(list(rtts_ms.values()))
+        return InWords((), why, (), agreed)
+    rtts_ms = {system: rtt.median_ms for system, rtt in labs.items() if rtt is not None}
+    rows = _rows(bundle, entries, rtts_ms)
     asides = [
-        f"× RTT: median of {_requests(entries)} over the RTT measured between sites, {span}. It is "
-        "of one cluster: another start of a store may differ."
+        f"× RTT: median of {of} over the RTT measured between sites, "
+        f"{range_ms(list(rtts_ms.values()))}. It is of one cluster: another start of a store may "
+        "differ."
     ]
     if any(row["rtts"] is not None and row["round_trips"] is None for row in rows):
         asides.append(_SHORT if min(rtts_ms.values()) < SHORTEST_RTT_MS else _NOT_WHOLE)
-    return InWords(rows, None, tuple(asides), calibration_sentence(bundle))
+    return InWords(rows, None, tuple(asides), agreed)
 
 
-def _in_rtts(
-    entry: EndpointSummary, name: str, rtt_ms: float, beforehand: Any, is_alone: bool
-) -> Row:
-    """`entry` in RTTs of `rtt_ms`, and in words."""
-    promised, (least, _) = beforehand[0].get(entry.group), beforehand[1].get(entry.group, _NONE)
-    known: dict[str, Any] = {
-        "rtt_ms": rounded(rtt_ms),
-        "promised_round_trips": promised,
-        "least_round_trips": least,
-    }
+def _rows(
+    bundle: Bundle, entries: Sequence[EndpointSummary], rtts_ms: Mapping[str, float]
+) -> tuple[Row, ...]:
+    """A row with its sentence for each of `entries`; in ms where there are no `rtts_ms`."""
+    labels = row_labels(list(dict.fromkeys(entry.series for entry in entries)))
+    known = {key: stated(bundle, key) for key in ("promised_round_trips", "least_round_trips")}
+    target, sites = bundle.manifest.get("target"), sites_by_node(bundle.manifest.get("topology"))
+    site = sites.get(str(target.get("node"))) if isinstance(target, Mapping) else None
+    is_alone = site is not None and list(sites.values()).count(site) == 1
+    where = "answered by the node itself" if is_alone else ""
+    rows = []
+    for entry in entries:
+        name = with_placement(entry.endpoint, entry.placement)
+        name = f"{labels[entry.series]} {name}" if len(labels) > 1 else name
+        found: dict[str, Any] = {}
+        if rtts_ms:
+            found = {key: of.get(entry.group, {}).get("round_trips") for key, of in known.items()}
+            found["rtt_ms"] = rounded(rtts_ms[entry.series.system])
+        if entry.latency is None:
+            said = "no request succeeded"
+        elif rtts_ms:
+            said = _in_rtts(entry, rtts_ms[entry.series.system], found, where)
+        else:
+            said = f"{format_ms(entry.latency.median_ms)} ms"
+        of = {"system": entry.series.system, "version": entry.series.version}
+        of |= {"endpoint": entry.endpoint, "placement": entry.placement}
+        figures = {key: found.get(key) for key in _KEYS}
+        rows.append({**of, **figures, "sentence": f"{name}: {said}."})
+    return tuple(rows)
+
+
+def _in_rtts(entry: EndpointSummary, rtt_ms: float, found: dict[str, Any], where: str) -> str:
+    """`entry` in RTTs of `rtt_ms`, in words; its figures are put into `found`."""
     figures = entry.latency
-    if figures is None:
-        return _row(entry, f"{name}: no request succeeded.", **known)
+    assert figures is not None
     rtts = figures.median_ms / rtt_ms
     number = math.floor(rtts + 0.5)
     share = float(np.mean(np.floor(entry.values_ms / rtt_ms + 0.5) == number))
-    intervals = [_over(each, rtt_ms) for each in (figures.median_ci95_ms, figures.mean_ci95_ms)]
-    known |= {"rtts": rounded(rtts), "ci95": intervals[0]}
-    why = _why_no_number(intervals, rtt_ms, number, share)
-    if why is None:
-        none = "no round trip" + (", answered by the node itself" if is_alone else " between sites")
-        against = _against(number, promised, least)
-        said = f"{counted(number) if number else none}{against}"
-        said, known = f"{format_trips(rtts)} × RTT: {said}", known | {"round_trips": number}
-    else:
-        interval = intervals[0]
-        bounds = "" if interval is None else f" [{EN_DASH.join(map(format_trips, interval))}]"
-        said = f"{format_trips(rtts)} × RTT{bounds}: {why}"
-    return _row(entry, f"{name}: {said}.", **known)
-
-
-def _why_no_number(
-    intervals: Sequence[Sequence[float] | None], rtt_ms: float, number: int, share: float
-) -> str | None:
-    """Why a latency is not called `number` round trips; None if it is.
-
-    `intervals` are those of median and mean, in RTTs, `share` the requests nearest to the number.
-    """
+    intervals = [
+        ends and [round(end / rtt_ms, 6) for end in ends]
+        for ends in (figures.median_ci95_ms, figures.mean_ci95_ms)
+    ]
+    found |= {"rtts": rounded(rtts), "ci95": intervals[0]}
+    why = None
     if rtt_ms < SHORTEST_RTT_MS:
-        return "no number of round trips on so short an RTT"
-    if any(interval is None for interval in intervals):
-        return "too few requests to name a number of round trips"
-    if any(abs(end - number) > WITHIN for interval in intervals for end in interval or ()):
-        return "not a whole number of RTTs"
-    if share < MOST:
+        why = "no number of round trips on so short an RTT"
+    elif not all(intervals):
+        why = "too few requests to name a number of round trips"
+    elif any(abs(end - number) > WITHIN for interval in intervals for end in interval or ()):
+        why = "not a whole number of RTTs"
+    elif share < MOST:
         percent = f"{100 * share:.0f} %"
-        return f"no one number of round trips: {percent} of requests are nearest to {number}"
-    return None
+        why = f"no one number of round trips: {percent} of requests are nearest to {number}"
+    if why is not None:
+        bounds = EN_DASH.join(map(format_trips, intervals[0] or ()))
+        return f"{format_trips(rtts)} × RTT{f' [{bounds}]' if bounds else ''}: {why}"
+    found["round_trips"] = number
+    none = f"no round trip, {where}" if where else "no round trip between sites"
+    against = _against(number, found["promised_round_trips"], found["least_round_trips"])
+    return f"{format_trips(rtts)} × RTT: {counted(number) if number else none}{against}"
 
 
 def _against(number: int, promised: float | None, least: float | None) -> str:
@@ -206,35 +205,24 @@ def _against(number: int, promised: float | None, least: float | None) -> str:
     return f", fewer than its replicas allow if it keeps its promise ({counted(least)})"
 
 
-def _row(entry: EndpointSummary, sentence: str, **figures: Any) -> Row:
-    keys = ("rtt_ms", "rtts", "ci95", "round_trips", "promised_round_trips", "least_round_trips")
-    return {
-        "system": entry.series.system,
-        "version": entry.series.version,
-        "endpoint": entry.endpoint,
-        "placement": entry.placement,
-        **{key: figures.get(key) for key in keys},
-        "sentence": sentence,
-    }
-
-
 def calibration_sentence(bundle: Bundle) -> str | None:
     """How well measured RTTs agree with requested ones; None where they do not, or none were."""
     calibration = bundle.calibration
-    if calibration is None or not calibration.passed or not calibration.pairs:
+    if calibration is None or not calibration.passed:
         return None
     site_of = site_of_name(bundle.manifest.get("topology"))
-    pairs = [pair for pair in calibration.pairs if pair.rtt is not None]
+    pairs = [pair for pair in calibration.pairs if pair.rtt_ms is not None]
     distant = [pair for pair in pairs if site_of(pair.source) != site_of(pair.destination)]
     measured = bundle.measured_rtt if distant else bundle.measured_rtt_within
     if measured is None:
         return None
     requested = [p.requested_rtt_ms for p in distant or pairs if p.requested_rtt_ms is not None]
-    errors = {"median": [p.error_p50_ms for p in pairs], "p99": [p.error_p99_ms for p in pairs]}
+    errors_ms = [pair.error_ms for pair in pairs if pair.error_ms is not None]
+    errors = {"median": [each.p50 for each in errors_ms], "p99": [each.p99 for each in errors_ms]}
     worst = [
-        f"{format_ms(max(abs(error) for error in known))} ms ({what})"
+        f"{format_ms(max(abs(error) for error in each))} ms ({what})"
         for what, each in errors.items()
-        if (known := [error for error in each if error is not None])
+        if each
     ]
     labs = len({pair.system for pair in pairs})
     span = (measured.low_pair_ms, measured.high_pair_ms)
@@ -256,10 +244,8 @@ def counted(number: float) -> str:
 
 def range_ms(values_ms: Sequence[float], written: Callable[[float], str] = format_ms) -> str:
     """One figure where all are written alike, else the least and the greatest; with the unit."""
-    if not values_ms:
-        return f"{EN_DASH} ms"
-    low, high = written(min(values_ms)), written(max(values_ms))
-    return f"{low} ms" if low == high else f"{low}{EN_DASH}{high} ms"
+    ends = dict.fromkeys(map(written, (min(values_ms), max(values_ms)))) if values_ms else EN_DASH
+    return f"{EN_DASH.join(ends)} ms"
 
 
 def _rtt_of(bundle: Bundle, system: str) -> MeasuredRtt | None:
@@ -269,37 +255,3 @@ def _rtt_of(bundle: Bundle, system: str) -> MeasuredRtt | None:
     own = tuple(pair for pair in bundle.calibration.pairs if pair.system in (system, ""))
     site_of = site_of_name(bundle.manifest.get("topology"))
     return replace(bundle.calibration, pairs=own).between_sites(site_of)
-
-
-def _is_target_alone(bundle: Bundle) -> bool:
-    """Whether the node that requests are sent to is the only one of its site."""
-    target, sites = bundle.manifest.get("target"), sites_by_node(bundle.manifest.get("topology"))
-    site = sites.get(str(target.get("node")), "") if isinstance(target, Mapping) else ""
-    return list(sites.values()).count(site) == 1
-
-
-def _names(entries: Sequence[EndpointSummary]) -> dict[Group, str]:
-    """What each of `entries` is called: with its system where there are several."""
-    labels = row_labels(list(dict.fromkeys(entry.series for entry in entries)))
-    several = len(labels) > 1
-    return {
-        entry.group: (f"{labels[entry.series]} " if several else "")
-        + with_placement(entry.endpoint, entry.placement)
-        for entry in entries
-    }
-
-
-def _in_ms(entry: EndpointSummary) -> str:
-    figures = entry.latency
-    return "no request succeeded" if figures is None else f"{format_ms(figures.median_ms)} ms"
-
-
-def _requests(entries: Sequence[EndpointSummary]) -> str:
-    """How many requests a median is over: "100 requests", "98 to 100 requests"."""
-    counts = [entry.ok for entry in entries if entry.ok] or [0]
-    low, high = min(counts), max(counts)
-    return count(high, "request") if low == high else f"{low} to {high} requests"
-
-
-def _over(interval: Interval | None, rtt_ms: float) -> list[float] | None:
-    return None if interval is None else [round(bound / rtt_ms, 6) for bound in interval]

@@ -15,7 +15,7 @@ from wanlat.analysis.report.section import Answer, Column, Note, Section
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 
 if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle, Series
+    from wanlat.analysis.bundle import Bundle
 
 
 def ms(key: str) -> Column:
@@ -33,17 +33,24 @@ def mean_cell(row: Row) -> str:
 
 def _lone_placements(rows: Sequence[Row]) -> str | None:
     """Of which systems all keys were of one placement."""
-    placements: dict[Series, set[str]] = {}
-    for row in rows:
-        placements.setdefault(series_of(row), set()).add(row["placement"])
-    labels = series_labels(list(placements))
-    lone = [f"{labels[one]} {next(iter(of))}" for one, of in placements.items() if len(of) == 1]
+    pairs = dict.fromkeys((series_of(row), str(row["placement"])) for row in rows)
+    of = [series for series, _ in pairs]
+    labels = series_labels(of)
+    lone = [f"{labels[one]} {placement}" for one, placement in pairs if of.count(one) == 1]
     if not lone:
         return None
     return (
         "Every key was of one placement, so that nothing is known of the other: "
         f"{listing(lone, 6)}."
     )
+
+
+def _is_spoilt(row: Row) -> bool:
+    return bool(row["fail"] or row["unknown"])
+
+
+def _is_placed(row: Row) -> bool:
+    return is_known(row["placement"])
 
 
 LATENCY = Section(
@@ -64,14 +71,11 @@ LATENCY = Section(
     notes=(
         Note(
             "Failures are in no mean and no percentile: {rows}.",
-            lambda row: bool(row["fail"] or row["unknown"]),
+            _is_spoilt,
             each=" {fail} fail, {unknown} unknown of {n}",
         ),
-        Note(
-            f"{MEANING} No figure is over both: it would be that of no request.",
-            lambda row: is_known(row["placement"]),
-        ),
-        Note(_lone_placements, lambda row: is_known(row["placement"])),
+        Note(f"{MEANING} No figure is over both: it would be that of no request.", _is_placed),
+        Note(_lone_placements, _is_placed),
         Note(
             f"p99 rests on fewer than {MIN_N_FOR_P99} successful requests, so it says hardly more "
             "than the maximum: {rows}.",
@@ -94,7 +98,7 @@ LATENCY = Section(
         ),
     ),
     charts="wanlat.analysis.charts.sweep:charts_of",
-    is_trouble=lambda row: bool(row["fail"] or row["unknown"]),
+    is_trouble=_is_spoilt,
     group=lambda row: row_of(row["endpoint"]),
 )
 

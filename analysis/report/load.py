@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from wanlat.analysis.figures.load import load
 from wanlat.analysis.figures.result import Figures, Row
 from wanlat.analysis.placement import MEANING, is_known, with_placement
-from wanlat.analysis.report.formats import cell, change, digits, estimate, share, size, volume
+from wanlat.analysis.report.formats import cell, change, digits, estimate, share
 from wanlat.analysis.report.section import Column, Note, Section, Table
 from wanlat.analysis.stats import over_time, steady
-
-if TYPE_CHECKING:
-    pass
-
-_MB = 1e6
 
 
 def _each(key: str) -> Callable[[Figures], Figures | None]:
@@ -28,33 +22,37 @@ def _each(key: str) -> Callable[[Figures], Figures | None]:
     return rows
 
 
-def _whose(row: Row) -> object:
-    return row["system"], row["version"], row.get("point")
-
-
-def _is_steady(row: Row) -> bool:
-    return bool(row["steady"]["verdict"] == "steady")
+def _table(title: str, key: str, columns: tuple[Column, ...], *notes: Note) -> Table:
+    """A table of the lists under `key`, whose rows are trouble where requests failed."""
+    return Table(
+        title,
+        _each(key),
+        columns,
+        notes,
+        is_trouble=lambda row: _failed(row) > 0,
+        group=lambda row: (row["system"], row["version"], row.get("point")),
+    )
 
 
 def _failed(row: Row) -> int:
-    return int(row["fail"] + row["unknown"])
-
-
-def _failed_beside(row: Row) -> int:
-    return int(row["loaded"]["fail"] + row["loaded"]["unknown"])
+    of = row.get("loaded", row)
+    return int(of.get("fail", 0) + of.get("unknown", 0))
 
 
 _OPERATION = Column("operation", "{operation}", words=True)
+_ENDPOINT = Column(
+    "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
+)
+_FAILED = Column("failed", lambda row: str(_failed(row)))
 
 LOAD = Section(
     key="load",
     title="Load",
     figures=load,
     columns=(
-        Column("workers", "{client[workers]:d}"),
-        Column("rate asked for", lambda row: digits(row["client"]["offered_per_s"]), optional=True),
+        Column("workers", "{client[workers]}"),
+        Column("rate asked for", cell(digits, "client.offered_per_s"), optional=True),
         Column("client CPU", cell(share, "client.cpu_share")),
-        Column("limit", lambda row: "client" if row["client"]["bottleneck"] else "store", True),
         Column("state", "{steady[verdict]}", words=True),
         Column("from s", cell(lambda value: digits(value, 3), "steady.begin_s")),
         Column("until s", cell(lambda value: digits(value, 3), "steady.end_s")),
@@ -65,14 +63,13 @@ LOAD = Section(
     definitions={
         "figures": "of requests that succeeded and ended within begin_s and end_s, seconds after "
         "the ramp; over the steady part where there is one, else over the whole load",
+        "ms": "from when a request was due, where a rate was asked for, else from when it was sent",
         "ci95": over_time.DEFINITION,
         "steady": steady.RULE,
         "in_flight": "operations_per_s x mean_ms (Little)",
         "write_over_read": "mean latency of PutObject / that of GetObject, of the same seconds",
-        "probe_client": "single requests beside the load; more and ratio compare loaded with idle",
-        "probe_from_due": "where there is from_start_ms, the probe client's latencies are from "
-        "when a request was due to its answer, its wait for an earlier one included; "
-        "from_start_ms is from when it was sent",
+        "probe_client": "single requests beside the load, from when each was due to its answer; "
+        "ratio: loaded over idle; from_start: from when it was sent",
         "bytes_per_s": "bytes of bodies moved by requests that succeeded, a second",
     },
     notes=(
@@ -83,7 +80,7 @@ LOAD = Section(
         ),
         Note(
             "No steady state was shown, so figures are of the whole load: {rows}.",
-            lambda row: not _is_steady(row),
+            lambda row: row["steady"]["verdict"] != "steady",
         ),
         Note(
             "Change: from the part's begin to its end; curvature: of its middle to its ends. "
@@ -92,17 +89,8 @@ LOAD = Section(
         ),
         Note(
             "The run did not complete: {rows}.",
-            lambda row: bool(row["status"] != "complete"),
+            lambda row: row["status"] != "complete",
             " ({status})",
-        ),
-        Note(
-            "The generator was killed, and its last record is torn and left out: {rows}.",
-            lambda row: bool(row["is_cut"]),
-        ),
-        Note(
-            "Fewer requests are recorded than the generator says that it sent: {rows}.",
-            lambda row: bool(row["unrecorded"]),
-            " ({unrecorded} fewer)",
         ),
         Note(
             "Requests that were due were not sent before the end, for no worker was free: {rows}.",
@@ -110,17 +98,11 @@ LOAD = Section(
             " ({left_out})",
         ),
         Note(
-            "At instants at which the probe client still waited for an answer it sent nothing, so "
-            "that slow times have fewer samples and its loaded figures are too good: {rows}.",
-            lambda row: bool(row["probe_missed"]),
-            " ({probe_missed} instants)",
-        ),
-        Note(
-            "Requests of the probe client were not sent, for too little of their deadline was "
-            "left; they count as failed and are in no latency, so its loaded figures are too good. "
-            "A longer `probe_interval` has fewer of them: {rows}.",
-            lambda row: bool(row.get("probe_left_out")),
-            " ({probe_left_out} instants)",
+            "The probe client sent nothing at instants at which it still waited for an answer, or "
+            "at which too little of its deadline was left: slow times have fewer samples, and its "
+            "loaded figures are too good: {rows}.",
+            lambda row: bool(row["probe_missed"] or row["probe_left_out"]),
+            " ({probe_missed} and {probe_left_out} instants)",
         ),
         Note(
             "Answers beside the load took longer than `probe_interval`, so that latencies from "
@@ -131,57 +113,36 @@ LOAD = Section(
         ),
     ),
     charts={"load": "wanlat.analysis.charts.load:draw"},
-    is_trouble=lambda row: not _is_steady(row) or bool(row["client"]["bottleneck"]),
-    hidden=frozenset({"is_cut", "left_out", "unrecorded", "probe_overrun_ms"}),
+    is_trouble=lambda row: (
+        row["steady"]["verdict"] != "steady" or bool(row["client"]["bottleneck"])
+    ),
+    hidden=frozenset({"left_out", "probe_overrun_ms"}),
     tables=(
-        Table(
+        _table(
             "Operations under load",
-            _each("operations"),
+            "operations",
             (
                 _OPERATION,
-                Column("object", cell(size, "object_bytes")),
                 Column("ok", "{ok}"),
-                Column("failed", lambda row: str(_failed(row))),
-                Column("moved", cell(volume, "bytes")),
+                _FAILED,
                 Column("ops/s [95 %]", estimate("operations_per_s", 4)),
-                Column(
-                    "MB/s",
-                    lambda row: row["object_bytes"] and digits(row["bytes_per_s"] / _MB),
-                ),
-                Column("in flight", cell(digits, "in_flight")),
-            ),
-            (
-                Note("In flight: mean latency × ops/s (Little's law)."),
-                Note("Not one succeeded: {rows}.", lambda row: not row["ok"], " {operation}"),
-            ),
-            is_trouble=lambda row: _failed(row) > 0,
-            group=_whose,
-        ),
-        Table(
-            "Latency under load",
-            _each("operations"),
-            (
-                _OPERATION,
+                Column("MB/s", lambda row: digits(row["bytes_per_s"] / 1e6)),
                 *(
                     Column(f"{name} ms [95 %]", estimate(f"{name}_ms", 4))
                     for name in ("mean", "p50", "p95", "p99")
                 ),
                 Column("max ms", cell(digits, "max_ms")),
-                Column("from due: mean ms", cell(digits, "from_due_ms.mean"), optional=True),
-                Column("p99 ms of those", cell(digits, "from_due_ms.p99"), optional=True),
             ),
-            (
-                Note(
-                    "From due: from when the rate asked for had a request due to its answer, its "
-                    "wait for a free worker included: what a user notices.",
-                    lambda row: row["from_due_ms"] is not None,
-                ),
+            Note(
+                "Latencies are from when the rate asked for had a request due to its answer, its "
+                "wait for a free worker included: what a user notices.",
+                lambda row: row["client"]["offered_per_s"] is not None,
             ),
-            group=_whose,
+            Note("Not one succeeded: {rows}.", lambda row: not row["ok"], " {operation}"),
         ),
-        Table(
+        _table(
             "Failures by kind",
-            _each("failures"),
+            "failures",
             (
                 _OPERATION,
                 Column("outcome", "{outcome}", words=True),
@@ -191,51 +152,35 @@ LOAD = Section(
                 Column("first s", cell(digits, "first_s")),
                 Column("last s", cell(digits, "last_s")),
             ),
-            (
-                Note(
-                    "Over the whole load and its ramp. They are in no rate and no latency. "
-                    "Unknown: nobody can say whether it was executed."
-                ),
+            Note(
+                "Over the whole load and its ramp. They are in no rate and no latency. "
+                "Unknown: nobody can say whether it was executed."
             ),
-            group=_whose,
         ),
-        Table(
+        _table(
             "The probe client: one request at a time, idle and beside the load",
-            _each("probe_client"),
+            "probe_client",
             (
-                Column(
-                    "endpoint",
-                    lambda row: with_placement(row["endpoint"], row["placement"]),
-                    words=True,
-                ),
+                _ENDPOINT,
                 Column("idle median ms", cell(digits, "idle.median_ms")),
                 Column("loaded median ms", cell(digits, "loaded.median_ms")),
-                Column("more ms [95 %]", estimate("median_more_ms")),
                 Column("times [95 %]", estimate("median_ratio")),
                 Column("idle p99 ms", cell(digits, "idle.p99_ms")),
                 Column("loaded p99 ms", cell(digits, "loaded.p99_ms")),
-                Column(
-                    "from start: loaded median ms",
-                    cell(digits, "loaded.from_start_ms.median"),
-                    optional=True,
-                ),
+                Column("from start: loaded median ms", cell(digits, "loaded.from_start_median_ms")),
                 Column("ok", "{idle[ok]} + {loaded[ok]}"),
-                Column("failed", lambda row: str(_failed_beside(row))),
+                _FAILED,
             ),
-            (
-                Note(
-                    "More: loaded less idle median; times: loaded / idle. An interval that holds "
-                    "0, or 1, decides nothing. ok: idle + loaded."
-                ),
-                Note(
-                    "From when each request was due to its answer, its wait for the one before it "
-                    "included: what a user notices. From start: from when it was sent.",
-                    lambda row: "from_start_ms" in row["loaded"],
-                ),
-                Note(MEANING, lambda row: is_known(row["placement"])),
+            Note(
+                "Times: loaded / idle median; an interval that holds 1 decides nothing. ok: idle + "
+                "loaded."
             ),
-            is_trouble=lambda row: _failed_beside(row) > 0,
-            group=_whose,
+            Note(
+                "Latencies are from when each request was due to its answer, its wait for the one "
+                "before it included; from start: from when it was sent.",
+                lambda row: not row["probe_missed"],
+            ),
+            Note(MEANING, lambda row: is_known(row["placement"])),
         ),
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from wanlat.analysis.figures.published import published
 from wanlat.analysis.figures.result import Row
@@ -11,16 +10,11 @@ from wanlat.analysis.names import EN_DASH, format_ms, short_version
 from wanlat.analysis.placement import with_placement
 from wanlat.analysis.report.section import Column, Note, Section
 
-if TYPE_CHECKING:
-    pass
-
 
 def _extremes(before: str) -> Callable[[Row], str]:
-    def cell(row: Row) -> str:
-        ends = (row[f"{before}min_ms"], row[f"{before}max_ms"])
-        return f" {EN_DASH} ".join("?" if end is None else format_ms(end) for end in ends)
-
-    return cell
+    return lambda row: f" {EN_DASH} ".join(
+        "?" if (ms := row[f"{before}{end}_ms"]) is None else format_ms(ms) for end in ("min", "max")
+    )
 
 
 PUBLISHED = Section(
@@ -33,7 +27,6 @@ PUBLISHED = Section(
         ),
         Column("mean ms", lambda row: format_ms(row["mean_ms"])),
         Column(f"min {EN_DASH} max ms", _extremes("")),
-        Column("ok", "{ok}"),
         Column("theirs: version", lambda row: short_version(row["published_version"]), words=True),
         Column("mean of theirs, ms", "{published_mean_ms:.0f}"),
         Column(f"min {EN_DASH} max of theirs, ms", _extremes("published_")),
@@ -51,6 +44,6 @@ PUBLISHED = Section(
             )
         ),
     ),
-    charts={"published": "wanlat.analysis.charts.published:draw"},
+    charts={"published": "wanlat.analysis.charts.endpoint_latency:draw_published"},
     rows="endpoints",
 )

@@ -1,26 +1,20 @@
-"""The sections of a study of round trips: how many each endpoint makes, and latency at each RTT."""
+"""The section of a study of round trips: how many each endpoint makes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from wanlat.analysis.endpoints import row_of
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.figures.round_trips import (
     DEFINITIONS,
     Status,
-    by_rtt,
     named,
     round_trips,
 )
 from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, series_labels
 from wanlat.analysis.placement import MEANING, is_known, with_placement
 from wanlat.analysis.report.section import Column, Note, Section
-
-if TYPE_CHECKING:
-    pass
-
 
 DISAGREES = "≠"
 """Stands behind a critical path that disagrees with the slope beside it."""
@@ -178,18 +172,8 @@ ROUND_TRIPS = Section(
         ),
         Note(MEANING, lambda row: is_known(row["placement"])),
     ),
-    charts="wanlat.analysis.charts.latency_against_rtt:charts_of",
+    charts="wanlat.analysis.charts.round_trips:charts_of",
     is_trouble=lambda row: bool(row["failed"] or row["why"]),
     group=lambda row: row_of(row["endpoint"]),
     hidden=frozenset({"status", "remarks"}),
 )
-
-BY_RTT = Section(
-    key="round_trips_by_rtt",
-    title="Latency at each RTT",
-    flat=True,
-    figures=by_rtt,
-    columns=(),
-    definitions={},
-)
-"""In summary.json alone."""

@@ -14,7 +14,6 @@ from itertools import pairwise
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.bundle import Series
 from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.sweep import Point, Sweep
 
-Labels = Callable[[Sequence[Series]], Mapping[Series, str]]
 Draw = Callable[["Answer"], "Figure"] | str
 
 _NAMED_AT_MOST = 8
@@ -88,7 +86,8 @@ class Note:
 class Table:
     """A further table of a section: `rows` makes its rows of the section's, None for no table.
 
-    Under `key`, where there is one, they are in summary.json as well.
+    Under `key`, where there is one, they are in summary.json as well. `group`: what rows that stand
+    together have in common, where that is not their order alone.
     """
 
     title: str
@@ -98,7 +97,28 @@ class Table:
     key: str | None = None
     is_trouble: Callable[[Row], bool] = lambda _row: False
     group: Callable[[Row], object] | None = None
-    """What rows that stand together have in common, where that is not their order alone."""
+
+    def grid(self, figures: Figures, keys: Sequence[tuple[str, ...]]) -> Grid:
+        """The table of `figures`, whose rows begin with `keys`."""
+        cells = {column: [column.of(row) for row in figures.rows] for column in self.columns}
+        alike = {each for each in self.columns if each.optional and len(set(cells[each])) == 1}
+        shown = [column for column in self.columns if column not in alike]
+        said = {c.header: cells[c][0] for c in self.columns if c in alike}
+        once = [f"{header} {cell}" for header, cell in said.items() if cell != EN_DASH]
+        in_every = [f"In every row: {', '.join(once)}."] if once else []
+        first = ("system", *figures.parameters)
+        groups = [self.group(row) if self.group else None for row in figures.rows]
+        ends = frozenset(n for n, (a, b) in enumerate(pairwise(groups)) if a != b)
+        return Grid(
+            title=self.title,
+            headers=(*first, *(column.header for column in shown)),
+            rows=tuple((*key, *(cells[each][n] for each in shown)) for n, key in enumerate(keys)),
+            text=frozenset((*first, *(column.header for column in shown if column.words))),
+            notes=(*say(self.notes, figures), *in_every),
+            troubled=frozenset(n for n, row in enumerate(figures.rows) if self.is_trouble(row)),
+            # Where each row is a group of its own a line between any two would only be in the way.
+            sections=frozenset() if len(ends) == len(groups) - 1 else ends,
+        )
 
 
 @dataclass(frozen=True)
@@ -143,8 +163,7 @@ class Section:
     def of_matrix(self, sweep: Sweep) -> Answer | None:
         """The section of a matrix: its points' figures, one below the other."""
         figures = of_points(sweep, self.figures)
-        across = None if figures is None else self.across(sweep, figures)
-        return self._answer(sweep, across)
+        return self._answer(sweep, figures and self.across(sweep, figures))
 
     def _answer(self, source: Bundle | Sweep, figures: Figures | None) -> Answer | None:
         of = f"{source.study} on {source.topology}"
@@ -153,28 +172,31 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """A section with figures in it: a block of a report (`wanlat.analysis.blocks`)."""
+    """A section with figures in it: a block of a report (`wanlat.analysis.blocks`).
+
+    `of` is the study, and the topology it ran on; `source` the run or the matrix, for what a chart
+    says of it.
+    """
 
     section: Section
     of: str
-    """The study, and the topology it ran on."""
     figures: Figures
     source: Bundle | Sweep | None = None
-    """The run or the matrix, for what a chart says of it."""
 
     @cached_property
     def tables(self) -> Sequence[tuple[Table, Figures]]:
         """The section's own table and its further ones, as far as they have rows."""
         section = self.section
-        title = f"{section.title}: {self.of}"
-        first = Table(
-            *(title, lambda figures: figures, section.columns),
+        own = Table(
+            title=f"{section.title}: {self.of}",
+            rows=lambda figures: figures,
+            columns=section.columns,
             notes=() if section.flat else section.notes,
             key=section.rows,
             is_trouble=section.is_trouble,
             group=section.group,
         )
-        made = [(table, table.rows(self.figures)) for table in (first, *section.tables)]
+        made = [(table, table.rows(self.figures)) for table in (own, *section.tables)]
         return [(table, figures) for table, figures in made if figures is not None]
 
     @property
@@ -189,7 +211,7 @@ class Answer:
 
     def say(self, notes: Sequence[Note]) -> list[str]:
         """What `notes` say of the figures: some of the section's own, for a chart's caption."""
-        return _notes(notes, self.figures)
+        return say(notes, self.figures)
 
     def to_json(self) -> Any:
         """The entry of summary.json: figures by their columns, what a matrix varies apart."""
@@ -204,8 +226,23 @@ class Answer:
 
     def grids(self) -> Sequence[Grid]:
         """The tables that have columns: systems, what a matrix varies, then the columns."""
-        labels = series_labels if self.section.flat else row_labels
-        return [_grid(table, figures, labels) for table, figures in self.tables if table.columns]
+        return [
+            table.grid(figures, _keys(figures, in_full=self.section.flat))
+            for table, figures in self.tables
+            if table.columns
+        ]
+
+    @cached_property
+    def points(self) -> Mapping[str, Point]:
+        """The points of the matrix by their names; none of a run."""
+        return {point.name: point for point in getattr(self.source, "points", ())}
+
+    def charts(self) -> Mapping[str, Figure]:
+        """The section's charts, by the stem of their files' names."""
+        charts = self.section.charts
+        if isinstance(charts, Mapping):
+            return {stem: _function(draw)(self) for stem, draw in charts.items()}
+        return dict(_function(charts)(self))
 
     def _json(self, figures: Figures) -> list[dict[str, Any]]:
         left_out = {*self.section.hidden, *figures.parameters}
@@ -220,67 +257,19 @@ class Answer:
             rows.append(own)
         return rows
 
-    @cached_property
-    def points(self) -> Mapping[str, Point]:
-        """The points of the matrix by their names; none of a run."""
-        return {point.name: point for point in getattr(self.source, "points", ())}
 
-    def charts(self) -> Mapping[str, Figure]:
-        """The section's charts, by the stem of their files' names."""
-        charts = self.section.charts
-        if isinstance(charts, Mapping):
-            return {stem: _function(draw)(self) for stem, draw in charts.items()}
-        return dict(_function(charts)(self))
-
-
-def _function(named: Callable[[Answer], Any] | str) -> Callable[[Answer], Any]:
-    return resolve_name(named) if isinstance(named, str) else named
-
-
-def _keys(figures: Figures, labels: Labels = row_labels) -> list[tuple[str, ...]]:
-    """What each row is of: the system, and what a matrix varies."""
-    names = labels(figures.series)
-    return [
-        (names[series_of(row)], *(written(row[name]) for name in figures.parameters))
-        for row in figures.rows
-    ]
-
-
-def _notes(notes: Sequence[Note], figures: Figures) -> list[str]:
+def say(notes: Sequence[Note], figures: Figures) -> list[str]:
     """What `notes` say of rows by name: "Bob 9 Get, local" where they are of endpoints."""
     named = []
     for key, row in zip(_keys(figures), figures.rows, strict=True):
-        endpoint = [row["endpoint"]] if "endpoint" in row else []
-        placement = str(row.get("placement", UNKNOWN))
-        named.append((with_placement(" ".join([*key, *endpoint]), placement), row))
+        name = " ".join([*key, *([row["endpoint"]] if "endpoint" in row else [])])
+        named.append((with_placement(name, str(row.get("placement", UNKNOWN))), row))
     return [said for note in notes if (said := note.of(named))]
-
-
-def _grid(table: Table, figures: Figures, labels: Labels) -> Grid:
-    keys = _keys(figures, labels)
-    cells = {column: [column.of(row) for row in figures.rows] for column in table.columns}
-    alike = [each for each in table.columns if each.optional and len(set(cells[each])) == 1]
-    shown = [column for column in table.columns if column not in alike]
-    once = [f"{each.header} {cells[each][0]}" for each in alike if cells[each][0] != EN_DASH]
-    notes = _notes(table.notes, figures)
-    first = ("system", *figures.parameters)
-    groups = [table.group(row) if table.group else None for row in figures.rows]
-    ends = frozenset(n for n, (a, b) in enumerate(pairwise(groups)) if a != b)
-    return Grid(
-        title=table.title,
-        headers=(*first, *(column.header for column in shown)),
-        rows=tuple((*key, *(cells[each][n] for each in shown)) for n, key in enumerate(keys)),
-        text=frozenset((*first, *(column.header for column in shown if column.words))),
-        notes=(*notes, *([f"In every row: {', '.join(once)}."] if once else [])),
-        troubled=frozenset(n for n, row in enumerate(figures.rows) if table.is_trouble(row)),
-        # Where each row is a group of its own a line between any two would only be in the way.
-        sections=frozenset() if len(ends) == len(groups) - 1 else ends,
-    )
 
 
 def percent(key: str) -> Callable[[Row], str | None]:
     """A cell: the share that a row has under a key, in whole percent."""
-    return lambda row: None if row[key] is None else f"{row[key]:.0%}".replace("%", " %")
+    return lambda row: None if row[key] is None else f"{100 * row[key]:.0f} %"
 
 
 def written(value: object) -> str:
@@ -301,3 +290,16 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(inner) for inner in value]
     return value
+
+
+def _keys(figures: Figures, *, in_full: bool = False) -> list[tuple[str, ...]]:
+    """What each row is of: the system, and what a matrix varies."""
+    names = (series_labels if in_full else row_labels)(figures.series)
+    return [
+        (names[series_of(row)], *(written(row[name]) for name in figures.parameters))
+        for row in figures.rows
+    ]
+
+
+def _function(named: Callable[[Answer], Any] | str) -> Callable[[Answer], Any]:
+    return resolve_name(named) if isinstance(named, str) else named

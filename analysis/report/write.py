@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ from wanlat.analysis.files import replace_text
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.summary import Summary
     from wanlat.analysis.sweep import Sweep
@@ -20,24 +23,17 @@ SUMMARY, TABLES, CHARTS = "summary.json", "tables.md", "charts"
 
 @dataclass(frozen=True)
 class Report:
-    """What a report consists of, and where it was written."""
+    """What a report consists of, and where it was written; `tables_path`: None without a table."""
 
     summary: Summary
     summary_path: Path
     charts: tuple[Path, ...]
     tables_path: Path | None = None
-    """None where there is no table at all."""
 
     @property
     def bundle(self) -> Bundle | Sweep:
         """What it is of."""
         return self.summary.source
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Every file written."""
-        tables = () if self.tables_path is None else (self.tables_path,)
-        return (self.summary_path, *tables, *self.charts)
 
 
 def report(directory: Path | str, *, svg: bool = False) -> Report:
@@ -58,47 +54,42 @@ def report(directory: Path | str, *, svg: bool = False) -> Report:
     source = read_sweep(directory) if is_sweep(directory) else read_bundle(directory)
     summary = summarize(source)
     replace_text(directory / SUMMARY, summary.to_text())
-    _keep_critical_paths(source)
-    tables = _write_tables(summary, directory / TABLES)
-    charts = tuple(_draw(summary, directory / CHARTS, svg=svg))
-    return Report(summary, directory / SUMMARY, charts, tables)
+    if "packets" in source.derived:  # what was found in them stays when they are thrown away
+        from wanlat.analysis.packets import evidence
+
+        if (chains := evidence.to_keep(directory, source.derived)) is not None:
+            replace_text(directory / evidence.NAME, chains)
+    tables = _tables(summary)
+    if tables is not None:
+        replace_text(directory / TABLES, tables)
+
+    from wanlat.analysis.charts.style import save
+
+    charts = [
+        path
+        for stem, figure in _charts(summary)
+        for path in save(figure, directory / CHARTS / stem, svg=svg)
+    ]
+    tables_path = None if tables is None else directory / TABLES
+    return Report(summary, directory / SUMMARY, tuple(charts), tables_path)
 
 
-def _keep_critical_paths(source: Bundle | Sweep) -> None:
-    """Have what was found in the packets stay when they are thrown away."""
-    if "packets" not in source.derived:
-        return
-    from wanlat.analysis.packets import evidence
-
-    if (text := evidence.to_keep(source.directory, source.derived)) is not None:
-        replace_text(source.directory / evidence.NAME, text)
-
-
-def _write_tables(summary: Summary, path: Path) -> Path | None:
-    """Write every table, those that are too long for a terminal too; None where there is none."""
+def _tables(summary: Summary) -> str | None:
+    """The page of every table, those that are too long for a terminal too; None without any."""
     from wanlat.analysis.grid import markdown
 
     tables = [markdown(grid) for _, grid in summary.grids()]
-    if not tables:
-        return None
-    parts = [f"# {summary.title}\n", *tables]
-    if summary.notes:
-        parts.append("\n".join(["Notes:", "", *(f"- {note}" for note in summary.notes)]) + "\n")
-    replace_text(path, "\n".join(parts))
-    return path
+    notes = "".join(f"- {note}\n" for note in summary.notes)
+    parts = [f"# {summary.title}\n", *tables, *([f"Notes:\n\n{notes}"] if notes else [])]
+    return "\n".join(parts) if tables else None
 
 
-def _draw(summary: Summary, charts: Path, *, svg: bool) -> list[Path]:
-    from wanlat.analysis.charts import style
-
-    paths: list[Path] = []
-    for name, block in summary.blocks.items():
-        if name != "endpoints" or not summary.is_of_sizes:
-            for stem, figure in block.charts().items():
-                paths += style.save(figure, charts / stem, svg=svg)
+def _charts(summary: Summary) -> Iterator[tuple[str, Figure]]:
+    """Every chart by the stem of its file's name, the calibration's last."""
+    for block in summary.shown.values():
+        yield from block.charts().items()
     calibration = getattr(summary.source, "calibration", None)
     if calibration is not None and calibration.pairs:
-        from wanlat.analysis.charts import calibration as chart
+        from wanlat.analysis.charts.calibration import draw
 
-        paths += style.save(chart.draw(calibration.document), charts / "calibration", svg=svg)
-    return paths
+        yield "calibration", draw(calibration.document)

@@ -11,7 +11,6 @@ requests do, and an interval that does not draw clusters is one of these cluster
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.stats.intervals import CONFIDENCE, Interval
@@ -26,39 +25,58 @@ if TYPE_CHECKING:
 RESAMPLES = 9999
 """The bound of an interval then differs from one seed to another by 0.7 % of the interval's width
 (standard deviation, for a normal figure): less than three digits show. 999 would make it 2 %."""
-
-_COUNTS_AT_ONCE = 4_000_000
-"""Not all resamples are held at once: of 10,000 values they would take 800 MB."""
-
-Statistic = Callable[["Values", "Counts"], "Values"]
-"""Of values, shape (n,), and how often each is in each resample, shape (b, n): shape (b,), or
-(b, k) of k figures. `mean`, `median` and `quantile(q)` are, and what is computed of them."""
+_COUNTS_AT_ONCE = 250_000
+"""Not all resamples are held at once: of 10,000 values they would take 800 MB, and what fits into
+the processor's cache is three times as fast."""
 
 
 def draws(
     values: Values,
-    statistic: Statistic,
+    statistic: Callable[[Values, Counts], Values],
     seed: int | Sequence[int] | np.random.Generator,
     levels: Sequence[NDArray[Any]] = (),
 ) -> Values:
     """`statistic` of each of RESAMPLES resamples of `values`, shape (n,), n > 0.
 
-    `levels` say for each value what it belongs to, the outermost first (cluster, RTT step), shapes
-    (n,); names of a step need only be unique in their cluster. The same values, seed and levels
-    give the same draws. Shape (RESAMPLES,), or (RESAMPLES, k).
+    It makes of values and of how often each is in each resample, shape (b, n), an array (b,), or
+    (b, k) of k figures: `mean`, `median`, and what is computed of them. `levels` say for each value
+    what it belongs to, the outermost first (cluster, RTT step), shapes (n,); names of a step need
+    only be unique in their cluster. The same arguments give the same draws. Shape (RESAMPLES,), or
+    (RESAMPLES, k).
     """
     import numpy as np
 
-    rng = np.random.default_rng(seed)
-    at_once = max(1, _COUNTS_AT_ONCE // values.size)
-    sizes = [min(at_once, RESAMPLES - begun) for begun in range(0, RESAMPLES, at_once)]
-    tree = _tree(levels, values.size) if levels else None
-    return np.concatenate(
-        [
-            statistic(values, _nested(tree, rng, size) if tree else _flat(values.size, rng, size))
-            for size in sizes
-        ]
-    )
+    rng, n = np.random.default_rng(seed), values.size
+    at_once = max(1, _COUNTS_AT_ONCE // n)
+    made = []
+    for begun in range(0, RESAMPLES, at_once):
+        size = min(at_once, RESAMPLES - begun)
+        made.append(statistic(values, _nested(levels, n, rng, size)))
+    return np.concatenate(made)
+
+
+def _nested(levels: Sequence[NDArray[Any]], n: int, rng: np.random.Generator, size: int) -> Counts:
+    """How often each of `n` values is in each of `size` resamples, shape (size, n).
+
+    Level by level: of each drawn parent as many children as it has. Of one that was drawn k times
+    children are drawn k times anew. Unequal clusters make resamples unequally large.
+    """
+    import numpy as np
+
+    if not levels:
+        picked = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+        return np.bincount(picked.ravel(), minlength=size * n).reshape(size, n)
+    times, parent = np.ones((size, 1), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for level in (*levels, np.arange(n)):
+        _, label = np.unique(level, return_inverse=True)
+        found, child = np.unique(parent * n + label, return_inverse=True)
+        drawn = np.empty((size, found.size), dtype=np.int64)
+        for each in range(times.shape[1]):
+            own = np.flatnonzero(found // n == each)
+            shares = np.full(own.size, 1 / own.size)
+            drawn[:, own] = rng.multinomial(times[:, each] * own.size, shares)
+        times, parent = drawn, child
+    return times[:, parent]
 
 
 def percentile_interval(drawn: Values, estimate: float | None = None) -> Interval:
@@ -77,8 +95,8 @@ def percentile_interval(drawn: Values, estimate: float | None = None) -> Interva
 def bca_interval_of_mean(values: Values, seed: int | Sequence[int]) -> Interval | None:
     """The interval of the mean of `values`, shape (n,), right for skewed ones (Efron 1987).
 
-    None where all values are the same: resampling them cannot show an uncertainty, and a width of
-    zero would claim certainty.
+    That of `scipy.stats.bootstrap`, without the second that scipy.stats takes to import. None where
+    all values are the same: a width of zero would claim certainty.
     """
     import numpy as np
     from scipy.special import ndtr, ndtri
@@ -108,76 +126,9 @@ def mean(values: Values, counts: Counts) -> Values:
 
 def median(values: Values, counts: Counts) -> Values:
     """Median of each resample: of an even number of values, the mean of the middle two."""
-    return quantile(0.5)(values, counts)
-
-
-def quantile(q: float) -> Statistic:
-    """The statistic that interpolates linearly at (n-1)q, as every percentile here."""
-
-    def of(values: Values, counts: Counts) -> Values:
-        import numpy as np
-
-        order = np.argsort(values, kind="stable")
-        ordered, reached = values[order], np.cumsum(counts[:, order], axis=1)
-        place = (reached[:, -1] - 1) * q
-        below = np.floor(place)
-
-        def at(rank: Values) -> Values:
-            return np.asarray(ordered[(reached > rank[:, None]).argmax(axis=1)])
-
-        low, high = at(below), at(np.ceil(place))
-        return np.asarray(low + (high - low) * (place - below))
-
-    return of
-
-
-def _flat(n: int, rng: np.random.Generator, size: int) -> Counts:
-    """How often each of `n` values is in each of `size` resamples of n, shape (size, n)."""
     import numpy as np
 
-    picked = rng.integers(0, n, (size, n))
-    picked += n * np.arange(size)[:, None]
-    return np.bincount(picked.ravel(), minlength=size * n).reshape(size, n)
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """Who belongs to whom: `families` has for each level, and for each parent, its children.
-
-    `leaf`, shape (n,), is where each value stands among the children of the last level.
-    """
-
-    families: tuple[tuple[NDArray[np.int_], ...], ...]
-    leaf: NDArray[np.int_]
-
-
-def _tree(levels: Sequence[NDArray[Any]], n: int) -> _Tree:
-    import numpy as np
-
-    families = []
-    parent = np.zeros(n, dtype=np.int_)
-    for level in (*levels, np.arange(n)):
-        _, label = np.unique(level, return_inverse=True)
-        found, child = np.unique(parent * n + label, return_inverse=True)
-        parents = range(int(parent.max()) + 1)
-        families.append(tuple(np.flatnonzero(found // n == each) for each in parents))
-        parent = child
-    return _Tree(tuple(families), parent)
-
-
-def _nested(tree: _Tree, rng: np.random.Generator, size: int) -> Counts:
-    """As `_flat`, level by level: of each drawn parent as many children as it has.
-
-    Of a parent that was drawn k times children are drawn k times anew, together a multinomial
-    draw. Unequal clusters make resamples unequally large.
-    """
-    import numpy as np
-
-    times = np.ones((size, 1), dtype=np.int64)
-    for families in tree.families:
-        drawn = np.empty((size, sum(map(len, families))), dtype=np.int64)
-        for parent, children in enumerate(families):
-            n = len(children)
-            drawn[:, children] = rng.multinomial(times[:, parent] * n, np.full(n, 1 / n))
-        times = drawn
-    return times[:, tree.leaf]
+    order, n = np.argsort(values, kind="stable"), values.size
+    reached = np.cumsum(counts[:, order], axis=1)
+    low, high = ((reached > rank).argmax(axis=1) for rank in ((n - 1) // 2, n // 2))
+    return np.asarray((values[order][low] + values[order][high]) / 2, dtype=np.float64)

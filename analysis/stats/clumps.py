@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,8 +20,7 @@ _STEPS = 4
 _MOST_STEPS = 20_000
 
 
-@dataclass(frozen=True)
-class Clump:
+class Clump(NamedTuple):
     """A mode: its median, its share of the values, and which they are (`member`, shape (n,))."""
 
     median: float
@@ -41,11 +39,9 @@ def clumps(values: Values, width: float | None) -> tuple[Clump, ...]:
     edges: list[float] = []
     if width and width > 0 and np.ptp(values) < width * _MOST_STEPS / _STEPS:
         edges = _edges(values, width)
-    ends = [-np.inf, *edges, np.inf]
-    members = [(values >= low) & (values < high) for low, high in pairwise(ends)]
-    return tuple(
-        Clump(float(np.median(values[member])), float(member.mean()), member) for member in members
-    )
+    of = np.searchsorted(edges, values, "right")
+    members = [of == number for number in range(len(edges) + 1)]
+    return tuple(Clump(float(np.median(values[m])), float(m.mean()), m) for m in members)
 
 
 def _edges(values: Values, width: float) -> list[float]:
@@ -53,26 +49,22 @@ def _edges(values: Values, width: float) -> list[float]:
     import numpy as np
 
     low, high = values.min() - 2 * width, values.max() + 2 * width
-    step = width / _STEPS
-    counts, grid = np.histogram(values, bins=int((high - low) / step) + 1, range=(low, high))
+    bins = int((high - low) * _STEPS / width) + 1
+    counts, grid = np.histogram(values, bins=bins, range=(low, high))
     reach = np.arange(-4 * _STEPS, 4 * _STEPS + 1) / _STEPS
     density = np.convolve(counts, np.exp(-(reach**2) / 2), mode="same")
     inside = density[1:-1]
     peaks = [int(i) + 1 for i in np.flatnonzero((inside >= density[:-2]) & (inside > density[2:]))]
     while len(peaks) > 1:
-        pairs = list(pairwise(peaks))
-        valleys = [a + int(density[a : b + 1].argmin()) for a, b in pairs]
-        depths = [
-            density[valley] / min(density[a], density[b])
-            for valley, (a, b) in zip(valleys, pairs, strict=True)
-        ]
-        edges = [float(grid[valley]) for valley in valleys]
+        valleys = [a + int(density[a : b + 1].argmin()) for a, b in pairwise(peaks)]
+        lower = np.minimum(density[peaks[:-1]], density[peaks[1:]])
+        depths, edges = density[valleys] / lower, grid[valleys].tolist()
         shares = np.bincount(np.searchsorted(edges, values, "right"), minlength=len(peaks))
-        if max(depths) > DEEP:
-            a, b = pairs[int(np.argmax(depths))]
-            peaks.remove(a if density[a] < density[b] else b)
+        worst = int(depths.argmax())
+        if depths[worst] > DEEP:
+            peaks.pop(worst + int(density[peaks[worst]] >= density[peaks[worst + 1]]))
         elif shares.min() < LEAST * values.size:
             peaks.pop(int(shares.argmin()))
         else:
-            return edges
+            return list(edges)
     return []

@@ -54,8 +54,7 @@ def of_median(values: Values) -> Interval | None:
     # Coverage of the k-th smallest and greatest is 1 - 2 P(B < k), B ~ binomial(n, 1/2): the
     # greatest k for which P(B < k) stays below 2.5 %.
     rank = math.ceil(bdtrik(tail, n, 0.5))
-    if rank > 0 and bdtr(rank - 1, n, 0.5) >= tail:
-        rank -= 1
+    rank -= bool(rank > 0 and bdtr(rank - 1, n, 0.5) >= tail)
     if rank < 1:
         return None
     ordered = np.partition(values, (rank - 1, n - rank))

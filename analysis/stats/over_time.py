@@ -52,10 +52,10 @@ def ratio(tops: Values, bottoms: Values, seed: Sequence[int]) -> Estimate | None
     if tops.size < MIN_BINS or not np.ptp(errors) > 0:
         return Estimate(value, None)
     length = block_length(errors)
-    drawn = _weights(tops.size, length, np.random.default_rng(list(seed)))
+    drawn = _weights(tops.size, length, seed)
     below = drawn @ bottoms
-    drawn_values = (drawn @ tops)[below > 0] / below[below > 0]
-    return Estimate(value, _interval(value, drawn_values, tops.size / length))
+    ratios = (drawn @ tops)[below > 0] / below[below > 0]
+    return Estimate(value, _interval(value, ratios, length, tops.size))
 
 
 def ratio_of_ratios(
@@ -66,21 +66,20 @@ def ratio_of_ratios(
     Both are of the same resampled stretches of time, so what slows both down hardly widens the
     interval. None where one of them is nothing.
     """
-    parts = (*over, *under)
-    sums = [float(part.sum()) for part in parts]
-    if min(sums) <= 0:
+    parts = np.stack((*over, *under))
+    sums = parts.sum(1)
+    if sums.min() <= 0:
         return None
-    value, bins = sums[0] / sums[1] / (sums[2] / sums[3]), over[0].size
-    if bins < MIN_BINS:
+    signs = np.array([1, -1, -1, 1])
+    value = float(np.exp(signs @ np.log(sums)))
+    if parts.shape[1] < MIN_BINS:
         return Estimate(value, None)
     # What each bin adds to the error of the logarithm.
-    shares = [part / total for part, total in zip(parts, sums, strict=True)]
-    length = block_length(shares[0] - shares[1] - shares[2] + shares[3])
-    drawn = _weights(bins, length, np.random.default_rng(list(seed)))
+    shares = parts / sums[:, None]
+    length = block_length(signs @ shares)
     with np.errstate(divide="ignore", invalid="ignore"):
-        top, bottom, under_top, under_bottom = (np.log(drawn @ share) for share in shares)
-        logs = top - bottom - under_top + under_bottom
-    low, high = _interval(0.0, logs[np.isfinite(logs)], bins / length)
+        logs = np.log(_weights(parts.shape[1], length, seed) @ shares.T) @ signs
+    low, high = _interval(0.0, logs[np.isfinite(logs)], length, parts.shape[1])
     return Estimate(value, (value * math.exp(low), value * math.exp(high)))
 
 
@@ -95,18 +94,16 @@ def percentile(
     """
     if values.size == 0:
         return None
-    value = float(np.percentile(values, percent, method="linear"))
+    value = float(np.percentile(values, percent))
     below = summed(bins, (values <= value).astype(float), count)
-    there = np.bincount(bins, minlength=count).astype(float)
-    share = ratio(below, there, seed)
+    share = ratio(below, summed(bins, np.ones(values.size), count), seed)
     if share is None or share.ci95 is None:
         return Estimate(value, None)
     # The share at the percentile is off from the nominal one where values repeat.
-    low = percent / 100 - (share.ci95[1] - share.value)
-    high = percent / 100 + (share.value - share.ci95[0])
+    low, high = (percent / 100 + share.value - bound for bound in reversed(share.ci95))
     if not 0 < low <= high < 1 - 0.5 / values.size:
         return Estimate(value, None)
-    ends = np.percentile(values, [100 * low, 100 * high], method="linear")
+    ends = np.percentile(values, [100 * low, 100 * high])
     return Estimate(value, (float(ends[0]), float(ends[1])))
 
 
@@ -124,13 +121,12 @@ def regression_errors(
     in `ratio`, it counts where in time a block stands.
     """
     n = residuals.size
-    blocks = math.ceil(n / length)
-    starts = np.random.default_rng(list(seed)).integers(0, n, (RESAMPLES, blocks))
+    starts = np.random.default_rng(list(seed)).integers(0, n, (RESAMPLES, math.ceil(n / length)))
     places = (starts[:, :, None] + np.arange(length)).reshape(RESAMPLES, -1)[:, :n] % n
     # Residuals of a fit are a little smaller than the errors they stand for.
     drawn = (residuals * math.sqrt(n / max(n - 3, 1)))[places] @ contrasts.T
-    wider = _wider(max(n / length - 1, 1.0))
-    return [wider * float(np.quantile(np.abs(column), CONFIDENCE)) for column in drawn.T]
+    wider = students_quantile(max(n / length - 1, 1.0)) / Z95
+    return [wider * float(reach) for reach in np.quantile(np.abs(drawn), CONFIDENCE, axis=0)]
 
 
 def block_length(series: Values) -> int:
@@ -141,22 +137,18 @@ def block_length(series: Values) -> int:
     if variance <= 0 or n < MIN_BINS:
         return 1
     reach = min(math.ceil(math.sqrt(n)) + max(5, math.ceil(math.log10(n))), n - 1)
-    covariances = np.array([float(centred[lag:] @ centred[: n - lag]) / n for lag in range(reach)])
+    covariances = np.correlate(centred, centred, "full")[n - 1 : n - 1 + reach] / n
     significant = np.abs(covariances[1:] / variance) > 2 * math.sqrt(math.log10(n) / n)
     # The lag after which `calm` lags in a row are insignificant.
     calm = max(5, math.ceil(math.sqrt(math.log10(n))))
-    memory = next(
-        (
-            lag
-            for lag in range(significant.size - calm + 1)
-            if not significant[lag : lag + calm].any()
-        ),
-        int(np.flatnonzero(significant)[-1]) + 1 if significant.any() else 0,
-    )
-    used = np.arange(1, min(2 * max(memory, 1), reach - 1) + 1)
+    lags = range(significant.size - calm + 1)
+    last = int(np.flatnonzero(significant)[-1]) + 1 if significant.any() else 0
+    memory = next((lag for lag in lags if not significant[lag : lag + calm].any()), last)
+    memory = max(memory, 1)
+    used = np.arange(1, min(2 * memory, reach - 1) + 1)
     # The flat-top window of Politis and Romano: 1 up to half of its reach, then falling to 0.
-    window = np.clip(2 * (1 - used / (2 * max(memory, 1))), 0, 1)
-    spectrum = covariances[0] + 2 * float(window @ covariances[used])
+    window = np.clip(2 * (1 - used / (2 * memory)), 0, 1)
+    spectrum = variance + 2 * float(window @ covariances[used])
     slope = 2 * float((window * used) @ covariances[used])
     if spectrum <= 0:
         return 1
@@ -166,27 +158,21 @@ def block_length(series: Values) -> int:
     return 1 if best <= 1 else int(min(math.ceil(2 * best), max(1, n // MIN_BLOCKS)))
 
 
-def _weights(count: int, length: int, rng: np.random.Generator) -> Values:
+def _weights(count: int, length: int, seed: Sequence[int]) -> Values:
     """How often each of `count` bins is in each resample: shape (RESAMPLES, count)."""
-    blocks = math.ceil(count / length)
-    starts = rng.integers(0, count, (RESAMPLES, blocks))
+    rng = np.random.default_rng(list(seed))
+    starts = rng.integers(0, count, (RESAMPLES, math.ceil(count / length)))
     flat = (starts + count * np.arange(RESAMPLES)[:, None]).ravel()
     begun = np.bincount(flat, minlength=RESAMPLES * count).reshape(RESAMPLES, count)
     # A bin is drawn by every block that begins on it or up to length - 1 before, round the end.
-    reached = np.cumsum(np.concatenate((begun[:, count - length + 1 :], begun), axis=1), axis=1)
-    reached = np.concatenate((np.zeros((RESAMPLES, 1)), reached), axis=1)
+    reached = np.cumsum(np.pad(begun, ((0, 0), (length, 0)), mode="wrap"), axis=1)
     return np.asarray(reached[:, length:] - reached[:, :-length], dtype=np.float64)
 
 
-def _interval(value: float, drawn: Values, blocks: float) -> Interval:
+def _interval(value: float, drawn: Values, length: int, bins: int) -> Interval:
     """Percentiles of what was drawn, wider where few blocks were: Student's t for normal."""
     tail = (1 - CONFIDENCE) / 2
     low, high = (float(q) for q in np.quantile(drawn, [tail, 1 - tail]))
-    few = max(blocks - 1, 1.0)
-    wider = _wider(few) * math.sqrt(blocks / few)
+    few = max(bins / length - 1, 1.0)
+    wider = students_quantile(few) / Z95 * math.sqrt(bins / length / few)
     return value - (value - low) * wider, value + (high - value) * wider
-
-
-def _wider(freedom: float) -> float:
-    """How much wider than the normal an interval is from so few blocks: Student's t."""
-    return students_quantile(freedom) / Z95

@@ -65,12 +65,12 @@ def steady_state(series: Values, bin_s: float, seed: list[int]) -> Steady:
     part, begin_s = series[cut:], cut * bin_s
     if not part.mean() > 0:
         return Steady("no steady state", begin_s, end_s, bin_s)
-    change, curvature = movements = _movements(part, seed)
-    intervals = [each.ci95 for each in movements if each.ci95 is not None]
+    change, curvature = _movements(part, seed)
+    ends = np.array([change.ci95, curvature.ci95])
     verdict: Verdict = "not decided"
-    if any(low > TOLERANCE or high < -TOLERANCE for low, high in intervals):
+    if (ends[:, 0] > TOLERANCE).any() or (ends[:, 1] < -TOLERANCE).any():
         verdict = "no steady state"
-    elif all(low >= -TOLERANCE and high <= TOLERANCE for low, high in intervals):
+    elif (np.abs(ends) <= TOLERANCE).all():
         verdict = "steady"
     return Steady(verdict, begin_s, end_s, bin_s, change, curvature)
 
@@ -95,9 +95,10 @@ def _movements(part: Values, seed: list[int]) -> tuple[Estimate, Estimate]:
     residuals = part - shapes @ found
     # From end to end a line moves by its slope; a parabola's middle is off its ends by a quarter.
     contrasts = np.stack([inverse[1], -0.25 * inverse[2]]) / found[0]
+    values = contrasts @ part
     errors = regression_errors(residuals, contrasts, block_length(residuals), seed)
     change, curvature = (
         Estimate(float(value), (float(value) - reach, float(value) + reach))
-        for value, reach in zip(contrasts @ part, errors, strict=True)
+        for value, reach in zip(values, errors, strict=True)
     )
     return change, curvature

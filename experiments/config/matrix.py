@@ -7,7 +7,7 @@ combinations out, `include` adds single ones. A list of such mappings is their u
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import islice, product
@@ -30,7 +30,6 @@ NOT_IN_A_MATRIX = {
     "matrix": "a matrix has no matrix in it",
 }
 MATRIX, SYSTEMS = "matrix", "systems"
-_OPTIONS, _INCLUDE, _EXCLUDE = "options", "include", "exclude"
 
 Values = Mapping[str, Any]
 """Parameters, dotted for inner ones, with the value of each."""
@@ -57,19 +56,6 @@ class Grid(YamlModel):
         """Return the parameters that vary, and their values."""
         return dict(self.__pydantic_extra__)
 
-    def with_each(self, name: str, change: Callable[[Any], Any]) -> Grid:
-        """Return the grid with every value of a parameter changed."""
-
-        def of(value: Any) -> Any:
-            return [change(each) for each in value] if isinstance(value, list) else change(value)
-
-        def of_all(values: Values) -> dict[str, Any]:
-            return {key: of(value) if key == name else value for key, value in values.items()}
-
-        others = {_INCLUDE: self.include, _EXCLUDE: self.exclude}
-        listed = {key: [*map(of_all, entries)] for key, entries in others.items() if entries}
-        return Grid.model_validate({**of_all(self.axes), **listed})
-
     @model_validator(mode="after")
     def _varies(self) -> Self:
         if not self.axes and not self.include:
@@ -84,7 +70,7 @@ class Grid(YamlModel):
             for name in each.keys() - known:
                 near = did_you_mean(name, known)
                 text = f"`{name}` does not vary here{near}, so nothing can be excluded by it"
-                found.append(Finding((_EXCLUDE, place, name), text, at_key=True))
+                found.append(Finding(("exclude", place, name), text, at_key=True))
         if found:
             raise refused(found)
         return self
@@ -160,15 +146,28 @@ class Combination:
     def study(self, raw: Values) -> dict[str, Any]:
         """Return the keys of the study that it is. Raises NoSuchPlace."""
         keys = with_values(raw, self.values)
-        options = keys.get(_OPTIONS)
+        options = keys.get("options")
         if isinstance(options, Mapping):
-            keys[_OPTIONS] = {name: own for name, own in options.items() if name == self.system}
+            keys["options"] = {name: own for name, own in options.items() if name == self.system}
         return keys | {SYSTEMS: [self.system]}
 
 
 def told(findings: Sequence[Finding]) -> str:
     """Return mistakes in a study that is in no file, as one text."""
     return "; ".join(f"{path_text(found.path) or 'study'}: {found.text}" for found in findings)
+
+
+def parts(matrix: Sequence[Grid]) -> Iterator[tuple[Path, dict[str, list[Any]], list[Values]]]:
+    """Yield what a matrix is the union of: where it stands, parameters with values, exclusions.
+
+    What a grid includes is a part of its own, of which every parameter has one value.
+    """
+    for number, grid in enumerate(matrix):
+        if grid.axes:
+            yield (MATRIX, number), grid.axes, list(grid.exclude or ())
+        for place, each in enumerate(grid.include or ()):
+            lists = {k: v if isinstance(v, list) else [v] for k, v in each.items()}
+            yield (MATRIX, number, "include", place), lists, []
 
 
 def combinations(matrix: Sequence[Grid] | None, systems: Sequence[str]) -> Iterator[Combination]:
@@ -185,19 +184,6 @@ def combinations(matrix: Sequence[Grid] | None, systems: Sequence[str]) -> Itera
                 if not any(each.items() <= known.items() for each in excluded):
                     at = {name: (*path, name, place) for name, place in places.items()}
                     yield Combination(system, values, at)
-
-
-def parts(matrix: Sequence[Grid]) -> Iterator[tuple[Path, dict[str, list[Any]], list[Values]]]:
-    """Yield what a matrix is the union of: where it stands, parameters with values, exclusions.
-
-    What a grid includes is a part of its own, of which every parameter has one value.
-    """
-    for number, grid in enumerate(matrix):
-        if grid.axes:
-            yield (MATRIX, number), grid.axes, list(grid.exclude or ())
-        for place, each in enumerate(grid.include or ()):
-            lists = {k: v if isinstance(v, list) else [v] for k, v in each.items()}
-            yield (MATRIX, number, _INCLUDE, place), lists, []
 
 
 def matrix_mistakes(
@@ -266,5 +252,5 @@ def _of_combination(
 
 def _is_of(parameter: str, system: str) -> bool:
     """Whether a parameter means something to a system: it is none, or one of its own options."""
-    keys = parameter.split(".")
-    return parameter != SYSTEMS and (keys[0] != _OPTIONS or len(keys) < 2 or keys[1] == system)
+    kind, *inner = parameter.split(".")
+    return kind != SYSTEMS and (kind != "options" or not inner or inner[0] == system)

@@ -1,9 +1,9 @@
-"""A study with what the command line says: parameters set, and parameters varied."""
+"""A study or a drill with what the command line says: parameters set, and parameters varied."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from wanlat.experiments.config.matrix import (
     MATRIX,
@@ -17,9 +17,37 @@ from wanlat.experiments.config.matrix import (
 )
 from wanlat.experiments.config.study import Study
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import Finding
 from wanlat.topologies.wording import listing
 from wanlat.topologies.yaml_lines import checked
+from wanlat.topologies.yaml_model import YamlModel
 from wanlat.topologies.yaml_tree import Document
+
+M = TypeVar("M", bound=YamlModel)
+
+
+def set_values(raw: Values, settings: Values) -> dict[str, Any]:
+    """Return the keys of a file with parameters set, without its matrix. Raises UserError."""
+    try:
+        return with_values(raw, settings)
+    except NoSuchPlace as error:
+        raise UserError(f"--set: {error}.") from error
+
+
+def validated(
+    what: str, raw: dict[str, Any], model: type[M], also: Callable[[M], Iterable[Finding]]
+) -> M:
+    """Return what is made of changed keys; ``also`` looks for mistakes besides the model's.
+
+    Raises UserError, which tells every mistake.
+    """
+    made, wrong = checked(Document(raw), model)
+    if made is not None and not wrong:
+        wrong = list(also(made))
+    if made is None or wrong:
+        text = told(wrong).rstrip(".")
+        raise UserError(f"{what} with what the command line changes: {text}.")
+    return made
 
 
 def changed(
@@ -33,30 +61,25 @@ def changed(
     settings, axes = dict(settings), dict(axes or {})
     if not settings and not axes:
         return study
-    for name in (*settings, *axes):
-        if name in settings and name in axes:
-            raise UserError(f"`{name}` is set and varied; do one of them.")
-        if name == MATRIX and name in settings:
-            raise UserError("`matrix` is not set as a whole: give --matrix PARAMETER=V1,V2.")
+    if double := settings.keys() & axes.keys():
+        raise UserError(f"`{min(double)}` is set and varied; do one of them.")
+    if MATRIX in settings:
+        raise UserError("`matrix` is not set as a whole: give --matrix PARAMETER=V1,V2.")
     each_system = list(axes.pop(SYSTEMS, ()))
     if each_system:
         settings[SYSTEMS] = each_system
-    try:
-        raw = with_values(study.to_dict(), settings)
-    except NoSuchPlace as error:
-        raise UserError(f"--set: {error}.") from error
+    raw = set_values(study.to_dict(), settings)
     grids = _grids(study, settings, axes, raw[SYSTEMS])
     if each_system and not any(grids):
         grids = [{SYSTEMS: each_system}]
     if any(grids):
         # A grid that is left without an axis is one point: any parameter with its own value.
         raw[MATRIX] = [grid or {"samples": [raw["samples"]]} for grid in grids]
-    made, findings = checked(Document(raw), Study)
-    if made is not None and not findings and made.matrix is not None:
-        findings = matrix_mistakes(raw, made.matrix, made.systems, Study)
-    if made is None or findings:
-        raise UserError(f"Study {study.name} with what the command line changes: {told(findings)}.")
-    return made
+
+    def of_points(made: Study) -> list[Finding]:
+        return matrix_mistakes(raw, made.matrix, made.systems, Study) if made.matrix else []
+
+    return validated(f"Study {study.name}", raw, Study, of_points)
 
 
 def _grids(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -190,17 +189,9 @@ def load(name_or_path: str) -> Study:
     """
     path = find(name_or_path)
     study = load_yaml_model(path, Study, also=_of_points, error=StudyError)
-    matrix = [grid.with_each("topology", partial(_beside, path)) for grid in study.matrix or ()]
-    options = dict(study.options)
-    if "service" in options:
-        options["service"] = _service_beside(path, options["service"])
-    return study.model_copy(
-        update={
-            "matrix": matrix or None,
-            "topology": _beside(path, study.topology),
-            "options": options,
-        }
-    )
+    raw = study.to_dict()
+    located = _located(raw, path.parent)
+    return study if located == raw else Study.model_validate(located)
 
 
 def _of_points(document: Document, study: Study) -> Iterator[Finding]:
@@ -210,33 +201,39 @@ def _of_points(document: Document, study: Study) -> Iterator[Finding]:
             yield replace(found, path=path_in(document.raw, found.path))
 
 
-def _beside(study: Path, given: Any) -> Any:
-    """Return a YAML file's path as seen from the study's directory, if it is there."""
-    if not isinstance(given, str) or not given.endswith((".yaml", ".yml")):
-        return given
-    return _seen(study, given)
+def _located(values: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """Return keys of a study with the files that they name as seen from the study's directory.
 
+    That are topologies wherever a matrix varies them, and the files of system `service`.
+    """
 
-def _seen(study: Path, given: Any) -> Any:
-    """Return a path that is there as seen from the study's directory; else what was given."""
-    if not isinstance(given, str):
-        return given
-    beside = study.parent / given
-    return str(beside) if beside.exists() else given
+    def seen(given: Any) -> Any:
+        if isinstance(given, list):
+            return [*map(seen, given)]
+        is_there = isinstance(given, str) and (directory / given).exists()
+        return str(directory / given) if is_there else given
 
+    def at(key: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {inner: at(inner, each) for inner, each in value.items()}
+        if isinstance(value, list) and key in ("matrix", "include", "exclude"):
+            return [at(key, each) for each in value]
+        if key == "topology":
+            every = value if isinstance(value, list) else [value]
+            files = [seen(e) if str(e).endswith((".yaml", ".yml")) else e for e in every]
+            return files if isinstance(value, list) else files[0]
+        return value
 
-def _service_beside(study: Path, options: dict[str, Any]) -> dict[str, Any]:
-    changed = dict(options)
-    for key in ("protos", "includes"):
-        if isinstance(changed.get(key), list):
-            changed[key] = [_seen(study, each) for each in changed[key]]
-    command = changed.get("command")
-    # A bare name is looked for on PATH, by the system.
-    if isinstance(command, list) and command and "/" in str(command[0]):
-        program = str(_seen(study, command[0]))
-        # Beside a study that is named without its directory, it would be a bare name.
-        changed["command"] = [program if "/" in program else f"./{program}", *command[1:]]
-    return changed
+    located = {key: at(key, value) for key, value in values.items()}
+    if own := located.get("options", {}).get("service"):
+        own |= {key: seen(own[key]) for key in ("protos", "includes") if key in own}
+        match own.get("command"):
+            # A bare name is looked for on PATH, by the system.
+            case [str(program), *more] if "/" in program:
+                program = seen(program)
+                # Beside a study that is named without its directory, it would be a bare name.
+                own["command"] = [program if "/" in program else f"./{program}", *more]
+    return located
 
 
 def place(plan_nodes: dict[str, str], wanted: str | None, what: str) -> str:

@@ -15,7 +15,7 @@ from wanlat.emulator.faults.fault import Scene, Service
 from wanlat.emulator.faults.timeline import Mark, Step, Timeline
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.process import how_it_ended
-from wanlat.experiments.drill.clients import Workers
+from wanlat.experiments.open_loop import Workers
 from wanlat.experiments.session import Session
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.experiments.config.files import Shipped
-from wanlat.topologies.errors import UserError
 from wanlat.topologies.yaml_errors import YamlError
 
 if TYPE_CHECKING:
@@ -59,23 +58,12 @@ def changed(drill: Drill, settings: Mapping[str, Any]) -> Drill:
     """
     if not settings:
         return drill
-    from wanlat.experiments.config.matrix import NoSuchPlace, told, with_values
+    from wanlat.experiments.config.overrides import set_values, validated
     from wanlat.experiments.drill.model import Drill
     from wanlat.experiments.drill.roles import findings
-    from wanlat.topologies.yaml_lines import checked
-    from wanlat.topologies.yaml_tree import Document
 
-    try:
-        raw = with_values(drill.to_dict(), settings)
-    except NoSuchPlace as error:
-        raise UserError(f"--set: {error}.") from error
-    made, wrong = checked(Document(raw), Drill)
-    if made is not None and not wrong:
-        wrong = list(findings(made, made.topology))
-    if made is None or wrong:
-        text = told(wrong).rstrip(".")
-        raise UserError(f"Drill {drill.name} with what the command line changes: {text}.")
-    return made
+    raw = set_values(drill.to_dict(), settings)
+    return validated(f"Drill {drill.name}", raw, Drill, lambda made: findings(made, made.topology))
 
 
 @cache

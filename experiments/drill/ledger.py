@@ -66,8 +66,8 @@ class Ledger(Closing):
         self._seed = seed
         self._lock = threading.Lock()
         self._states: dict[str, _State] = {}
-        self._readable = _Bag()
-        self._owned: defaultdict[str, _Bag] = defaultdict(_Bag)
+        self._readable: list[str] = []
+        self._owned: defaultdict[str, list[str]] = defaultdict(list)
         self._open: dict[int, tuple[Operation, str]] = {}
         self.invoked = 0
         """How many writes were begun."""
@@ -114,12 +114,9 @@ class Ledger(Closing):
         Nobody reads it any more, whatever comes of it.
         """
         with self._lock:
-            owned = self._owned[owner]
-            for _ in range(min(len(owned), 8)):  # a few are being read, at most
-                state = self._states[owned.choose(chance)]
-                if not state.readers:
-                    self._readable.discard(state.object.key)
-                    owned.discard(state.object.key)
+            for _ in range(8):  # a few are being read, at most
+                state = self._choose(self._owned[owner], chance)
+                if state is not None and not state.readers:
                     number = self._invoke("remove", state.object, client, target)
                     state.removes[number] = None
                     return number, state.object
@@ -137,18 +134,18 @@ class Ledger(Closing):
             elif outcome == "ok" and not state.acknowledged:
                 state.acknowledged = True
                 self.acknowledged += 1
-                self._readable.add(key)
+                self._readable.append(key)
                 if state.owner is not None:
-                    self._owned[state.owner].add(key)
+                    self._owned[state.owner].append(key)
 
     def take_to_read(self, chance: random.Random) -> Object | None:
         """Choose an object whose put was acknowledged and that nobody began to remove; nobody
         will, until ``done_reading``.
         """
         with self._lock:
-            if not self._readable:
+            state = self._choose(self._readable, chance)
+            if state is None:
                 return None
-            state = self._states[self._readable.choose(chance)]
             state.readers += 1
             return state.object
 
@@ -160,6 +157,17 @@ class Ledger(Closing):
     def close(self) -> None:
         """Let go of the file. May be called again."""
         self._lines.close()
+
+    def _choose(self, keys: list[str], chance: random.Random) -> _State | None:
+        """Draw one of the keys; those that somebody began to remove are dropped on the way."""
+        while keys:
+            place = chance.randrange(len(keys))
+            state = self._states[keys[place]]
+            if not state.removes:
+                return state
+            keys[place] = keys[-1]
+            keys.pop()
+        return None
 
     def _invoke(self, operation: Operation, what: Object, client: str, target: str) -> int:
         number, self.invoked = self.invoked, self.invoked + 1
@@ -180,27 +188,3 @@ class Ledger(Closing):
         )
         self._open[number] = operation, what.key
         return number
-
-
-class _Bag:
-    """A set of keys that one can be drawn from in constant time."""
-
-    def __init__(self) -> None:
-        self._items: list[str] = []
-        self._places: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def choose(self, chance: random.Random) -> str:
-        return self._items[chance.randrange(len(self._items))]
-
-    def add(self, item: str) -> None:
-        self._places[item] = len(self._items)
-        self._items.append(item)
-
-    def discard(self, item: str) -> None:
-        place, last = self._places.pop(item), self._items.pop()
-        if last != item:
-            self._items[place] = last
-            self._places[last] = place

@@ -6,12 +6,12 @@ import random
 import select
 import threading
 import time
-from dataclasses import fields
-from typing import Any, Literal
+from typing import Literal
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.load import BUCKET
 from wanlat.experiments.drill.ledger import Object
+from wanlat.experiments.open_loop import unanswered
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.oneshot import Oneshot, prepare
 from wanlat.probes.plan import KEY_BYTES, GrpcHeader, Header, Placement, PlanHeader, Request
@@ -72,9 +72,9 @@ class StoreApi:
             return sample.status == 404
         return sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in (sample.error or "")
 
-    def placement(self, cluster: Cluster, node: str, key: str) -> Placement:
+    def placement(self, cluster: Cluster, node: str, key: str | None) -> Placement:
         """Return whether ``node`` holds a replica of a key: Bob's vdisks say it."""
-        holders = None if self.is_s3 else cluster.replicas(bytes.fromhex(key))
+        holders = None if self.is_s3 or key is None else cluster.replicas(bytes.fromhex(key))
         if holders is None:
             return "unknown"
         return "local" if node in holders else "remote"
@@ -132,14 +132,14 @@ def spawn_on(lab: Lab, node: str) -> Spawn:
 
 
 class Sender(Closing):
-    """One oneshot process on a node, which is replaced when it dies: one request after another.
+    """One oneshot process, which is replaced when it dies: one request after another.
 
     A context manager; of one thread.
     """
 
-    def __init__(self, lab: Lab, node: str, header: Header, stop: threading.Event) -> None:
-        """Start it on ``node``. When ``stop`` is set it waits for no answer any more."""
-        self._spawn = spawn_on(lab, node)
+    def __init__(self, spawn: Spawn, header: Header, stop: threading.Event) -> None:
+        """Start it. When ``stop`` is set it waits for no answer any more."""
+        self._spawn = spawn
         self._header = header
         self._stop = stop
         self._deaths = 0
@@ -162,20 +162,18 @@ class Sender(Closing):
         oneshot, handed_ns = self.make_ready(), time.monotonic_ns()
         try:
             oneshot.send(request)
-            if not self._is_answered(oneshot):
-                self.close()
-                return unanswered(
-                    request.seq, request.endpoint, handed_ns, "abandoned: the drill was stopped"
-                )
-            sample = oneshot.receive()
+            if self._is_answered(oneshot):
+                sample = oneshot.receive()
+                self._deaths = 0
+                return sample
+            why = "abandoned: the run was stopped"
         except ProbeFailed as error:
-            self.close()
             self._deaths += 1
             if self._deaths >= _DEATHS:
                 raise
-            return unanswered(request.seq, request.endpoint, handed_ns, f"the probe ended: {error}")
-        self._deaths = 0
-        return sample
+            why = f"the probe ended: {error}"
+        self.close()
+        return unanswered(request.seq, request.endpoint, handed_ns, why)
 
     def close(self) -> None:
         """End the process. May be called again, as may ``ask``."""
@@ -193,19 +191,3 @@ class Sender(Closing):
             if oneshot.is_lost():
                 return True  # receiving will say so
         return True
-
-
-_COUNTS = ("object_bytes", "retransmits", "out_of_order", "acks_sent", "rtt_us", "longest_gap_ns")
-_NOTHING: dict[str, Any] = {
-    **dict.fromkeys(field.name for field in fields(Sample)),
-    **dict.fromkeys((*_COUNTS, "reads"), 0),
-    "new_connection": False,
-}
-"""What is known of a request that no sample came of."""
-
-
-def unanswered(seq: int, endpoint: str, handed_ns: int, why: str) -> Sample:
-    """Return the sample of a request of which nobody knows what came, since it was handed over."""
-    known = {"seq": seq, "phase": "measure", "endpoint": endpoint, "start_ns": handed_ns}
-    took = {"elapsed_ns": time.monotonic_ns() - handed_ns, "outcome": "unknown", "error": why}
-    return Sample(**{**_NOTHING, **known, **took})

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_DRILLS
-from wanlat.experiments.drill.clients import Client, Load, Row, Way, Workers, fill
+from wanlat.experiments.drill.clients import Client, Load, Way, fill
 from wanlat.experiments.drill.faults import FaultInjection, RecordedService
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.model import PHASES
@@ -24,13 +24,13 @@ from wanlat.experiments.drill.timeline import (
     CALIBRATION_S,
     RECALIBRATION_S,
     WARMUP_S,
-    Schedule,
     Span,
     spans,
     within,
 )
 from wanlat.experiments.drill.verification import Round, verify
 from wanlat.experiments.manifest import manifest_of, place_of
+from wanlat.experiments.open_loop import Row, Schedule, Workers
 from wanlat.experiments.resources.sampler import Sampler
 from wanlat.experiments.session import (
     Outcome,
@@ -63,7 +63,7 @@ objects are there; a phase has begun; every object was verified after the heal; 
 restart; the lab is gone."""
 
 TELL_EVERY_S = 10.0
-SAMPLE_EVERY_S = 1.0
+_SAMPLE_EVERY_S = 1.0
 """What nodes use is sampled as in studies."""
 _WAYS: tuple[Way, Way] = ("read", "write")
 _POLL_S = 0.1
@@ -104,7 +104,7 @@ def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
             "drill": {**prepared.drill.to_dict(), "scale": prepared.scale},
             "roles": {name: list(nodes) for name, nodes in prepared.roles.items()},
             "clients": {
-                place.name: {"node": place.node, "site": place.site, "target": place.target}
+                place.name: {**place_of(plan, place.node), "target": place.target}
                 for place in prepared.places
             },
             "claims": [claim.applied() for claim in prepared.claims],
@@ -128,7 +128,7 @@ def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
             with within(lab, "Starting the cluster", stated.ready):
                 cluster = session.start(lab, prepared, drill.timeouts.ready.s)
             _reach(session, "ready")
-            with Sampler(lab, cluster, session.bundle, prepared.name, SAMPLE_EVERY_S):
+            with Sampler(lab, cluster, session.bundle, prepared.name, _SAMPLE_EVERY_S):
                 _Stages(prepared, session, live, stop, lab, cluster, ledger).all()
                 broken = {each for step in prepared.steps for each in step.fault.directions}
                 session.note_overflows(lab, broken)
@@ -162,26 +162,28 @@ class _Stages:
         self.drill, bundle = self.prepared.drill, self.session.bundle
         nodes = self.cluster.nodes.items()
         self.services = {name: RecordedService(node, bundle) for name, node in nodes}
-        self.faults = FaultInjection(
-            self.session, self.lab, self.services, self.prepared.steps, self.stop
-        )
+        steps = self.prepared.steps
+        self.faults = FaultInjection(self.session, self.lab, self.services, steps, self.stop)
         self.write_answer = bundle.lines("verification.jsonl")
 
     def all(self) -> None:
         """Carry out one after another, each within the time that it may take."""
-        lab, stated, timeouts = self.lab, self.prepared.stated, self.drill.timeouts
-        with within(lab, "Writing the first objects", stated.fill):
-            self.fill()
-        with within(lab, "Measuring", stated.phases):
-            self.measure()
-        with within(lab, "Waiting for the nodes after the heal", stated.healing):
-            self.heal()
-        with within(lab, "Verifying every object after the heal", stated.healed):
-            self.verify("healed", timeouts.verify_after_heal.s)
-        with within(lab, "Restarting every node", stated.restart):
-            self.restart()
-        with within(lab, "Verifying every object after the restart", stated.restarted):
-            self.verify("restarted", timeouts.verify_after_restart.s)
+        stated, timeouts = self.prepared.stated, self.drill.timeouts
+        healed_s, restarted_s = timeouts.verify_after_heal.s, timeouts.verify_after_restart.s
+        stages: Sequence[tuple[str, float, Callable[[], None]]] = (
+            ("Writing the first objects", stated.fill, self.fill),
+            ("Measuring", stated.phases, self.measure),
+            ("Waiting for the nodes after the heal", stated.healing, self.heal),
+            ("Verifying after the heal", stated.healed, lambda: self.verify("healed", healed_s)),
+            ("Restarting every node", stated.restart, self.restart),
+            (
+                *("Verifying after the restart", stated.restarted),
+                lambda: self.verify("restarted", restarted_s),
+            ),
+        )
+        for title, seconds, work in stages:
+            with within(self.lab, title, seconds):
+                work()
 
     def fill(self) -> None:
         """Write the objects that are there before anything is measured."""
@@ -202,11 +204,11 @@ class _Stages:
         phases, stop = spans(self.drill.phases), self.stop
         origin_ns = time.monotonic_ns() + round((_HEAD_START_S + WARMUP_S) * 1e9)
         self.session.bundle.write_manifest(origin_ns=origin_ns)
-        senders = [self._client(place, way) for place in self.prepared.places for way in _WAYS]
 
         def sending(client: Client) -> Callable[[], None]:
             return lambda: client.run(origin_ns, phases, stop)
 
+        senders = [self._client(place, way) for place in self.prepared.places for way in _WAYS]
         clients = Workers({each.name: sending(each) for each in senders}, stop)
         try:
             clients.start()
@@ -268,12 +270,9 @@ class _Stages:
         self._await_serving("after the restart of all nodes")
 
     def _client(self, place: Place, way: Way) -> Client:
-        schedule = Schedule.of(
-            self.drill.interval.ns,
-            self.drill.deadline.ns,
-            seed=self.prepared.seed,
-            client=f"{place.name} {way}",
-        )
+        interval_ns, deadline_ns = self.drill.interval.ns, self.drill.deadline.ns
+        name, seed = f"{place.name} {way}", self.prepared.seed
+        schedule = Schedule.of(interval_ns, deadline_ns, seed=seed, client=name)
         return Client(self._load(place), place, way, schedule)
 
     def _load(self, place: Place) -> Load:
@@ -296,10 +295,11 @@ class _Stages:
 
     def _watch(self, clients: Workers, origin_ns: int, phases: Sequence[Span]) -> None:
         """Tell how it goes until every client is done and every fault healed."""
-        ahead = deque(phases)
-        span = phases[0]
-        while not (clients.join(0) and self.faults.is_healed):
-            self._check(clients)
+        ahead, span, is_done = deque(phases), phases[0], False
+        while not is_done:
+            is_done = clients.join(0) and self.faults.is_healed
+            for each in (self.lab, self.faults, clients):  # what ends a drill early
+                each.check()
             now_ns = time.monotonic_ns() - origin_ns
             while ahead and ahead[0].begin_ns <= now_ns:
                 span = ahead.popleft()
@@ -307,22 +307,13 @@ class _Stages:
                     self.session.bundle.event("phase", span.name, t_ns=origin_ns + span.begin_ns)
                     _reach(self.session, span.name)
             self.live.tell(span, now_ns, self.faults.in_force)
-            time.sleep(_POLL_S)
-        self._check(clients)
+            time.sleep(0 if is_done else _POLL_S)
         self.session.bundle.event("phase", "end", t_ns=origin_ns + phases[-1].until_ns)
 
-    def _check(self, clients: Workers) -> None:
-        """Raise what ends a drill early."""
-        self.lab.check()
-        self.faults.check()
-        clients.check()
-
     def _await_serving(self, when: str) -> None:
-        wait = Wait(
-            self.cluster.nodes, self.drill.timeouts.serve_after_restart.s, self.session.tell
-        )
+        limit_s = self.drill.timeouts.serve_after_restart.s
         try:
-            self.cluster.await_serving(wait)
+            self.cluster.await_serving(Wait(self.cluster.nodes, limit_s, self.session.tell))
         except SystemFailed as error:
             self.lab.check()
             down = [name for name, service in self.services.items() if not service.is_up]
@@ -368,14 +359,15 @@ class Live:
         while self._done and self._done[0][0] < now_s - self._window_s:
             self._done.popleft()
         recent = self._done.copy()  # in one step, while others append
-        rates = ", ".join(
-            f"{way}s {sum(answers)} of {len(answers)} ok" if answers else f"no {way} answered"
-            for way in _WAYS
-            for answers in [[ok for _, each, ok in recent if each == way]]
-        )
+        rates = []
+        for way in _WAYS:
+            answers = [ok for _, each, ok in recent if each == way]
+            some = f"{way}s {sum(answers)} of {len(answers)} ok"
+            rates.append(some if answers else f"no {way} answered")
         self._report(
             f"{self._name}: {'warming up' if span.name == 'warmup' else span.name}",
             max(0, min(now_ns, span.until_ns) - span.begin_ns) // 10**9,
             (span.until_ns - span.begin_ns) / 1e9,
-            f"{', '.join(faults) or 'nothing broken'}; {rates} in the last {self._window_s:g} s",
+            f"{', '.join(faults) or 'nothing broken'}; {', '.join(rates)} in the last "
+            f"{self._window_s:g} s",
         )

@@ -1,8 +1,7 @@
-"""When things happen in a drill: phases, requests, and by when each stage is over at the latest."""
+"""When things happen in a drill: its phases, and by when each stage is over at the latest."""
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,44 +51,6 @@ def spans(phases: Phases) -> list[Span]:
     return found
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """One request every so often, from an offset of the client's own on.
-
-    Each must be answered ``deadline_ns`` after it was due.
-    """
-
-    interval_ns: int
-    offset_ns: int
-    deadline_ns: int
-
-    @classmethod
-    def of(cls, interval_ns: int, deadline_ns: int, *, seed: int, client: str) -> Schedule:
-        """Return a client's schedule, its offset drawn, so that clients do not beat together."""
-        offset_ns = random.Random(f"{seed}/{client}/offset").randrange(interval_ns)
-        return cls(interval_ns, offset_ns, deadline_ns)
-
-    def least_left_ns(self, took_ns: int) -> int:
-        """Return the time that a request must have left to be sent, when the one before it took
-        ``took_ns``.
-
-        Half of its deadline; and all of it, when the one before took more than half. A client that
-        lags by almost a whole deadline would otherwise send each request with so little time left
-        that it cannot be answered, even by a store that is well again or only slow, and lag so for
-        ever: the client's own doing, and not the store's.
-        """
-        half_ns = self.deadline_ns // 2
-        return half_ns if took_ns < half_ns else max(half_ns, self.deadline_ns - self.interval_ns)
-
-    def due(self, phases: Sequence[Span]) -> Iterator[tuple[int, str]]:
-        """Yield the instant at which each request of these phases is due, and the phase's name."""
-        for span in phases:
-            first = -(-(span.begin_ns - self.offset_ns) // self.interval_ns)
-            first_ns = self.offset_ns + first * self.interval_ns
-            for due_ns in range(first_ns, span.until_ns, self.interval_ns):
-                yield due_ns, span.name
-
-
 def scaled(drill: Drill, factor: float) -> Drill:
     """Return a drill with phases, faults and intervals that much longer.
 
@@ -136,24 +97,15 @@ def _times(length: Duration, factor: float) -> Duration:
 class Stated:
     """The most that each stage of a drill takes, in seconds, in their order."""
 
-    lab: float
-    """Making the network, and proving it right."""
-    ready: float
-    """Starting the cluster."""
-    fill: float
-    """Writing the objects that are there before anything is measured: 20 a second."""
-    phases: float
-    """Warming up, before, during, after, and the last requests' answers."""
-    healing: float
-    """Starting what is down, until it serves; links that were broken are calibrated again."""
-    healed: float
-    """Reading every object from every node."""
-    restart: float
-    """Ending every node at once, and starting them again until they serve."""
-    restarted: float
-    """Reading every object from every node again."""
-    report: float
-    """Ending the lab, tables, statistics and charts."""
+    lab: float  # making the network, and calibrating it
+    ready: float  # starting the cluster
+    fill: float  # writing the objects that are there before anything is measured: 20 a second
+    phases: float  # warming up, before, during, after, and the last requests' answers
+    healing: float  # starting what is down, until it serves; calibrating links again
+    healed: float  # reading every object from every node
+    restart: float  # ending every node at once, and starting them again until they serve
+    restarted: float  # reading every object from every node again
+    report: float  # ending the lab, tables, statistics and charts
 
     @property
     def total_s(self) -> float:

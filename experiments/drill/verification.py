@@ -12,15 +12,14 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.drill.clients import Workers
 from wanlat.experiments.drill.ledger import Ledger, Object
-from wanlat.experiments.drill.requests import Sender, StoreApi, api_of
-from wanlat.probes.plan import Header
+from wanlat.experiments.drill.requests import Sender, StoreApi, api_of, spawn_on
+from wanlat.experiments.open_loop import Workers
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 
@@ -29,6 +28,7 @@ Found = Literal["yes", "no", "wrong", "unread"]
 
 PASSES = 3
 PROCESSES = 12
+"""Of all nodes together."""
 FAR_PROCESSES = 32
 """Where answers take long because the network does: then more can wait beside each other."""
 _FAR_RTT_MS = 20.0
@@ -104,7 +104,6 @@ def verify(
     write: Callable[[dict[str, Any]], object],
     stop: threading.Event | None = None,
     deadline_ms: int = DEADLINE_MS,
-    processes: int | None = None,
     passes: int = PASSES,
 ) -> Verified:
     """Read every key of the ledger from every node, and ``write`` a line for each.
@@ -118,19 +117,19 @@ def verify(
     begun_ns = time.monotonic_ns()
     until_ns = begun_ns + int(budget_s * 1e9)
     stop = stop or threading.Event()
-    objects, nodes = ledger.objects(), tuple(cluster.nodes)
-    api = api_of(cluster.api)
-    largest = max((each.object_bytes for each in objects), default=0)
-    headers = {node: api.header(cluster, node, deadline_ms, largest) for node in nodes}
+    objects, nodes, api = ledger.objects(), tuple(cluster.nodes), api_of(cluster.api)
     head = {"round": name, "begun_ns": begun_ns, "nodes": nodes, "keys": len(objects)}
     write(head | {"passes": passes})
     # Not in the order in which they were written, so that time running out hits no part of the
     # drill more than another; but in one order on all nodes.
     objects.sort(key=lambda each: random.Random(each.key).random())
-    questions = [
-        _Question(node, each, ledger.is_expected(each.key)) for node in nodes for each in objects
-    ]
-    found, lock, asked = Counter[Found](), threading.Lock(), len(questions)
+    waiting = {
+        node: deque(_Question(node, each, ledger.is_expected(each.key)) for each in objects)
+        for node in nodes
+    }
+    asked = len(nodes) * len(objects)
+    largest = max((each.object_bytes for each in objects), default=0)
+    found, lock = Counter[Found](), threading.Lock()
 
     def settle(question: _Question) -> None:
         with lock:
@@ -138,84 +137,49 @@ def verify(
             found[question.found] += 1
             on_progress(found.total(), asked)
 
+    def reader(node: str, questions: deque[_Question]) -> Callable[[], None]:
+        header = api.header(cluster, node, deadline_ms, largest)
+
+        def work() -> None:
+            with Sender(spawn_on(lab, node), header, stop) as sender:
+                while questions and time.monotonic_ns() < until_ns:
+                    try:
+                        question = questions.popleft()
+                    except IndexError:  # another was quicker
+                        return
+                    question.passes += 1
+                    sample = sender.ask(api.get(question.passes, question.object))
+                    if stop.is_set():
+                        return  # nothing is final then
+                    question.judge(api, sample)
+                    if question.is_settled:
+                        settle(question)
+
+        return work
+
     done, out_of_time = 0, False
-    while questions and done < passes and not (stop.is_set() or out_of_time):
+    each = max(1, _processes(lab, nodes) // len(nodes))
+    left = [question for its in waiting.values() for question in its]
+    while left and done < passes and not (stop.is_set() or out_of_time):
         done += 1
-        reading = _Pass(lab, api, headers, questions, until_ns, stop, settle)
-        reading.run(processes or _processes(lab, nodes))
-        questions = [each for each in questions if not each.is_settled]
+        readers = {
+            f"reader {number} of {node}": reader(node, its)
+            for node, its in waiting.items()
+            for number in range(min(each, len(its)))
+        }
+        Workers(readers, stop).run()
+        left = [question for question in left if not question.is_settled]
+        waiting = {node: deque(q for q in left if q.node == node) for node in nodes}
         pause_s = min(_PAUSE_S * done, budget_s / 10)
-        out_of_time = bool(questions) and time.monotonic_ns() + pause_s * 1e9 > until_ns
-        if questions and not (done == passes or out_of_time):
+        out_of_time = bool(left) and time.monotonic_ns() + pause_s * 1e9 > until_ns
+        if left and not (done == passes or out_of_time):
             stop.wait(pause_s)
     if not stop.is_set():
-        for question in questions:
+        for question in left:
             settle(question)
     return Verified(asked, dict(found), out_of_time)
 
 
-def _processes(lab: Lab, nodes: Sequence[str]) -> int:
+def _processes(lab: Lab, nodes: tuple[str, ...]) -> int:
     farthest_ms = max((lab.plan.rtt_ms(nodes[0], other) for other in nodes[1:]), default=0.0)
     return PROCESSES if farthest_ms < _FAR_RTT_MS else FAR_PROCESSES
-
-
-class _Pass:
-    """Asks questions once, each from the node that it is asked of, as far as there is time."""
-
-    def __init__(
-        self,
-        lab: Lab,
-        api: StoreApi,
-        headers: Mapping[str, Header],
-        questions: Sequence[_Question],
-        until_ns: int,
-        stop: threading.Event,
-        settle: Callable[[_Question], object],
-    ) -> None:
-        self._lab = lab
-        self._api = api
-        self._headers = headers
-        self._until_ns = until_ns
-        self._stop = stop
-        self._settle = settle
-        self._lock = threading.Lock()
-        self._workers = Counter[str]()
-        self._waiting: dict[str, deque[_Question]] = {node: deque() for node in headers}
-        for question in questions:
-            self._waiting[question.node].append(question)
-
-    def run(self, processes: int) -> None:
-        """Ask them all."""
-        count = min(processes, sum(map(len, self._waiting.values())))
-        Workers({f"reader {number}": self._work for number in range(count)}, self._stop).run()
-
-    def _work(self) -> None:
-        """Ask one node after another, wherever the fewest others are at it."""
-        while (node := self._join()) is not None:
-            with Sender(self._lab, node, self._headers[node], self._stop) as sender:
-                while (question := self._take(node)) is not None:
-                    question.passes += 1
-                    request = self._api.get(question.passes, question.object)
-                    sample = sender.ask(request)
-                    if self._stop.is_set():
-                        return  # nothing is final then
-                    question.judge(self._api, sample)
-                    if question.is_settled:
-                        self._settle(question)
-
-    def _join(self) -> str | None:
-        with self._lock:
-            left = [node for node, waiting in self._waiting.items() if waiting]
-            if not left or time.monotonic_ns() > self._until_ns:
-                return None
-            node = min(left, key=lambda name: self._workers[name])
-            self._workers[node] += 1
-            return node
-
-    def _take(self, node: str) -> _Question | None:
-        with self._lock:
-            waiting = self._waiting[node]
-            if waiting and not self._stop.is_set() and time.monotonic_ns() < self._until_ns:
-                return waiting.popleft()
-            self._workers[node] -= 1
-            return None

@@ -17,6 +17,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,8 +27,6 @@ from wanlat.systems.base import Cluster
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_SHORT = 4096
-_ZOMBIE = "Z"
 _CPUCLOCK_SCHED = 2
 """Of a whole process, as the scheduler counts it."""
 
@@ -55,17 +54,18 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """A line of /proc/PID/stat (proc(5)). ``begun``: a number that a later PID does not share."""
+    """A line of /proc/PID/stat (proc(5)). ``begun``: a number that a later PID does not share.
+
+    ``reaped_cpu_ns`` is of children that have ended and were waited for.
+    """
 
     pid: int
-    state: str
     parent: int
     begun: int
     threads: int
     rss_bytes: int
     own_cpu_ns: int
     reaped_cpu_ns: int
-    """Of children that have ended and were waited for."""
 
     @property
     def key(self) -> _Key:
@@ -75,16 +75,17 @@ class ProcessStat:
 
 def parse_stat(text: bytes) -> ProcessStat:
     """Read it. The name, in brackets, may hold brackets too: the last one ends it."""
-    rest = text[text.rindex(b")") + 2 :].split()
+    pid, _, _ = text.partition(b" ")
+    field = [b"", b"", b"", *text[text.rindex(b")") + 2 :].split()]  # numbered as in proc(5)
+    is_zombie = field[3] == b"Z"
     return ProcessStat(
-        pid=int(text[: text.index(b"(")]),
-        state=rest[0].decode(),
-        parent=int(rest[1]),
-        begun=int(rest[19]),
-        threads=int(rest[17]),
-        rss_bytes=int(rest[21]) * _PAGE_BYTES,
-        own_cpu_ns=(int(rest[11]) + int(rest[12])) * _TICK_NS,
-        reaped_cpu_ns=(int(rest[13]) + int(rest[14])) * _TICK_NS,
+        pid=int(pid),
+        parent=int(field[4]),
+        begun=int(field[22]),
+        threads=0 if is_zombie else int(field[20]),
+        rss_bytes=int(field[24]) * _PAGE_BYTES,
+        own_cpu_ns=(int(field[14]) + int(field[15])) * _TICK_NS,
+        reaped_cpu_ns=(int(field[16]) + int(field[17])) * _TICK_NS,
     )
 
 
@@ -112,11 +113,9 @@ class LabProcesses:
     def cpu_ns(self, stat: ProcessStat) -> int:
         """Return what a process has used itself; in ticks where it has no clock here."""
         here = self._here.get(stat.key)
-        try:
-            if here is not None:
+        if here is not None:
+            with suppress(OSError):  # it has ended since
                 return time.clock_gettime_ns((~here << 3) | _CPUCLOCK_SCHED)
-        except OSError:  # it has ended since
-            pass
         return stat.own_cpu_ns
 
     def disk_bytes(self, pid: int) -> tuple[int, int] | None:
@@ -128,25 +127,22 @@ class LabProcesses:
         text = self._read(f"{pid}/io")
         if not text:
             return None
-        values = dict(line.split(b": ") for line in text.splitlines())
-        written = int(values[b"write_bytes"]) - int(values[b"cancelled_write_bytes"])
-        return int(values[b"read_bytes"]), max(written, 0)
+        values = {name: int(number) for name, number in map(bytes.split, text.splitlines())}
+        written = values[b"write_bytes:"] - values[b"cancelled_write_bytes:"]
+        return values[b"read_bytes:"], max(written, 0)
 
     def open_files(self, pid: int) -> int | None:
         """Return how many descriptors a process has open; None where that may not be known."""
         files = f"{self._proc}/{pid}/fd"
-        try:
+        with suppress(OSError):
             # From Linux 6.2 on the directory's size is their number.
             return os.stat(files).st_size or len(os.listdir(files))  # noqa: PTH116, PTH208
-        except OSError:
-            return None
+        return None
 
     def _read(self, path: str) -> bytes:
-        try:
-            with open(f"{self._proc}/{path}", "rb", buffering=0) as file:
-                return file.read(_SHORT)
-        except OSError:  # it has ended, or is not ours to look at
-            return b""
+        with suppress(OSError), open(f"{self._proc}/{path}", "rb", buffering=0) as file:
+            return file.read(4096)
+        return b""  # it has ended, or is not ours to look at
 
 
 class ClusterProcesses:
@@ -177,15 +173,14 @@ def families(
     table: Mapping[int, ProcessStat], roots: Iterable[int]
 ) -> dict[int, list[ProcessStat]]:
     """Return each root with all that descends from it; a root that is gone has nobody."""
-    children: dict[int, list[ProcessStat]] = {}
+    children: defaultdict[int, list[ProcessStat]] = defaultdict(list)
     for stat in table.values():
-        children.setdefault(stat.parent, []).append(stat)
+        children[stat.parent].append(stat)
     found = {}
     for root in roots:
-        family = [table[root]] if root in table else []
-        for member in family:  # it grows while it is gone through
-            family += children.get(member.pid, [])
-        found[root] = family
+        found[root] = [table[root]] if root in table else []
+        for member in found[root]:  # it grows while it is gone through
+            found[root] += children[member.pid]
     return found
 
 
@@ -216,20 +211,18 @@ class Meter:
         ended = (its for key, its in self._seen.items() if key not in seen)
         self._gone = _sum([self._gone, *(its for parent, its in ended if parent not in pids)])
         self._seen = seen
-        cpu_ns, read, written = _sum([self._gone, *(its for _, its in seen.values())])
+        now = _sum([self._gone, *(its for _, its in seen.values())])
         # Between the end of a child and its parent's wait its share is nobody's for a moment.
-        last = self._last
-        self._last = max(cpu_ns, last[0]), max(read, last[1]), max(written, last[2])
-        alive = [stat for stat in processes if stat.state != _ZOMBIE]
-        files = [lab.open_files(stat.pid) for stat in alive]
-        known = [count for count in files if count is not None]
+        cpu_ns, read, written = map(max, now, self._last)
+        self._last = cpu_ns, read, written
+        files = [lab.open_files(stat.pid) for stat in processes if stat.threads]
         return Usage(
-            rss_bytes=sum(stat.rss_bytes for stat in alive),
-            cpu_ns=self._last[0],
-            threads=sum(stat.threads for stat in alive),
-            open_files=sum(known) if len(known) == len(files) else None,
-            read_bytes=self._last[1] if self._tells_disk else None,
-            written_bytes=self._last[2] if self._tells_disk else None,
+            rss_bytes=sum(stat.rss_bytes for stat in processes),
+            cpu_ns=cpu_ns,
+            threads=sum(stat.threads for stat in processes),
+            open_files=None if None in files else sum(filter(None, files)),
+            read_bytes=read if self._tells_disk else None,
+            written_bytes=written if self._tells_disk else None,
         )
 
 

@@ -27,16 +27,9 @@ LARGEST_SHARE = 0.008
 """Of one core: what one sample costs, over the time to the next."""
 _SPACE_SHARE = 0.003
 """The part of it that scanning directories may take."""
-_MOST_SAVED = 5
-"""Samples."""
-_SAVED_AT_FIRST = 2.5
-_NEARLY = 1.02
 _END_WITHIN_S = 5.0
 _SPACE_WITHIN_S = 30.0
 _FIRST_SPACE_WITHIN_S = 3.0
-
-Row = dict[str, Any]
-"""Of ``resources.parquet``."""
 
 
 @dataclass
@@ -50,15 +43,8 @@ class SamplingBudget:
     cpu_ns: int = 0
     late_ns: list[int] = field(default_factory=list)
     """How late each sample was begun."""
-    _longest_wait_ns: int = 0
-    _stretched_by_ns: int = 0
-    """CPU time of the sample that made the longest wait."""
-    _saved_ns: float = 0.0
-    """CPU time that samples so far have left of their share."""
-
-    def __post_init__(self) -> None:
-        """Save a little for the first sample, which finds little in any cache."""
-        self._saved_ns = _SAVED_AT_FIRST * self.interval_ns * LARGEST_SHARE
+    longest: tuple[int, int] = (0, 0)
+    """The longest wait, and the CPU time of the sample that made it."""
 
     def space_ns(self, spent_ns: int) -> int:
         """Return the CPU time that a sample, which has spent so much, has left for directories.
@@ -70,37 +56,22 @@ class SamplingBudget:
         return max(min(most, left), most // 8)
 
     def wait_after(self, spent_ns: int, late_ns: int) -> int:
-        """Take note of a sample; return how long after its beginning the next one may begin.
-
-        What cheap samples left is spent on a dear one, but no more than a few samples' share is
-        saved: else a run that was idle for long could be disturbed later.
-        """
+        """Take note of a sample; return how long after its beginning the next one may begin."""
         self.cpu_ns += spent_ns
         self.late_ns.append(late_ns)
-        self._saved_ns -= spent_ns
-        wait_ns = max(self.interval_ns, round(-self._saved_ns / LARGEST_SHARE))
-        if wait_ns > self._longest_wait_ns:
-            self._longest_wait_ns, self._stretched_by_ns = wait_ns, spent_ns
-        most_ns = _MOST_SAVED * self.interval_ns * LARGEST_SHARE
-        self._saved_ns = min(self._saved_ns + wait_ns * LARGEST_SHARE, most_ns)
+        wait_ns = max(self.interval_ns, round(spent_ns / LARGEST_SHARE))
+        self.longest = max(self.longest, (wait_ns, spent_ns))
         return wait_ns
 
     def stretched(self, of_what: str) -> str | None:
         """Say that samples lie further apart than was wanted, and why; None when they do not."""
-        if self._longest_wait_ns <= self.interval_ns * _NEARLY:
+        wait_ns, spent_ns = self.longest
+        if wait_ns <= self.interval_ns * 1.02:
             return None
         return (
-            f"a sample of {of_what} took up to {self._stretched_by_ns / 1e6:.1f} ms of CPU time, "
-            f"so samples lie up to {self._longest_wait_ns / 1e9:.1f} s apart and not "
-            f"{self.interval_ns / 1e9:g} s"
+            f"a sample of {of_what} took up to {spent_ns / 1e6:.1f} ms of CPU time, so samples lie "
+            f"up to {wait_ns / 1e9:.1f} s apart and not {self.interval_ns / 1e9:g} s"
         )
-
-    def late_p99_ms(self) -> float:
-        """Return how late one sample in a hundred began, or later; 0 without any."""
-        if not self.late_ns:
-            return 0.0
-        ordered = sorted(self.late_ns)
-        return round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] / 1e6, 3)
 
 
 class Sampler:
@@ -124,7 +95,7 @@ class Sampler:
     ) -> None:
         """``facts`` gives, at the end, more entries for the manifest."""
         self._lab = lab
-        self._cluster = cluster
+        self._nodes = len(cluster.nodes)
         self._bundle = bundle
         self._system = system
         self._every_s = every_s
@@ -134,7 +105,7 @@ class Sampler:
         self._space = SpaceScanner({name: lab.node(name).host_directory for name in cluster.nodes})
         self._traffic: InterfaceCounters | None = None
         """Open sockets keep their namespaces: closed before the lab."""
-        self._append: Callable[[Row], None] = lambda _: None
+        self._append: Callable[[dict[str, Any]], None] = lambda _: None
         self._began_ns = time.monotonic_ns()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="resources", daemon=True)
@@ -181,7 +152,8 @@ class Sampler:
             self.sample_space()
         if self._traffic is not None:
             self._traffic.close()
-        self._write_manifest()
+        before = (self._bundle.manifest.get("resources") or {}).get("systems", {})
+        self._bundle.write_manifest(resources=pooled({**before, self._system: self._report()}))
 
     def _run(self) -> None:
         budget = self._budget
@@ -219,7 +191,7 @@ class Sampler:
                 self._failure = f"{type(error).__name__}: {error}"
         return time.thread_time_ns() - began_ns
 
-    def _rows(self, counters: InterfaceCounters) -> Iterator[Row]:
+    def _rows(self, counters: InterfaceCounters) -> Iterator[dict[str, Any]]:
         """Yield a row for each node, front and link, all of one instant, without disk space."""
         common = {"t_ns": time.monotonic_ns(), "system": self._system}
         usage, traffic = self._processes.usage(), counters.nodes()
@@ -230,24 +202,23 @@ class Sampler:
             sent = {"tx_bytes": its_traffic.tx_bytes, "tx_packets": its_traffic.tx_packets}
             yield {**common, "kind": "link", "subject": str(way), **sent}
 
-    def _write_manifest(self) -> None:
+    def _report(self) -> dict[str, Any]:
+        """What the manifest says of one system (`wanlat.bundle.documents.SystemSampling`)."""
+        budget, late_ns = self._budget, sorted(self._budget.late_ns) or [0]
         elapsed_ns = max(time.monotonic_ns() - self._began_ns, 1)
-        nodes = len(self._cluster.nodes)
-        of_what = f"{nodes} node{'s' * (nodes > 1)} and {self._processes.count} processes"
-        mine = {
+        of_what = f"{self._nodes} node{'s' * (self._nodes > 1)}, {self._processes.count} processes"
+        return {
             "every_s": self._every_s,
-            "samples": len(self._budget.late_ns),
+            "samples": len(budget.late_ns),
             "elapsed_s": round(elapsed_ns / 1e9, 3),
-            "cpu_s": round(self._budget.cpu_ns / 1e9, 6),
-            "cost_cpu_share": round(self._budget.cpu_ns / elapsed_ns, 6),
-            "late_p99_ms": self._budget.late_p99_ms(),
-            "stretched": self._budget.stretched(of_what),
+            "cpu_s": round(budget.cpu_ns / 1e9, 6),
+            "cost_cpu_share": round(budget.cpu_ns / elapsed_ns, 6),
+            "late_p99_ms": round(late_ns[int((len(late_ns) - 1) * 0.99)] / 1e6, 3),
+            "stretched": budget.stretched(of_what),
             "between_s": round(self._between_s, 3),
             "failed": self._failure,
             **self._facts(),
         }
-        before = (self._bundle.manifest.get("resources") or {}).get("systems", {})
-        self._bundle.write_manifest(resources=pooled({**before, self._system: mine}))
 
 
 def pooled(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -255,8 +226,7 @@ def pooled(systems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     parts = list(systems.values())
 
     def said(key: str) -> str | None:
-        texts = (f"{name}: {part[key]}" for name, part in systems.items() if part[key])
-        return "; ".join(texts) or None
+        return "; ".join(f"{name}: {its[key]}" for name, its in systems.items() if its[key]) or None
 
     elapsed_s = sum(part["elapsed_s"] for part in parts)
     return {

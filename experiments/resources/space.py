@@ -39,47 +39,42 @@ class Space:
     space_began_ns: int
 
 
-def _scan(root: Path) -> Iterator[Space | None]:
-    """Scan a tree; yield None after each step, and its space in the end.
+_Scan = Iterator[tuple[str, Space | None]]
+
+
+def _scan(directories: Iterable[tuple[str, Path]]) -> _Scan:
+    """Scan trees, one after another; yield None after each step, and each one's space in the end.
 
     What vanishes meanwhile is left out, and hard links count once.
     """
-    began_ns = time.monotonic_ns()
-    taken = trash = files = entries = 0
-    with suppress(OSError):
-        taken = root.stat().st_blocks * _BLOCK_BYTES
-    linked: set[tuple[int, int]] = set()
-    waiting = [(os.fspath(root), False)]
-    while waiting:
-        directory, is_trash = waiting.pop()
-        with suppress(OSError), os.scandir(directory) as listing:  # it may be gone
-            for entry in listing:
-                entries += 1
-                if entries % _ENTRIES_A_STEP == 0:
-                    yield None
-                try:
-                    found = entry.stat(follow_symlinks=False)
-                    is_directory = entry.is_dir(follow_symlinks=False)
-                except OSError:
-                    continue
-                if is_directory:
-                    waiting.append((entry.path, is_trash or entry.path.endswith(_TRASH)))
-                else:
-                    files += 1
-                    if found.st_nlink > 1:
-                        if (found.st_dev, found.st_ino) in linked:
-                            continue
-                        linked.add((found.st_dev, found.st_ino))
-                taken += found.st_blocks * _BLOCK_BYTES
-                trash += found.st_blocks * _BLOCK_BYTES if is_trash else 0
-    yield Space(taken, files, trash, began_ns)
-
-
-_Scans = Iterator[tuple[str, Space | None]]
-
-
-def _scans(directories: Iterable[tuple[str, Path]]) -> _Scans:
-    return ((name, found) for name, root in directories for found in _scan(root))
+    for name, root in directories:
+        began_ns = time.monotonic_ns()
+        taken = trash = files = entries = 0
+        with suppress(OSError):
+            taken = root.stat().st_blocks * _BLOCK_BYTES
+        linked: set[tuple[int, int]] = set()
+        waiting = [os.fspath(root)]
+        while waiting:
+            directory = waiting.pop()
+            is_trash = _TRASH in directory
+            with suppress(OSError), os.scandir(directory) as listing:  # it may be gone
+                for entry in listing:
+                    entries += 1
+                    if entries % _ENTRIES_A_STEP == 0:
+                        yield name, None
+                    with suppress(OSError):
+                        found = entry.stat(follow_symlinks=False)
+                        identity = found.st_dev, found.st_ino
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+                        else:
+                            files += 1
+                            if found.st_nlink > 1 and identity in linked:
+                                continue
+                            linked |= {identity} if found.st_nlink > 1 else set()
+                        taken += found.st_blocks * _BLOCK_BYTES
+                        trash += found.st_blocks * _BLOCK_BYTES if is_trash else 0
+        yield name, Space(taken, files, trash, began_ns)
 
 
 class SpaceScanner:
@@ -87,7 +82,7 @@ class SpaceScanner:
 
     def __init__(self, directories: Mapping[str, Path]) -> None:
         self._directories = dict(directories)
-        self._again_and_again = _scans(cycle(self._directories.items()))
+        self._again_and_again = _scan(cycle(self._directories.items()))
 
     def advance(self, budget_ns: int) -> dict[str, Space]:
         """Continue for so much CPU time of this thread; return the nodes that were finished.
@@ -98,16 +93,13 @@ class SpaceScanner:
 
     def all(self, limit_ns: int) -> dict[str, Space]:
         """Scan every directory from its beginning; return those done within the limit."""
-        self._again_and_again = _scans(cycle(self._directories.items()))
-        once = _scans(self._directories.items())
-        return self._go_through(once, time.monotonic_ns, limit_ns)
+        self._again_and_again = _scan(cycle(self._directories.items()))
+        return self._go_through(_scan(self._directories.items()), time.monotonic_ns, limit_ns)
 
-    def _go_through(
-        self, scans: _Scans, clock: Callable[[], int], limit_ns: int
-    ) -> dict[str, Space]:
+    def _go_through(self, scan: _Scan, clock: Callable[[], int], limit_ns: int) -> dict[str, Space]:
         finished: dict[str, Space] = {}
         end_ns = clock() + limit_ns
-        for name, found in scans:
+        for name, found in scan:
             if found is not None:
                 finished[name] = found
             if len(finished) == len(self._directories) or clock() >= end_ns:

@@ -7,14 +7,15 @@ run on the client's node and have the same target node.
 from __future__ import annotations
 
 import json
+import select
 import time
 from contextlib import suppress
 from typing import Any
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.load import BUCKET, Api, LoadSpec
-from wanlat.experiments.drill.clients import never_sent
 from wanlat.experiments.not_found import NotFoundTracker
+from wanlat.experiments.open_loop import never_sent
 from wanlat.experiments.session import requested_rtt_ms
 from wanlat.experiments.workloads.load_result import add_rows, load_result, raw_path
 from wanlat.experiments.workloads.probe_client import OnSample, ProbeClient, plan_of
@@ -31,7 +32,7 @@ IDLE, LOADED = "idle", "loaded"
 
 _LAST_WORDS_S = 4.0
 """For the generator, when it is stopped."""
-_POLL_S = 0.05
+_POLL_S = 0.2
 _AFTER_NS = 10**10
 """On top of the load's duration, for answers that are awaited."""
 
@@ -54,7 +55,8 @@ class LoadWorkload(Workload):
             def on_sample(request: Request, sample: Sample | None, due_ns: int) -> None:
                 constant = {"rtt_ms": rtt_ms, "phase": phase, "due_ns": due_ns}
                 if sample is None:
-                    self._note_unsent(request, constant)
+                    came = never_sent(request.seq, request.endpoint)
+                    self.bundle.sample(self.row(request, came, constant))
                 else:
                     self.taking(cluster, not_found, constant)(request, sample)
 
@@ -70,8 +72,12 @@ class LoadWorkload(Workload):
             self.tell(STAGES["warmup"])
             probe.warm_up(plan, before)
             self._write_load(probe)  # so that a run that is killed says so too
-            self._probe_idle(lab, probe, take(IDLE))
-            self._probe_loaded(spawn, cluster, probe, take(LOADED))
+            self._event("idle begins")
+            probe.begin(take(IDLE))
+            self.be_idle(lab, cluster, "the probe client alone", spec.idle, probe.check)
+            probe.end()
+            self._event("idle ends")
+            self._load(spawn, cluster, probe, take(LOADED))
         cluster.check()
 
     @property
@@ -80,49 +86,29 @@ class LoadWorkload(Workload):
         assert spec is not None
         return spec
 
-    def _note_unsent(self, request: Request, constant: dict[str, Any]) -> None:
-        self.bundle.sample(
-            {
-                **never_sent(request.seq, request.endpoint),
-                **self.subject.of_samples,
-                "client": self.prepared.client,
-                "placement": request.placement,
-                **constant,
-            }
-        )
-
-    def _probe_idle(self, lab: Lab, probe: ProbeClient, take: OnSample) -> None:
-        self._event("idle begins")
-        probe.begin()
-        began_ns = time.monotonic_ns()
-        until_ns = began_ns + self._spec.idle.ns
-        while (now_ns := time.monotonic_ns()) < until_ns:
-            self.tell("the probe client alone", (now_ns - began_ns) // 10**9, self._spec.idle.s)
-            probe.run(min(now_ns + 10**9, until_ns), take)
-            lab.check()
-        probe.settle(take)
-        self._event("idle ends")
-
-    def _probe_loaded(
-        self, spawn: Spawn, cluster: Cluster, probe: ProbeClient, take: OnSample
-    ) -> None:
+    def _load(self, spawn: Spawn, cluster: Cluster, probe: ProbeClient, take: OnSample) -> None:
         job, began_ns = self._job(), time.monotonic_ns()
         self._event("begins", workers=job.workers)
         try:
             with Generator(spawn, self.subject.requests.header(cluster), job) as generator:
                 try:
-                    probe.begin()
+                    probe.begin(take)
                     while self._end is None:
-                        probe.run(time.monotonic_ns() + 10**9, take, generator.fileno())
+                        probe.check()
+                        select.select([generator], [], [], _POLL_S)
                         self._listen(generator, cluster, began_ns)
-                    probe.finish(take)
+                    probe.end()
                 except BaseException:
-                    probe.cut()
+                    probe.close()
                     self._stop(generator)
                     raise
         finally:
             self._write_result(job, probe)
-        self._check_end(self._end, cluster)
+        if self._end.end != "complete":
+            cluster.check()
+            why = self._end.reason or "its generator was stopped, and not by this run"
+            lasted_s = (self._end.ended_ns - self._end.began_ns) / 1e9
+            raise RunFailed(f"{self.name}: the load ended after {lasted_s:.0f} s: {why}.")
 
     def _listen(self, generator: Generator, cluster: Cluster, began_ns: int) -> None:
         """Take in what the generator has said since, and report how far it is.
@@ -153,18 +139,9 @@ class LoadWorkload(Workload):
         with suppress(WanlatError, OSError):
             generator.stop()
             while self._end is None and time.monotonic() < until_s:
+                select.select([generator], [], [], _POLL_S)
                 ends = (said for said in generator.news() if isinstance(said, End))
                 self._end = next(ends, None)
-                time.sleep(_POLL_S)
-
-    def _check_end(self, end: End | None, cluster: Cluster) -> None:
-        assert end is not None
-        if end.end == "complete":
-            return
-        cluster.check()
-        why = end.reason or "its generator was stopped, and not by this run"
-        lasted_s = (end.ended_ns - end.began_ns) / 1e9
-        raise RunFailed(f"{self.name}: the load ended after {lasted_s:.0f} s: {why}.")
 
     def _job(self) -> LoadJob:
         spec, study = self._spec, self.prepared.study
@@ -197,10 +174,7 @@ class LoadWorkload(Workload):
             add_rows(self.bundle.directory, self.name, self.subject.binary.version)
 
     def _write_load(self, probe: ProbeClient, result: dict[str, Any] | None = None) -> None:
-        """Write into the manifest what is known of the load, and of the probe client.
-
-        Latencies of the probe client count from when its requests were due.
-        """
+        """Write into the manifest what is known of the load, and of the probe client."""
         mine = {
             **(result or {}),
             "probe_from": "due",

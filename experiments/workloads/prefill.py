@@ -1,6 +1,9 @@
 """Objects that are written before anything is measured, and whether they are there afterwards.
 
-A sample of them is read back, and listings are counted.
+A sample of them is read back, and listings are counted. Then it is waited until the nodes are
+idle: a store acknowledges first and tidies up later (it compacts, synchronises tables, deletes what
+has been superseded), the longer the more was written, so that a measurement that began at once
+would take it for what a large bucket costs.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from dataclasses import replace
 from html import unescape
 
 from wanlat.bundle.documents import Prefill, Prefills, Settled
+from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.load import PrefillSpec
 from wanlat.experiments.request_plan import RequestPlan
+from wanlat.experiments.resources.processes import ClusterProcesses
 from wanlat.experiments.session import Session
-from wanlat.experiments.workloads.settle import IdleWatch
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.load import LoadJob, Progress, body_seed_of, key_of, run_job
 from wanlat.probes.oneshot import prepare
@@ -25,6 +29,7 @@ from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import Spawn
 from wanlat.systems.ask import NoAnswer
 from wanlat.systems.base import Cluster
+from wanlat.systems.progress import elapsed
 from wanlat.topologies.errors import RunFailed
 
 READ_BACK = 100
@@ -37,6 +42,14 @@ _STAGE = "prefilling"
 _KEYS = re.compile(rb"<Key>fill-[0-9]+<")
 _NEXT = re.compile(rb"<NextContinuationToken>([^<]*)</NextContinuationToken>")
 _PAGE_S = 60.0
+
+_SAMPLE_EVERY_S = 1.0
+_WINDOW = 2
+"""A figure is over so many samples."""
+_IDLE_CORES = 0.1
+"""All nodes together: what is less disturbs nobody."""
+_AS_BEFORE = 1.5
+"""Or so many times what they used before the prefill: a large cluster is never idle."""
 
 
 class Filling:
@@ -57,6 +70,7 @@ class Filling:
         self._spawn = spawn
         self._cluster = cluster
         self._requests = requests
+        self._is_s3 = requests.api == "s3"
         self._header: Header = replace(requests.header(cluster), connection="keep-alive")
         self._object_bytes = spec.object_bytes(requests.study.object_size)
         self._writers = min(spec.writers, max(spec.total, 1))
@@ -68,14 +82,15 @@ class Filling:
         """
         session, spec = self._session, self._spec
         self._event("begins", objects=spec.total)
-        self._make_buckets()
+        if self._is_s3:
+            self._make_buckets()
         began = time.monotonic()
         refused = self._write() if spec.total else 0
         seconds = time.monotonic() - began
         session.tell("reading a sample of the prefill back")
         filled = Prefill(
             system=self._name,
-            buckets=spec.bucket_names if self._requests.api == "s3" else [],
+            buckets=spec.bucket_names if self._is_s3 else [],
             objects=spec.objects,
             object_bytes=self._object_bytes,
             writers=self._writers,
@@ -84,7 +99,7 @@ class Filling:
             per_s=round(spec.total / seconds, 1) if spec.total else None,
             refused=refused,
             read_back=self._read_back(),
-            counted=self._count_all() if self._requests.api == "s3" else None,
+            counted=sum(map(self._count, spec.bucket_names)) if self._is_s3 else None,
         )
         session.bundle.write_part(Prefills, filled)
         self._event("ends", written=spec.total, seconds=filled.seconds)
@@ -93,8 +108,6 @@ class Filling:
             session.bundle.write_part(Prefills, filled)
 
     def _make_buckets(self) -> None:
-        if self._requests.api != "s3":
-            return
         names = self._spec.bucket_names
         for name in names[1:]:  # the first is the run's own
             self._cluster.create_bucket(name)
@@ -111,10 +124,8 @@ class Filling:
         def report(progress: Progress) -> None:
             detail = f"{progress.per_s:,.0f} objects/s"
             if progress.ok:
-                elapsed_s = time.monotonic() - began_s
-                detail += (
-                    f", {_duration((spec.total - progress.ok) * elapsed_s / progress.ok)} left"
-                )
+                left_s = (spec.total / progress.ok - 1) * (time.monotonic() - began_s)
+                detail += f", {elapsed(left_s)} left"
             if progress.failed:
                 detail += f", {progress.failed:,} refused and sent again"
             session.tell(_STAGE, progress.ok, spec.total, detail)
@@ -149,29 +160,26 @@ class Filling:
             ) from error
         return len(reads)
 
-    def _count_all(self) -> int:
-        """Return how many objects the listings have. Raises RunFailed where that is another number
-        than were written.
+    def _count(self, bucket: str) -> int:
+        """Return how many objects a bucket's listing has. Raises RunFailed where that is another
+        number than were written.
         """
-        counted = 0
-        for bucket in self._spec.bucket_names:
-            found = 0
-            for keys in self._pages(bucket):
-                found += keys
-                self._session.tell("counting the prefill", counted + found, self._spec.total)
-            if found != self._spec.objects:
-                raise RunFailed(
-                    f"{self._name}: bucket {bucket} was filled with {self._spec.objects:,} "
-                    f"objects, all acknowledged, and its listing has {found:,}."
-                )
-            counted += found
-        return counted
+        found = 0
+        for keys in self._pages(bucket):
+            found += keys
+            self._session.tell(f"counting the prefill of {bucket}", found, self._spec.objects)
+        if found != self._spec.objects:
+            raise RunFailed(
+                f"{self._name}: bucket {bucket} was filled with {self._spec.objects:,} "
+                f"objects, all acknowledged, and its listing has {found:,}."
+            )
+        return found
 
     def _pages(self, bucket: str) -> Iterator[int]:
         """Yield how many prefilled objects each page of a bucket's listing has."""
         query = {"list-type": "2", "prefix": "fill-"}
+        what = f"{self._name}: ListObjects of {bucket}"
         while True:
-            what = f"{self._name}: ListObjects of {bucket}"
             try:
                 answer = self._cluster.ask_s3(
                     self._requests.target, f"/{bucket}", _PAGE_S, query=query
@@ -203,6 +211,50 @@ class Filling:
 
     def _event(self, what: str, **details: object) -> None:
         self._session.bundle.event("prefill", self._name, json.dumps({"what": what, **details}))
+
+
+class IdleWatch:
+    """Watches the CPU time of a cluster's nodes."""
+
+    def __init__(self, lab: Lab, cluster: Cluster) -> None:
+        """Take what the nodes use now, in a second, for what they use with nothing to do."""
+        self._lab = lab
+        self._processes = ClusterProcesses(lab, cluster)
+        (at_first_s, began_s), (used_s, now_s) = self._cpu_s(), self._later()
+        self._before = (used_s - at_first_s) / (now_s - began_s)
+
+    def wait(self, limit_s: float, tell: Callable[[float, str], object]) -> Settled:
+        """Wait until the nodes use hardly any cores, or as few as before; ``limit_s`` at most.
+
+        ``tell`` gets how long it has been, and how busy they are.
+        """
+        allowed = max(_IDLE_CORES, _AS_BEFORE * self._before)
+        samples = [self._cpu_s()]
+        while True:
+            samples.append(self._later())
+            used_s, now_s = samples[-1]
+            at_first_s, began_s = samples[max(0, len(samples) - 1 - _WINDOW)]
+            cores = (used_s - at_first_s) / max(now_s - began_s, 1e-9)
+            waited_s = now_s - samples[0][1]
+            is_idle = cores <= allowed and len(samples) > _WINDOW
+            if is_idle or waited_s >= limit_s:
+                return Settled(
+                    seconds=round(waited_s, 1),
+                    cores_before=round(self._before, 3),
+                    cores=round(cores, 3),
+                    is_idle=is_idle,
+                )
+            tell(waited_s, f"its nodes use {cores:.2f} cores")
+
+    def _later(self) -> tuple[float, float]:
+        self._lab.check()
+        time.sleep(_SAMPLE_EVERY_S)
+        return self._cpu_s()
+
+    def _cpu_s(self) -> tuple[float, float]:
+        """The CPU time that the nodes have used, and when that was."""
+        used_ns = sum(each.cpu_ns for each in self._processes.usage().values())
+        return used_ns / 1e9, time.monotonic()
 
 
 def sampled(spec: PrefillSpec, object_bytes: int, seed: int) -> Sequence[tuple[str, int]]:
@@ -258,10 +310,3 @@ def carry_out(
             f"{end.reason or end.end}.{more}"
         )
     return end.failed
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"

@@ -12,12 +12,11 @@ import random
 import time
 from collections.abc import Sequence
 
-from wanlat.bundle.documents import Found, Reclaim, Reclaims, Span
+from wanlat.bundle.documents import Found, Reclaim, Reclaims
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.load import BUCKET, PrefillSpec, ReclaimSpec, ranges
 from wanlat.experiments.not_found import NotFoundTracker, is_missing
-from wanlat.experiments.request_plan import RequestPlan
-from wanlat.experiments.workloads.prefill import Filling, carry_out, reading
+from wanlat.experiments.workloads.prefill import READ_BACK_BYTES, Filling, carry_out, reading
 from wanlat.experiments.workloads.requests import Workload
 from wanlat.probes.load import LoadJob, Progress
 from wanlat.probes.oneshot import run_requests
@@ -27,9 +26,8 @@ from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import RunFailed
 
-SAMPLE = 50
-"""Objects of each kind that are looked for."""
-_SAMPLE_BYTES = 256 * 1024 * 1024
+_SAMPLE = 50
+"""Objects of each kind that are looked for; fewer where they are large."""
 
 
 class ReclaimWorkload(Workload):
@@ -51,26 +49,26 @@ class ReclaimWorkload(Workload):
         began_ns = time.monotonic_ns()
         prefill = PrefillSpec(objects=spec.objects, writers=spec.workers)
         Filling(self.session, self.subject.requests, prefill, spawn, cluster).do()
-        self._note("filled", filled_ns=_since(began_ns))
+        self._note("filled", filled_ns=(began_ns, time.monotonic_ns()))
         self.be_idle(lab, cluster, "settling", spec.settle)
         self.sample_space()
         self._note("settled", settled_ns=time.monotonic_ns())
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:  # noqa: ARG002
         """Remove some of them, watch, and see that nothing else is gone."""
-        said, requests = self._said, self.subject.requests
-        header = requests.header(cluster)
-        chosen = self._spec.chosen(self.prepared.seed)
+        header = self.subject.requests.header(cluster)
+        removed = self._spec.chosen(self.prepared.seed)
+        kept = sorted(set(range(self._spec.objects)) - set(removed))
         began_ns = time.monotonic_ns()
-        said.refused = self._remove(spawn, header, chosen)
-        self._note("removed", removed_ns=_since(began_ns))
+        self._said.refused = self._remove(spawn, header, removed, kept)
+        self._note("removed", removed_ns=(began_ns, time.monotonic_ns()))
         self.sample_space()
         began_ns = time.monotonic_ns()
         self.be_idle(lab, cluster, "watching space", self._spec.watch)
         self.sample_space()
-        self._note("watched", watched_ns=_since(began_ns))
+        self._note("watched", watched_ns=(began_ns, time.monotonic_ns()))
         self.tell("looking for what stays and what is gone")
-        found = verify(spawn, header, requests, chosen, said.objects, said.object_bytes)
+        found = self._look(spawn, header, removed, kept)
         self._note("verified", found=found)
         if found.lost:
             raise RunFailed(
@@ -89,15 +87,16 @@ class ReclaimWorkload(Workload):
         assert spec is not None
         return spec
 
-    def _remove(self, spawn: Spawn, header: Header, chosen: list[int]) -> int:
+    def _remove(
+        self, spawn: Spawn, header: Header, removed: Sequence[int], kept: Sequence[int]
+    ) -> int:
         """Remove objects; return how many removals the store refused."""
-        spec, total = self._spec, len(chosen)
+        spec, total = self._spec, len(removed)
 
         def report(progress: Progress) -> None:
             self.tell("removing", progress.ok, total, f"{progress.per_s:,.0f} objects/s")
 
         self.tell("removing", 0, total)
-        goes = frozenset(chosen)
         job = LoadJob(
             job="remove",
             records=self.bundle.directory.absolute() / f".reclaim-{self.name}.raw",
@@ -106,9 +105,40 @@ class ReclaimWorkload(Workload):
             object_bytes=self._said.object_bytes,
             seed=self.prepared.seed,
             workers=min(spec.workers, total),
-            done=ranges(number for number in range(spec.objects) if number not in goes),
+            done=ranges(kept),
         )
         return carry_out(self.name, spawn, header, job, total, report)
+
+    def _look(
+        self, spawn: Spawn, header: Header, removed: Sequence[int], kept: Sequence[int]
+    ) -> Found:
+        """Read a sample of both, drawn from the seed. Raises ProbeFailed."""
+        size, requests = self._said.object_bytes, self.subject.requests
+        most = min(_SAMPLE, max(1, READ_BACK_BYTES // max(size, 1)))
+        drawn = random.Random(f"{self.prepared.seed}/reclaim/verify")
+        stays, gone = (drawn.sample(each, min(most, len(each))) for each in (kept, removed))
+        lost: list[str] = []
+        still_there = 0
+
+        def on_sample(request: Request, sample: Sample) -> None:
+            nonlocal still_there
+            if request.seq >= len(stays):
+                still_there += not is_missing(sample)
+            elif sample.outcome != "ok":
+                lost.append(f"{request.key}: {sample.error or sample.outcome}")
+
+        reads = [
+            reading(place, requests, BUCKET, number, size)
+            for place, number in enumerate([*stays, *gone])
+        ]
+        run_requests(spawn, header, reads, on_sample)
+        return Found(
+            kept=len(stays),
+            lost=len(lost),
+            removed=len(gone),
+            still_there=still_there,
+            example=lost[0] if lost else None,
+        )
 
     def _note(self, what: str, **changes: object) -> None:
         """Write down how far it is."""
@@ -116,43 +146,3 @@ class ReclaimWorkload(Workload):
             setattr(self._said, name, value)
         self.bundle.event("reclaim", self.name, what)
         self.bundle.write_part(Reclaims, self._said)
-
-
-def _since(began_ns: int) -> Span:
-    return began_ns, time.monotonic_ns()
-
-
-def verify(
-    spawn: Spawn,
-    header: Header,
-    requests: RequestPlan,
-    removed: Sequence[int],
-    objects: int,
-    object_bytes: int,
-) -> Found:
-    """Read a sample of both, drawn from the seed. Raises ProbeFailed."""
-    goes = frozenset(removed)
-    stays = [number for number in range(objects) if number not in goes]
-    most = min(SAMPLE, max(1, _SAMPLE_BYTES // max(object_bytes, 1)))
-    drawn = random.Random(f"{requests.seed}/reclaim/verify")
-    kept = drawn.sample(stays, min(most, len(stays)))
-    gone = drawn.sample(list(removed), min(most, len(removed)))
-    reads = [
-        reading(place, requests, BUCKET, number, object_bytes)
-        for place, number in enumerate([*kept, *gone])
-    ]
-    lost: list[str] = []
-    still_there = 0
-
-    def on_sample(request: Request, sample: Sample) -> None:
-        nonlocal still_there
-        if request.seq >= len(kept):
-            still_there += not is_missing(sample)
-        elif sample.outcome != "ok":
-            lost.append(f"{request.key}: {sample.error or sample.outcome}")
-
-    run_requests(spawn, header, reads, on_sample)
-    example = lost[0] if lost else None
-    return Found(
-        kept=len(kept), lost=len(lost), removed=len(gone), still_there=still_there, example=example
-    )

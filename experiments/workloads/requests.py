@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
-from wanlat.experiments.config.budget import (
-    Stopwatch,
-    budget_remark,
-    plan_samples,
-    to_manifest,
-)
+from wanlat.experiments.config.budget import Stopwatch, budget_remark
 from wanlat.experiments.config.load import BUCKET
+from wanlat.experiments.drill.requests import spawn_on
 from wanlat.experiments.not_found import NotFoundTracker
+from wanlat.experiments.open_loop import Row, row_of
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.resources.sampler import Sampler
 from wanlat.experiments.resources.space import StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
-from wanlat.experiments.workloads.prefill import Filling
-from wanlat.experiments.workloads.settle import IdleWatch
+from wanlat.experiments.workloads.prefill import Filling, IdleWatch
 from wanlat.probes.fewer import fewer_measured
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests
@@ -60,8 +55,10 @@ class Workload:
         self.session = Session(recording, subject)
         self.bundle = recording.bundle
         self.outcome = recording.outcome
-        self.took_s: dict[str, float] = {}
-        """Seconds of each stage until requests can be sent."""
+        self.name = subject.name
+        """The system's."""
+        self.tell = self.session.tell
+        """Report progress."""
         self.stored = StoredBytes()
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
@@ -71,33 +68,18 @@ class Workload:
         """Of the lab's calibration."""
         return tolerating(self.prepared.study.max_p99_error.ms)
 
-    @property
-    def name(self) -> str:
-        """The system's."""
-        return self.subject.name
-
-    def tell(
-        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
-    ) -> None:
-        """Report progress."""
-        self.session.tell(stage, done, total, detail)
-
     def measure(self) -> None:
         """Build the lab, calibrate it, start the cluster, take the samples."""
-        session = self.session
-        with ExitStack() as opened:
-            with self.stage("lab"):
-                lab = opened.enter_context(session.lab())
-            with self.stage("proof"):
-                session.calibrate(lab, self.tolerance, may_tolerate=True)
+        session, study = self.session, self.prepared.study
+        with session.lab() as lab:
+            session.calibrate(lab, self.tolerance, may_tolerate=True)
             self.before_start(lab)
-            with self.stage("cluster"):
-                cluster = session.start(lab, self.subject, self.prepared.study.ready_timeout.s)
+            cluster = session.start(lab, self.subject, study.ready_timeout.s)
             # A study measures whole clusters: with a node gone there is nothing left to measure.
             cluster.when_one_died(lab.abort)
             with self._sampling(lab, cluster):
-                if self.sampler is not None and self.prepared.study.resources:
-                    self.be_idle(lab, cluster, "idle", self.prepared.study.resources.idle)
+                if study.resources:
+                    self.be_idle(lab, cluster, "idle", study.resources.idle)
                     self.sample_resources()
                 self._send_all(lab, cluster)
             session.note_overflows(lab)
@@ -105,23 +87,13 @@ class Workload:
     def before_start(self, lab: Lab) -> None:
         """Do what is to be done between the calibration and the cluster: here, nothing."""
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Note how long a stage takes, however it ends."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.took_s[name] = time.monotonic() - began
-
     def _sampling(self, lab: Lab, cluster: Cluster) -> AbstractContextManager[object]:
         """Return what samples the resources of nodes while it is open."""
         wanted = self.prepared.study.resources
         if wanted is False:
             return nullcontext()
-        self.sampler = Sampler(
-            lab, cluster, self.bundle, self.name, wanted.interval.s, self.stored.facts
-        )
+        every_s, facts = wanted.interval.s, self.stored.facts
+        self.sampler = Sampler(lab, cluster, self.bundle, self.name, every_s, facts)
         return self.sampler
 
     def sample_resources(self) -> None:
@@ -134,11 +106,22 @@ class Workload:
         if self.sampler is not None:
             self.sampler.sample_space()
 
-    def be_idle(self, lab: Lab, cluster: Cluster, what: str, duration: Duration) -> None:
-        """Leave the cluster alone for so long, and report that."""
+    def be_idle(
+        self,
+        lab: Lab,
+        cluster: Cluster,
+        what: str,
+        duration: Duration,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Leave the cluster alone for so long, and report that; ``check`` is called now and then.
+
+        Raises what ends the run early.
+        """
         end_s = time.monotonic() + duration.s
         while (left_s := end_s - time.monotonic()) > 0:
             cluster.check()
+            check()
             self.tell(what, duration.s - left_s, duration.s)
             wait_until(lab, time.monotonic() + min(left_s, _TELL_EVERY_S))
 
@@ -146,15 +129,9 @@ class Workload:
         self.bundle.event("loaded", self.name)  # until here it was idle
         if self.subject.requests.api == "s3":
             cluster.create_bucket(BUCKET)
-
-        def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Any:
-            return lab.spawn(self.prepared.client, argv, stdin=stdin, stdout=stdout, stderr=stderr)
-
-        wants = self.prepared.study.prefill is not None
-        with self.stage("prefill") if wants else nullcontext(), blaming_full_disks(cluster):
+        spawn = spawn_on(lab, self.prepared.client)
+        with blaming_full_disks(cluster):
             self.fill(lab, spawn, cluster)
-        if wants:
-            self.sample_space()
         not_found = NotFoundTracker()
         try:
             with blaming_full_disks(cluster):
@@ -173,6 +150,7 @@ class Workload:
         if spec is not None:
             watch = IdleWatch(lab, cluster) if spec.settles else None
             Filling(self.session, self.subject.requests, spec, spawn, cluster).do(watch)
+            self.sample_space()
 
     def send(
         self,
@@ -242,31 +220,35 @@ class Workload:
 
         ``watch``: how long its warm-up took.
         """
-        requests = self.subject.requests
-        study = requests.study
+        requests, study = self.subject.requests, self.prepared.study
         if study.budget is None:
             return plan.measure
-        planned = plan_samples(
-            study.budget, requests.turns(), study.samples, study.object_size.bytes, watch.took_s
+        size = study.object_size.bytes
+        planned = study.budget.planned(
+            self.name, requests.turns(), study.samples, size, watch.took_s
         )
         before = self.bundle.manifest.get("budget", [])
-        self.bundle.write_manifest(budget=[*before, *to_manifest(self.name, planned)])
+        self.bundle.write_manifest(budget=[*before, *(each.model_dump() for each in planned)])
         self.outcome.planned += sum(each.samples for each in planned) - requests.measured()
-        if cut := [each for each in planned if each.samples < each.wanted]:
-            self.outcome.remarks.append(f"{self.name}: {budget_remark(cut)}")
-        samples = {(each.endpoint, each.placement): each.samples for each in planned}
-        return fewer_measured(plan.measure, samples, plan.seed)
+        if remark := budget_remark(planned):
+            self.outcome.remarks.append(f"{self.name}: {remark}")
+        by_turn = dict(zip(requests.turns(), (each.samples for each in planned), strict=True))
+        return fewer_measured(plan.measure, by_turn, plan.seed)
+
+    def row(self, request: Request, came: Row, of_network: Mapping[str, Any]) -> Row:
+        """Return the row of a request: what came of it, and what the network was then."""
+        constant = {**self.subject.of_samples, "client": self.prepared.client, **of_network}
+        return {**came, **constant, "placement": request.placement}
 
     def taking(
         self, cluster: Cluster, not_found: NotFoundTracker, of_network: Mapping[str, Any]
     ) -> OnSample:
         """Return what writes a sample down, with what the network was when it was taken."""
-        constant = {**self.subject.of_samples, "client": self.prepared.client, **of_network}
 
         def take(request: Request, sample: Sample) -> None:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
-                self.bundle.sample({**asdict(sample), **constant, "placement": request.placement})
+                self.bundle.sample(self.row(request, row_of(sample), of_network))
                 if not_found.take(request, sample):
                     self.bundle.event("not found", self.name, str(request.key))
             if sample.phase == "measure":

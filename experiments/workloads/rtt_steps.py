@@ -7,13 +7,18 @@ of its own accord; calibrate; warm up; measure. One client process goes through 
 
 from __future__ import annotations
 
+import json
 import random
+import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from wanlat.bundle.documents import RttStep
+from wanlat.bundle.documents import RttStep, RttStepPair, RttSteps
+from wanlat.bundle.write import BundleWriter
 from wanlat.emulator.calibration import Tolerance, blame
+from wanlat.emulator.calibration.between_sites import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.config.rtt_steps import IDLE, RoundTripsSpec
@@ -21,17 +26,12 @@ from wanlat.experiments.not_found import NotFoundTracker
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.session import Recording
 from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
-from wanlat.experiments.workloads.rtt_step_record import (
-    RttStepsRecord,
-    StepCalibration,
-    TimeBudget,
-    worst_of,
-)
 from wanlat.probes.oneshot import Oneshot, OnSample
 from wanlat.probes.plan import Step
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration
 
 _ORIGIN = "rtt step"
@@ -39,13 +39,59 @@ _ALLOWED_TO_FAIL = 1 / 3
 _ZERO = Duration(0)
 
 
+class StepCalibration(BetweenSites):
+    """Measures the RTT between sites at each RTT step. A context manager."""
+
+    def __init__(self, lab: Lab, plan: Plan, target: str, seed: int) -> None:
+        pairs = pairs_between_sites(plan, target, seed)
+        here = plan.node(target).site
+        self._near = {pair for pair in pairs if plan.node(pair[0]).site == here}
+        super().__init__(lab, pairs)
+
+    def into(self, step: RttStep) -> None:
+        """Measure every pair as the lab is now, and put what was found into the step.
+
+        Its RTT is the median over the pairs that lead from the target node's site.
+        """
+        began_ns = time.monotonic_ns()
+        step.pairs = [RttStepPair.model_validate(pair) for pair in self.measure()]
+        near = (p.measured_rtt_ms for p in step.pairs if (p.source, p.destination) in self._near)
+        known = [rtt_ms for rtt_ms in near if rtt_ms is not None]
+        step.measured_rtt_ms = statistics.median(known) if known else None
+        passed = all(pair.verdict == "pass" for pair in step.pairs)
+        step.verdict = "pass" if passed else "fail"
+        step.calibrated_ns = (began_ns, time.monotonic_ns())
+
+
+def what_is_off(step: RttStep) -> str:
+    """Say how the network of a step that failed differed from what was requested."""
+    pair = next(pair for pair in step.pairs if pair.verdict != "pass")
+    reasons = "; ".join(pair.reasons)
+    return f"{pair.source} → {pair.destination}: {reasons}. {blame([pair.model_dump()])}"
+
+
+@dataclass
+class RttStepsRecord:
+    """The RTT steps of all systems of a run, written after each, so that a run that is killed
+    keeps the whole ones.
+    """
+
+    bundle: BundleWriter
+    steps: list[RttStep] = field(default_factory=list)
+
+    def add(self, step: RttStep) -> None:
+        """Take in a step that has ended."""
+        self.steps.append(step)
+        self.bundle.write(RttSteps(rtt_steps=self.steps))
+
+    def event(self, step: RttStep, what: str, t_ns: int | None = None) -> None:
+        """Note what begins in a step: change, idle, calibrate, warmup, measure; or its end."""
+        known = step.model_dump(include={"rtt_step", "requested_rtt_ms"})
+        self.bundle.event("rtt step", step.system, json.dumps(known | {"what": what}), t_ns)
+
+
 class RttStepsWorkload(Workload):
     """One system's part of a study of round trips."""
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """Of the lab's proof: every RTT step is calibrated again, by medians."""
-        return FOR_ROUND_TRIPS
 
     def __init__(
         self,
@@ -58,21 +104,13 @@ class RttStepsWorkload(Workload):
         super().__init__(prepared, subject, recording)
         self._spec = spec
         self._record = record
-        self._budget = TimeBudget.of(spec)
         self._measured = 0
         self._detail = ""
 
-    def measure(self) -> None:
-        """Build the lab, prove it right, start the cluster, go through every RTT."""
-        began = time.monotonic()
-        try:
-            super().measure()
-        finally:
-            budget = self._budget
-            budget.total_s = time.monotonic() - began
-            budget.startup = self.took_s
-            self._record.note_time(self.name, budget)
-            self.outcome.remarks.append(f"{self.name}: {budget.remark()}.")
+    @property
+    def tolerance(self) -> Tolerance:
+        """Of the lab's proof: every RTT step is calibrated again, by medians."""
+        return FOR_ROUND_TRIPS
 
     def before_start(self, lab: Lab) -> None:
         """Bring all sites together: so starting and preparing are as quick as can be."""
@@ -82,8 +120,7 @@ class RttStepsWorkload(Workload):
         """Prepare everything, then go through the RTT steps."""
         requests, prepared = self.subject.requests, self.prepared
         plan, header = requests.plan_of_steps(), requests.header(cluster)
-        with self.stage("objects"):
-            self.prepare(spawn, header, plan.prepare, self.stored.take)
+        self.prepare(spawn, header, plan.prepare, self.stored.take)
         order = schedule(self._spec.rtts, self._spec.repeats, prepared.seed)
         with (
             StepCalibration(lab, prepared.plan, prepared.target, prepared.seed) as calibration,
@@ -91,9 +128,7 @@ class RttStepsWorkload(Workload):
         ):
             for number, (rtt, batches) in enumerate(zip(order, plan.steps, strict=True)):
                 step = RttStep(system=self.name, rtt_step=number, requested_rtt_ms=rtt.ms)
-                self._detail = (
-                    f"RTT step {number + 1} of {len(order)}, RTT {rtt}; {self._budget.progress()}"
-                )
+                self._detail = f"RTT step {number + 1} of {len(order)}, RTT {rtt}"
                 self._settle(lab, cluster, step, rtt, calibration)
                 take = self.taking(cluster, not_found, {"rtt_ms": rtt.ms, "rtt_step": number})
                 self._request(oneshot, batches, step, take)
@@ -106,10 +141,8 @@ class RttStepsWorkload(Workload):
         self, lab: Lab, cluster: Cluster, step: RttStep, rtt: Duration, calibration: StepCalibration
     ) -> None:
         """Change the links, and return when they are known to be what they are to be."""
-        began = time.monotonic()
-        settle_s = self._spec.settle.s
+        began, settle_s, jitter = time.monotonic(), self._spec.settle.s, self._spec.jitter_at(rtt)
         idle_s = max(IDLE.s, settle_s / 2)
-        jitter = self._spec.jitter_at(rtt)
         step.requested_jitter_ms = jitter.ms
         step.changed_ns = _change(lab, rtt, jitter)
         self._record.event(step, "change", step.changed_ns)
@@ -125,7 +158,6 @@ class RttStepsWorkload(Workload):
         step.idle_ns = (idle_ns, time.monotonic_ns())
         self._record.event(step, "calibrate", step.idle_ns[1])
         calibration.into(step)
-        self._budget.settling_s += time.monotonic() - began
 
     def _request(self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample) -> None:
         step.begun_ns = time.monotonic_ns()
@@ -134,9 +166,7 @@ class RttStepsWorkload(Workload):
             self._record.event(step, phase)
             for request in batch:
                 oneshot.send(request)
-                sample = oneshot.receive()
-                take(request, sample)
-                self._budget.latencies_s += sample.elapsed_ns / 1e9
+                take(request, oneshot.receive())
                 self._measured += phase == "measure"
                 self._tell()
         step.ended_ns = time.monotonic_ns()
@@ -150,13 +180,12 @@ class RttStepsWorkload(Workload):
 
     def _check_steps(self) -> None:
         """Give up when too many steps were on networks that nobody requested."""
-        failed, total = self._record.failed(self.name), self._spec.total_steps
+        mine = [each for each in self._record.steps if each.system == self.name]
+        failed, total = [s for s in mine if s.verdict != "pass"], self._spec.total_steps
         if len(failed) > int(total * _ALLOWED_TO_FAIL):
-            last, pair = failed[-1], worst_of(failed[-1])
             raise RunFailed(
                 f"The network of {len(failed)} RTT steps was not what was requested, of {total} in "
-                f"all: at an RTT of {last.requested_rtt_ms:g} ms, {pair.source} → "
-                f"{pair.destination}: {'; '.join(pair.reasons)}. {blame([pair.model_dump()])}"
+                f"all: at an RTT of {failed[-1].requested_rtt_ms:g} ms, {what_is_off(failed[-1])}"
             )
 
 
@@ -176,9 +205,5 @@ def schedule(rtts: Sequence[T], times: int, seed: int) -> tuple[T, ...]:
     each as often as the others, give or take one.
     """
     order = random.Random(f"{seed}/schedule")
-    steps: list[T] = []
-    for _ in range(times):
-        block = list(rtts)
-        order.shuffle(block)
-        steps += block
-    return tuple(steps)
+    blocks = (order.sample(rtts, len(rtts)) for _ in range(times))
+    return tuple(rtt for block in blocks for rtt in block)

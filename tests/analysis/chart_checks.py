@@ -55,22 +55,6 @@ def texts_of(figure: Figure) -> list[str]:
     return [text.get_text() for text in shown_texts(figure)]
 
 
-def assert_readable(figure: Figure) -> None:
-    """No text reaches out of the figure, into another text, or from beside the plot into it."""
-    figure.canvas.draw()
-    page = figure.bbox
-    boxes = [(text.get_text(), text.get_window_extent()) for text in shown_texts(figure)]
-    for text, box in boxes:
-        inside = box.x0 >= page.x0 and box.y0 >= page.y0 and box.x1 <= page.x1 and box.y1 <= page.y1
-        assert inside, f"clipped: {text!r}"
-    for (one, box), (other, other_box) in combinations(boxes, 2):
-        assert not _overlap(box, other_box), f"overlap: {one!r} and {other!r}"
-    for beside in figure.texts:
-        for axes in figure.axes:
-            box = beside.get_window_extent()
-            assert not _overlap(box, axes.bbox), f"overlap: {beside.get_text()!r} and the plot"
-
-
 def assert_apart(figure: Figure) -> None:
     """No text lies on another: of a figure that is saved as large as all that is on it."""
     figure.canvas.draw()
@@ -91,12 +75,6 @@ def dots_of(figure: Figure) -> list[list[float]]:
         for dots in figure.axes[0].collections
         if isinstance(dots, PathCollection)
     ]
-
-
-def marks_of(figure: Figure, marker: str) -> list[float]:
-    """The x of every mark of this shape that a line was drawn with."""
-    lines = [line for line in figure.axes[0].get_lines() if line.get_marker() == marker]
-    return [float(x) for line in lines for x in np.asarray(line.get_xdata())]
 
 
 def lightness(colour: str) -> float:

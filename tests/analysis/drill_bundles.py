@@ -14,8 +14,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from wanlat.bundle import tables
 
 ORIGIN_NS = 5_000_000_000_000
@@ -76,7 +74,6 @@ class Play:
     """
 
     series: tuple[str, str] = ("quorum", "0.1.0")
-    topology: str = "four-sites"
     phases_s: tuple[float, float, float] = (20.0, 40.0, 40.0)
     interval_ms: float = 250.0
     deadline_ms: float = 10_000.0
@@ -84,10 +81,9 @@ class Play:
     jitter: float = 0.2
     heavy_tail: float = 0.0
     seed: int = 7
-    samples: list[Row] = field(default_factory=list)
-    ledger: list[Row] = field(default_factory=list)
-    events: list[Row] = field(default_factory=list)
-    verification: list[Row] = field(default_factory=list)
+    files: dict[str, list[Row]] = field(
+        default_factory=lambda: {n: [] for n in ("samples", "ledger", "events", "verification")}
+    )
     keys: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -98,12 +94,21 @@ class Play:
         self, client: str, place: Mapping[str, str], operation: str, troubles: Sequence[Trouble]
     ) -> None:
         """Play the reads or the writes of one client."""
+        before_s, during_s, _ = self.phases_s
         interval_s, deadline_s = self.interval_ms / 1000, self.deadline_ms / 1000
         mean_s = self.latency_ms[operation == "write"] / 1000
         due_s, free_s, seq = self.rng.uniform(0, interval_s), 0.0, 0
         own: list[str] = []
         while due_s < sum(self.phases_s):
-            row = self._row(client, place, operation, seq, due_s)
+            ended = (due_s >= before_s) + (due_s >= before_s + during_s)
+            row = {
+                **{"system": self.series[0], "version": self.series[1], "topology": "four-sites"},
+                **{"client": place["node"], "drill_client": client, "target": place["target"]},
+                **{"operation": operation, "seq": seq, "due_ns": _ns(due_s)},
+                **{"placement": "unknown", "object_bytes": 1024, "rtt_ms": 100.0},
+                **{"phase": ("before", "during", "after")[ended], "start_ns": None},
+                "endpoint": "GetObject" if operation == "read" else "PutObject",
+            }
             start_s = max(due_s, free_s)
             # As the drill's own clients: what has not half of its time left is not sent any more.
             if start_s - due_s > deadline_s / 2:
@@ -118,16 +123,14 @@ class Play:
                 if operation == "write":
                     remove = bool(own) and self.rng.random() < 0.1
                     key = own.pop() if remove else f"{client}-{seq:06d}"
-                    self.write(
-                        "remove" if remove else "put", key, client, start_ns, end_ns, outcome
-                    )
+                    op = "remove" if remove else "put"
+                    self.write(op, key, client, start_ns, end_ns, outcome)
                     row["endpoint"] = "RemoveObject" if remove else "PutObject"
                     own += [key] if outcome == "ok" and not remove else []
                 took_ns = end_ns - start_ns if outcome == "ok" else None
                 row |= {"key": key, "start_ns": start_ns, "total_ns": took_ns, "error": error}
-                row |= {"first_byte_ns": took_ns, "elapsed_ns": end_ns - start_ns, "connect_ns": 0}
-                row |= {"outcome": outcome, "status": 200 if outcome == "ok" else None}
-            self.samples.append(row)
+                row |= {"elapsed_ns": end_ns - start_ns, "outcome": outcome}
+            self.files["samples"].append(row)
             seq += 1
             due_s += interval_s
 
@@ -135,9 +138,10 @@ class Play:
         self, op: str, key: str, client: str, begin_ns: int, end_ns: int, outcome: str
     ) -> None:
         """Have a write in the ledger, and what came of it."""
-        number = len(self.ledger) // 2 + 1
+        number = len(self.files["ledger"]) // 2 + 1
         line = {"state": "invoked", "id": number, "op": op, "key": key, "client": client}
-        self.ledger += [line | {"t_ns": begin_ns}, {"id": number, "state": outcome, "t_ns": end_ns}]
+        ended = {"id": number, "state": outcome, "t_ns": end_ns}
+        self.files["ledger"] += [line | {"t_ns": begin_ns}, ended]
 
     def happen(self, faults: Sequence[Fault], extra: Sequence[tuple[float, str, str, Any]]) -> None:
         """Have phases, stages, `faults` and whatever else in the events."""
@@ -146,65 +150,41 @@ class Play:
         end_s = before + during + after
         stages = {"lab": -9.0, "calibrated": -7.0, "ready": -5.0, "filled": -2.0, **begins}
         stages |= {"healed": end_s + 12, "restarted": end_s + 24, "done": end_s + 25}
-        marks: list[tuple[float, str, str, Any]] = [
-            *((at_s, "phase", name, "") for name, at_s in (begins | {"end": end_s}).items()),
-            *((at_s, "stage", name, "") for name, at_s in stages.items()),
-            *extra,
-        ]
+        marks = [(at_s, "phase", name, "") for name, at_s in (begins | {"end": end_s}).items()]
+        marks += [(at_s, "stage", name, "") for name, at_s in stages.items()]
+        marks += extra
         for number, fault in enumerate(faults, start=1):
             subject = f"{number} {fault.kind} {fault.subject}"
             keys = ("kind", "subject", "detail", "nodes", "directions")
             detail = {"id": number, "late_ms": 0.4} | {key: getattr(fault, key) for key in keys}
-            marks.append((fault.begin_s, "inject", subject, detail))
-            marks += [(at_s, "occurrence", subject, detail) for at_s in fault.occurrences_s]
-            marks += [] if fault.end_s is None else [(fault.end_s, "heal", subject, detail)]
-        for at_s, kind, subject, detail in sorted(marks, key=lambda mark: mark[0]):
-            text = detail if isinstance(detail, str) else json.dumps(detail)
-            row = {"t_ns": _ns(at_s), "kind": kind, "subject": subject, "detail": text}
-            self.events.append(row)
+            marks.append((fault.begin_s, "inject", subject, json.dumps(detail)))
+            marks += [(at_s, "occurrence", subject, "") for at_s in fault.occurrences_s]
+            marks += [] if fault.end_s is None else [(fault.end_s, "heal", subject, "")]
+        names = ("t_ns", "kind", "subject", "detail")
+        for at_s, kind, subject, text in sorted(marks, key=lambda mark: mark[0]):
+            words = text if isinstance(text, str) else json.dumps(text)
+            row = dict(zip(names, (_ns(at_s), kind, subject, words), strict=True))
+            self.files["events"].append(row)
 
     def verify(self, rounds: Sequence[str], spoil: Mapping[str, int]) -> None:
         """Ask every node for every key; as many keys as `spoil` says get each verdict."""
         state = self._final_state()
         verdicts: dict[str, str] = {}
-        wanted = dict.fromkeys(("lost", "stale", "corrupt", "unread"), "P")
-        wanted |= {"resurrected": "R", "recovered": "U", "unexpected": "F"}
         for verdict, number in spoil.items():
-            fitting = [k for k, s in state.items() if s == wanted[verdict] and k not in verdicts]
+            wanted = {"resurrected": "R", "recovered": "U", "unexpected": "F"}.get(verdict, "P")
+            fitting = [k for k, s in state.items() if s == wanted and k not in verdicts]
             assert len(fitting) >= number, f"only {len(fitting)} keys can be {verdict}"
             verdicts |= dict.fromkeys(fitting[:number], verdict)
         for name in rounds:
             at_ns = _ns(sum(self.phases_s) + (2 if name == "healed" else 14))
-            header = {"round": name, "begun_ns": at_ns, "nodes": list(NODES)}
-            self.verification.append(header | {"keys": len(state), "passes": 1})
-            self.verification += [
+            asked = [{"round": name, "begun_ns": at_ns, "nodes": list(NODES)}]
+            asked += [
                 {"round": name, "node": node, "key": key, "t_ns": at_ns + number * 1000}
                 | {"found": _answer(verdicts.get(key), expected, node)}
                 for number, (key, expected) in enumerate(state.items())
                 for node in NODES
             ]
-
-    def until(self, at_s: float) -> Play:
-        """What was on disk at `at_s`."""
-        known = {
-            name: [row for row in getattr(self, name) if _known_ns(row) <= _ns(at_s)]
-            for name in ("samples", "ledger", "events", "verification")
-        }
-        return Play(**known)
-
-    def _row(
-        self, client: str, place: Mapping[str, str], operation: str, seq: int, due_s: float
-    ) -> Row:
-        before, during, _ = self.phases_s
-        phase = "before" if due_s < before else "during" if due_s < before + during else "after"
-        return {
-            **{"system": self.series[0], "version": self.series[1], "topology": self.topology},
-            **{"client": place["node"], "drill_client": client, "target": place["target"]},
-            **{"operation": operation, "phase": phase, "seq": seq, "due_ns": _ns(due_s)},
-            "endpoint": "GetObject" if operation == "read" else "PutObject",
-            **{"placement": "unknown", "object_bytes": 1024, "rtt_ms": 100.0, "retransmits": 0},
-            "new_connection": False,
-        }
+            self.files["verification"] += asked
 
     def _served(
         self, start_s: float, wait_s: float, until_s: float, troubles: Sequence[Trouble]
@@ -232,14 +212,12 @@ class Play:
 
     def _final_state(self) -> dict[str, str]:
         """Of each key P(resent), F(ailed), U(nknown), R(emoved), or E(ither)."""
-        outcomes = {line["id"]: line["state"] for line in self.ledger if line["state"] != "invoked"}
-        state: dict[str, str] = {}
-        for line in (line for line in self.ledger if line["state"] == "invoked"):
-            outcome = outcomes.get(line["id"], "unknown")
+        lines, state = self.files["ledger"], dict[str, str]()
+        for line, ended in zip(lines[::2], lines[1::2], strict=True):
             if line["op"] == "put":
-                state[line["key"]] = {"ok": "P", "fail": "F", "unknown": "U"}[outcome]
-            elif outcome != "fail":
-                state[line["key"]] = "R" if outcome == "ok" else "E"
+                state[line["key"]] = {"ok": "P", "fail": "F", "unknown": "U"}[ended["state"]]
+            elif ended["state"] != "fail":
+                state[line["key"]] = "R" if ended["state"] == "ok" else "E"
         return state
 
 
@@ -268,31 +246,40 @@ def write_drill(
     """
     play = Play(**settings)
     before, during, _ = play.phases_s
-    first = next(iter(clients))
     for number in range(objects):
         play.keys.append(f"fill-{number:05d}")
         begin_ns = ORIGIN_NS - 3 * S + number * S // objects
-        play.write("put", play.keys[-1], first, begin_ns, begin_ns + 10_000_000, "ok")
-    for client, place in clients.items():
-        for operation in ("read", "write"):
-            hit = [
-                each
-                for each in troubles
-                if client in (each.clients or [client])
-                and operation in (each.operations or [operation])
-            ]
-            play.send(client, place, operation, hit)
+        play.write("put", play.keys[-1], next(iter(clients)), begin_ns, begin_ns + S // 100, "ok")
+    for client, operation in ((each, one) for each in clients for one in ("read", "write")):
+        hit = [
+            each
+            for each in troubles
+            if client in (each.clients or [client])
+            and operation in (each.operations or [operation])
+        ]
+        play.send(client, clients[client], operation, hit)
     default = [Fault("kill", "n2", before, before + during, nodes=("n2",))]
     play.happen(default if faults is None else faults, extra_events)
     play.verify(rounds, spoil or {})
     document = _manifest(play, name) | {"claims": list(claims), "clients": dict(clients)}
     directory.mkdir(parents=True, exist_ok=True)
     if killed_at_s is not None:
-        play = play.until(killed_at_s)
-        stages = [event["subject"] for event in play.events if event["kind"] == "stage"]
+        for rows in play.files.values():
+            rows[:] = [row for row in rows if _known_ns(row) <= _ns(killed_at_s)]
+        stages = [event["subject"] for event in play.files["events"] if event["kind"] == "stage"]
         document |= {"status": "running", "reached": stages[-1] if stages else None}
     (directory / "manifest.json").write_text(json.dumps(document | dict(manifest or {})))
-    _write(directory, play, as_lines=as_lines, cut=killed_at_s is not None)
+    for file, rows in play.files.items():
+        rows.sort(key=_known_ns)
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        if killed_at_s is not None or as_lines or file in ("ledger", "verification"):
+            cut = '{"cut sho' if killed_at_s is not None else ""
+            (directory / f"{file}.jsonl").write_text(text + cut)
+            continue
+        import pyarrow.parquet as pq
+
+        table = tables.of_lines(text.encode(), getattr(tables, file.upper()))
+        pq.write_table(table, directory / f"{file}.parquet")
     return directory
 
 
@@ -300,7 +287,7 @@ def _manifest(play: Play, name: str) -> Row:
     phases = zip(("before", "during", "after"), play.phases_s, strict=True)
     system = {"name": play.series[0], "version": play.series[1], "sha256": "0" * 64, "options": {}}
     drill = {
-        **{"name": name, "description": "made up for a test", "topology": play.topology},
+        **{"name": name, "description": "made up for a test", "topology": "four-sites"},
         **{"scale": 1, "interval": f"{play.interval_ms:g}ms"},
         "deadline": f"{play.deadline_ms:g}ms",
         "phases": {phase: f"{seconds:g}s" for phase, seconds in phases},
@@ -310,7 +297,7 @@ def _manifest(play: Play, name: str) -> Row:
         **{"schema_version": 2, "wanlat": "0.1.0", "kind": "drill", "status": "complete"},
         **{"reason": None, "reached": "done", "started": "2026-03-01T12:00:00+00:00"},
         **{"drill": drill, "roles": {"victim": ["n2"], "survivor": ["n3"]}},
-        "topology": {"name": play.topology, "description": "made up for a test", "sites": sites},
+        "topology": {"name": "four-sites", "description": "made up for a test", "sites": sites},
         **{"stated_time_s": sum(play.phases_s) + 200, "seed": play.seed, "backend": "wire"},
         **{"storage": "memory", "systems": [system], "warnings": []},
     }
@@ -318,13 +305,14 @@ def _manifest(play: Play, name: str) -> Row:
 
 def _answer(verdict: str | None, expected: str, node: str) -> str:
     """What `node` answers for a key that shall get `verdict`."""
-    answers = {"lost": "no", "stale": "no" if node == NODES[-1] else "yes"}
-    answers |= {name: name_of if node == NODES[1] else "yes" for name, name_of in _AT_ONE.items()}
-    answers |= dict.fromkeys(("resurrected", "recovered", "unexpected"), "yes")
-    return answers.get(verdict or "", "yes" if expected == "P" else "no")
-
-
-_AT_ONE = {"corrupt": "wrong", "unread": "unread"}
+    special = {
+        "lost": "no",
+        "stale": "no" if node == NODES[-1] else "yes",
+        "corrupt": "wrong" if node == NODES[1] else "yes",
+        "unread": "unread" if node == NODES[1] else "yes",
+        **dict.fromkeys(("resurrected", "recovered", "unexpected"), "yes"),
+    }
+    return special.get(verdict or "", "yes" if expected == "P" else "no")
 
 
 def _ns(seconds: float) -> int:
@@ -334,25 +322,7 @@ def _ns(seconds: float) -> int:
 def _known_ns(row: Row) -> int:
     """When a row was written."""
     if "due_ns" not in row:
-        return int(row.get("t_ns", row.get("begun_ns", 0)))
-    if row.get("start_ns") is None:
+        return int(row["t_ns"] if "t_ns" in row else row["begun_ns"])
+    if row["start_ns"] is None:
         return int(row["due_ns"]) + 10 * S
     return int(row["start_ns"]) + int(row["elapsed_ns"])
-
-
-def _write(directory: Path, play: Play, *, as_lines: bool, cut: bool) -> None:
-    samples = sorted(play.samples, key=_known_ns)
-    for name, rows in (("samples", samples), ("events", play.events)):
-        if as_lines or cut:
-            (directory / f"{name}.jsonl").write_text(_lines(rows, cut))
-        else:
-            table = tables.of_lines(_lines(rows).encode(), getattr(tables, name.upper()))
-            pq.write_table(table, directory / f"{name}.parquet")
-    ledger = sorted(play.ledger, key=lambda line: int(line["t_ns"]))
-    (directory / "ledger.jsonl").write_text(_lines(ledger, cut))
-    if play.verification or not cut:
-        (directory / "verification.jsonl").write_text(_lines(play.verification, cut))
-
-
-def _lines(rows: Sequence[Row], cut: bool = False) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows) + ('{"cut sho' if cut else "")

@@ -17,14 +17,12 @@ from wanlat.bundle.load_records import ENDPOINTS, MAGIC, OUTCOMES, RAMP, RECORD
 ZERO_NS = 5_000_000_000
 OBJECT_BYTES = 512_000
 WORKERS = 16
+CLIENT = {"cores": 2, "cpu_s": 1.0, "cpu_share": 0.21, "threads": WORKERS, "waited_share": 0.0} | {
+    f"{name}_share": 0.01 for name in ("busiest_thread", "verify", "computed", "between")
+}
 BETWEEN_S = 20e-6
 """From an answer to the next request of its worker."""
 KIND = "http 503 SlowDown"
-
-
-def always(_: float) -> float:
-    """A store that is always as fast."""
-    return 1.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Store:
     mean_ms: Mapping[str, float] = field(
         default_factory=lambda: {"GetObject": 11.4, "PutObject": 43.1}
     )
-    slowness: Callable[[float], float] = always
+    slowness: Callable[[float], float] = lambda _at: 1.0
     tail: float = 0.4
     fails: float = 0.0
     idle_ms: float = 4.0
@@ -48,34 +46,25 @@ def rows_of(store: Store, *, duration_s: float, seed: int = 1) -> pd.DataFrame:
     """
     rng = np.random.default_rng(seed)
     names, means = np.array(list(store.mean_ms)), np.array(list(store.mean_ms.values()))
-    room = int(2 * (duration_s + 1) / (means.mean() / 1e3)) + 100
     parts = []
     for worker in range(WORKERS):
-        kinds = rng.integers(names.size, size=room)
-        ms = means[kinds] * rng.lognormal(-(store.tail**2) / 2, store.tail, room)
-        begin = worker / WORKERS - 1.0
-        if store.slowness is not always:
-            at = begin
-            for n in range(room):
-                ms[n] *= store.slowness(max(at, 0.0))
-                at += ms[n] / 1e3 + BETWEEN_S
-        starts = begin + np.concatenate(([0.0], np.cumsum(ms / 1e3 + BETWEEN_S)[:-1]))
-        kept = starts < duration_s
-        assert not kept.all()
-        parts.append((starts[kept], ms[kept], np.full(kept.sum(), worker), kinds[kept]))
-    start, ms, worker_of, kind = (np.concatenate(each) for each in zip(*parts, strict=True))
-    order = np.argsort(start)
-    start, ms, worker_of, kind = (each[order] for each in (start, ms, worker_of, kind))
-    failed = rng.random(start.size) < store.fails
+        at = worker / WORKERS - 1.0
+        while at < duration_s:
+            kind = rng.integers(names.size)
+            ms = means[kind] * rng.lognormal(-(store.tail**2) / 2, store.tail)
+            ms *= store.slowness(max(at, 0.0))
+            parts.append((at, ms, worker, names[kind], rng.random() < store.fails))
+            at += ms / 1e3 + BETWEEN_S
+    start, ms, worker_of, endpoint, failed = map(np.array, zip(*sorted(parts), strict=True))
     elapsed_ns = np.round(ms * 1e6).astype(np.int64)
     return pd.DataFrame(
         {
             "start_ns": ZERO_NS + np.round(start * 1e9).astype(np.int64),
             "due_ns": pd.array([None] * start.size, dtype="Int64"),
-            "total_ns": pd.array(elapsed_ns, dtype="Int64").copy(),
+            "total_ns": pd.array(elapsed_ns, dtype="Int64"),
             "elapsed_ns": elapsed_ns,
             "worker": worker_of,
-            "endpoint": names[kind],
+            "endpoint": endpoint,
             "object_bytes": np.where(failed, 0, OBJECT_BYTES),
             "outcome": np.where(failed, "fail", "ok"),
             "error": np.where(failed, KIND, None),
@@ -116,7 +105,7 @@ def write_load(
         "began_ns": ZERO_NS - 1_000_000_000,
         "ramp_ms": 1000,
         "ended_ns": ZERO_NS + round(duration_s * 1e9),
-        "client": {"cpu_share": 0.21, "threads": WORKERS, "busiest_thread_share": 0.06},
+        "client": CLIENT,
         "bottleneck": None,
         **(load or {}),
     }

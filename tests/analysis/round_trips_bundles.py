@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -17,6 +17,7 @@ from wanlat.bundle.documents import RttStep, RttStepPair, RttSteps
 
 RTTS_MS = (0.0, 25.0, 50.0, 100.0, 200.0)
 SITES = {f"dc{number}": [f"n{number}"] for number in range(1, 6)}
+_STEP_NS, _SECOND_NS = 1_000_000_000_000, 1_000_000_000
 
 Key = tuple[str, str, str]
 """System, endpoint, placement."""
@@ -80,46 +81,44 @@ def write_round_trips_bundle(
     """
     rng = np.random.default_rng(seed)
     versions = {"quorum": QUORUM[1], **(versions or {})}
+    systems = list(dict.fromkeys(system for system, _, _ in does))
     rows: list[dict[str, Any]] = []
     steps: list[RttStep] = []
-    for system in dict.fromkeys(system for system, _, _ in does):
+    for system in systems:
         order_ms = rng.permutation(np.repeat(np.array(rtts_ms), repeats)).tolist()
         for number, requested_ms in enumerate(order_ms):
             measured_ms = requested_ms + 0.08 + rng.uniform(0, 0.04)
-            begun_ns = (1 + number) * 1_000_000_000_000
-            made = list(
-                _samples(rng, does, system, versions[system], measured_ms, samples, latency)
-            )
+            begun_ns, failed = (1 + number) * _STEP_NS, number in failed_steps
+            mine = {key: parts for key, parts in does.items() if key[0] == system}
+            made = _samples(rng, mine, measured_ms, samples, latency)
+            of = {"rtt_step": number, "rtt_ms": requested_ms, "version": versions[system]}
             for turn, place in enumerate(rng.permutation(len(made))):
-                rows.append(
-                    made[place]
-                    | {
-                        "rtt_step": number,
-                        "rtt_ms": requested_ms,
-                        "seq": turn,
-                        "topology": topology,
-                    }
-                    | {"start_ns": begun_ns + 1_000_000_000 * turn}
-                )
+                rows.append(made[place] | of | {"seq": turn, "topology": topology})
+                rows[-1]["start_ns"] = begun_ns + _SECOND_NS * turn
             step = RttStep(
                 system=system,
                 rtt_step=number,
                 requested_rtt_ms=requested_ms,
                 requested_jitter_ms=jitter_ms,
-                idle_ns=(begun_ns - 3_000_000_000, begun_ns - 2_000_000_000),
+                idle_ns=(begun_ns - 3 * _SECOND_NS, begun_ns - 2 * _SECOND_NS),
                 begun_ns=begun_ns,
-                ended_ns=begun_ns + 900_000_000_000,
-                pairs=_pairs(sites, measured_ms, far_ms or {}, failed=number in failed_steps),
+                ended_ns=begun_ns + 900 * _SECOND_NS,
+                pairs=_pairs(sites, measured_ms, far_ms or {}, failed=failed),
                 measured_rtt_ms=measured_ms,
-                verdict="fail" if number in failed_steps else "pass",
+                verdict="fail" if failed else "pass",
             )
             steps += [] if number in forgotten_steps else [step]
+    frame = pd.DataFrame.from_records(rows)
     for key, n in (failures or {}).items():
-        mine = [r for r in rows if (r["system"], r["endpoint"], r["placement"]) == key]
-        for row in [row for row in mine if row["phase"] == "measure"][:n]:
-            row |= {"outcome": "fail", "error": "http 503 SlowDown", "status": 503, "total_ns": 1}
-    pd.DataFrame.from_records(rows).to_parquet(directory / "samples.parquet")
+        of_key = (frame[["system", "endpoint", "placement"]] == list(key)).all(axis=1)
+        lost = frame.index[of_key & (frame["phase"] == "measure")][:n]
+        frame.loc[lost, ["outcome", "error", "status", "total_ns"]] = ["fail", "http 503", 503, 1]
+    frame.to_parquet(directory / "samples.parquet")
     (directory / RttSteps.FILE).write_text(RttSteps(rtt_steps=steps).model_dump_json())
+    known: dict[str, list[dict[str, Any]]] = {system: [] for system in systems}
+    for (system, endpoint, placement), (trips, why) in (least or {}).items():
+        entry = {"endpoint": endpoint, "placement": placement, "round_trips": trips, "why": why}
+        known[system].append(entry)
     document = {
         "schema_version": 2,
         "wanlat": "0.1.0",
@@ -143,16 +142,8 @@ def write_round_trips_bundle(
         "client": {"node": "n1", "site": "dc1"},
         "target": {"node": "n1", "site": "dc1"},
         "systems": [
-            {
-                "name": name,
-                "version": versions[name],
-                "least_round_trips": [
-                    {"endpoint": endpoint, "placement": placement, "round_trips": trips, "why": why}
-                    for (of, endpoint, placement), (trips, why) in (least or {}).items()
-                    if of == name
-                ],
-            }
-            for name in dict.fromkeys(system for system, _, _ in does)
+            {"name": name, "version": versions[name], "least_round_trips": known[name]}
+            for name in systems
         ],
         **(manifest or {}),
     }
@@ -166,38 +157,25 @@ def write_round_trips_bundle(
 def _samples(
     rng: np.random.Generator,
     does: Mapping[Key, Sequence[Does]],
-    system: str,
-    version: str,
     measured_ms: float,
     samples: int,
     latency: Latency,
-) -> Iterator[dict[str, Any]]:
-    for (name, endpoint, placement), parts in does.items():
-        if name != system:
-            continue
+) -> list[dict[str, Any]]:
+    made = []
+    for (system, endpoint, placement), parts in does.items():
         shares = np.array([part.share for part in parts])
         for turn in range(-2, samples):
             part = parts[int(rng.choice(len(parts), p=shares / shares.sum()))]
             # Warm-up is slow and must show up in no figure.
             taken_ms = 9_999.0 if turn < 0 else latency(measured_ms, part, rng)
-            yield {
-                "system": system,
-                "version": version,
-                "client": "n1",
-                "endpoint": endpoint,
-                "placement": placement,
-                "connect_ns": 0,
-                "first_byte_ns": round(taken_ms * 0.99e6),
-                "total_ns": round(taken_ms * 1e6),
-                "outcome": "ok",
-                "error": None,
-                "object_bytes": 1024,
-                "phase": "warmup" if turn < 0 else "measure",
-                "retransmits": 0,
-                "status": 200,
-                "new_connection": False,
-                "target": "n1",
-            }
+            whose = {"system": system, "client": "n1", "target": "n1"}
+            times = {"connect_ns": 0, "first_byte_ns": round(taken_ms * 0.99e6)}
+            times["total_ns"] = round(taken_ms * 1e6)
+            came = {"outcome": "ok", "error": None, "status": 200, "retransmits": 0}
+            asked = {"endpoint": endpoint, "placement": placement, "object_bytes": 1024}
+            phase = {"phase": "warmup" if turn < 0 else "measure", "new_connection": False}
+            made.append(whose | asked | times | came | phase)
+    return made
 
 
 def _pairs(
@@ -213,13 +191,7 @@ def _pairs(
         farther_ms = sum(far_ms.get(site_of[node], 0.0) for node in (one, other))
         rtt_ms = 0.55 if site_of[one] == site_of[other] else measured_ms + farther_ms
         bad: dict[str, Any] = {"verdict": "fail", "reasons": ["median 0.9 ms off, 0.5 are allowed"]}
-        pairs.append(
-            RttStepPair(
-                source=one,
-                destination=other,
-                requested_rtt_ms=rtt_ms,
-                measured_rtt_ms=rtt_ms,
-                **(bad if failed and not pairs else {}),
-            )
-        )
+        bad = bad if failed and not pairs else {}
+        of = {"source": one, "destination": other, "requested_rtt_ms": rtt_ms}
+        pairs.append(RttStepPair(**of, measured_rtt_ms=rtt_ms, **bad))
     return pairs

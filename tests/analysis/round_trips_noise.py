@@ -10,8 +10,6 @@ without that one round trip is the store's own time and all that disturbed it.
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,18 +29,16 @@ MEASURED_SIGMA_MS = 0.02
 
 def recorded(runs: tuple[str, ...]) -> dict[str, list[tuple[float, Values]]]:
     """For each endpoint its RTT steps: the RTT (ms), and the latencies (ms) without it."""
-    rows: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
-    with open(Path(__file__).parent / "data" / "noise-quorum.csv", newline="") as lines:
-        for row in csv.DictReader(lines):
-            key = row["endpoint"], row["run"], row["visit"]
-            rows[key].append((float(row["rtt_ms"]), float(row["latency_ms"])))
-    steps: dict[str, list[tuple[float, Values]]] = defaultdict(list)
-    for (endpoint, run, _), pairs in rows.items():
-        if run not in runs:
-            continue
-        rtts, latencies = np.array(pairs).T
-        steps[endpoint].append((float(rtts[0]), latencies - rtts))
-    return dict(steps)
+    import pandas as pd
+
+    rows = pd.read_csv(Path(__file__).parent / "data" / "noise-quorum.csv", dtype={"run": str})
+    steps: dict[str, list[tuple[float, Values]]] = {}
+    for (endpoint, _, _), step in rows[rows["run"].isin(runs)].groupby(
+        ["endpoint", "run", "visit"], sort=False
+    ):
+        own = (step["latency_ms"] - step["rtt_ms"]).to_numpy()
+        steps.setdefault(str(endpoint), []).append((float(step["rtt_ms"].iloc[0]), own))
+    return steps
 
 
 NOISE = recorded(("1", "2"))

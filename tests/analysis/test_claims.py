@@ -12,8 +12,8 @@ from load_bundles import Store, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
 
-from wanlat.analysis.blocks import blocks_of_sweep
-from wanlat.analysis.claims import Bound, Verdict, evaluated
+from wanlat.analysis.blocks import blocks_of
+from wanlat.analysis.claims import Bound, Verdict, deciding, evaluated
 from wanlat.analysis.figures.published import DIRECTORY, stored_estimates
 from wanlat.analysis.ratios import of_estimates
 from wanlat.analysis.sweep import read_sweep
@@ -73,41 +73,39 @@ def results(**changed: Any) -> list[Any]:
 
 def test_rows_are_compared_with_those_that_agree_in_what_must_be_the_same() -> None:
     of_b, of_c = results(where={"system": ["b", "c"]})  # a list: a verdict for each
-    assert (of_b.of, of_b.verdict) == ({"system": "b"}, HOLDS)
-    assert (of_c.of, of_c.verdict) == ({"system": "c"}, NOT_DECIDED)
+    assert (of_b["of"], of_b["verdict"]) == ({"system": "b"}, HOLDS)
+    assert (of_c["of"], of_c["verdict"]) == ({"system": "c"}, NOT_DECIDED)
+    compared = of_b["comparisons"]
     # Each size with each placement of a.
-    assert {(c.where["object_bytes"], c.where["over placement"]) for c in of_b.comparisons} == {
+    assert {(c["where"]["object_bytes"], c["where"]["over placement"]) for c in compared} == {
         (size, placement) for size in (MIB, 4 * MIB) for placement in "xy"
     }
-    assert {c.n for c in of_b.comparisons} == {(100, 100)}
-    assert of_b.comparisons[0].value == pytest.approx(2.0)
-    assert of_b.comparisons[0].ci95 == pytest.approx((1.74, 2.31), abs=0.02)
-    assert of_b.deciding == max(of_b.comparisons, key=lambda each: each.p)
+    assert all(c["n"] == [100, 100] for c in compared)
+    assert compared[0]["value"] == pytest.approx(2.0)
+    assert compared[0]["ci95"] == pytest.approx((1.74, 2.31), abs=0.02)
+    assert deciding(of_b) == max(compared, key=lambda each: each["p"])
 
 
 def test_ranges_and_figures_per_column_are_data_too() -> None:
     per_byte = {"per": "object_bytes", "over": {"object_bytes": {"largest_below": 4 * MIB}}}
     where = {"system": "b", "object_bytes": {"at_least": 4 * MIB}}
     (found,) = results(where=where, same=["system"], **per_byte)
-    (only,) = found.comparisons
-    assert only.where == {"system": "b", "object_bytes": 4 * MIB, "over object_bytes": MIB}
-    assert only.value == pytest.approx(1.0)
+    (only,) = found["comparisons"]
+    assert only["where"] == {"system": "b", "object_bytes": 4 * MIB, "over object_bytes": MIB}
+    assert only["value"] == pytest.approx(1.0)
     (small,) = results(where={"system": "b", "object_bytes": "1MiB"})
-    assert {each.where["object_bytes"] for each in small.comparisons} == {MIB}
+    assert {each["where"]["object_bytes"] for each in small["comparisons"]} == {MIB}
     (absent,) = results(where={"system": "z"})
-    assert (absent.comparisons, absent.verdict) == ((), NOT_DECIDED)
+    assert (absent["comparisons"], absent["verdict"]) == ([], NOT_DECIDED)
 
 
 def test_of_many_on_the_brink_none_is_decided_alone() -> None:
-    def rows(count: int) -> dict[str, Any]:
-        # Each excludes 1 by itself, barely: p is 0.03.
-        brink = {"mean_ci95_ms": [1.01, 1.21]}
-        return {"sizes": {"entries": [row("a", n, 1.11, **brink) for n in range(count)]}}
-
     claim = {"id": "brink", "claim": "", "rows": "sizes.entries", "figure": "mean_ms"}
     claim |= {"at_least": 1, "same": ["object_bytes"]}
-    assert evaluated([claim], rows(1))[0].verdict is HOLDS
-    assert evaluated([claim], rows(2))[0].verdict is NOT_DECIDED
+    for count, verdict in ((1, HOLDS), (2, NOT_DECIDED)):
+        # Each excludes 1 by itself, barely: p is 0.03.
+        rows = [row("a", n, 1.11, mean_ci95_ms=[1.01, 1.21]) for n in range(count)]
+        assert evaluated([claim], {"sizes": {"entries": rows}})[0]["verdict"] is verdict
 
 
 def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
@@ -123,11 +121,11 @@ def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
         rows.append(row(system, each.object_bytes, each.mean_ms, **own))
     assert len(rows) == 2 * 2 * 2 * 4
     found = {
-        result.spec["id"]: result
+        result["id"]: result
         for result in evaluated(claims_on("object-sizes")["claims"], {"sizes": {"entries": rows}})
-        if result.comparisons
+        if result["comparisons"]
     }
-    assert {name: result.verdict for name, result in found.items()} == {
+    assert {name: result["verdict"] for name, result in found.items()} == {
         "bob-writes-faster": HOLDS,
         "bob-reads-small-faster": DOES_NOT,
         "minio-reads-100mib-faster": HOLDS,
@@ -135,10 +133,12 @@ def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
         "bob-mean-near-median": DOES_NOT,
         "bob-slows-down-past-4mib": DOES_NOT,
     }
-    reads = found["bob-reads-small-faster"].deciding
-    assert (reads.where["nodes"], reads.where["object_bytes"]) == (1, MIB)
-    assert reads.value == pytest.approx(0.76, abs=0.005)
-    assert found["bob-mean-near-median"].deciding.value == pytest.approx(1.19, abs=0.005)
+    reads, means = (
+        deciding(found[name]) for name in ("bob-reads-small-faster", "bob-mean-near-median")
+    )
+    assert reads and (reads["where"]["nodes"], reads["where"]["object_bytes"]) == (1, MIB)
+    assert reads["value"] == pytest.approx(0.76, abs=0.005)
+    assert means and means["value"] == pytest.approx(1.19, abs=0.005)
 
 
 def test_the_bounds_on_a_mixed_load_are_the_published_ratios_and_a_quarter() -> None:
@@ -182,7 +182,7 @@ def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) ->
         write_point=point,
         manifest={"claims": [claim, claim | {"where": {"system": GARAGE[0]}}]},
     )
-    block = blocks_of_sweep(read_sweep(tmp_path))["claims"]
+    block = blocks_of(read_sweep(tmp_path))["claims"]
     held, absent = json.loads(json.dumps(block.to_json(), allow_nan=False))["claims"]
     assert (held["verdict"], held["bound"]) == ("holds", "within 0.35 to 0.65")
     assert [each["where"]["operation"] for each in held["comparisons"]] == [
@@ -190,6 +190,5 @@ def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) ->
         "PutObject",
     ]
     assert (absent["verdict"], absent["comparisons"]) == ("not decided", [])
-    verdicts, every = block.grids()
+    (verdicts,) = block.grids()
     assert [row[2] for row in verdicts.rows] == ["holds", "not measured"]
-    assert len(every.rows) == 2 and every.long

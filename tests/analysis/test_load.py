@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from chart_checks import assert_apart, texts_of
+from chart_checks import assert_apart
 from load_bundles import KIND, OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import MINIO
@@ -65,44 +65,37 @@ def test_rates_and_latencies_are_those_of_the_store(one: Path) -> None:
     assert read["p99_ms"] == pytest.approx(READ_MS * np.exp(0.4 * 2.3263 - 0.08), rel=0.05)
     for probe in row["probe_client"]:
         assert probe["median_ratio_ci95"][0] < 3.0 < probe["median_ratio_ci95"][1]
-        more_ms = 16.0 if probe["endpoint"] == "PutObject" else 8.0
-        assert probe["mean_more_ms_ci95"][0] < more_ms < probe["mean_more_ms_ci95"][1]
 
 
-def test_the_ramp_is_in_no_figure(tmp_path: Path) -> None:
-    rows = rows_of(Store(), duration_s=10)
+def test_what_is_in_no_figure(tmp_path: Path) -> None:
+    """The ramp, and what failed; failures are counted by kind."""
+    rows = rows_of(Store(fails=0.02), duration_s=20)
     ended_ns = rows["start_ns"] + rows["elapsed_ns"]
     rows.loc[ended_ns < ZERO_NS, "object_bytes"] = 10**12
-    write_load(tmp_path, rows=rows, duration_s=10)
+    write_load(tmp_path, rows=rows, duration_s=20)
     samples = pd.read_parquet(tmp_path / "samples.parquet")
     slow = samples.head(20).assign(phase="loaded", start_ns=ZERO_NS - 5 * 10**8, total_ns=9 * 10**9)
     pd.concat([samples, slow]).to_parquet(tmp_path / "samples.parquet")
     row, over_time = only(tmp_path)
-    inside = ended_ns.between(ZERO_NS, ZERO_NS + 10 * 10**9, inclusive="left")
-    assert sum(each["whole"]["ok"] for each in row["operations"]) == inside.sum()
-    assert all(each["whole"]["bytes"] < 10**12 for each in row["operations"])
+    part = [ZERO_NS + row["operations"][0][name] * 1e9 for name in ("begin_s", "end_s")]
+    inside = rows[ended_ns.between(*part, inclusive="left")]
+    for outcome in ("ok", "fail"):
+        found = sum(each[outcome] for each in row["operations"])
+        assert found == (inside["outcome"] == outcome).sum() > 0
+    assert all(each["bytes"] == OBJECT_BYTES * each["ok"] for each in row["operations"])
     assert all(each["loaded"]["max_ms"] < 1000 for each in row["probe_client"])
     assert all(ms.max() < 1000 for _, ms in over_time.probe_ms.values())
+    assert {(each["outcome"], each["error"]) for each in row["failures"]} == {("fail", KIND)}
+    assert sum(each["count"] for each in row["failures"]) == (rows["outcome"] == "fail").sum()
+    assert over_time.failed_per_s.sum() > 0
 
 
 def test_without_a_steady_state_figures_are_of_the_whole_load(tmp_path: Path) -> None:
     write_load(tmp_path, store=Store(slowness=lambda at: 1 + at / 15), duration_s=30)
     row, _ = only(tmp_path)
     assert row["steady"]["verdict"] == "no steady state"
-    for operation in row["operations"]:
-        assert not operation["is_steady"]
-        assert operation["whole"].items() <= operation.items()
+    assert all((each["begin_s"], each["end_s"]) == (0, 30) for each in row["operations"])
     assert "No steady state was shown" in notes_of(tmp_path)
-
-
-def test_failures_are_counted_by_kind_and_in_no_rate(tmp_path: Path) -> None:
-    rows = write_load(tmp_path, store=Store(fails=0.02), duration_s=30)
-    row, over_time = only(tmp_path)
-    assert {(f["outcome"], f["error"]) for f in row["failures"]} == {("fail", KIND)}
-    assert sum(f["count"] for f in row["failures"]) == (rows["outcome"] == "fail").sum()
-    whole = [each["whole"] for each in row["operations"]]
-    assert sum(each["bytes"] for each in whole) == OBJECT_BYTES * sum(each["ok"] for each in whole)
-    assert over_time.failed_per_s.sum() > 0 < sum(each["fail"] for each in whole)
 
 
 def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:
@@ -131,129 +124,98 @@ def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:
     return rows
 
 
-def counted(rows: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:
-    """Those beside the load that its figures are of, and that were sent."""
+@pytest.mark.parametrize("from_due", [True, False])
+def test_a_stall_is_felt_at_every_instant_at_which_the_probe_was_due(
+    tmp_path: Path, from_due: bool
+) -> None:
+    """Of bundles that left instants out, figures are from when requests were sent."""
+    line = {"probe_from": "due", "probe_left_out": 7, "probe_interval_ms": 7.9}
+    rows = stalled(tmp_path, **line if from_due else {"probe_missed": 30})
+    row, over_time = only(tmp_path)
     due_s, steady = (rows["due_ns"] - ZERO_NS) / 1e9, row["steady"]
     inside = (due_s >= steady["begin_s"]) & (due_s < steady["end_s"])
-    return rows[(rows["phase"] == "loaded") & inside & (rows["outcome"] == "ok")]
-
-
-def test_a_stall_is_felt_at_every_instant_at_which_the_probe_was_due(tmp_path: Path) -> None:
-    line = {"probe_from": "due", "probe_late": 32, "probe_left_out": 7, "probe_interval_ms": 7.9}
-    rows = stalled(tmp_path, **line)
-    row, over_time = only(tmp_path)
-    loaded, felt = row["probe_client"][0]["loaded"], counted(rows, row)
-    felt_ms = ((felt["start_ns"] + felt["total_ns"] - felt["due_ns"]) / 1e6).astype(float)
-    assert (felt_ms > 1000).sum() > 20  # of 3 s, ten a second, those of the first two
-    assert (loaded["ok"], loaded["fail"]) == (len(felt), 7)
-    assert loaded["mean_ms"] == pytest.approx(felt_ms.mean())
+    felt = rows[(rows["phase"] == "loaded") & inside & (rows["outcome"] == "ok")]
+    since_ns = felt["due_ns"] if from_due else felt["start_ns"]
+    felt_ms = ((felt["start_ns"] + felt["total_ns"] - since_ns) / 1e6).astype(float)
+    loaded = row["probe_client"][0]["loaded"]
+    assert loaded["ok"] == len(felt)
     assert loaded["p99_ms"] == pytest.approx(np.percentile(felt_ms, 99), rel=0.05)
-    assert loaded["p99_ms"] > 2000
-    # From when they were sent all but one are as fast as ever.
-    assert (loaded["from_start_ms"]["median"], loaded["from_start_ms"]["p99"]) == (8, 8)
+    assert loaded["from_start_median_ms"] == 8
     assert row["probe_client"][0]["idle"]["p99_ms"] == pytest.approx(4)
-    at_s, ms = over_time.probe_ms["GetObject"]
-    assert ms.max() == pytest.approx(loaded["max_ms"])
-    assert at_s[ms.argmax()] == pytest.approx(10.0, abs=0.11)
-    said = notes_of(tmp_path)
-    assert "(7 instants)" in said
-    assert "ms on average)" in said  # answers took longer than the interval
+    if from_due:
+        assert (felt_ms > 1000).sum() > 20  # of 3 s, ten a second, those of the first two
+        assert (loaded["fail"], loaded["p99_ms"] > 2000) == (7, True)
+        at_s, ms = over_time.probe_ms["GetObject"]
+        assert ms.max() == pytest.approx(loaded["max_ms"])
+        assert at_s[ms.argmax()] == pytest.approx(10.0, abs=0.11)
+        assert "ms on average)" in notes_of(tmp_path)  # answers took longer than the interval
+    assert f"({'0 and 7' if from_due else '30 and 0'} instants)" in notes_of(tmp_path)
 
 
-def test_older_bundles_have_the_figures_that_they_had(tmp_path: Path) -> None:
-    rows = stalled(tmp_path, probe_missed=30)
-    row, _ = only(tmp_path)
-    loaded, total_ms = row["probe_client"][0]["loaded"], counted(rows, row)["total_ns"] / 1e6
-    assert loaded["mean_ms"] == pytest.approx(float(total_ms.mean()))
-    assert loaded["p99_ms"] == 8
-    assert "(30 instants)" in notes_of(tmp_path)
-    document = json.dumps(answer_of(tmp_path).to_json(), allow_nan=False)
-    assert '"probe_missed": 30' in document
-    assert not any(f'"{key}"' in document for key in ("from_start_ms", "probe_late", "is_cut"))
-
-
-def test_a_killed_runs_records_are_read_beside_the_table_of_the_system_before(
-    tmp_path: Path,
-) -> None:
-    garage = ("garage", "2.5.0")
-    store = Store(mean_ms={"GetObject": 30.0, "PutObject": 90.0}, fails=0.01)
-    parts = [{"duration_s": 15}, {"duration_s": 15, "store": store, "series": garage, "seed": 2}]
-    for name, part in zip(("minio", "table"), parts, strict=True):
-        write_load(tmp_path / name, **part)
-    write_load(tmp_path / "raw", raw=True, **parts[1])
-    data = (tmp_path / "raw" / "load-garage.raw").read_bytes()
-    (tmp_path / "minio" / "load-garage.raw").write_bytes(data[:-30])  # its last record is torn
-    samples = [pd.read_parquet(tmp_path / d / "samples.parquet") for d in ("minio", "raw")]
-    pd.concat(samples).to_parquet(tmp_path / "minio" / "samples.parquet")
-    path = tmp_path / "minio" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["systems"].append({"name": garage[0], "version": garage[1], "options": {}})
-    path.write_text(json.dumps(manifest | {"status": "running"}))
-
-    fast, slow = answer_of(tmp_path / "minio").figures.rows
-    assert (fast["system"], slow["system"]) == ("minio", "garage")
-    assert (fast["is_cut"], slow["is_cut"]) == (False, True)
-    assert (fast["client"]["cpu_share"], slow["client"]["cpu_share"]) == (0.21, None)
-    table, _ = only(tmp_path / "table")
-    for cut, whole in zip(slow["failures"], table["failures"], strict=True):
-        assert (cut["error"], cut["count"]) == (whole["error"], whole["count"])
-    means = [each["operations"][0]["mean_ms"] for each in (slow, table)]
+def test_a_killed_runs_records_are_read_as_its_table_would_have_been(tmp_path: Path) -> None:
+    part = {"duration_s": 15, "store": Store(fails=0.01)}
+    write_load(tmp_path / "table", **part)
+    write_load(tmp_path / "raw", raw=True, **part)
+    path = tmp_path / "raw" / "load-minio.raw"
+    path.write_bytes(path.read_bytes()[:-30])  # its last record is torn
+    manifest = json.loads((tmp_path / "raw" / "manifest.json").read_text())
+    (tmp_path / "raw" / "manifest.json").write_text(json.dumps(manifest | {"status": "running"}))
+    (whole, _), (cut, _) = only(tmp_path / "table"), only(tmp_path / "raw")
+    assert (whole["client"]["cpu_share"], cut["client"]["cpu_share"]) == (0.21, None)
+    for one, other in zip(whole["failures"], cut["failures"], strict=True):
+        assert (one["error"], one["count"]) == (other["error"], other["count"])
+    means = [each["operations"][0]["mean_ms"] for each in (whole, cut)]
     assert means[0] == pytest.approx(means[1], rel=0.02)
-    for said in ("did not complete", "torn"):
-        assert said in notes_of(tmp_path / "minio")
+    assert "did not complete" in notes_of(tmp_path / "raw")
 
 
-@pytest.mark.parametrize("content", [b"", b"wanlat load"])
-def test_a_generator_killed_before_its_first_record_left_nothing(
-    tmp_path: Path, content: bytes
-) -> None:
-    write_load(tmp_path, duration_s=5, raw=True)
-    (tmp_path / "load-minio.raw").write_bytes(content)
+@pytest.mark.parametrize("left", [b"", b"wanlat load", None])
+def test_a_run_without_records_or_load_has_no_section(tmp_path: Path, left: bytes | None) -> None:
+    """A generator that was killed before its first record, or none."""
+    write_load(tmp_path, duration_s=5, raw=True, study={} if left is not None else {"load": None})
+    (tmp_path / "load-minio.raw").write_bytes(left or b"")
+    samples = pd.read_parquet(tmp_path / "samples.parquet")
+    extra = samples.assign(phase="measure")
+    pd.concat([samples, extra]).to_parquet(tmp_path / "samples.parquet")
     assert load(read_bundle(tmp_path)) is None
 
 
 def test_a_table_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
-    rows = write_load(tmp_path, duration_s=5)
-    rows.drop(columns="outcome").assign(system="minio").to_parquet(tmp_path / "load.parquet")
-    with pytest.raises(BundleError, match=r"load\.parquet lacks the column outcome"):
-        load(read_bundle(tmp_path))
+    rows = write_load(tmp_path, duration_s=5).assign(system="minio")
+    for wrong in (rows.drop(columns="outcome"), rows.assign(outcome="fine")):
+        wrong.to_parquet(tmp_path / "load.parquet")
+        with pytest.raises(BundleError, match=r"load\.parquet lacks the .*outcome"):
+            load(read_bundle(tmp_path))
 
 
-def test_a_run_without_load_has_no_section(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=5, study={"load": None})
-    samples = pd.read_parquet(tmp_path / "samples.parquet").assign(phase="measure")
-    samples.to_parquet(tmp_path / "samples.parquet")
-    assert LOAD.of_bundle(read_bundle(tmp_path)) is None
-
-
-def test_at_a_rate_latency_is_watched_waiting_counts_and_limits_are_said(tmp_path: Path) -> None:
-    rows = rows_of(Store(), duration_s=15)
+def test_at_a_rate_latency_counts_from_when_requests_were_due(tmp_path: Path, one: Path) -> None:
+    rows = rows_of(Store(), duration_s=60)
     rows["due_ns"] = rows["start_ns"] - 5_000_000
-    said = {"offered": {"workers": 16, "rate": 580.0}, "left_out": 7, "done": len(rows) + 3}
-    write_load(tmp_path, rows=rows, duration_s=15, load=said | {"bottleneck": "97 % of its cores"})
+    said = {"offered": {"workers": 16, "rate": 580.0}, "left_out": 7}
+    write_load(tmp_path, rows=rows, duration_s=60, load=said | {"bottleneck": "97 % of its cores"})
     row, _ = only(tmp_path)
     assert row["steady"]["of"] == "latency"
-    for operation in row["operations"]:
-        assert operation["from_due_ms"]["mean"] == pytest.approx(operation["mean_ms"] + 5.0)
-    for sentence in ("free: MinIO (7)", "(3 fewer)", "bottleneck, so the store can do more: MinIO"):
+    from_due, sent = (
+        {each["operation"]: each for each in only(d)[0]["operations"]} for d in (tmp_path, one)
+    )
+    for name, operation in from_due.items():
+        for figure in ("mean_ms", "p50_ms", "p99_ms"):
+            assert operation[figure] == pytest.approx(sent[name][figure] + 5.0, rel=0.05)
+    for sentence in ("free: MinIO (7)", "bottleneck, so the store can do more: MinIO"):
         assert sentence in notes_of(tmp_path)
 
 
 def test_a_load_that_was_cut_in_its_ramp_is_reported(tmp_path: Path) -> None:
-    write_load(tmp_path, duration_s=2, load={"ended_ns": ZERO_NS - 1}, rows=rows_of_ramp())
+    rows = rows_of(Store(), duration_s=2)
+    ramp = rows[rows["phase"] == "ramp"]
+    write_load(tmp_path, duration_s=2, load={"ended_ns": ZERO_NS - 1}, rows=ramp)
     row, _ = only(tmp_path)
     assert (row["duration_s"], row["steady"]["verdict"]) == (0.0, "not decided")
-    assert answer_of(tmp_path).charts()
-
-
-def rows_of_ramp() -> pd.DataFrame:
-    rows = rows_of(Store(), duration_s=2)
-    return rows[rows["phase"] == "ramp"]
 
 
 def test_what_slows_reads_and_writes_alike_hardly_touches_their_ratio(tmp_path: Path) -> None:
     rough = np.exp(np.random.default_rng(1).normal(0, 0.5, 100))
-    write_load(tmp_path, store=Store(slowness=lambda at: rough[int(at)]), duration_s=40)
+    write_load(tmp_path, store=Store(slowness=lambda at: rough[int(at)]), duration_s=40, seed=2)
     row, _ = only(tmp_path)
     low, high = row["write_over_read_ci95"]
     write = row["operations"][1]["mean_ms_ci95"]
@@ -278,4 +240,3 @@ def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path
     for answer in (matrix, answer_of(one)):
         (figure,) = answer.charts().values()
         assert_apart(figure)
-        assert "times as long" in figure.texts[0].get_text() + " ".join(texts_of(figure))

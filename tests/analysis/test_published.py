@@ -27,24 +27,18 @@ def test_only_what_both_measured_on_the_same_topology_is_compared(make_bundle: M
         assert published(read_bundle(make_bundle(name=f"b{number}", **other))) is None
 
 
-@pytest.mark.parametrize(
-    ("topology", "systems"),
-    [("five-sites", [GARAGE, MINIO, QUORUM]), ("three-datacenters", [MINIO, MINIO_RELEASE])],
-)
-def test_table_and_chart_say_whose_and_when(
-    make_bundle: MakeBundle, topology: str, systems: list[tuple[str, str]]
-) -> None:
+def test_table_and_chart_say_whose_and_when(make_bundle: MakeBundle) -> None:
     failures = {("minio", "PutObject"): (100, 0), ("garage", "GetObject"): (1, 1)}
+    versions = [GARAGE, MINIO, MINIO_RELEASE]
     answer = PUBLISHED.of_bundle(
-        read_bundle(make_bundle(systems=systems, topology=topology, failures=failures))
+        read_bundle(make_bundle(systems=versions, topology="three-datacenters", failures=failures))
     )
     assert answer is not None
     (grid,) = answer.grids()
     assert any("2021" in note for note in grid.notes)
+    assert any("?" in cell for row in grid.rows for cell in row)  # it could not be read off
     (figure,) = answer.charts().values()
     assert_apart(figure)
     whole = " ".join(texts_of(figure))
-    for said in ("2021", "another machine", "±3 ms", "RELEASE.2021-11-24"[8:]):
+    for said in ("2021", "another machine", "±3 ms", "2021-11-24"):
         assert said in whole
-    if topology == "three-datacenters":  # one of theirs could not be read off
-        assert any("?" in cell for row in grid.rows for cell in row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,12 +31,10 @@ pytestmark = pytest.mark.usefixtures("few_resamples")
 
 PUT = ("quorum", "PutObject", "unknown")
 REMOTE = ("quorum", "GetObject", "remote")
-TWO_ROUND_TRIPS = {PUT: [Does(1, 2)]}
 STORES = {
     ("garage", "GetObject", "unknown"): [Does(1, 1)],
     ("bob", "Get", "local"): [Does(1, 0)],
     ("bob", "Get", "remote"): TWO_LINES,
-    ("bob", "Ping", "unknown"): [Does(1, 0)],
     ("a-system-with-a-rather-long-name", "GetObject", "unknown"): [Does(1, 5)],
 }
 VERSIONS = {
@@ -53,7 +51,7 @@ def write(tmp_path: Path) -> Write:
     def written(**settings: Any) -> Path:
         directory = tmp_path / f"bundle-{len(list(tmp_path.iterdir()))}"
         directory.mkdir()
-        return write_round_trips_bundle(directory, **{"does": TWO_ROUND_TRIPS, **settings})
+        return write_round_trips_bundle(directory, **{"does": {PUT: [Does(1, 2)]}, **settings})
 
     return written
 
@@ -76,16 +74,6 @@ def cells(answer: Answer, row: int = 0) -> dict[str, str]:
     return dict(zip(grid.headers, grid.rows[row], strict=True))
 
 
-def assert_no_number(entry: RoundTrips) -> None:
-    """Neither the entry nor its JSON has a figure that claims a slope."""
-    document = entry.to_json()
-    assert entry.why == document["why"] and entry.why
-    for key in ("round_trips", "ci95", "integer", "intercept_ms", "intercept_ci95_ms"):
-        assert document[key] is None, key
-    assert document["mean_round_trips"] is document["mean_ci95"] is document["agrees"] is None
-    assert document["modes"] == []
-
-
 def recorded(monkeypatch: pytest.MonkeyPatch, *chains: tuple[float, float]) -> None:
     """Let the packet record have critical paths of so many round trips, with their shares."""
 
@@ -104,21 +92,17 @@ def recorded(monkeypatch: pytest.MonkeyPatch, *chains: tuple[float, float]) -> N
 
 def test_slope_and_intercept_are_those_that_the_latencies_were_made_with(write: Write) -> None:
     entry, summary = only(write(least={PUT: (1.0, "three of five must answer")}))
-    assert entry.round_trips == pytest.approx(2, abs=0.01)
-    assert entry.integer == 2
-    assert entry.intercept_ms == pytest.approx(3.3, abs=0.5)
     assert entry.n == 5 * 3 * 15  # no warm-up
     document = summary.to_json()
-    assert json.loads(summary.to_text())["round_trips"] == document["round_trips"]
+    assert document["endpoints"] == []  # no latency over all RTTs together
     (own,) = document["round_trips"]
+    assert own["round_trips"] == pytest.approx(2, abs=0.01) and own["integer"] == 2
+    assert own["intercept_ms"] == pytest.approx(3.3, abs=0.5)
+    assert own["fit"] == {"verdict": "line", "why": None}
     assert own["least_round_trips"] == 1 and own["least_why"] == "three of five must answer"
-    # No latency over all RTTs together, but at each.
-    assert document["endpoints"] == []
-    by_rtt = document["round_trips_by_rtt"]
-    assert [row["rtt_ms"] for row in by_rtt] == [0, 25, 50, 100, 200]
-    for row in by_rtt:
-        assert row["n"] == 45
-        assert row["median_ms"] == pytest.approx(3.3 + 2 * row["measured_rtt_ms"], abs=0.5)
+
+
+SITES = {"dc1": ["n1", "n2"], "dc2": ["n3", "n4"], "dc3": ["n5", "n6"]}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +110,6 @@ def test_slope_and_intercept_are_those_that_the_latencies_were_made_with(write: 
     [
         ({"jitter_ms": 20.0}, "jitter of 20 ms"),
         ({"rtts_ms": (0.0, 100.0)}, "only two RTTs (0, 100 ms)"),
-        ({"rtts_ms": (100.0,)}, "only one RTT (100 ms)"),
         ({"far_ms": {"dc3": 12.0}}, "not equally long"),
         ({"failures": {PUT: 10_000}}, "No request succeeded"),
         ({"latency": bent}, "Not a line"),
@@ -134,28 +117,24 @@ def test_slope_and_intercept_are_those_that_the_latencies_were_made_with(write: 
             {"rtts_ms": (0.0, 50.0, 100.0), "repeats": 1, "failed_steps": [1]},
             "among the RTT steps whose calibration passed",
         ),
+        ({"forgotten_steps": range(15)}, "No RTT step was begun"),
+        ({"far_ms": {"dc3": 0.9}}, None),  # links within a millisecond are equal
+        ({"sites": SITES}, None),  # pairs inside a site are no links
     ],
 )
 def test_where_the_number_means_nothing_there_is_none_and_it_says_why(
-    write: Write, settings: dict[str, Any], words: str
+    write: Write, settings: dict[str, Any], words: str | None
 ) -> None:
     entry, summary = only(write(**settings))
-    assert_no_number(entry)
-    assert words in str(entry.why)
-    assert any(words in note for note in summary.notes)
+    document = entry.to_json()
+    keys = ("round_trips", "ci95", "integer", "intercept_ms", "mean_round_trips", "mean_ci95")
+    if words is None:
+        assert document["round_trips"] == pytest.approx(2, abs=0.02)
+        return
+    assert words in document["why"] and any(words in note for note in summary.notes)
+    assert {key: document[key] for key in keys} == dict.fromkeys(keys)
+    assert document["modes"] == [] and document["agrees"] is None
     assert entry.status is (Status.NOT_A_LINE if "latency" in settings else Status.NO_NUMBER)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"far_ms": {"dc3": 0.9}},
-        {"sites": {"dc1": ["n1", "n2"], "dc2": ["n3", "n4"], "dc3": ["n5", "n6"]}},
-    ],
-    ids=["links within a millisecond are equal", "pairs inside a site are no links"],
-)
-def test_what_takes_no_number_away(write: Write, settings: dict[str, Any]) -> None:
-    assert only(write(**settings))[0].round_trips == pytest.approx(2, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -169,11 +148,10 @@ def test_what_takes_no_number_away(write: Write, settings: dict[str, Any]) -> No
         (
             {"forgotten_steps": [14], "manifest": {"status": "running"}},
             14 * 15,
-            "15 requests of the RTT step in which the run ended left out",
+            "15 requests left out: what RTT",
         ),
         ({"failures": {PUT: 20}}, 225, "20 of 225"),
-        ({"links": {"loss": "1%"}}, 225, "The links have loss"),
-        ({"links": {"rate": "100mbit"}}, 225, "The links have rate"),
+        ({"links": {"loss": "1%", "rate": "100mbit"}}, 225, "The links have loss and rate"),
         ({"least": {PUT: (3.0, "made up")}}, 225, "Fewer round trips than a store can make"),
     ],
 )
@@ -185,16 +163,18 @@ def test_what_is_left_out_or_odd_is_said(
     assert any(said in note for note in summary.notes)
 
 
-def test_damaged_rtt_steps_are_refused_and_missing_ones_leave_no_number(write: Write) -> None:
-    path = write(forgotten_steps=range(15))
-    (path / "rtt_steps.json").unlink()
-    entry, _ = only(path)
-    assert_no_number(entry)
+def test_damaged_rtt_steps_are_refused(write: Write) -> None:
     path = write()
     steps = json.loads((path / "rtt_steps.json").read_text())["rtt_steps"]
     (path / "rtt_steps.json").write_text(json.dumps({"rtt_steps": steps * 2}))
     with pytest.raises(BundleError, match="twice"):
         summarize(read_bundle(path))
+
+
+def test_an_ordinary_study_has_no_round_trips(make_bundle: Callable[..., Path]) -> None:
+    bundle = read_bundle(make_bundle(n=5))
+    assert round_trips_of(bundle) == ()
+    assert "round_trips" not in summarize(bundle).to_json()
 
 
 # --- both answers, in the table -----------------------------------------------------------------
@@ -211,7 +191,6 @@ def test_both_answers_stand_side_by_side(
     assert document["chain_round_trips"] == chain
     assert document["chains"] == [{"round_trips": chain, "share": 1}]
     assert document["wan_bytes"] == 4321.5 and document["wan_bytes_ci95"] == [4300, 4350]
-    assert document["round_trips"] == pytest.approx(2, abs=0.01)
     said = cells(answer)
     assert said["critical path"] == f"{chain:g}" + ("" if agrees else " ≠")
     assert said["modes"] == "98 %: 2.00, 2 % on no line"
@@ -219,23 +198,18 @@ def test_both_answers_stand_side_by_side(
     assert any("disagree" in note for note in answer.notes) is not agrees
 
 
-def test_a_headline_hides_neither_half_of_the_requests_nor_a_tie(
+def test_a_headline_hides_no_half_of_the_requests_and_has_the_packets_number_where_no_line_is(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    halves, path = {REMOTE: [Does(0.55, 3), Does(0.45, 1)]}, write(latency=bent)
+    none = answered(path)
+    assert cells(none)["round trips [95 %]"] == "not a line"
+    assert any(note.startswith("No critical path") for note in none.notes)
     recorded(monkeypatch, (3.0, 113 / 225), (1.0, 112 / 225))
-    said = cells(answered(write(does={REMOTE: [Does(0.55, 3), Does(0.45, 1)]}, samples=30)))
+    said = cells(answered(write(does=halves, samples=30)))
     assert said["critical path"].startswith("3 or 1")
     first, _, second = said["round trips [95 %]"].partition(" or ")
     assert {round(float(first.split()[0])), round(float(second))} == {1, 3}
-
-
-def test_what_is_on_no_line_has_the_number_of_the_packets_and_its_share(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(latency=bent)
-    answer = answered(path)
-    assert cells(answer)["round trips [95 %]"] == "not a line"
-    assert any(note.startswith("No critical path") for note in answer.notes)
     recorded(monkeypatch, (2.0, 0.9), (3.0, 0.1))
     assert cells(answered(path))["round trips [95 %]"] == "2 by packets (90 %)"
 
@@ -248,128 +222,6 @@ def test_shares_of_modes_and_of_what_is_on_no_line_add_up_to_100(tmp_path: Path)
     said = cells(answer, 2)["modes"]
     assert sum(int(part.split(" %")[0]) for part in said.split(", ")) == 100
     assert "-0.00" not in str(answer.grids())
-
-
-# --- the charts ---------------------------------------------------------------------------------
-
-
-def drawn(answer: Answer) -> tuple[Figure, Figure]:
-    from wanlat.analysis.charts import latency_against_rtt, round_trips
-
-    return round_trips.draw(answer), latency_against_rtt.draw(answer)
-
-
-def scatters(figure: Figure) -> list[Any]:
-    from matplotlib.collections import PathCollection
-
-    return [c for axes in figure.axes for c in axes.collections if isinstance(c, PathCollection)]
-
-
-def places(marks: Sequence[Any]) -> list[float]:
-    return [float(x) for one in marks for x, _ in np.asarray(one.get_offsets())]
-
-
-@pytest.mark.minutes
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"does": STORES, "topology": "a-name-of-a-topology-longer-than-any-page-is-wide" * 2},
-        {"does": {PUT: [Does(0.3, 1), Does(0.3, 3), Does(0.4, 6)]}, "samples": 40},
-        {"does": {PUT: [Does(1, 0)]}, "rtts_ms": (0.0,)},
-        {"jitter_ms": 20.0},
-        {"latency": bent},
-        {"failures": {PUT: 10_000}},
-        {"does": {PUT: [Does(1, 40)]}, "manifest": {"status": "failed", "reason": "why, " * 60}},
-        {"does": {("quorum", "an.endpoint.with.a.long.Name/OfAMethod", "local"): [Does(1, 1)]}},
-    ],
-)
-def test_no_word_is_clipped_or_overlaps_another(
-    write: Write, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
-) -> None:
-    from chart_checks import assert_apart
-
-    recorded(monkeypatch, (2.5, 0.6), (2.0, 0.4))
-    for figure in drawn(answered(write(versions=VERSIONS, **settings))):
-        assert_apart(figure)
-
-
-def test_every_request_is_a_point_and_the_line_has_the_slope(write: Write) -> None:
-    def with_strays(rtt_ms: float, does: Does, rng: np.random.Generator) -> float:
-        return straight(rtt_ms, does, rng) + (rng.uniform(300, 900) if rng.random() < 0.06 else 0)
-
-    answer = answered(write(does={PUT: [Does(1, 3)]}, latency=with_strays))
-    (entry,), (_, figure) = answer.figures.arrays, drawn(answer)
-    limit = figure.axes[0].get_ylim()[1]
-    points = np.concatenate([np.asarray(one.get_offsets()) for one in scatters(figure)])
-    expected = np.sort(np.minimum(entry.points.latency_ms, limit))
-    assert np.sort(points[:, 1]) == pytest.approx(expected)
-    assert entry.unexplained
-    _, *alarming = scatters(figure)
-    assert sum(len(one.get_offsets()) for one in alarming) >= entry.unexplained
-    (line,) = [line for line in figure.axes[0].get_lines() if line.get_linewidth() > 1]
-    (left, right), (low, high) = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-    assert (high - low) / (right - left) == pytest.approx(3, abs=0.02)
-
-
-@pytest.mark.parametrize("settings", [{"jitter_ms": 20.0}, {"latency": bent}])
-def test_no_line_and_no_mark_stand_where_there_is_no_number(
-    write: Write, settings: dict[str, Any]
-) -> None:
-    answer = answered(write(**settings))
-    marks, lines = drawn(answer)
-    assert [line for line in lines.axes[0].get_lines() if line.get_linewidth() > 1] == []
-    assert scatters(marks) == []
-    for figure in (marks, lines):
-        assert any("see below" in text.get_text() for text in figure.axes[0].texts)
-        why = str(answer.figures.rows[0]["why"]).split(":")[0]
-        assert why in " ".join(text.get_text() for text in figure.texts)
-
-
-def test_marks_stand_at_their_values_as_large_as_their_shares(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from matplotlib.colors import to_hex
-
-    from wanlat.analysis.charts.style import ALARM
-
-    recorded(monkeypatch, (2.5, 1.0))
-    least = {PUT: (1.0, "two of three must answer")}
-    answer = answered(write(does={PUT: TWO_LINES}, samples=40, least=least))
-    figure, _ = drawn(answer)
-    chain, *slopes = scatters(figure)
-    assert places([chain]) == [2.5]
-    assert to_hex(chain.get_edgecolor()[0]) == ALARM  # it disagrees
-    areas = {round(x): one.get_sizes()[0] for one in slopes for x in places([one])}
-    assert areas[3] / areas[1] == pytest.approx(7 / 3, rel=0.3)
-    (floor,) = figure.axes[0].patches
-    assert floor.get_x() + floor.get_width() == pytest.approx(1)
-    words = [text.get_text() for text in figure.texts]
-    assert any("two of three must answer" in text for text in words)
-    assert "quorum PutObject takes 3 or 1 round trips" in words
-    agreeing = [replace(entry, agrees=True) for entry in answer.figures.arrays]
-    again = replace(answer, figures=replace(answer.figures, arrays=tuple(agreeing)))
-    assert to_hex(scatters(drawn(again)[0])[0].get_edgecolor()[0]) != ALARM
-
-
-def test_a_report_draws_both_charts_and_the_same_bytes_again(write: Write) -> None:
-    from wanlat.analysis.report import report
-
-    does = {key: STORES[key] for key in STORES if key[1] == "Ping" or key[0] == "garage"}
-    path = write(does=does, versions=VERSIONS, repeats=1, samples=6)
-
-    def made() -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in report(path).paths}
-
-    first = made()
-    assert {"round-trips.png", "latency-against-rtt.png"} <= first.keys()
-    assert "endpoint-latency.png" not in first
-    assert made() == first
-
-
-def test_an_ordinary_study_has_no_round_trips(make_bundle: Callable[..., Path]) -> None:
-    bundle = read_bundle(make_bundle(n=5))
-    assert round_trips_of(bundle) == ()
-    assert "round_trips" not in summarize(bundle).to_json()
 
 
 def test_a_matrix_has_the_rows_of_its_points(tmp_path: Path) -> None:
@@ -389,4 +241,88 @@ def test_a_matrix_has_the_rows_of_its_points(tmp_path: Path) -> None:
     rows = answer.to_json()
     assert [round(row["round_trips"]) for row in rows] == [row["values"]["nodes"] for row in rows]
     assert [cells(answer, n)["nodes"] for n in (0, 1)] == ["1", "3"]
-    assert list(answer.charts()) == ["sweep"]
+
+
+# --- the charts ---------------------------------------------------------------------------------
+
+
+def drawn(answer: Answer) -> tuple[Figure, Figure]:
+    from wanlat.analysis.charts import round_trips
+
+    return round_trips.draw_marks(answer), round_trips.draw_lines(answer)
+
+
+def scatters(figure: Figure) -> list[Any]:
+    from matplotlib.collections import PathCollection
+
+    return [c for axes in figure.axes for c in axes.collections if isinstance(c, PathCollection)]
+
+
+@pytest.mark.minutes
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"does": STORES, "topology": "a-name-of-a-topology-longer-than-any-page-is-wide" * 2},
+        {"does": {PUT: [Does(0.3, 1), Does(0.3, 3), Does(0.4, 6)]}, "samples": 40},
+        {"failures": {PUT: 10_000}, "manifest": {"status": "failed", "reason": "why, " * 60}},
+        {"does": {("quorum", "an.endpoint.with.a.long.Name/OfAMethod", "local"): [Does(1, 40)]}},
+    ],
+)
+def test_no_word_is_clipped_or_overlaps_another(
+    write: Write, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    from chart_checks import assert_apart
+
+    recorded(monkeypatch, (2.5, 0.6), (2.0, 0.4))
+    for figure in drawn(answered(write(versions=VERSIONS, **settings))):
+        assert_apart(figure)
+
+
+def test_every_request_is_a_point_and_marks_stand_at_their_values(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.colors import to_hex
+
+    from wanlat.analysis.charts.style import ALARM
+
+    def with_strays(rtt_ms: float, does: Does, rng: np.random.Generator) -> float:
+        return straight(rtt_ms, does, rng) + (rng.uniform(300, 900) if rng.random() < 0.06 else 0)
+
+    recorded(monkeypatch, (2.5, 1.0))
+    least = {PUT: (1.0, "two of three must answer")}
+    how = {"does": {PUT: TWO_LINES}, "samples": 40, "latency": with_strays, "least": least}
+    answer = answered(write(**how))
+    (entry,), (marks, lines) = answer.figures.arrays, drawn(answer)
+    points = np.concatenate([np.asarray(one.get_offsets()) for one in scatters(lines)])
+    expected = np.minimum(entry.points.latency_ms, lines.axes[0].get_ylim()[1])
+    assert np.sort(points[:, 1]) == pytest.approx(np.sort(expected))
+    _, *alarming = scatters(lines)
+    assert sum(len(one.get_offsets()) for one in alarming) >= entry.to_json()["unexplained"] > 0
+    ends = [line.get_xydata() for line in lines.axes[0].get_lines() if line.get_linewidth() > 1]
+    slopes = [(high - low) / (right - left) for (left, low), (right, high) in ends]
+    assert sorted(slopes) == pytest.approx([1, 3], abs=0.05)
+
+    chain, *modes = scatters(marks)
+    assert chain.get_offsets()[0][0] == 2.5
+    assert to_hex(chain.get_edgecolor()[0]) == ALARM  # it disagrees
+    areas = {round(one.get_offsets()[0][0]): one.get_sizes()[0] for one in modes}
+    assert areas[3] / areas[1] == pytest.approx(7 / 3, rel=0.3)
+    (floor,) = marks.axes[0].patches
+    assert floor.get_x() + floor.get_width() == pytest.approx(1)
+    words = [text.get_text() for text in marks.texts]
+    assert any("two of three must answer" in text for text in words)
+    assert "quorum PutObject takes 3 or 1 round trips" in words
+    agreeing = [replace(entry, agrees=True) for entry in answer.figures.arrays]
+    again = replace(answer, figures=replace(answer.figures, arrays=tuple(agreeing)))
+    assert to_hex(scatters(drawn(again)[0])[0].get_edgecolor()[0]) != ALARM
+
+
+def test_no_line_and_no_mark_stand_where_there_is_no_number(write: Write) -> None:
+    answer = answered(write(latency=bent))
+    marks, lines = drawn(answer)
+    assert [line for line in lines.axes[0].get_lines() if line.get_linewidth() > 1] == []
+    assert scatters(marks) == []
+    why = str(answer.figures.rows[0]["why"]).split(":")[0]
+    for figure in (marks, lines):
+        assert any("see below" in text.get_text() for text in figure.axes[0].texts)
+        assert why in " ".join(text.get_text() for text in figure.texts)

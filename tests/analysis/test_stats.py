@@ -14,7 +14,6 @@ from wanlat.analysis.ratios import (
     of_estimates,
     of_mean_to_median,
     of_means,
-    of_medians,
 )
 from wanlat.analysis.stats import bootstrap
 from wanlat.analysis.stats.intervals import holm, of_mean, of_median, wilson
@@ -106,26 +105,12 @@ def test_holms_correction_is_that_of_the_paper() -> None:
     assert (holm([]), holm([0.9, 0.8])) == ([], [1.0, 1.0])
 
 
-def test_interval_of_the_mean_depends_on_values_and_seed_only() -> None:
-    values = np.random.default_rng(4).normal(100, 10, 50)
+def test_the_interval_of_the_mean_is_of_values_and_seed_and_not_of_few_or_equal_ones() -> None:
+    values, other = RNG.normal(100, 10, 50), statistics.mean_interval(np.arange(20.0), 1)
     assert statistics.mean_interval(values, 1) == statistics.mean_interval(values, 1)
     assert statistics.mean_interval(values, 1) != statistics.mean_interval(values, 2)
-
-
-def test_too_few_and_equal_values_have_no_interval_of_the_mean() -> None:
-    assert statistics.mean_interval(np.arange(19.0), 1) is None
-    assert statistics.mean_interval(np.arange(20.0), 1) is not None
+    assert other is not None and statistics.mean_interval(np.arange(19.0), 1) is None
     assert statistics.mean_interval(np.full(100, 5.0), 1) is None
-
-
-@pytest.mark.usefixtures("few_resamples")
-def test_student_takes_over_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.random.default_rng(5).lognormal(4, 0.3, 4000)
-    resampled = statistics.mean_interval(values, 1)
-    monkeypatch.setattr(statistics, "MAX_N_FOR_BOOTSTRAP", 3999)
-    student = statistics.mean_interval(values, 1)
-    assert resampled is not None and student is not None
-    assert resampled == pytest.approx(student, abs=0.1 * (student[1] - student[0]))
 
 
 @pytest.mark.parametrize(
@@ -137,24 +122,18 @@ def test_student_takes_over_without_a_jump(monkeypatch: pytest.MonkeyPatch) -> N
     ids=["uniform jitter", "a heavy tail"],
 )
 @pytest.mark.usefixtures("few_resamples")
-def test_interval_of_the_mean_covers_the_truth(
+def test_intervals_of_mean_and_median_cover_the_truth(
     draw: Callable[[np.random.Generator], Values], truth: float, at_least: float
 ) -> None:
-    rng, covered = np.random.default_rng(6), 0
+    rng, means, medians = np.random.default_rng(6), 0, 0
     for seed in range(300):
-        interval = statistics.mean_interval(draw(rng), seed)
-        assert interval is not None
-        covered += interval[0] <= truth <= interval[1]
-    assert at_least <= covered / 300 <= 0.98
-
-
-def test_interval_of_the_median_covers_the_truth() -> None:
-    rng, covered = np.random.default_rng(7), 0
-    for _ in range(2000):
-        interval = of_median(100 * rng.lognormal(0, 1, 100))
-        assert interval is not None
-        covered += interval[0] <= 100 <= interval[1]
-    assert 0.95 <= covered / 2000 <= 0.98  # the table says 96.5 %
+        values = draw(rng)
+        low, high = statistics.mean_interval(values, seed) or (0, 0)
+        means += low <= truth <= high
+        low, high = of_median(values) or (0, 0)
+        medians += low <= 100 <= high
+    assert at_least <= means / 300 <= 0.98
+    assert 0.94 <= medians / 300 <= 0.99  # the table says 96.5 %
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -164,7 +143,6 @@ def test_resampled_statistics_are_those_of_the_values_drawn() -> None:
     for mine, theirs in (
         (bootstrap.mean, picked.mean(axis=1)),
         (bootstrap.median, np.median(picked, axis=1)),
-        (bootstrap.quantile(0.95), np.quantile(picked, 0.95, axis=1)),
     ):
         assert bootstrap.draws(values, mine, [3]) == pytest.approx(theirs)
 
@@ -196,19 +174,6 @@ def test_the_interval_of_a_ratio_of_means_holds_the_truth(sigma: float, least: f
         low, high = of_means(over, under, [7, number]).ci95 or (0, 0)
         held += low <= 2 <= high
     assert held / 100 >= least  # what it holds of 600: docs/statistics.md
-
-
-@pytest.mark.usefixtures("few_resamples")
-def test_a_ratio_knows_no_unit_and_turned_around_is_its_inverse() -> None:
-    over, under = RNG.lognormal(0, 0.3, 50), RNG.lognormal(1, 0.3, 50)
-    slow, fast = of_means(over * 17, under * 17, [1]), of_means(over, under, [1])
-    assert slow.estimate == pytest.approx(fast.estimate)
-    assert slow.ci95 == pytest.approx(fast.ci95)
-    for ratio in (of_means, lambda a, b, _: of_medians(a, b)):
-        one, other = ratio(over, under, [1]), ratio(under, over, [1])
-        assert one.estimate == pytest.approx(1 / other.estimate)
-        assert one.ci95 is not None and other.ci95 is not None
-        assert one.ci95[0] == pytest.approx(1 / other.ci95[1], rel=0.02)
 
 
 def test_of_few_or_equal_values_nothing_is_claimed() -> None:

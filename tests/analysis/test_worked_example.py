@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "sections.md"
 MODULES = ("wanlat.analysis.figures.drift", "wanlat.analysis.report.drift")
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_it_has_its_table_its_json_its_sentence_and_its_chart(
     make_bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,32 +14,35 @@ from packet_traffic import MS, Traffic, samples, topology
 
 from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.groups import Group
-from wanlat.analysis.trace import trace_of
-from wanlat.analysis.trace_model import Trace
+from wanlat.analysis.trace import Trace, trace_of
 
 ONE_WAY_NS = 50 * MS
 SITES = ("a", "b", "c")
 PUT = Group(Series("made-up", "1"), "Put", "unknown")
 Request = Callable[[Traffic, int], int]
 
-__all__ = ["MS", "ONE_WAY_NS", "PUT", "Request", "Traffic", "bundle_of", "rounds", "traced"]
+__all__ = ["MS", "PUT", "Request", "Traffic", "bundle_of", "heartbeats", "rounds", "traced"]
 
 
 def rounds(count: int, thinks_ns: int = MS) -> Request:
     """A request of so many rounds to the other two sites, each over when both have replied."""
 
     def run(traffic: Traffic, at_ns: int) -> int:
-        now = at_ns
         for _ in range(count):
-            now += thinks_ns
             replies = []
             for place, other in enumerate(("b1", "c1")):
-                there = traffic.send(now + place * 1000, "a1", other, 200 + place)
+                there = traffic.send(at_ns + thinks_ns + place * 1000, "a1", other, 200 + place)
                 replies.append(traffic.send(there + thinks_ns, other, "a1", 80))
-            now = max(replies)
-        return now + thinks_ns
+            at_ns = max(replies)
+        return at_ns + thinks_ns
 
     return run
+
+
+def heartbeats(traffic: Traffic, at_ns: int) -> None:
+    """Sent without a request, again and again."""
+    for number in range(60):
+        traffic.send(at_ns + number * 73 * MS, "b1", "c1", 40)
 
 
 def bundle_of(
@@ -48,16 +51,14 @@ def bundle_of(
     *,
     pause_ns: int = 200 * MS,
     between: Callable[[Traffic, int], object] | None = None,
-    manifest: dict[str, Any] | None = None,
+    **manifest: Any,
 ) -> Bundle:
     """What a run of these requests leaves; `between` sends what is nobody's, from an instant on.
 
     The run begins with an idle window of two seconds, in which `between` sends too.
     """
     traffic = Traffic(one_way_ns=ONE_WAY_NS, sites=SITES, nodes=2)
-    idle = (1000 * MS, 3000 * MS)
-    now = idle[1]
-    made = []
+    idle, now, made = (1000 * MS, 3000 * MS), 3000 * MS, []
     for request in requests:
         end = request(traffic, now)
         made.append(("Put", now, end))
@@ -81,9 +82,8 @@ def bundle_of(
         "target": {"node": "a1", "site": "a"},
         "systems": [{"name": "made-up", "version": "1"}],
         "capture": {"files": [{"system": "made-up", "packets": 100}]},
-        **(manifest or {}),
     }
-    (directory / "manifest.json").write_text(json.dumps(document))
+    (directory / "manifest.json").write_text(json.dumps(document | manifest))
     return read_bundle(directory)
 
 

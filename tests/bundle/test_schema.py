@@ -18,7 +18,6 @@ from wanlat.bundle.documents import (
     SCHEMA_VERSION,
     Calibration,
     Document,
-    DrillManifest,
     Points,
     Prefill,
     Prefills,
@@ -109,21 +108,21 @@ def test_a_run_that_is_ended_has_tables_of_the_schema_and_says_how_it_ended(
 
 
 def test_what_the_schema_does_not_know_is_not_written(writer: BundleWriter) -> None:
-    for change in ({"complete": ["garage"]}, {"status": "done"}, {"systems": [{"name": "x"}]}):
-        with pytest.raises(ValidationError):
-            writer.write_manifest(**change)
-    assert read_manifest(writer.directory).status == "running"
-    with pytest.raises(UserError, match="is not empty, and a bundle never overwrites another"):
-        BundleWriter.create(writer.directory, STUDY)
-
-
-def test_each_system_has_its_part_of_a_document_once(writer: BundleWriter) -> None:
     assert read_document(writer.directory, Prefills) is None
     for system, objects in (("garage", 1), ("bob", 2), ("garage", 3)):
         writer.write_part(Prefills, Prefill(system=system, objects=objects, object_bytes=1))
     found = read_document(writer.directory, Prefills)
     assert found is not None
     assert [(each.system, each.objects) for each in found.systems] == [("bob", 2), ("garage", 3)]
+    for change in (
+        *({"complete": ["garage"]}, {"status": "done"}, {"systems": [{"name": "x"}]}),
+        *({"load": {"garage": {"bottlneck": "x"}}}, {"resources": {"every_s": 1}}),
+    ):
+        with pytest.raises(ValidationError):
+            writer.write_manifest(**change)
+    assert read_manifest(writer.directory).status == "running"
+    with pytest.raises(UserError, match="is not empty, and a bundle never overwrites another"):
+        BundleWriter.create(writer.directory, STUDY)
 
 
 def test_a_table_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
@@ -174,12 +173,6 @@ def test_what_is_wrong_with_a_bundle_is_said(
     with pytest.raises(BundleError, match=message):
         read_manifest(writer.directory)
         read_document(writer.directory, RttSteps)
-
-
-def test_a_drill_is_no_study(tmp_path: Path) -> None:
-    drill = {"kind": "drill", "drill": {"name": "mine"}, "roles": {"victim": ["n1"]}}
-    BundleWriter.create(tmp_path / "b", drill)
-    assert isinstance(read_manifest(tmp_path / "b"), DrillManifest)
 
 
 def test_reading_needs_none_of_the_rooms_that_run_things() -> None:

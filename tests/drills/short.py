@@ -22,7 +22,7 @@ from wanlat.experiments.drill.prepare import prepare
 from wanlat.experiments.drill.runner import run as run_drill
 
 if TYPE_CHECKING:
-    from wanlat.analysis.figures.drill.model import Drill
+    from wanlat.analysis.figures.drill.read import Drill
 
 BESIDE_EACH_OTHER = 5
 SCALE = 0.06
@@ -54,9 +54,9 @@ class Came:
     bundle: Path
 
     def __str__(self) -> str:
-        counts = self.drill.durability
-        told = f"{self.of}: {self.status} ({self.reason}), {counts.verdict}"
-        return f"{told} {json.dumps(counts.examples, default=str)[:2000]} ({self.bundle})"
+        counts = self.drill["durability"]
+        told = f"{self.of}: {self.status} ({self.reason}), {counts['verdict']}"
+        return f"{told} {json.dumps(counts['examples'])[:2000]} ({self.bundle})"
 
 
 def play(runs: Iterable[Short], below: Path) -> Iterator[Came]:

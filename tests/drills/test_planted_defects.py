@@ -49,15 +49,15 @@ def by_kind() -> list[str]:
 def check_caught(run: Came, verdict: str) -> None:
     """A drill failed by this verdict on objects, and by no other."""
     assert run.status == "complete", run
-    durability = run.drill.durability
-    assert durability.verdict == "fail", run
+    durability = run.drill["durability"]
+    assert durability["verdict"] == "fail", run
     assert {each for each in VERDICTS if durability[each]} == {verdict}, run
     assert held(run) == ["does not hold"], run
 
 
 def held(run: Came) -> list[str]:
     """The verdicts on claims that nothing is lost."""
-    return [claim.verdict for claim in run.drill.claims if "durability" in claim.spec]
+    return [claim["verdict"] for claim in run.drill["claims"] if "durability" in claim]
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,10 @@ def test_lost_acknowledged_writes_are_found(both: Mapping[bool, Came]) -> None:
 def test_nothing_is_found_where_nothing_is_lost(both: Mapping[bool, Came]) -> None:
     run = both[False]
     assert run.status == "complete", run
-    durability = run.drill.durability
-    assert durability.verdict == "pass", run
+    durability = run.drill["durability"]
+    assert durability["verdict"] == "pass", run
     # It is a run of which something can be said.
-    assert durability.acknowledged > int(str(FEWER["objects"])) and durability.removed > 0
+    assert durability["acknowledged"] > int(str(FEWER["objects"])) and durability["removed"] > 0
     assert held(run) == ["holds"], run
 
 
@@ -120,15 +120,15 @@ def test_a_planted_defect_is_caught_and_loud_in_the_log_of_each_node_that_has_it
 
 @pytest.mark.minutes
 def test_what_was_lost_is_counted_and_no_more(came: dict[str, Came]) -> None:
-    dropped = came["drop-acked"].drill.durability
+    dropped = came["drop-acked"].drill["durability"]
     # One in a thousand of each node that was asked, of which only the first has as many.
-    assert dropped["lost"] == dropped.acknowledged // 1000 or dropped["lost"] == 2
-    flipped = came["flip-bits"].drill.durability
-    assert 1 <= flipped["corrupt"] <= flipped.acknowledged // 200
+    assert dropped["lost"] == dropped["acknowledged"] // 1000 or dropped["lost"] == 2
+    flipped = came["flip-bits"].drill["durability"]
+    assert 1 <= flipped["corrupt"] <= flipped["acknowledged"] // 200
     # A minority that acknowledges is told of.
-    claims = came["split-brain"].drill.claims
-    sides = [each for each in claims if each.claim.startswith("no side acknowledges")]
-    assert [each.verdict for each in sides] == ["does not hold"] * 2
+    claims = came["split-brain"].drill["claims"]
+    sides = [each for each in claims if each["claim"].startswith("no side acknowledges")]
+    assert [each["verdict"] for each in sides] == ["does not hold"] * 2
 
 
 @pytest.mark.minutes
@@ -139,9 +139,9 @@ def test_without_a_defect_no_drill_reports_a_loss(tmp_path: Path) -> None:
     # A drill that did not end in the time it states says nothing of objects; hardly any may.
     ended = [each for each in came if each.status == "complete"]
     assert len(ended) >= SOUND_RUNS - max(1, SOUND_RUNS // 10), "\n\n".join(map(str, came))
-    wrong = [each for each in ended if each.drill.durability.verdict != "pass"]
+    wrong = [each for each in ended if each.drill["durability"]["verdict"] != "pass"]
     assert not wrong, "\n\n".join(map(str, wrong))
-    assert not any(each.drill.durability[said] for each in came for said in VERDICTS)
+    assert not any(each.drill["durability"][said] for each in came for said in VERDICTS)
     # They were runs of which something could be said.
-    assert sum(each.drill.durability.acknowledged for each in ended) > len(ended) * 60
-    assert sum(each.drill.durability.removed for each in ended) > len(ended)
+    assert sum(each.drill["durability"]["acknowledged"] for each in ended) > len(ended) * 60
+    assert sum(each.drill["durability"]["removed"] for each in ended) > len(ended)

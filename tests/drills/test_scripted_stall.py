@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.late_network import accepting_late_packets
-from wanlat.analysis.figures.drill.model import Drill
-from wanlat.analysis.figures.drill.read import read_drill
+from wanlat.analysis.figures.drill.read import Drill, read_drill
 from wanlat.experiments.drill.prepare import prepare
 from wanlat.experiments.drill.runner import run
 
@@ -61,24 +60,24 @@ def drill(tmp_path: Path) -> Drill:
 def test_a_stop_is_an_outage_and_a_recovery_as_long_as_the_stop_and_hits_who_asked_there(
     drill: Drill,
 ) -> None:
-    by_name = {client.name: client for client in drill.clients}
-    (stop,) = drill.faults
-    assert stop.end_s is not None and drill.recovery_s is not None
-    really_s = stop.end_s - stop.begin_s
+    by_name = {f"{whose['client']}/{kind}": figures for whose, kind, figures in drill.clients}
+    (stop,) = drill["faults"]
+    assert stop["end_s"] is not None and drill["recovery_s"] is not None
+    really_s = stop["end_s"] - stop["begin_s"]
     # Those who asked elsewhere found a majority; whatever stood still for them was the machine.
     elsewhere = [by_name["elsewhere/read"], by_name["elsewhere/write"]]
-    machine_s = max(client.longest_outage_s for client in elsewhere)
-    assert all(client.phases["during"].availability == 1.0 for client in elsewhere)
+    machine_s = max(client["longest_outage_s"] for client in elsewhere)
+    assert all(client["phases"]["during"]["availability"] == 1.0 for client in elsewhere)
     for name in ("stopped/read", "stopped/write"):
         client = by_name[name]
-        assert client.recovered
-        assert really_s - WITHIN_S <= client.longest_outage_s
-        assert client.longest_outage_s <= really_s + machine_s + LATER_S
-        slow, fast = client.phases["during"], client.phases["during"].from_start
-        assert slow.p99_ms is not None and slow.p50_ms is not None and fast.p50_ms is not None
-        assert slow.p99_ms > 500, "requests of `during` were due while it stood still"
-        assert fast.p50_ms < slow.p50_ms, "and all but one were answered once they were sent"
-    assert drill.longest_outage_s >= really_s - WITHIN_S
-    assert drill.recovery_s >= really_s - WITHIN_S
-    assert drill.durability.verdict == "pass", drill.durability.why
-    assert drill.passed, drill.failures
+        assert client["recovered"]
+        assert really_s - WITHIN_S <= client["longest_outage_s"]
+        assert client["longest_outage_s"] <= really_s + machine_s + LATER_S
+        slow = client["phases"]["during"]
+        assert slow["p99_ms"] > 500, "requests of `during` were due while it stood still"
+        fast_ms = slow["from_start"]["p50_ms"]
+        assert fast_ms < slow["p50_ms"], "and all but one were answered once they were sent"
+    assert drill["longest_outage_s"] >= really_s - WITHIN_S
+    assert drill["recovery_s"] >= really_s - WITHIN_S
+    assert drill["durability"]["verdict"] == "pass", drill["durability"]["why"]
+    assert drill["passed"], drill["failures"]

@@ -57,12 +57,9 @@ def test_a_late_network_is_measured_once_and_stops_studies_alone(
     assert f"{LATE_MS} ms late" in str(busy_remark(came))
 
 
-def test_nothing_is_said_of_a_machine_that_was_in_time() -> None:
-    assert busy_remark(document(0.4, FOR_LATENCY)) is None
-
-
 def test_a_refusal_names_pairs_reasons_and_how_long_the_machine_stalled() -> None:
     said = what_is_off(document(30.0, FOR_LATENCY), "near", may_tolerate=True)
     for part in ("1 of 1 pairs", "n1 → n2: p99 error 30.0 ms", "480 ms", "--max-p99-error"):
         assert part in said
     assert "--max-p99-error" not in what_is_off(document(30.0, FOR_LATENCY), "near")
+    assert busy_remark(document(0.4, FOR_LATENCY)) is None

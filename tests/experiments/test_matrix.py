@@ -8,11 +8,21 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.test_study import mistakes
+from wanlat.bundle.write import BundleWriter
+from wanlat.experiments.config.files import StudyError
 from wanlat.experiments.config.overrides import changed
 from wanlat.experiments.config.study import Study, load
+from wanlat.experiments.manifest import machine
 from wanlat.experiments.matrix_points import Point, Progress, in_order, points_of
+from wanlat.experiments.matrix_resume import (
+    Unfinished,
+    check_same_stores,
+    machine_remarks,
+    read_unfinished,
+)
+from wanlat.experiments.session import CaptureWanted
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.load import load as load_topology
 
 TOP = "name: mine\ntopology: one-site\nendpoints: [GetObject, Put]\n"
 
@@ -105,6 +115,11 @@ def test_names_that_would_be_alike_or_too_long_differ(tmp_path: Path) -> None:
     assert max(map(len, names)) < 120
 
 
+def test_there_are_not_too_many_points(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="too many points; at most 10000"):
+        study(tmp_path, f"matrix: {{seed: {[*range(10001)]}}}\n")
+
+
 def test_the_order_is_shuffled_and_the_seed_gives_it_again(tmp_path: Path) -> None:
     found = points(tmp_path, "matrix: {nodes: [1, 2, 3, 4, 5, 6, 7, 8]}\n")
     orders = [[each.name for each in in_order(found, seed)] for seed in (7, 7, 8)]
@@ -119,54 +134,6 @@ def test_systems_are_asked_the_same_and_other_points_something_else(tmp_path: Pa
     assert seeds["quorum-nodes-1"] == seeds["garage-nodes-1"] != seeds["quorum-nodes-2"]
     varied = points(tmp_path, "seed: 3\nmatrix: {seed: [1, 2]}\n")
     assert [each.seed(3) for each in varied] == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "where", "says"),
-    [
-        ("matrix: {nodes: [1, 2, 1]}\n", 4, "matrix.nodes[2]", "given twice"),
-        ("matrix: {nodes: [1, 0]}\n", 4, "matrix.nodes[1]", "`0` is too small"),
-        ("matrix:\n  samples: [5]\n  node: [1]\n", 6, "matrix.node", "did you mean `nodes`?"),
-        ("matrix: {name: [a, b]}\n", 4, "matrix.name", "cannot be varied: it names the bundle"),
-        ("samples: 3\nmatrix: {samples.x: [1]}\n", 5, "matrix.samples.x", "has no `x`"),
-        ("matrix: {object_size.x: [1]}\n", 4, "matrix.object_size.x", "a mapping is not"),
-        ("matrix: 3\n", 4, "matrix", "a mapping of parameters to lists of values"),
-        ("matrix: []\n", 4, "matrix", "a mapping of parameters to lists of values"),
-        ("matrix: {}\n", 4, "matrix", "it varies nothing"),
-        ("matrix: {nodes: []}\n", 4, "matrix.nodes", "at least 1"),
-        ("matrix: {nodes: 3}\n", 4, "matrix.nodes", "a list is wanted"),
-        ("matrix: {systems: [garage]}\n", 4, "matrix.systems[0]", "none of the study's `systems`"),
-        (
-            "matrix: {options.minio.drives: [1]}\n",
-            *(4, "matrix.options.minio.drives", "not measured here"),
-        ),
-        ("round_trips: {}\nmatrix:\n  reclaim: [{}]\n", 6, "matrix.reclaim[0]", "of one kind"),
-        ("warmup: 0\nmatrix: {budget.time: [5s]}\n", 4, "warmup", "judged from the warm-up"),
-        ("matrix: {budget.time: [5s], warmup: [0, 1]}\n", 4, "matrix.warmup[0]", "judged from"),
-        (f"matrix: {{seed: {[*range(10001)]}}}\n", 4, "matrix", "at most 10000"),
-        (
-            "matrix: {nodes: [1, 2], exclude: [{node: 1}]}\n",
-            *(4, "matrix.exclude[0].node", "does not vary here (did you mean `nodes`?)"),
-        ),
-        ("matrix: {nodes: [1], exclude: [1]}\n", 4, "matrix.exclude[0]", "a mapping is wanted"),
-        ("matrix: {nodes: [1], include: [{nodes: 0}]}\n", 4, "matrix.include[0].nodes", "`0`"),
-    ],
-)
-def test_a_mistake_in_a_matrix_is_reported_where_the_file_has_it(
-    tmp_path: Path, text: str, line: int, where: str, says: str
-) -> None:
-    (found,) = mistakes(tmp_path, "endpoints: [GetObject, Put]\n" + text)
-    assert found[:2] == (line, where)
-    assert says in found[2]
-
-
-def test_all_mistakes_are_reported_each_once(tmp_path: Path) -> None:
-    text = "matrix:\n  nodes: [0, 1]\n  samples: [1, x]\n  warmup: [1, 2]\n"
-    found = mistakes(tmp_path, "endpoints: [GetObject]\n" + text)
-    assert [(line, where) for line, where, _ in found] == [
-        (5, "matrix.nodes[0]"),
-        (6, "matrix.samples[1]"),
-    ]
 
 
 def test_what_is_set_varies_no_longer_and_what_varies_replaces_the_studys(tmp_path: Path) -> None:
@@ -204,27 +171,6 @@ def test_systems_that_are_chosen_choose_grids(tmp_path: Path) -> None:
     assert said(points_of(each_system)) == [("quorum", {}), ("garage", {})]
 
 
-@pytest.mark.parametrize(
-    ("settings", "axes", "says"),
-    [
-        ({"sample": 3}, {}, "sample: .*did you mean `samples`"),
-        ({"samples": 0}, {}, "samples: `0` is too small"),
-        ({"samples.x": 0}, {}, "`samples` is 100 here, so it has no `x`"),
-        ({"nodes": 1}, {"nodes": [1, 2]}, "`nodes` is set and varied"),
-        ({}, {"nodes": [1, "many"]}, r"matrix\[0\].nodes\[1\]"),
-        ({}, {"name": ["a"]}, "cannot be varied"),
-        ({"matrix": {}}, {}, "is not set as a whole"),
-        ({"load.workers": 3, "round_trips.repeats": 2}, {}, "a study is of one kind"),
-        ({"budget.time": "5s", "warmup": 0}, {}, "judged from the warm-up"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_reported(
-    tmp_path: Path, settings: dict[str, Any], axes: dict[str, list[Any]], says: str
-) -> None:
-    with pytest.raises(UserError, match=says):
-        changed(study(tmp_path), settings, axes)
-
-
 def test_what_lies_in_a_parameter_that_varies_is_not_set(tmp_path: Path) -> None:
     given = study(tmp_path, "matrix: {prefill: [{objects: 1}, {objects: 2}]}\n")
     with pytest.raises(UserError, match="the study varies `prefill`, which holds it"):
@@ -251,3 +197,49 @@ def test_points_json_is_whole_after_every_step(tmp_path: Path) -> None:
     (tmp_path / "points.json").write_text("[]")
     with pytest.raises(UserError, match=r"points\.json is damaged"):
         again.read()
+
+
+STUDY = Study(
+    name="mine",
+    topology="one-site",
+    endpoints=["GetObject"],
+    systems=["quorum", "garage"],
+)
+SYSTEMS = [{"name": name, "version": "1", "sha256": f"{name}-1"} for name in STUDY.systems]
+
+
+def unfinished(**changes: Any) -> Unfinished:
+    manifest = {
+        "kind": "matrix",
+        "status": "running",
+        "study": STUDY.to_dict(),
+        "topologies": {"one-site": load_topology("one-site").to_dict()},
+        "seed": 7,
+        "systems": SYSTEMS,
+    }
+    return Unfinished(Path("bundle"), manifest | changes)
+
+
+def test_what_is_no_bundle_of_a_matrix_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--resume .* is not a bundle: it has no manifest"):
+        read_unfinished(tmp_path)
+    BundleWriter.create(tmp_path / "b", {"kind": "study", "study": {}}).close("failed", None)
+    with pytest.raises(UserError, match="a bundle of kind study, which is measured in one go"):
+        read_unfinished(tmp_path / "b")
+    with pytest.raises(UserError, match="none to this version"):
+        _ = unfinished(study=STUDY.to_dict() | {"colour": "red"}).study
+
+
+def test_it_goes_on_as_it_was_begun_with_the_stores_that_it_was_begun_with() -> None:
+    assert unfinished().study == STUDY
+    how = unfinished(requested={"capture": {"limit_bytes": 1 << 20, "snap_bytes": 99}}).how
+    assert how["capture"] == CaptureWanted(limit_bytes=1 << 20, snap_bytes=99)
+    assert (how["topologies"], how["seed"]) == ({"one-site": load_topology("one-site")}, 7)
+    assert unfinished().how["capture"] is None
+    check_same_stores(Path("bundle"), SYSTEMS[:1], SYSTEMS)
+    newer = [SYSTEMS[0], SYSTEMS[1] | {"version": "2", "sha256": "garage-2"}]
+    with pytest.raises(UserError, match=r"garage is another program now: 1 .*before, 2"):
+        check_same_stores(Path("bundle"), SYSTEMS, newer)
+    assert machine_remarks(machine()) == []
+    (remark,) = machine_remarks(machine() | {"kernel": "5.0"})
+    assert "kernel 5.0, then " in remark

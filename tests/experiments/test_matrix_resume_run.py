@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import pytest
 
 from tests.command_line import here
 from tests.experiments.commands import command, manifest_of, node_of, samples_of
+from tests.experiments.drill.drills import await_that
 from wanlat.experiments.config.overrides import changed
 from wanlat.experiments.config.study import load
 from wanlat.experiments.matrix import prepare_matrix, run_matrix
@@ -41,19 +41,6 @@ MATRIX = STUDY + "matrix: {object_size: [1KiB, 2KiB, 4KiB]}\n"
 
 def begin(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command("run", *arguments), stderr=subprocess.PIPE, text=True)
-
-
-def end(run: subprocess.Popen[str]) -> tuple[int, str]:
-    _, said = run.communicate(timeout=180)
-    return run.returncode, said
-
-
-def await_that(holds: Callable[[], bool], run: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert run.poll() is None, run.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def points(bundle: Path) -> list[dict[str, Any]]:
@@ -82,8 +69,8 @@ def test_a_matrix_that_is_interrupted_and_killed_measures_every_point_once(tmp_p
     run = begin(str(file), "--out", str(bundle))
     await_that(lambda: is_measuring(bundle, 0), run)
     run.send_signal(signal.SIGINT)
-    code, said = end(run)
-    assert code == 130
+    _, said = run.communicate(timeout=180)
+    assert run.returncode == 130
     assert f"`wanlat run --resume {bundle}` resumes it" in said
     assert statuses(bundle) == ["interrupted", "planned", "planned"]
     assert manifest_of(bundle)["status"] == "interrupted"
@@ -94,7 +81,7 @@ def test_a_matrix_that_is_interrupted_and_killed_measures_every_point_once(tmp_p
     refused = here("run", "--resume", str(bundle))
     assert (refused.returncode, "Another run is writing to" in refused.stderr) == (2, True)
     run.kill()
-    end(run)
+    run.communicate()
     assert statuses(bundle) == ["complete", "running", "planned"]
     first = bundle / points(bundle)[0]["directory"] / "samples.parquet"
     was = first.stat()
@@ -152,11 +139,11 @@ from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run
 
 directory = Path(sys.argv[1])
-disk, report = directory / "disk", lambda *_: None
+disk = directory / "disk"
 disk.mkdir()
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", disk], check=True)
 study = changed(load(str(directory / "study.yaml")), {"samples": 4000})
-outcome = run(prepare(study, directory=disk / "bundle"), report)
+outcome = run(prepare(study, directory=disk / "bundle"), lambda *_: None)
 assert (outcome.status, outcome.is_disk_full) == ("failed", True), outcome
 shutil.copytree(disk / "bundle", directory / "full")
 """
@@ -165,14 +152,9 @@ shutil.copytree(disk / "bundle", directory / "full")
 @pytest.mark.minutes
 def test_a_disk_that_runs_full_leaves_a_bundle_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text(STUDY)
-    subprocess.run(
-        [
-            *("unshare", "--user", "--map-root-user", "--mount"),
-            *(sys.executable, "-c", ON_A_SMALL_DISK, str(tmp_path)),
-        ],
-        check=True,
-        timeout=300,
-    )
+    own = ["unshare", "--user", "--map-root-user", "--mount"]
+    argv = [*own, sys.executable, "-c", ON_A_SMALL_DISK, str(tmp_path)]
+    subprocess.run(argv, check=True, timeout=300)
     full = tmp_path / "full"
     manifest = manifest_of(full)
     assert manifest["status"] == "failed"

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.probes.bob_node import BobNode
 from wanlat.experiments.not_found import NotFoundTracker, is_missing
-from wanlat.probes.bob_plan import bob_plan
-from wanlat.probes.oneshot import run_plan, run_requests
 from wanlat.probes.plan import Request
-from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
 
 _OF_SAMPLE: dict[str, Any] = dict.fromkeys(field.name for field in fields(Sample))
@@ -52,30 +46,3 @@ def test_the_remark_says_how_many_and_which() -> None:
     (remark,) = missing.remarks()
     assert remark.startswith("2 of Exist and 3 of Get did not find objects")
     assert "0000000000000000, 0000000000000001, 0000000000000002 and 2 more" in remark
-
-
-def test_what_a_store_loses_after_it_was_prepared_is_counted(tmp_path: Path) -> None:
-    plan = bob_plan(
-        ["Get", "Exist"],
-        samples=5,
-        warmup=0,
-        object_bytes=100,
-        seed=1,
-        target="n1",
-        replicas=lambda _: ("n1",),
-    )
-    lost = plan.prepare[0].key
-    missing, outcomes = NotFoundTracker(), Counter[str]()
-    with BobNode(tmp_path / "data") as node:
-
-        def on_sample(request: Request, sample: Sample) -> None:
-            outcomes[sample.outcome] += 1
-            missing.take(request, sample)
-            if outcomes.total() == len(plan.prepare):
-                delete = Request(0, "prepare", "Delete", key=lost)
-                run_requests(spawn_here, node.header, [delete], lambda *_: None)
-
-        run_plan(spawn_here, node.header, plan, on_sample)
-    assert missing.reads == {"Get": 1, "Exist": 1}
-    assert list(missing.keys) == [lost]
-    assert outcomes == {"ok": 5 + 8, "fail": 2}

@@ -15,11 +15,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.command_line import here
 from tests.experiments.commands import manifest_of, node_of, samples_of, study
 from tests.late_network import accepting_late_packets
-from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.read import read_document
 from wanlat.experiments.config.study import load
@@ -52,20 +49,18 @@ def run_once(directory: Path, on_progress: Any) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def details() -> list[str]:
-    """What progress said besides numbers, each once."""
-    return []
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    details: dict[str, None] = {}
 
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory, details: list[str]) -> Path:
     def tell(_: str, *more: Any) -> None:
-        if len(more) > 2 and more[2] and more[2] not in details:
-            details.append(more[2])
+        if len(more) > 2 and more[2]:
+            details[more[2]] = None
 
     outcome = run_once(tmp_path_factory.mktemp("steps"), tell)
     assert outcome.status == "complete", outcome.reason
     assert outcome.measured == outcome.planned == 3 * 2 * SAMPLES
+    order = schedule(RTTS_MS, 1, SEED)
+    assert [*details] == [f"RTT step {n} of 3, RTT {ms:g}ms" for n, ms in enumerate(order, 1)]
     return outcome.directory
 
 
@@ -88,28 +83,26 @@ def test_every_rtt_is_a_step_in_the_order_of_the_seed_and_was_measured(
     for step in steps:
         rtt_ms = step.requested_rtt_ms
         assert step.verdict == "pass"
-        assert step.measured_rtt_ms is not None
-        assert rtt_ms - 0.1 <= step.measured_rtt_ms
+        assert rtt_ms - 0.1 <= (step.measured_rtt_ms or 0.0)
         pairs = {frozenset((pair.source, pair.destination)) for pair in step.pairs}
         assert pairs == {frozenset(two) for two in (("n1", "n2"), ("n1", "n3"), ("n2", "n3"))}
         for pair in step.pairs:
-            figures = (pair.min_ms, pair.measured_rtt_ms, pair.p99_ms, pair.max_ms)
-            assert list(figures) == sorted(figure or 0.0 for figure in figures)
             # The least of fifteen and more: of this RTT, and not of the next step's.
             assert rtt_ms - 0.1 <= (pair.min_ms or 0.0) < rtt_ms + 10
+            assert (pair.min_ms or 0.0) <= (pair.measured_rtt_ms or 0.0) <= (pair.max_ms or 0.0)
             assert (pair.requested_rtt_ms, pair.lost) == (rtt_ms, 0)
             assert (pair.sent or 0) >= 15
 
 
 def test_a_step_settles_then_is_idle_then_is_calibrated_then_measured(
-    bundle: Path, steps: list[RttStep], details: list[str]
+    bundle: Path, steps: list[RttStep]
 ) -> None:
     instants = [
-        instant
+        instant or 0
         for step in steps
         for instant in (
-            *(step.changed_ns or 0, *(step.idle_ns or ()), *(step.calibrated_ns or ())),
-            *(step.begun_ns or 0, step.ended_ns or 0),
+            *(step.changed_ns, *(step.idle_ns or ()), *(step.calibrated_ns or ())),
+            *(step.begun_ns, step.ended_ns),
         )
     ]
     assert instants == sorted(instants)
@@ -121,10 +114,6 @@ def test_a_step_settles_then_is_idle_then_is_calibrated_then_measured(
     assert [(one["rtt_step"], one["what"]) for one in said] == [
         (number, what) for number in range(3) for what in each
     ]
-    stated_s = manifest_of(bundle)["round_trips"]["stated"]["settling_s"]
-    for number, (detail, step) in enumerate(zip(details, steps, strict=True), 1):
-        assert f"step {number} of 3, RTT {step.requested_rtt_ms:g}ms" in detail
-        assert f"of {stated_s:.0f} s stated" in detail
 
 
 def test_every_sample_lies_within_its_step_and_takes_its_round_trip(
@@ -137,8 +126,7 @@ def test_every_sample_lies_within_its_step_and_takes_its_round_trip(
     for step in steps:
         its = samples[samples.rtt_step == step.rtt_step]
         counted = its.groupby(["phase", "endpoint"]).size()
-        assert set(counted["measure"]) == {SAMPLES}
-        assert set(counted["warmup"]) == {WARMUP}
+        assert (set(counted["measure"]), set(counted["warmup"])) == ({SAMPLES}, {WARMUP})
         assert set(its.rtt_ms) == {step.requested_rtt_ms}
         assert (step.begun_ns or 0) <= its.start_ns.min()
         assert (its.start_ns + its.elapsed_ns).max() <= (step.ended_ns or 0)
@@ -152,62 +140,30 @@ def test_every_sample_lies_within_its_step_and_takes_its_round_trip(
 def test_the_journal_has_the_rtt_that_was_in_force_at_every_sample(bundle: Path) -> None:
     events = pd.read_parquet(bundle / "events.parquet")
     changes = events[events.kind == "impairment"]
-    for link in ("dc1->dc2", "dc2->dc1", "dc3->dc1"):
+    for link in ("dc1->dc2", "dc3->dc1"):
         of_link = changes[changes.subject == link]
         for _, sample in samples_of(bundle).iterrows():
             detail = of_link[of_link.t_ns < sample.start_ns].detail.iloc[-1]
             assert json.loads(detail)["after"].get("delay_ns", 0) == sample.rtt_ms / 2 * 1e6
             during = of_link.t_ns.between(sample.start_ns, sample.start_ns + sample.elapsed_ns)
             assert not during.any()
-    origins = {json.loads(detail)["origin"] for detail in changes.detail}
-    assert origins == {"calibration", "rtt step"}
+    assert {json.loads(each)["origin"] for each in changes.detail} == {"calibration", "rtt step"}
 
 
-def test_the_manifest_says_where_the_time_went_and_what_no_store_could_beat(
+def test_packets_are_recorded_and_own_echoes_are_known_by_when_they_were_sent(
     bundle: Path, steps: list[RttStep]
 ) -> None:
-    manifest = manifest_of(bundle)
-    said = manifest["round_trips"]
-    assert said["rtt_steps"] == 3
-    stated, took = said["stated"], said["took"]
-    assert set(stated["startup"]) == {"lab", "proof", "cluster", "objects"}
-    assert stated["startup_s"] == pytest.approx(sum(stated["startup"].values()), abs=0.01)
-    settling_ns = sum((step.calibrated_ns or (0, 0))[1] - (step.changed_ns or 0) for step in steps)
-    assert took["settling_s"] >= settling_ns / 1e9 - 0.001, "it has all of it"
-    measured_s = samples_of(bundle).elapsed_ns.sum() / 1e9
-    assert took["latencies_s"] == pytest.approx(measured_s, abs=0.01)
-    assert took["total_s"] >= took["settling_s"] + took["latencies_s"]
-    assert stated["settling_s"] >= 3 * 1.0, "at least what it waits for at every step"
-    (system,) = manifest["systems"]
+    packets = pd.read_parquet(bundle / "packets.parquet")
+    within = packets.entry_ns.between(steps[0].changed_ns, steps[-1].ended_ns)
+    assert within.sum() > 100
+    icmp = packets[within & (packets.protocol == 1)]
+    inside = sum(icmp.entry_ns.between(*(step.calibrated_ns or ())) for step in steps)
+    assert (inside == 1).all()
+    (system,) = manifest_of(bundle)["systems"]
     least = {each["endpoint"]: each for each in system["least_round_trips"]}
     assert least.keys() == {"GetObject", "PutObject"}
     assert least["PutObject"]["round_trips"] == 1
     assert least["PutObject"]["why"]
-
-
-def test_both_answers_come_from_the_bundle_and_it_is_no_worse_than_itself(
-    bundle: Path, steps: list[RttStep]
-) -> None:
-    """They share nothing but the requests: the slope of latency against RTT, and the packets."""
-    packets = pd.read_parquet(bundle / "packets.parquet")
-    within = packets.entry_ns.between(steps[0].changed_ns, steps[-1].ended_ns)
-    assert within.sum() > 100
-    # What the study's own echoes are is known from when they were sent, and by their protocol.
-    icmp = packets[within & (packets.protocol == 1)]
-    inside = sum(icmp.entry_ns.between(*(step.calibrated_ns or ())) for step in steps)
-    assert (inside == 1).all()
-    found = {each.endpoint: each for each in round_trips_of(read_bundle(bundle))}
-    assert found.keys() == {"GetObject", "PutObject"}
-    for each in found.values():
-        assert each.chain_round_trips == 1
-        assert each.n_chains > 0
-        # A late packet makes an interval wide, or leaves the slope undecided.
-        assert each.ci95 is None or each.ci95[0] - 0.1 <= 1 <= each.ci95[1] + 0.1
-    done = here("compare", str(bundle), str(bundle), "--json")
-    assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert made["gate"]["passed"]
-    assert {each["endpoint"] for each in made["endpoints"]} == found.keys()
 
 
 def test_a_store_that_dies_leaves_the_steps_that_were_whole(tmp_path: Path) -> None:
@@ -223,5 +179,4 @@ def test_a_store_that_dies_leaves_the_steps_that_were_whole(tmp_path: Path) -> N
     assert set(samples[samples.rtt_step == whole.rtt_step].outcome) == {"ok"}
     manifest = manifest_of(outcome.directory)
     assert manifest["status"] == "failed"
-    assert manifest["round_trips"]["rtt_steps"] == 1
     assert manifest["capture"]["rows"] > 0

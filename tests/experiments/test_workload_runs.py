@@ -16,16 +16,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import command, manifest_of, node_of, samples_of, study
+from tests.experiments.commands import command, manifest_of, measure, node_of, samples_of, study
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.load import load as load_figures
 from wanlat.bundle.documents import Prefills, Reclaims
 from wanlat.bundle.load_records import read_records
 from wanlat.bundle.read import read_document
-from wanlat.experiments.config.study import load
-from wanlat.experiments.prepare import prepare
-from wanlat.experiments.run import run
-from wanlat.experiments.session import Outcome
 
 SIZE = 64 << 10
 LOAD = """
@@ -38,12 +34,6 @@ prefill: {objects: 20, buckets: 2, writers: 4}
 MIX = "mix: {Get: 0.4, Put: 0.3, HeadObject: 0.2, Delete: 0.1}"
 
 
-def measured(directory: Path, text: str) -> Outcome:
-    """Run a study on one node, in this process."""
-    prepared = prepare(load(study(directory, text, sites=1)), directory=directory / "bundle")
-    return run(prepared, lambda *_: None)
-
-
 def loaded(keys: str) -> str:
     return f"{LOAD}load: {{workers: 4, probe_interval: 20ms, {keys}}}\n"
 
@@ -51,7 +41,8 @@ def loaded(keys: str) -> str:
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("load")
-    outcome = measured(directory, loaded(f"duration: 2s, idle: 500ms, {MIX}"))
+    file = study(directory, loaded(f"duration: 2s, idle: 500ms, {MIX}"), sites=1)
+    outcome = measure(file, directory / "bundle")
     assert outcome.status == "complete", outcome.reason
     return outcome.directory
 
@@ -61,14 +52,12 @@ def events_of(bundle: Path, kind: str) -> list[Any]:
     return [json.loads(detail) for detail in events[events.kind == kind].detail]
 
 
-def test_every_request_of_the_load_is_a_row(bundle: Path) -> None:
+def test_every_request_of_the_load_is_a_row_and_its_client_is_accounted_for(bundle: Path) -> None:
     rows = pd.read_parquet(bundle / "load.parquet")
     load = manifest_of(bundle)["load"]["quorum"]
     assert not list(bundle.glob("load*.raw"))
     assert len(rows) == load["done"] > 50
-    assert set(rows.system) == {"quorum"}
-    assert set(rows.outcome) == {"ok"}
-    assert set(rows.bucket) == {0, 1}
+    assert (set(rows.system), set(rows.outcome), set(rows.bucket)) == ({"quorum"}, {"ok"}, {0, 1})
     assert set(rows.endpoint) == {"GetObject", "PutObject", "HeadObject", "RemoveObject"}
     # What is read was there before, what is put was not.
     reads = rows.endpoint.isin(["GetObject", "HeadObject"])
@@ -78,11 +67,6 @@ def test_every_request_of_the_load_is_a_row(bundle: Path) -> None:
     assert load["began_ns"] <= rows.start_ns.min()
     # A worker may lose its core between reading the clock and sending, once.
     assert (rows.start_ns >= load["ended_ns"]).sum() <= load["offered"]["workers"]
-
-
-def test_the_manifest_has_offered_and_achieved_load_and_the_clients_cpu(bundle: Path) -> None:
-    load = manifest_of(bundle)["load"]["quorum"]
-    rows = pd.read_parquet(bundle / "load.parquet")
     lasted_s = (load["ended_ns"] - load["began_ns"]) / 1e9
     assert load["offered"] == {"workers": 4, "rate": None}
     assert lasted_s >= 2, "until the last request in flight was answered"
@@ -107,35 +91,27 @@ def test_the_probe_client_is_measured_idle_and_beside_the_load(bundle: Path) -> 
     # It hears that the load has ended; until then it sends.
     lasted_ns = load["ended_ns"] - beside.due_ns.min()
     assert (beside.due_ns < load["ended_ns"]).sum() >= lasted_ns // 20_000_000 > 0
+    ends, waited = samples.start_ns + samples.elapsed_ns, 0
+    assert (samples.start_ns.iloc[1:].to_numpy() >= ends.iloc[:-1].to_numpy()).all()
     for phase in (idle, beside):
         # Its instants are 20 ms apart, and every one has a row, however late it was sent.
         assert set(phase.due_ns.diff().dropna()) == {20_000_000}
         assert (phase.start_ns >= phase.due_ns).all()
+        before = ends[phase.index].iloc[:-1].to_numpy()
+        waited += (phase.due_ns.iloc[1:].to_numpy() < before).sum()
     assert (load["probe_from"], load["probe_interval_ms"]) == ("due", 20)
-    ends = samples.start_ns + samples.elapsed_ns
-    assert (samples.start_ns.iloc[1:].to_numpy() >= ends.iloc[:-1].to_numpy()).all(), (
-        "one in flight"
-    )
-    waited = sum(
-        (phase.due_ns.iloc[1:].to_numpy() < ends[phase.index].iloc[:-1].to_numpy()).sum()
-        for phase in (idle, beside)
-    )
     assert load["probe_late"] >= waited
     assert load["probe_left_out"] == 0
 
 
-def test_a_prefill_is_written_read_back_counted_and_waited_for(bundle: Path) -> None:
+def test_a_prefill_is_read_back_and_counted_and_what_nodes_use_is_sampled(bundle: Path) -> None:
     found = read_document(bundle, Prefills)
     assert found is not None
     (filled,) = found.systems
     assert filled.written == filled.counted == filled.read_back == 40
     assert filled.settled is not None
     assert filled.settled.seconds > 0
-    told = [each["what"] for each in events_of(bundle, "prefill")]
-    assert told[:2] == ["begins", "ends"]
-
-
-def test_what_nodes_use_is_sampled_on_the_samples_clock(bundle: Path) -> None:
+    assert [each["what"] for each in events_of(bundle, "prefill")][:2] == ["begins", "ends"]
     node, samples = pd.read_parquet(bundle / "resources.parquet"), samples_of(bundle)
     assert set(node.kind) == {"node"}  # one site has no links
     assert node.t_ns.is_monotonic_increasing
@@ -153,12 +129,12 @@ def test_what_nodes_use_is_sampled_on_the_samples_clock(bundle: Path) -> None:
 
 
 def test_objects_that_a_store_acknowledged_and_has_not_got_end_the_run(tmp_path: Path) -> None:
-    outcome = measured(
-        tmp_path,
+    text = (
         "endpoints: [GetObject]\nresources: false\n"
         "prefill: {objects: 1100, writers: 4, settle: 0s}\n"
-        "options: {quorum: {defects: [drop-acked]}}\n",
+        "options: {quorum: {defects: [drop-acked]}}\n"
     )
+    outcome = measure(study(tmp_path, text, sites=1), tmp_path / "b")
     assert outcome.status == "failed"
     assert "bucket wanlat was filled with 1,100 objects, all acknowledged" in str(outcome.reason)
     assert samples_of(outcome.directory).empty
@@ -166,11 +142,11 @@ def test_objects_that_a_store_acknowledged_and_has_not_got_end_the_run(tmp_path:
 
 @pytest.mark.minutes
 def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_path: Path) -> None:
-    outcome = measured(
-        tmp_path,
+    text = (
         "endpoints: [RemoveObject]\nobject_size: 64KiB\nresources: {interval: 200ms}\n"
-        "reclaim: {objects: 60, remove: 0.5, settle: 300ms, watch: 1s}\n",
+        "reclaim: {objects: 60, remove: 0.5, settle: 300ms, watch: 1s}\n"
     )
+    outcome = measure(study(tmp_path, text, sites=1), tmp_path / "b")
     assert outcome.status == "complete", outcome.reason
     found = read_document(outcome.directory, Reclaims)
     assert found is not None
@@ -184,36 +160,23 @@ def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_pa
     assert usage.iloc[-1] - usage.iloc[0] == pytest.approx(30 * SIZE, rel=0.2)
 
 
-def _interrupt(started: subprocess.Popen[str]) -> None:
-    started.send_signal(signal.SIGINT)
-
-
-def _kill(started: subprocess.Popen[str]) -> None:
-    started.kill()
-
-
-def _kill_the_store(started: subprocess.Popen[str]) -> None:
-    os.kill(node_of(started.pid, "n1"), signal.SIGKILL)
-
-
 @pytest.mark.minutes
 @pytest.mark.parametrize(
-    ("end", "code", "status", "how"),
+    ("end", "code", "status"),
     [
-        (_interrupt, 130, "interrupted", "stopped"),
-        (_kill, -signal.SIGKILL, "running", None),
-        (_kill_the_store, 1, "failed", None),
+        ("interrupt", 130, "interrupted"),
+        ("kill", -signal.SIGKILL, "running"),
+        ("kill the store", 1, "failed"),
     ],
 )
 def test_a_load_that_is_cut_short_keeps_what_was_measured(
-    tmp_path: Path, end: Any, code: int, status: str, how: str | None
+    tmp_path: Path, end: str, code: int, status: str
 ) -> None:
-    bob = "options: {quorum: {api: bob}}\n" if end is _interrupt else ""
+    bob = "options: {quorum: {api: bob}}\n" if end == "interrupt" else ""
     file = study(tmp_path, bob + loaded("duration: 10min, idle: 0s, rate: 200"), sites=1)
     out = tmp_path / "bundle"
-    started = subprocess.Popen(
-        command("run", file, "--out", str(out)), stderr=subprocess.PIPE, text=True
-    )
+    argv = command("run", file, "--out", str(out))
+    started = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
     raw, probed = out / "load-quorum.raw", out / "samples.jsonl"
     deadline = time.monotonic() + 120
     while (
@@ -224,23 +187,26 @@ def test_a_load_that_is_cut_short_keeps_what_was_measured(
         assert started.poll() is None, started.communicate()
         assert time.monotonic() < deadline, "there is no load"
         time.sleep(0.05)
-    end(started)
+    if end == "kill the store":
+        os.kill(node_of(started.pid, "n1"), signal.SIGKILL)
+    else:
+        started.send_signal(signal.SIGINT if end == "interrupt" else signal.SIGKILL)
     _, said = started.communicate(timeout=300)
     assert started.returncode == code, said
     manifest = manifest_of(out)
     assert manifest["status"] == status
     assert load_figures(read_bundle(out)) is not None
-    if end is _kill:
+    if end == "kill":
         assert (read_records(raw).rows["outcome"] == 0).sum() >= 90
         return
-    load = manifest["load"]["quorum"]
     assert "loaded" in set(samples_of(out).phase)
     assert [each["what"] for each in events_of(out, "load")][-1] == "ends"
     rows = pd.read_parquet(out / "load.parquet")
     assert (rows.outcome == "ok").sum() >= 90
     assert rows.due_ns.notna().all()
-    if end is _interrupt:
-        assert (load["end"], load["done"]) == (how, len(rows))
+    if end == "interrupt":
+        load = manifest["load"]["quorum"]
+        assert (load["end"], load["done"]) == ("stopped", len(rows))
         assert load["client"]["cpu_s"] > 0
         assert set(rows.endpoint) == {"Get", "Put"}
     else:

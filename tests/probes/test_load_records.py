@@ -14,7 +14,6 @@ from wanlat.bundle.load_records import (
     MAGIC,
     RECORD,
     Records,
-    RecordsFile,
     read_records,
     records_table,
 )
@@ -72,9 +71,6 @@ def test_names_of_errors_are_read_wherever_they_stand(tmp_path: Path) -> None:
     assert table["error"].to_pylist() == [None, slow_down, None, "reset", slow_down]
     assert table.column_names == [name for name in tables.LOAD.names if name != "version"]
     assert table.schema == tables.LOAD.remove(tables.LOAD.get_field_index("version"))
-    # Whatever lengths it is read in.
-    pieces = [records_table(each)["error"].to_pylist() for each in RecordsFile(path).pieces(2)]
-    assert [error for piece in pieces for error in piece] == table["error"].to_pylist()
 
 
 def test_what_was_not_there_is_null(tmp_path: Path) -> None:

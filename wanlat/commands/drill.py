@@ -234,8 +234,8 @@ def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
     made = show_report(directory, as_json=False, verbose=is_verbose())
     drill = read_drill(directory)
     say(f"bundle: {directory}")
-    for failure in drill.failures:
+    for failure in drill["failures"]:
         say(f"failed: {failure}", style="bold red")
-    if drill.passed:
+    if drill["passed"]:
         say("passed", style="bold green")
-    return json.loads(made.summary_path.read_text(encoding="utf-8")), drill.passed
+    return json.loads(made.summary_path.read_text(encoding="utf-8")), drill["passed"]

@@ -77,6 +77,15 @@ def run(
         chosen |= {"--out": out, "--backend": backend, "--capture-limit": capture_limit}
         chosen["--capture"] = None if capture is None else True
         chosen["--capture-snap"] = capture_snap if capture_snap != o.DEFAULT_SNAP else None
+        chosen |= {
+            "STUDY": study,
+            "--systems": systems,
+            "--topology": topology,
+            "--set": set_ or None,
+        }
+        chosen |= {"--samples": samples, "--seed": seed, "--client": client}
+        chosen |= {"--storage": storage, "--max-p99-error": max_p99_error}
+        chosen |= {"--matrix": matrix or None, "--option": option or None}
         o.refuse(f"--resume {resume} goes on as that run was begun", chosen)
         from wanlat.experiments.matrix_resume import read_unfinished
 
@@ -105,7 +114,7 @@ def run(
         axes(matrix),
     )
     if unfinished is not None:
-        wanted, how = _as_begun(unfinished, wanted, seed, is_named=study is not None)
+        how = unfinished.how
         if unfinished.is_complete:
             say(f"{unfinished.directory} is complete: nothing is left to measure.")
             _show_report(unfinished.directory, as_json, verbose)
@@ -135,36 +144,14 @@ def run(
 
 def _read(name: str | None, unfinished: Unfinished | None) -> Study:
     if name is None:
-        from wanlat.experiments.matrix_resume import study_of
-
         assert unfinished is not None
-        return study_of(unfinished)
+        return unfinished.study
     from wanlat.experiments.config.files import find
 
     find(name)  # a mistyped name is answered before all that reads a study is imported
     from wanlat.experiments.config.study import load
 
     return load(name)
-
-
-def _as_begun(
-    unfinished: Unfinished, study: Study, seed: int | None, *, is_named: bool
-) -> tuple[Study, dict[str, Any]]:
-    """Return the study of a bundle, and how it is measured; raises UserError if not as asked."""
-    from wanlat.experiments import matrix_resume
-    from wanlat.topologies.load import load
-
-    matrix_resume.check_same_study(unfinished, study, seed)
-    topologies = matrix_resume.topologies_of(unfinished)
-    if is_named:
-        matrix_resume.check_same_topologies(unfinished, {name: load(name) for name in topologies})
-    return matrix_resume.study_of(unfinished), {
-        "directory": unfinished.directory,
-        "backend": (unfinished.manifest.get("requested") or {}).get("backend"),
-        "capture": matrix_resume.capture_of(unfinished),
-        "topologies": topologies,
-        "seed": unfinished.manifest["seed"],
-    }
 
 
 def _run_systems(study: Study, how: dict[str, Any], is_dry: bool, as_json: bool) -> Path | None:

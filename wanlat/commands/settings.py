@@ -10,6 +10,13 @@ from typing import Any
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
 
+_INNER = "inner parameters with dots, such as `prefill.objects=1000`"
+_FORMS = {
+    "--option": "SYSTEM.KEY=VALUE, such as `quorum.api=bob`",
+    "--set": f"PARAMETER=VALUE, such as `samples=20`; {_INNER}",
+    "--matrix": f"PARAMETER=VALUE, such as `nodes=1,2,4`; {_INNER}",
+}
+
 
 def with_options(
     options: Mapping[str, Mapping[str, Any]], given: Sequence[str] | None, systems: Sequence[str]
@@ -22,15 +29,11 @@ def with_options(
     from wanlat.systems import registry
 
     merged = {name: dict(values) for name, values in options.items()}
-    for text, name, value in _pairs(
-        "--option", given, "SYSTEM.KEY=VALUE, such as `quorum.api=bob`"
-    ):
+    for text, name, value in _pairs("--option", given):
         system, _, key = name.partition(".")
-        if not (system and key):
-            raise UserError(f"--option {show(text)}: it is written SYSTEM.KEY=VALUE.")
         registry.get(system)
         _check_measured(f"--option {show(text)}", system, systems)
-        merged.setdefault(system, {})[key] = _value("--option", text, value)
+        merged.setdefault(system, {})[key] = value
     return merged
 
 
@@ -40,57 +43,53 @@ def settings(given: Sequence[str] | None, **options: Any) -> dict[str, Any]:
     Values are YAML. Raises UserError.
     """
     found = {name: value for name, value in options.items() if value is not None}
-    form = f"PARAMETER=VALUE, such as `samples=20`; {_INNER}"
-    for text, name, value in _pairs("--set", given, form):
+    for _, name, value in _pairs("--set", given):
         if name in found:
             option = f"--{name.replace('_', '-')}"
             raise UserError(f"{option} is given, and `{name}` is set; do one of them.")
-        found[name] = _value("--set", text, value)
+        found[name] = value
     return found
 
 
 def axes(given: Sequence[str] | None) -> dict[str, list[Any]]:
     """Return the parameters of ``--matrix PARAMETER=V1,V2``. Values are YAML. Raises UserError."""
     found = {}
-    form = f"PARAMETER=VALUE, such as `nodes=1,2,4`; {_INNER}"
-    for text, name, value in _pairs("--matrix", given, form):
-        found[name] = _value("--matrix", text, f"[{value}]")
-        if not found[name]:
+    for text, name, values in _pairs("--matrix", given, "[{}]"):
+        if not values:
             raise UserError(f"--matrix {show(text)}: it has no values.")
+        found[name] = values
     return found
 
 
-_INNER = "inner parameters with dots, such as `prefill.objects=1000`"
+def _pairs(
+    option: str, given: Sequence[str] | None, form: str = "{}"
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield of each NAME=VALUE the whole text, the name, and the value in that form, as YAML."""
+    import yaml
 
-
-def _pairs(option: str, given: Sequence[str] | None, form: str) -> Iterator[tuple[str, str, str]]:
-    """Yield of each NAME=VALUE the whole text, the name and the value. Raises UserError."""
     seen: set[str] = set()
     for text in given or ():
         name, equals, value = text.partition("=")
         name = name.strip()
-        if not (equals and name and all(name.split("."))):
-            raise UserError(f"{option} {show(text)}: it is written {form}.")
+        is_whole = all(name.split(".")) and (option != "--option" or "." in name)
+        if not (equals and name and is_whole):
+            raise UserError(f"{option} {show(text)}: it is written {_FORMS[option]}.")
         if name in seen:
             raise UserError(f"{option}: {show(name)} is given twice; give it once.")
         seen.add(name)
-        yield text, name, value
+        try:
+            yield text, name, yaml.safe_load(form.format(value))
+        except yaml.YAMLError as error:
+            problem = getattr(error, "problem", None) or "it cannot be read"
+            raise UserError(
+                f"{option} {show(text)}: the value is not valid YAML: {problem}. Quote it for YAML."
+            ) from None
 
 
-def _value(option: str, text: str, value: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or "it cannot be read"
-        raise UserError(
-            f"{option} {show(text)}: the value is not valid YAML: {problem}. Quote it for YAML."
-        ) from None
-
-
-def use_bobd(path: Path, systems: Sequence[str]) -> None:
-    """Let system bob be this program, in this process. Raises UserError."""
+def use_bobd(path: Path | None, systems: Sequence[str]) -> None:
+    """Let system bob be this program, if one is given, in this process. Raises UserError."""
+    if path is None:
+        return
     from wanlat.systems.binary import setting
 
     _check_measured(f"--bobd {path}", "bob", systems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,39 +11,31 @@ import typer
 
 from wanlat import options as o
 from wanlat.app import App
-from wanlat.output import emit, print_table, remark, say, show_document, show_list
+from wanlat.commands import completion
+from wanlat.commands.shipped import Kind
+from wanlat.output import emit, print_table, remark, say
 from wanlat.topologies.errors import UserError
-from wanlat.topologies.load import load, origin, shipped
-from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.load import load
 from wanlat.topologies.units import Duration, Fraction
 from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from wanlat.topologies.export.exported import Exported
+    from wanlat.topologies.model import Topology
+    from wanlat.topologies.resolve import Plan
 
 app = App("List, show, validate, import and export topologies.")
 
 _FEW_NODES = 12
 
 
-@app.command("list")
-def list_(as_json: o.Json = False) -> None:
-    """List the shipped topologies."""
-    entries = []
-    for topology in map(load, shipped()):
-        nodes = sum(len(site.node_names) for site in topology.sites)
-        counts = {"sites": len(topology.sites), "nodes": nodes}
-        entries.append({"name": topology.name, **counts, "description": topology.description})
-    show_list(entries, as_json=as_json)
+def _row(topology: Topology) -> dict[str, Any]:
+    nodes = sum(len(site.node_names) for site in topology.sites)
+    return {"sites": len(topology.sites), "nodes": nodes}
 
 
-@app.command()
-def show(name: o.TopologyName, as_json: o.Json = False) -> None:
-    """Show one topology: its sites, the RTT between its nodes, and where it comes from."""
-    topology = load(name)
-    show_document(topology.to_dict(), as_json=as_json)
-    if as_json:
-        return
+def _facts(topology: Topology) -> list[str]:
+    from wanlat.topologies.resolve import resolve
+
     plan = resolve(topology)
     shown = list(plan.nodes)
     if len(shown) > _FEW_NODES:
@@ -51,11 +44,9 @@ def show(name: o.TopologyName, as_json: o.Json = False) -> None:
     rows = [
         (a.name, a.site, a.address, *(_round_trip(plan, a.name, b) for b in names)) for a in shown
     ]
-    say("\nrequested RTT between nodes, ms (± jitter, or sd: its standard deviation):")
-    print_table(("NODE", "SITE", "ADDRESS", *names), rows, to=say)
-    text = origin(name)
-    if text:
-        say(f"\n{text}")
+    lines = ["", "requested RTT between nodes, ms (± jitter, or sd: its standard deviation):"]
+    print_table(("NODE", "SITE", "ADDRESS", *names), rows, to=lines.append)
+    return lines
 
 
 def _round_trip(plan: Plan, a: str, b: str) -> str:
@@ -70,12 +61,23 @@ def _round_trip(plan: Plan, a: str, b: str) -> str:
     return f"{rtt} ± {jitter_ms:g}"
 
 
-@app.command()
-def validate(file: o.File) -> None:
-    """Check a topology; every mistake is reported with its line."""
-    topology = load(file)
+def _extent(topology: Topology) -> str:
+    from wanlat.topologies.resolve import resolve
+
     plan = resolve(topology)
-    say(f"{file}: {topology.name} is valid: {len(plan.sites)} sites, {len(plan.nodes)} nodes")
+    return f"{len(plan.sites)} sites, {len(plan.nodes)} nodes"
+
+
+TOPOLOGIES = Kind(
+    noun="topology",
+    files="wanlat.topologies.load",
+    loader="wanlat.topologies.load",
+    row=_row,
+    facts=_facts,
+    extent=_extent,
+    complete=completion.topologies,
+)
+TOPOLOGIES.add_to(app)
 
 
 def _duration_or_share(text: str) -> Duration | Fraction:
@@ -133,21 +135,15 @@ def import_(
         asymmetric=asymmetric,
         inside=inside,
     )
+    made = imported.topology
     for note in imported.notes:
         remark(note)
     if out is not None:
-        _refuse_existing(out, force=force)
-        _write(out, imported.text)
-        topology = imported.topology
-        say(f"{out}: {topology.name}: {len(topology.sites)} sites, {nodes} nodes each")
+        _write({out: imported.text}, force=force)
+        say(f"{out}: {made.name}: {len(made.sites)} sites, {nodes} nodes each")
     if as_json:
-        emit(
-            {
-                "topology": imported.topology.to_dict(),
-                "notes": list(imported.notes),
-                "file": None if out is None else str(out),
-            }
-        )
+        file = None if out is None else str(out)
+        emit({"topology": made.to_dict(), "notes": list(imported.notes), "file": file})
     elif out is None:
         typer.echo(imported.text, nl=False)
 
@@ -172,49 +168,38 @@ def export(
     from wanlat.topologies.export.exported import export as export_to
 
     exported = export_to(load(topology), to)
-    for note in exported.notes:
+    texts, notes = dict(exported.files), list(exported.notes)
+    for note in notes:
         remark(note)
-    written = [] if out is None else _write_all(exported, out, force=force)
+    written = {}
+    if out is not None:
+        has_many = len(texts) > 1 or Path(out).is_dir() or out.endswith(os.sep)
+        written = {Path(out, name) if has_many else Path(out): texts[name] for name in texts}
+        _write(written, force=force)
+    paths = [str(path) for path in written]
     if as_json:
-        emit(
-            {
-                "target": to,
-                "files": dict(exported.files),
-                "notes": list(exported.notes),
-                "written": [str(path) for path in written],
-            }
-        )
-    elif out is None:
-        main, *others = exported.files
-        typer.echo(exported.files[main], nl=False)
+        emit({"target": to, "files": texts, "notes": notes, "written": paths})
+    elif out is not None:
+        say(f"written: {listing(paths)}")
+    else:
+        first, *others = texts
+        typer.echo(texts[first], nl=False)
         if others:
             remark(f"{listing(others)}: not shown; --out DIR writes all files")
-    else:
-        say(f"written: {listing(map(str, written))}")
 
 
-def _write_all(exported: Exported, out: str, *, force: bool) -> list[Path]:
-    if len(exported.files) > 1 or Path(out).is_dir() or out.endswith(os.sep):
-        paths = [Path(out) / each for each in exported.files]
-    else:
-        paths = [Path(out)]
-    for path in paths:  # before any is written
-        _refuse_existing(path, force=force)
-    for path, text in zip(paths, exported.files.values(), strict=True):
-        _write(path, text)
+def _write(texts: Mapping[Path, str], *, force: bool) -> None:
+    """Write files, of which scripts can be run. Raises UserError, before the first if one exists
+    that must not be overwritten.
+    """
+    for path in texts:
+        if path.exists() and not force:
+            raise UserError(f"{path} exists; --force overwrites it")
+    for path, text in texts.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as problem:
+            raise UserError(f"{path} cannot be written: {problem.strerror}") from None
         if path.suffix == ".sh":
             path.chmod(0o755)
-    return paths
-
-
-def _refuse_existing(path: Path, *, force: bool) -> None:
-    if path.exists() and not force:
-        raise UserError(f"{path} exists; --force overwrites it")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise UserError(f"{path} cannot be written: {problem.strerror}") from None

@@ -142,28 +142,29 @@ def _draw(
 ) -> None:
     """Draw a bundle's request, print its critical path, and say where the files are."""
     from wanlat.analysis.bundle import read_bundle
-    from wanlat.analysis.charts import sequence
     from wanlat.analysis.trace import trace_of
-    from wanlat.analysis.trace_files import told, write_trace
+    from wanlat.analysis.trace_files import stem as stem_of
+    from wanlat.analysis.trace_files import write_trace
+    from wanlat.analysis.trace_words import told
 
     bundle = read_bundle(directory)
     group = _group(bundle, system, endpoint, placement)
     traced = trace_of(bundle, group, slowest=slowest)
-    files = write_trace(traced, stem or directory / "charts" / sequence.stem(traced))
+    files = write_trace(traced, stem or directory / "charts" / stem_of(traced))
     for line in told(traced):
         say(line)
     for file in files:
         say(f"trace: {file}")
     if as_json:
-        document = traced.to_json()
-        emit({**document, "bundle": str(directory), "files": [str(file) for file in files]})
+        emit({**traced, "bundle": str(directory), "files": [str(file) for file in files]})
 
 
 def _group(bundle: Bundle, system: str, endpoint: str, placement: str | None) -> Group:
     """The group of requests that is meant. Raises UserError, with what there is."""
-    from wanlat.analysis.trace_files import choose, groups_of
+    from wanlat.analysis.groups import grouped
+    from wanlat.analysis.trace import choose
 
-    wanted, groups = f"{endpoint} of {system}", groups_of(bundle)
+    wanted, groups = f"{endpoint} of {system}", list(grouped(bundle.measured))
     names = {group: f"{group.endpoint} of {group.series.system}" for group in groups}
     fitting = [group for group in groups if names[group] == wanted]
     known = list(dict.fromkeys(names.values()))

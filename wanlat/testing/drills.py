@@ -11,15 +11,15 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from wanlat.analysis.figures.drill.model import Drill
+    from wanlat.analysis.figures.drill.read import Drill
 
 
 @dataclass(frozen=True)
 class DrillResult:
-    """What came of a drill: ``passed``, ``failures`` and every other figure of ``drill``.
+    """What came of a drill: ``passed``, ``failures``, ``longest_outage_s``, ``recovery_s``, …
 
-    Those are `wanlat.analysis.figures.drill.model.Drill`'s, ``longest_outage_s`` and
-    ``recovery_s`` too.
+    Each entry of the block ``drill`` of its summary.json is an attribute; ``drill.document`` is
+    all of it.
     """
 
     drill: Drill
@@ -27,7 +27,10 @@ class DrillResult:
     """Its bundle."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "drill"), name)
+        document = object.__getattribute__(self, "drill").document
+        if name not in document:
+            raise AttributeError(f"a drill has no figure `{name}`")
+        return document[name]
 
     def availability(
         self, operation: str, phase: str = "during", *, client: str | None = None
@@ -39,19 +42,19 @@ class DrillResult:
         that the drill has not.
         """
         found = [
-            each
-            for each in self.drill.clients
-            if each.operation == operation and client in (None, each.client)
+            figures["phases"].get(phase)
+            for whose, kind, figures in self.drill.clients
+            if kind == operation and client in (None, whose["client"])
         ]
         if not found:
-            known = listing(each.name for each in self.drill.places)
+            known = listing(each["client"] for each in self.drill["clients"])
             raise UserError(
-                f"No client `{client}` did a `{operation}` in {self.drill.name}; there are `read` "
+                f"No client `{client}` did a `{operation}` in {self.name}; there are `read` "
                 f"and `write`, of {known}."
             )
-        figures = [each.phases[phase] for each in found if phase in each.phases]
-        sent = sum(each.sent for each in figures)
-        return sum(each.ok for each in figures) / sent if sent else None
+        figures = [each for each in found if each is not None]
+        sent = sum(each["sent"] for each in figures)
+        return sum(each["ok"] for each in figures) / sent if sent else None
 
 
 @dataclass

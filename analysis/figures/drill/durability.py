@@ -7,180 +7,168 @@ that lacks a round.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wanlat.analysis.figures.drill.model import ROUNDS, Durability, Example, RoundCounts
 from wanlat.analysis.names import count
+from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_lines
 
 T = TypeVar("T")
+Row = Mapping[str, Any]
 
+ROUNDS = {"healed": "after the heal", "restarted": "after the restart"}
 WRONG = ("corrupt", "lost", "stale", "resurrected", "unexpected")
 """What a key can be of which one is enough for the drill to fail, the worst first."""
 VERDICTS = (*WRONG, "unread", "recovered", "fine")
 EXAMPLES = 20
 """Of each verdict."""
 
-_FOUND = ("yes", "no", "wrong", "unread")
-_AT = {"healed": "after the heal", "restarted": "after the restart"}
-
-
-class Expected(StrEnum):
-    """What must be found at a key when all is healed."""
-
-    PRESENT = "present"
-    """Its put was acknowledged, and no remove of it can have been executed."""
-    REMOVED = "removed"
-    """Its remove was acknowledged, and nothing that was begun can bring it back."""
-    NEVER = "never written"
-    """Every put of it certainly failed."""
-    MAYBE = "maybe written"
-    """Of its put nobody knows, and nobody removed it."""
-    EITHER = "maybe removed"
-    """Of a remove nobody knows, or it was removed while an earlier put of it may still arrive."""
-
-
-_WRONG_IF_FOUND = {Expected.REMOVED: "resurrected", Expected.NEVER: "unexpected"}
+PRESENT, REMOVED, NEVER = "present", "removed", "never written"
+MAYBE, EITHER = "maybe written", "maybe removed"
+"""What must be found at a key when all is healed; docs/statistics.md has when which."""
 
 
 @dataclass
 class Key:
-    """One key: the outcomes of its puts and of its removes, in the order of invocation.
+    """One key: who wrote it, and the outcomes of its puts and removes, in order of invocation.
 
     A write without a second line, because the drill was killed, is "unknown".
     """
 
-    name: str
     client: str
-    puts: list[str] = field(default_factory=list)
-    removes: list[str] = field(default_factory=list)
+    put: list[str] = field(default_factory=list)
+    remove: list[str] = field(default_factory=list)
 
     @property
-    def expected(self) -> Expected:
+    def expected(self) -> str:
         """What must be found."""
-        if self.puts and set(self.puts) == {"fail"}:
-            return Expected.NEVER
-        tried = [outcome for outcome in self.removes if outcome != "fail"]
-        if "ok" in tried:
+        if set(self.put) == {"fail"}:
+            return NEVER
+        if "ok" in self.remove:
             # A put of which nobody knows may be executed at any later time.
-            return Expected.EITHER if "unknown" in self.puts else Expected.REMOVED
-        if tried:
-            return Expected.EITHER
-        return Expected.PRESENT if "ok" in self.puts else Expected.MAYBE
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """Every key that anybody began to write, by name, in the order of invocation.
-
-    `invoked` counts writes, puts and removes. `orphans` are outcomes of writes whose invocation
-    is not in it, which the writer of the ledger makes impossible.
-    """
-
-    keys: dict[str, Key] = field(default_factory=dict)
-    invoked: int = 0
-    orphans: int = 0
+            return EITHER if "unknown" in self.put else REMOVED
+        if "unknown" in self.remove:
+            return EITHER
+        return PRESENT if "ok" in self.put else MAYBE
 
 
 @dataclass
 class Round:
-    """One round: the nodes that were to be asked, and for each key what each of them answered.
+    """One round: the nodes that were to be asked, and of each key what each of them answered.
 
-    A node that gave no answer is not in a key's answers, or is with "unread". `late` are keys
-    that some node did not find at first and did when it was asked again.
+    An answer is "yes", "no", "wrong" or "unread". `late` are keys that some node did not find at
+    first and did when it was asked again.
     """
 
-    nodes: tuple[str, ...]
-    passes: int | None = None
+    nodes: tuple[str, ...] = ()
     answers: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     late: set[str] = field(default_factory=set)
 
     def of(self, key: str) -> dict[str, str]:
-        """What each node said of `key`: "yes", "no", "wrong" or "unread"."""
-        answers = self.answers.get(key, {})
-        return {node: answers.get(node, "unread") for node in (self.nodes or answers)}
+        """What each node said of `key`: "unread" where it gave no answer."""
+        return dict.fromkeys(self.nodes, "unread") | self.answers.get(key, {})
+
+    def covers(self, keys: Iterable[str]) -> bool:
+        """Whether each key was asked for at each node."""
+        nodes = set(self.nodes)
+        return bool(nodes) and all(nodes <= self.answers.get(key, {}).keys() for key in keys)
 
 
-def read_ledger(directory: Path) -> Ledger | None:
-    """The ledger of a drill; None where there is none. Raises BundleError if it is damaged."""
-    return _parsed(directory / "ledger.jsonl", _ledger)
+def read_ledger(directory: Path) -> dict[str, Key]:
+    """Every key that anybody began to write, in the order of invocation; none without a ledger.
+
+    Raises BundleError if it is damaged.
+    """
+    return _parsed(directory / "ledger.jsonl", _keys)
 
 
 def read_verification(directory: Path) -> dict[str, Round]:
-    """The rounds there are, by name. Raises BundleError where the file is damaged.
-
-    A round whose first line was not written does not count as begun.
-    """
-    return _parsed(directory / "verification.jsonl", _rounds) or {}
+    """The rounds there are, by name. Raises BundleError where the file is damaged."""
+    return _parsed(directory / "verification.jsonl", _rounds)
 
 
 def durability_of(
-    ledger: Ledger | None, rounds: Mapping[str, Round], unledgered: int
-) -> Durability:
-    """The verdict on every key of `ledger`, and on the drill.
+    keys: Mapping[str, Key], rounds: Mapping[str, Round], unledgered: int
+) -> dict[str, Any]:
+    """The verdict on every key of the ledger and on the drill, as summary.json has them.
 
+    Counts are of keys, by their worst verdict; `verdict` is "pass", "fail" or "unknown".
     `unledgered` are requests that were sent although the ledger does not have them: then what the
     store holds cannot be judged.
     """
-    ledger = ledger or Ledger()
-    keys = list(ledger.keys.values())
-    unledgered += ledger.orphans
-    worst: dict[str, tuple[str, str]] = {}
-    of_rounds = []
+    of_rounds: list[Row] = []
+    examples: dict[str, list[Row]] = {name: [] for name in VERDICTS}
+    worst: dict[str, tuple[int, str]] = {}
     for name in ROUNDS:
-        verdicts = {}
-        if (of_round := rounds.get(name)) is not None:
-            verdicts = {key.name: verdict_of(key.expected, of_round.of(key.name)) for key in keys}
-        of_rounds.append(_counts(name, of_round, verdicts))
-        for key, verdict in verdicts.items():
-            known = worst.get(key)
-            if known is None or VERDICTS.index(verdict) < VERDICTS.index(known[0]):
-                worst[key] = verdict, name
-    counts = Counter(verdict for verdict, _ in worst.values())
-    acknowledged = sum("ok" in key.puts for key in keys)
-    verdict, why = _verdict(counts, of_rounds, acknowledged, unledgered)
-    return Durability(
-        acknowledged=acknowledged,
-        counts={name: counts[name] for name in VERDICTS},
-        verdict=verdict,
-        why=why,
-        invoked=ledger.invoked,
-        removed=sum("ok" in key.removes for key in keys),
-        late=len({key for each in rounds.values() for key in each.late}),
-        unledgered=unledgered,
-        rounds=tuple(of_rounds),
-        examples=_examples(keys, worst, rounds),
-    )
+        of_round = rounds.get(name, Round())
+        told = [(key, verdict_of(each.expected, of_round.of(key))) for key, each in keys.items()]
+        for key, verdict in told if name in rounds else ():
+            place = VERDICTS.index(verdict)
+            if key not in worst or place < worst[key][0]:
+                worst[key] = place, name
+        of_rounds.append(
+            {
+                "round": name,
+                "present": name in rounds,
+                "complete": of_round.covers(keys),
+                "keys": len(keys.keys() & of_round.answers.keys()),
+                "nodes": list(of_round.nodes),
+                **_counted(verdict for _, verdict in told if name in rounds),
+            }
+        )
+    for key, (place, name) in worst.items():
+        if len(examples[VERDICTS[place]]) < EXAMPLES:
+            words = {"round": name, "expected": keys[key].expected}
+            words |= {"written_through": keys[key].client}
+            answers = rounds[name].of(key)
+            examples[VERDICTS[place]].append({"key": key, **words, "answers": answers})
+    counts = _counted(VERDICTS[place] for place, _ in worst.values())
+    acknowledged = sum("ok" in key.put for key in keys.values())
+    written = count(acknowledged, "acknowledged write")
+    verdict, why = "pass", f"{written}, each as it must be at every node"
+    if any(counts[name] for name in WRONG):
+        wrong = ", ".join(f"{counts[name]} {name}" for name in WRONG if counts[name])
+        verdict, why = "fail", f"{wrong} of {written}"
+    elif doubts := [*_doubts(of_rounds, counts["unread"], unledgered, acknowledged)]:
+        verdict, why = "unknown", "; ".join(doubts)
+    return {
+        "acknowledged": acknowledged,
+        **counts,
+        "verdict": verdict,
+        "why": why,
+        "invoked": sum(len(key.put) + len(key.remove) for key in keys.values()),
+        "removed": sum("ok" in key.remove for key in keys.values()),
+        "late": len({key for each in rounds.values() for key in each.late}),
+        "unledgered": unledgered,
+        "rounds": of_rounds,
+        "examples": {name: of for name, of in examples.items() if of and name != "fine"},
+    }
 
 
-def verdict_of(expected: Expected, answers: Mapping[str, str]) -> str:
+def verdict_of(expected: str, answers: Mapping[str, str]) -> str:
     """The verdict on a key of which each node in `answers` said yes, no, wrong or unread."""
     said = set(answers.values())
-    unread = not answers or "unread" in said
     if "wrong" in said:
         return "corrupt"
-    if expected is Expected.PRESENT and {"yes", "no"} <= said:
+    if expected == PRESENT and {"yes", "no"} <= said:
         return "stale"
-    if "yes" in said and expected in _WRONG_IF_FOUND:
-        return _WRONG_IF_FOUND[expected]
-    if unread:
+    if expected in (REMOVED, NEVER) and "yes" in said:
+        return "resurrected" if expected == REMOVED else "unexpected"
+    if not said or "unread" in said:
         # Also where the others said no: the one that did not answer may have it.
         return "unread"
-    if expected is Expected.PRESENT and "no" in said:
+    if expected == PRESENT and "no" in said:
         return "lost"
-    return "recovered" if "yes" in said and expected is Expected.MAYBE else "fine"
+    return "recovered" if "yes" in said and expected == MAYBE else "fine"
 
 
-def _parsed(path: Path, parse: Callable[[Sequence[Mapping[str, Any]]], T]) -> T | None:
-    """What `parse` makes of the lines in `path`; None without a file. Raises BundleError."""
-    if not path.is_file():
-        return None
-    lines, _ = read_lines(path)
+def _parsed(path: Path, parse: Callable[[Sequence[Row]], T]) -> T:
+    """What `parse` makes of the lines in `path`, or of none. Raises BundleError."""
+    lines = read_lines(path)[0] if path.is_file() else []
     try:
         return parse(lines)
     except (KeyError, TypeError, ValueError) as error:
@@ -190,108 +178,66 @@ def _parsed(path: Path, parse: Callable[[Sequence[Mapping[str, Any]]], T]) -> T 
         ) from error
 
 
-def _ledger(lines: Sequence[Mapping[str, Any]]) -> Ledger:
-    invoked: dict[int, Mapping[str, Any]] = {}
+def _keys(lines: Iterable[Row]) -> dict[str, Key]:
+    invoked: dict[int, Row] = {}
     outcomes: dict[int, str] = {}
-    orphans = 0
     for line in lines:
-        number, state = int(line["id"]), str(line["state"])
-        if state == "invoked":
-            if line["op"] not in ("put", "remove"):
-                raise ValueError(f"op {line['op']!r} is neither put nor remove")
-            invoked[number] = line
-        elif state not in ("ok", "fail", "unknown"):
-            raise ValueError(f"state {state!r} of write {number}")
-        elif number in invoked:
-            outcomes[number] = state
+        if line["state"] == "invoked":
+            invoked[line["id"]] = line
+        elif line["id"] in invoked:  # whose first line is on disk before it is sent
+            outcomes[line["id"]] = _one_of(OUTCOMES, line["state"])
         else:
-            orphans += 1
+            raise ValueError(f"write {line['id']} has an outcome and was never begun")
     keys: dict[str, Key] = {}
     for number, line in invoked.items():
-        name = str(line["key"])
-        key = keys.setdefault(name, Key(name, str(line.get("client") or "")))
-        writes = key.puts if line["op"] == "put" else key.removes
-        writes.append(outcomes.get(number, "unknown"))
-    return Ledger(keys, len(invoked), orphans)
+        key = keys.setdefault(str(line["key"]), Key(str(line.get("client") or "")))
+        of = {"put": key.put, "remove": key.remove}
+        of[line["op"]].append(outcomes.get(number, "unknown"))
+    return keys
 
 
-def _rounds(lines: Sequence[Mapping[str, Any]]) -> dict[str, Round]:
+def _rounds(lines: Iterable[Row]) -> dict[str, Round]:
     rounds: dict[str, Round] = {}
     for line in lines:
-        name = str(line["round"])
-        if name not in ROUNDS:
-            raise ValueError(f"round {name!r}")
+        name = _one_of(tuple(ROUNDS), line["round"])
         if "key" not in line:
-            known, passes = rounds.setdefault(name, Round(())), line.get("passes")
-            known.nodes = tuple(map(str, line.get("nodes") or known.nodes))
-            known.passes = passes if isinstance(passes, int) else known.passes
+            nodes = rounds.setdefault(name, Round()).nodes
+            rounds[name].nodes = tuple(map(str, line.get("nodes") or nodes))
             continue
-        found, key, node = str(line["found"]), str(line["key"]), str(line["node"])
-        if found not in _FOUND:
-            raise ValueError(f"found {found!r}")
-        answers = rounds[name].answers[key]
+        found, key = _one_of(("yes", "no", "wrong", "unread"), line["found"]), str(line["key"])
+        answers, node = rounds[name].answers[key], str(line["node"])
         before = answers.get(node)
         if line.get("late") or (before == "no" and found == "yes"):
             rounds[name].late.add(key)
         # The last answer of a node counts, but wrong bytes for ever: once served is served.
-        if before != "wrong" and not (before in ("yes", "no") and found == "unread"):
+        if before != "wrong" and (before is None or found != "unread"):
             answers[node] = found
     return rounds
 
 
-def _counts(name: str, of_round: Round | None, verdicts: Mapping[str, str]) -> RoundCounts:
-    counts = Counter(verdicts.values())
-    each = of_round or Round(())
-    asked = [each.answers.get(key, {}) for key in verdicts]
-    return RoundCounts(
-        round=name,
-        present=of_round is not None,
-        complete=bool(each.nodes) and all(set(each.nodes) <= set(answers) for answers in asked),
-        keys=sum(bool(answers) for answers in asked),
-        nodes=each.nodes,
-        passes=each.passes,
-        late=len(each.late),
-        counts={verdict: counts[verdict] for verdict in VERDICTS},
-    )
+def _one_of(words: Sequence[str], word: Any) -> str:
+    if word not in words:
+        raise ValueError(f"{word!r} is none of {', '.join(words)}")
+    return str(word)
 
 
-def _verdict(
-    counts: Mapping[str, int], rounds: Sequence[RoundCounts], acknowledged: int, unledgered: int
-) -> tuple[str, str]:
-    """ "pass", "fail" or "unknown", and why in a sentence."""
-    wrong = [f"{counts[name]} {name}" for name in WRONG if counts[name]]
-    written = count(acknowledged, "acknowledged write")
-    if wrong:
-        return "fail", f"{', '.join(wrong)} of {written}"
-    if doubts := list(_doubts(counts, rounds, acknowledged, unledgered)):
-        return "unknown", "; ".join(doubts)
-    return "pass", f"{written}, each as it must be at every node"
+def _counted(verdicts: Iterable[str]) -> dict[str, int]:
+    counts = Counter(verdicts)
+    return {name: counts[name] for name in VERDICTS}
 
 
 def _doubts(
-    counts: Mapping[str, int], rounds: Sequence[RoundCounts], acknowledged: int, unledgered: int
+    rounds: Sequence[Row], unread: int, unledgered: int, acknowledged: int
 ) -> Iterator[str]:
     """What stands against saying that nothing was lost."""
-    if missing := [_AT[each.round] for each in rounds if not each.present]:
-        yield f"no verification {' and '.join(missing)}"
-    if cut := [_AT[each.round] for each in rounds if each.present and not each.complete]:
-        yield f"the verification {' and '.join(cut)} is not complete"
-    if counts["unread"]:
-        yield f"{count(counts['unread'], 'key')} could not be read at every node"
+    for each in rounds:
+        if not each["present"]:
+            yield f"no verification {ROUNDS[each['round']]}"
+        elif not each["complete"]:
+            yield f"the verification {ROUNDS[each['round']]} is not complete"
+    if unread:
+        yield f"{count(unread, 'key')} could not be read at every node"
     if unledgered:
         yield f"{count(unledgered, 'write')} that the ledger does not have"
     if not acknowledged:
         yield "no write was acknowledged, so nothing could be lost"
-
-
-def _examples(
-    keys: Sequence[Key], worst: Mapping[str, tuple[str, str]], rounds: Mapping[str, Round]
-) -> dict[str, tuple[Example, ...]]:
-    """The first EXAMPLES keys of each verdict that says something, in the ledger's order."""
-    found: dict[str, list[Example]] = {name: [] for name in VERDICTS if name != "fine"}
-    for key in keys:
-        verdict, name = worst.get(key.name, ("fine", ""))
-        if verdict != "fine" and len(found[verdict]) < EXAMPLES:
-            answers = rounds[name].of(key.name)
-            found[verdict].append(Example(key.name, name, key.expected.value, key.client, answers))
-    return {name: tuple(examples) for name, examples in found.items() if examples}

@@ -2,33 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.claims import claims_of
-from wanlat.analysis.figures.drill.durability import (
-    Ledger,
-    durability_of,
-    read_ledger,
-    read_verification,
+from wanlat.analysis.figures.drill.durability import durability_of, read_ledger, read_verification
+from wanlat.analysis.figures.drill.events import Event, happened, read_events
+from wanlat.analysis.figures.drill.outages import RECOVERY, client_of, recovery_of_all
+from wanlat.analysis.figures.drill.requests import (
+    OPERATIONS,
+    PHASES,
+    by_endpoint,
+    phases_of,
+    quantity,
+    requests_of,
 )
-from wanlat.analysis.figures.drill.events import Record, read_events
-from wanlat.analysis.figures.drill.model import Drill, Place
-from wanlat.analysis.figures.drill.outages import clients_of, recovery_of_all
-from wanlat.analysis.figures.drill.requests import by_endpoint, phases_of, quantity, requests_of
 from wanlat.analysis.names import count
 from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ENDED = {"running": "killed", "interrupted": "interrupted", "failed": "failed"}
+Row = Mapping[str, Any]
+
+ENDED = {"running": "killed", "interrupted": "interrupted", "failed": "failed"}
+"""How a drill ended that is not complete."""
 _WRONG_BYTES = ("checksum mismatch", "length mismatch")
 """How the probe says that the bytes of an answer are not those that were written."""
+
+
+@dataclass(frozen=True)
+class Drill:
+    """One drill on one system.
+
+    `document` is the block `drill` of summary.json, of which docs/bundle.md has the keys and
+    docs/statistics.md the definitions; ``drill[KEY]`` is short for an entry of it. Instants are
+    seconds since the origin, the planned begin of the phase `before`: `origin_ns` on
+    CLOCK_MONOTONIC, None where nothing is known of it.
+
+    `requests` has one row a due request of the three phases, in order of due time: `client`,
+    `operation` (read, write), `endpoint`, `key`, `phase`, `outcome` (ok, fail, unknown), `error`,
+    `sent` (bool), `due_s`, `start_s` (NaN if not sent), `end_s` (when it was answered or given up;
+    NaN if unknown), `latency_ms` (end − due), `from_start_ms` (end − start).
+    """
+
+    bundle: Bundle
+    document: Row
+    requests: pd.DataFrame
+    origin_ns: int | None
+
+    def __getitem__(self, key: str) -> Any:
+        """An entry of the document."""
+        return self.document[key]
+
+    @property
+    def series(self) -> Series:
+        """The version of the system."""
+        return Series(self["system"], self["version"])
+
+    @property
+    def clients(self) -> list[tuple[Row, str, Row]]:
+        """Each client that sent requests, "read" or "write", and the figures of these."""
+        both = [
+            (client, one, client[f"{one}s"]) for client in self["clients"] for one in OPERATIONS
+        ]
+        return [each for each in both if each[2] is not None]
+
+    @property
+    def longest_outage(self) -> Row | None:
+        """The outage that lasted longest, of whichever client; the first of equals.
+
+        One that began before any fault is no fault's work and does not count.
+        """
+        outages = [each for each in self["outages"] if not each["before_fault"]]
+        return max(outages, key=lambda each: each["duration_s"], default=None)
+
+    def rows(self, client: str, operation: str) -> pd.DataFrame:
+        """The requests of one client's reads, or its writes."""
+        every = self.requests
+        return every[(every["client"] == client) & (every["operation"] == operation)]
 
 
 def read_drill(bundle: Bundle | Path | str) -> Drill:
@@ -43,15 +100,14 @@ def read_drill(bundle: Bundle | Path | str) -> Drill:
             f"{bundle.directory} is no bundle of a drill; `wanlat drill run` makes them."
         )
     if "drill" not in bundle.derived:
-        drill = _read(bundle)
-        bundle.derived["drill"] = replace(drill, failures=tuple(_failures(drill)))
+        bundle.derived["drill"] = _read(bundle)
     found: Drill = bundle.derived["drill"]
     return found
 
 
-def how_it_ended(drill: Drill) -> str | None:
+def how_it_ended(document: Row) -> str | None:
     """How the drill ended, if it did not end as it should."""
-    how = _ENDED.get(drill.status)
+    how = ENDED.get(document["status"])
     return f"The drill {'failed' if how == 'failed' else f'was {how}'}" if how else None
 
 
@@ -59,116 +115,133 @@ def _read(bundle: Bundle) -> Drill:
     manifest = bundle.manifest
     spec = manifest.get("drill") or {}
     events = read_events(bundle.directory)
-    begins_ns = [e.t_ns for e in events if e.kind == "phase" and e.subject == "before"]
-    origin_ns = begins_ns[-1] if begins_ns else _origin_ns(manifest, bundle.samples)
-    if origin_ns is None and events:
-        origin_ns = events[0].t_ns
-    record = Record(events, origin_ns or 0)
-    requests = requests_of(bundle.samples, record.origin_ns)
+    origin_ns = _origin_ns(manifest, bundle.samples, events)
+    zero_ns = origin_ns or 0
+    requests = requests_of(bundle.samples, zero_ns)
     # Phases are noted by their plan, so they are no instants of which anything is known.
-    known_s = [record.s(event) for event in events if event.kind != "phase"]
-    known_s += [*requests["due_s"].dropna(), *requests["end_s"].dropna()]
+    known_s = [event.at_s(zero_ns) for event in events if event.kind != "phase"]
+    known_s += [*requests["due_s"], *requests["end_s"].dropna()]
     phases = phases_of(
         requests,
-        record.phase_begins,
+        {event.subject: event.at_s(zero_ns) for event in events if event.kind == "phase"},
         {name: quantity(length) for name, length in (spec.get("phases") or {}).items()},
-        record_end_s=max(known_s, default=None),
+        max(known_s, default=None),
         was_cut_short=bundle.status in ("interrupted", "failed"),
     )
-    places = _places(manifest)
-    interval_ms, deadline_ms = _ms(spec.get("interval")), _ms(spec.get("deadline"))
-    until_s = max((phase.end_s for phase in phases if phase.end_s is not None), default=0.0)
-    faults = record.faults
-    names = [place.name for place in places]
-    clients = clients_of(requests, names, faults, interval_ms=interval_ms, until_s=until_s)
-    overall = recovery_of_all(clients)
-    ledger = read_ledger(bundle.directory)
+    until_s = max((each["end_s"] for each in phases if each["end_s"] is not None), default=0.0)
+    events_of = happened(events, zero_ns)
+    places = manifest.get("clients") or {}
+    interval_s, deadline_s = quantity(spec.get("interval")), quantity(spec.get("deadline"))
+    interval_ms = None if interval_s is None else interval_s * 1000
+    found: dict[tuple[str, str], Row] = {}
+    outages: list[Row] = []
+    slow: list[Row] = []
+    for (client, operation), rows in requests.groupby(["client", "operation"]):
+        whose = {"client": client, "operation": operation}
+        figures, *disturbances = client_of(rows, events_of["faults"], interval_ms, until_s)
+        found[str(client), str(operation)] = figures
+        for every, own in zip((outages, slow), disturbances, strict=True):
+            every += [{**whose, **each} for each in own]
+    of_all = list(found.values())
+    recovery = dict(zip(RECOVERY, recovery_of_all(of_all), strict=True))
+    keys = read_ledger(bundle.directory)
+    written = requests[(requests["operation"] == "write") & requests["sent"]]["key"].dropna()
     durability = durability_of(
-        ledger, read_verification(bundle.directory), _unledgered(requests, ledger)
+        keys, read_verification(bundle.directory), int((~written.isin(list(keys))).sum())
     )
-    stages = record.of("stage")
+    nodes = {name: place["node"] for name, place in places.items()}
+    series = bundle.systems[0] if bundle.systems else Series("", "")
+    reached = [event.subject for event in events if event.kind == "stage"]
     errors = requests.loc[requests["operation"] == "read", "error"].fillna("").astype(str)
-    return Drill(
-        bundle=bundle,
-        name=bundle.study,
-        description=str(spec.get("description") or ""),
-        series=bundle.systems[0] if bundle.systems else Series("", ""),
-        topology=bundle.topology,
-        status=bundle.status,
+    longest_s = max((each["longest_outage_s"] for each in of_all), default=0.0)
+    document = {
+        "name": bundle.study,
+        "system": series.system,
+        "phases": phases,
+        # Of a drill that sent nothing, 0 would say that nobody was out.
+        "longest_outage_s": None if requests.empty else longest_s,
+        "recovery_s": recovery["recovery_s"],
+        "durability": durability,
+        "claims": claims_of(manifest.get("claims") or (), requests, phases, nodes, durability),
+        "passed": False,
+        "failures": [],
+        **recovery,
+        "version": series.version,
+        "options": (manifest.get("systems") or [{}])[0].get("options") or {},
+        "topology": bundle.topology,
+        "description": str(spec.get("description") or ""),
+        "seed": manifest.get("seed"),
+        "scale": float(spec.get("scale") or 1.0),
+        "interval_ms": interval_ms,
+        "deadline_ms": None if deadline_s is None else deadline_s * 1000,
+        "stated_time_s": manifest.get("stated_time_s"),
+        "started": manifest.get("started"),
+        "status": bundle.status,
+        "reason": manifest.get("reason"),
         # Of a killed drill an event may name a stage that the manifest does not.
-        reached=stages[-1].subject if stages else manifest.get("reached"),
-        reason=manifest.get("reason"),
-        scale=float(spec.get("scale") or 1.0),
-        interval_ms=interval_ms,
-        deadline_ms=deadline_ms,
-        stated_time_s=manifest.get("stated_time_s"),
-        roles={name: tuple(nodes) for name, nodes in (manifest.get("roles") or {}).items()},
-        places=places,
-        origin_ns=origin_ns,
-        end_s=max(known_s, default=None),
-        requests=requests,
-        phases=phases,
-        endpoints=by_endpoint(requests),
-        clients=clients,
-        faults=faults,
-        deaths=record.deaths,
-        recalibrations=record.recalibrations,
-        longest_outage_s=max((one.longest_outage_s for one in clients), default=0.0),
-        recovered=overall.recovered,
-        recovery_s=overall.recovery_s,
-        recovery_after_heal_s=overall.after_heal_s,
-        durability=durability,
-        claims=claims_of(manifest.get("claims") or (), requests, phases, places, durability),
-        wrong_reads=int(errors.str.startswith(_WRONG_BYTES).sum()),
-    )
+        "reached": reached[-1] if reached else manifest.get("reached"),
+        "roles": {name: list(of) for name, of in (manifest.get("roles") or {}).items()},
+        "clients": [
+            {
+                "client": name,
+                **{key: place[key] for key in ("node", "site", "target")},
+                **{f"{one}s": found.get((name, one)) for one in OPERATIONS},
+            }
+            for name, place in places.items()
+        ],
+        "endpoints": by_endpoint(requests),
+        "outages": sorted(outages, key=lambda each: each["begin_s"]),
+        "slow": slow,
+        **events_of,
+        "wrong_reads": int(errors.str.startswith(_WRONG_BYTES).sum()),
+    }
+    document["failures"] = list(_failures(document, bundle, is_empty=requests.empty))
+    document["passed"] = not document["failures"]
+    return Drill(bundle, _plain(document), requests, origin_ns)
 
 
-def _failures(drill: Drill) -> Iterator[str]:
-    """Everything that did not hold, a sentence each, the worst first."""
-    durability = drill.durability
-    if (how := how_it_ended(drill)) is not None:
-        yield f"{how}{f': {drill.reason.rstrip(chr(46))}' if drill.reason else ''}."
-    if durability.verdict != "pass":
-        yield f"Durability is {durability.verdict}: {durability.why}."
-    if drill.status == "complete" and drill.requests.empty:
+def _failures(document: Row, bundle: Bundle, *, is_empty: bool) -> Iterator[str]:
+    """Everything that did not hold, a sentence each, the worst first.
+
+    It is what `wanlat drill run` ends with 1 for. Claims that are not decided fail nothing.
+    """
+    durability, reason = document["durability"], document["reason"]
+    if (how := how_it_ended(document)) is not None:
+        yield f"{how}{f': {reason.rstrip(chr(46))}' if reason else ''}."
+    if durability["verdict"] != "pass":
+        yield f"Durability is {durability['verdict']}: {durability['why']}."
+    if bundle.status == "complete" and is_empty:
         yield "Not one request is recorded."
-    if drill.wrong_reads:
-        yield f"{count(drill.wrong_reads, 'read')} answered with other bytes than were written."
-    if durability.unledgered:
-        yield f"{count(durability.unledgered, 'write')} sent that the ledger does not have."
-    for claim in drill.claims:
-        if claim.verdict is Verdict.DOES_NOT_HOLD:
-            yield f"“{claim.claim}” does not hold: {claim.evidence}."
-    if recorded := drill.bundle.manifest.get("failures"):
+    if wrong := document["wrong_reads"]:
+        yield f"{count(wrong, 'read')} answered with other bytes than were written."
+    if missing := durability["unledgered"]:
+        yield f"{count(missing, 'write')} sent that the ledger does not have."
+    for claim in document["claims"]:
+        if claim["verdict"] == Verdict.DOES_NOT_HOLD:
+            yield f"“{claim['claim']}” does not hold: {claim['evidence']}."
+    if recorded := bundle.manifest.get("failures"):
         yield from recorded
         return
-    for again in drill.recalibrations:
-        if not again.passed:
-            yield f"{again.subject} is not what it was before its fault."
+    for again in document["recalibrations"]:
+        if again["verdict"] != "pass":
+            yield f"{again['subject']} is not what it was before its fault."
 
 
-def _origin_ns(manifest: Mapping[str, Any], samples: pd.DataFrame) -> int | None:
-    """The begin of `before` where no event says it: as planned; else when its first was due."""
-    if isinstance(planned_ns := manifest.get("origin_ns"), int):
-        return planned_ns
-    due_ns = samples.loc[samples["phase"] == "before", "due_ns"].dropna()
-    return int(due_ns.min()) if len(due_ns) else None
+def _origin_ns(manifest: Row, samples: pd.DataFrame, events: Sequence[Event]) -> int | None:
+    """The begin of `before`: as noted, else as planned, else when the first request was due."""
+    noted = [each.t_ns for each in events if (each.kind, each.subject) == ("phase", PHASES[0])]
+    due_ns = samples.loc[samples["phase"] == PHASES[0], "due_ns"].dropna()
+    known = [*noted[-1:], manifest.get("origin_ns"), *([int(due_ns.min())] if len(due_ns) else [])]
+    known += [each.t_ns for each in events[:1]]
+    return next((each for each in known if isinstance(each, int)), None)
 
 
-def _unledgered(requests: pd.DataFrame, ledger: Ledger | None) -> int:
-    """How many writes were sent whose key the ledger does not have."""
-    sent = requests[(requests["operation"] == "write") & requests["sent"]]
-    keys = sent["key"].dropna()
-    return len(keys) if ledger is None else int((~keys.isin(list(ledger.keys))).sum())
-
-
-def _places(manifest: Mapping[str, Any]) -> tuple[Place, ...]:
-    return tuple(
-        Place(name, place["node"], place["site"], place["target"])
-        for name, place in (manifest.get("clients") or {}).items()
-    )
-
-
-def _ms(value: object) -> float | None:
-    length_s = quantity(value)
-    return None if length_s is None else length_s * 1000
+def _plain(value: Any) -> Any:
+    """A document as JSON has it: times to the nanosecond, shares to six digits."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value

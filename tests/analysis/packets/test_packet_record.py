@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from packet_traffic import MS, Traffic, majority_rounds, one_after_another, relay, samples, topology
@@ -18,22 +18,19 @@ from wanlat.analysis.packets.record import Record, read_record, record_of, why_n
 from wanlat.bundle.errors import BundleError
 
 
-def bundle_of(directory: Path, traffic: Traffic, rows: pd.DataFrame, **manifest: object) -> Bundle:
-    traffic.frame().to_parquet(directory / "packets.parquet", index=False)
-    document = {"topology": topology(), "capture": {"files": []}, **manifest}
-    return Bundle(directory, document, None, rows, truncated=False)
-
-
-def a_run() -> tuple[Traffic, pd.DataFrame]:
+def a_run(directory: Path, traffic: Traffic | None = None, **columns: Any) -> Bundle:
     """Of ten requests three take three round trips, the others one."""
-    traffic = Traffic()
+    traffic = traffic or Traffic()
     requests = [("Do", majority_rounds(3 if number % 10 < 3 else 1)) for number in range(60)]
-    return traffic, samples(one_after_another(traffic, requests))
+    rows = samples(one_after_another(traffic, requests)).assign(**columns)
+    traffic.frame().to_parquet(directory / "packets.parquet", index=False)
+    document = {"topology": topology(), "capture": {"files": []}}
+    return Bundle(directory, document, None, rows, truncated=False)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Bundle:
-    return bundle_of(tmp_path, *a_run())
+    return a_run(tmp_path)
 
 
 def read(bundle: Bundle) -> Record:
@@ -49,38 +46,20 @@ def test_addresses_have_the_names_of_the_manifest(run: Bundle) -> None:
     assert record.node_site.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_a_topology_that_the_record_contradicts_names_nobody(tmp_path: Path) -> None:
-    other = topology(("e", "d", "c", "b", "a"))
-    record = read(bundle_of(tmp_path, *a_run(), topology=other))
-    assert record.node_of("c1") is not None  # the middle one is right
-    assert record.sites[record.node_site[record.nodes.index("10.1.0.1")]] == "a"
-
-
 def test_calibration_is_left_out_and_a_stores_datagrams_are_not(tmp_path: Path) -> None:
-    traffic, rows = a_run()
-    first = int(rows["start_ns"].min())
+    traffic, first = Traffic(), 10**9
     for at_ns in range(first - 900 * MS, first - 500 * MS, 20 * MS):
-        traffic.datagram(at_ns, "a1", "c1", 1472, source_port=1024, target_port=7)
-        traffic.echo(at_ns, "a1", "c1")
-    traffic.datagram(first + MS, "b1", "c1", 64, source_port=946, target_port=946)
+        traffic.send(at_ns, "a1", "c1", 1472, protocol=17, target_port=7)
+        traffic.send(at_ns, "a1", "c1", protocol=1, source_port=None, target_port=None)
+    traffic.send(first + MS, "b1", "c1", 64, protocol=17, target_port=946)
     step = {"system": "made-up", "rtt_step": 0, "requested_rtt_ms": 200.0}
     step["calibrated_ns"] = [first - 10**9, first - 400 * MS]
     (tmp_path / "rtt_steps.json").write_text(json.dumps({"rtt_steps": [step]}))
-    record = read(bundle_of(tmp_path, traffic, rows))
-    assert record.target_port[~record.is_tcp].tolist() == [946]
+    packets = read(a_run(tmp_path, traffic)).packets
+    assert packets[~packets.is_tcp].target_port.tolist() == [946]
 
 
-def test_the_two_directions_of_a_connection_differ_in_one_bit() -> None:
-    traffic = Traffic(acknowledges=False)
-    there = traffic.send(10**9, "a1", "b1")
-    traffic.send(there, "b1", "a1")
-    traffic.send(there, "a1", "c1")
-    stream = traffic.record().stream.tolist()
-    assert stream[0] in (stream[1] ^ 1, stream[2] ^ 1)
-    assert len({one // 2 for one in stream}) == 2
-
-
-def test_ports_that_are_used_again_make_another_connection() -> None:
+def test_each_connection_has_two_streams_though_its_ports_are_used_again() -> None:
     traffic = Traffic(acknowledges=False)
     ready = traffic.opening(10**9, "a1", "b1")
     port = traffic.ports[frozenset(("a1", "b1"))]
@@ -93,17 +72,17 @@ def test_ports_that_are_used_again_make_another_connection() -> None:
     frame = traffic.frame()
     late = frame["entry_ns"] > 1.5 * 10**9
     frame.loc[late & (frame["tcp_flags"] == 2), "tcp_seq"] = 777
-    record = record_of(frame, "made-up", {"topology": topology()})
-    first, second = record.stream[record.payload_bytes > 0]
-    assert first != second
-    assert np.count_nonzero(record.flags == 2) == 2
+    stream = record_of(frame, "made-up", {"topology": topology()}).packets.stream.tolist()
+    assert stream[0] == stream[2] == stream[1] ^ 1
+    assert stream[3] == stream[5] == stream[4] ^ 1
+    assert stream[0] != stream[3]
 
 
 def test_sequence_numbers_go_on_beyond_32_bits() -> None:
     traffic = Traffic(first_seq=(1 << 32) - 250)
     rows = samples(one_after_another(traffic, [("Do", majority_rounds(2))] * 3))
     record = traffic.record()
-    assert record.seq.max() > 1 << 32
+    assert record.packets.seq.max() > 1 << 32
     assert critical_paths(record, rows).round_trips.tolist() == [2.0] * 3
 
 
@@ -114,33 +93,16 @@ def test_the_copies_that_a_link_makes_are_left_out() -> None:
     assert len(traffic.record()) == 2 + 1  # and an acknowledgement
 
 
-def test_a_damaged_table_says_how_to_make_it_again(run: Bundle) -> None:
+def test_why_there_is_no_record(run: Bundle) -> None:
+    assert why_no_record(run, "made-up") is None
     (run.directory / "packets.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(BundleError, match="wanlat capture table"):
         read_record(run, "made-up")
-
-
-def test_why_there_is_no_record(run: Bundle) -> None:
-    assert why_no_record(run, "made-up") is None
     (run.directory / "packets.parquet").unlink()
     assert "capture table" in str(why_no_record(run, "made-up"))
     none = Bundle(run.directory, {}, None, run.samples, truncated=False)
     assert "kept no packet record" in str(evidence_of(none, "made-up").why)
     assert to_keep(none.directory, none.derived) is None
-
-
-# --- what it is evidence of ---
-
-
-def test_evidence_is_the_most_frequent_path_with_all_shares(run: Bundle) -> None:
-    found = evidence_of(run, "made-up")
-    (group,) = found.groups.values()
-    assert group.chain_round_trips == 1.0
-    assert group.chains == ((1.0, pytest.approx(0.7)), (3.0, pytest.approx(0.3)))
-    assert group.n == 60
-    assert group.cost is not None
-    assert found.trips is not None
-    assert found.trips.index.equals(run.samples.index)
 
 
 def test_only_great_rtts_count(tmp_path: Path) -> None:
@@ -149,34 +111,30 @@ def test_only_great_rtts_count(tmp_path: Path) -> None:
     assert counting(rows.iloc[:2]).tolist() == [False, True]
     assert not counting(pd.DataFrame({"rtt_ms": [0.0, 10.0]})).any()
     assert counting(pd.DataFrame({"rtt_ms": [None, None]})).all()
-    traffic, requests = a_run()
-    found = evidence_of(bundle_of(tmp_path, traffic, requests.assign(rtt_ms=10.0)), "made-up")
-    (group,) = found.groups.values()
+    (group,) = evidence_of(a_run(tmp_path, rtt_ms=10.0), "made-up").groups.values()
     assert (group.chain_round_trips, "20 ms" in str(group.why)) == (None, True)
 
 
-def kept(run: Bundle) -> Bundle:
-    """The bundle of which only what was found in the packets was kept."""
-    evidence_of(run, "made-up")
-    (run.directory / NAME).write_text(str(to_keep(run.directory, run.derived)))
-    (run.directory / "packets.parquet").unlink()
-    return Bundle(run.directory, run.manifest, None, run.samples, truncated=False)
-
-
-def test_what_was_kept_is_read_as_it_was_found(run: Bundle) -> None:
-    found, again = evidence_of(run, "made-up"), evidence_of(kept(run), "made-up")
-    assert again.trips is not None
+def test_evidence_is_the_most_frequent_path_with_all_shares_and_is_kept(run: Bundle) -> None:
+    found = evidence_of(run, "made-up")
+    (group,) = found.groups.values()
+    assert (group.chain_round_trips, group.n) == (1.0, 60)
+    assert [trips for trips, _ in group.chains] == [1.0, 3.0]
+    assert [share for _, share in group.chains] == pytest.approx([0.7, 0.3])
+    assert group.cost is not None
     assert found.trips is not None
+    path = run.directory / NAME
+    path.write_text(str(to_keep(run.directory, run.derived)))
+    (run.directory / "packets.parquet").unlink()
+    bundle = Bundle(run.directory, run.manifest, None, run.samples, truncated=False)
+    again = evidence_of(bundle, "made-up")
+    assert again.trips is not None
     pd.testing.assert_series_equal(again.trips, found.trips, check_names=False)
     assert again.groups == found.groups
-
-
-def test_what_was_kept_is_refused_where_it_is_damaged_or_of_other_samples(run: Bundle) -> None:
-    bundle = kept(run)
-    path = bundle.directory / NAME
+    # Of other samples, and damaged.
     path.write_text(path.read_text().replace('"rows":[0,', '"rows":[999999,'))
-    other = evidence_of(bundle, "made-up")
-    assert (other.trips, "is not in the bundle" in str(other.why)) == (None, True)
+    bundle.derived.clear()
+    assert "is not in the bundle" in str(evidence_of(bundle, "made-up").why)
     bundle.derived.clear()
     path.write_text('{"systems": {"made-up": {"rows": [1]}}}')
     with pytest.raises(BundleError, match="damaged"):

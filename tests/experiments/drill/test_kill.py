@@ -84,7 +84,6 @@ def endless(
     [
         pytest.param("lab", 3.0, marks=pytest.mark.minutes),
         ("during", 1.0),
-        pytest.param("after", 3.0, marks=pytest.mark.minutes),
     ],
 )
 def test_a_drill_that_is_killed_leaves_a_readable_bundle_and_nothing_else(
@@ -131,8 +130,8 @@ def _check_bundle(out: Path, status: str) -> None:
     manifest = manifest_of(out)
     assert manifest["status"] == status
     made = read_drill(out)
-    assert (made.status, made.reached) == (status, manifest["reached"])
-    assert made.durability.verdict == "unknown"
+    assert (made["status"], made["reached"]) == (status, manifest["reached"])
+    assert made["durability"]["verdict"] == "unknown"
     ledger = writes_of(out)
     samples = made.bundle.samples
     writes = samples[(samples.operation == "write") & samples.start_ns.notna()]
