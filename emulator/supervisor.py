@@ -85,6 +85,7 @@ class Supervisor:
         self._operations: dict[str, Callable[..., Answer]] = {
             "build": self._build,
             "mount_volume": self._mount_volume,
+            "make_writable": self._make_writable,
             "spawn": self._spawn,
             "signal": self._signal,
             "signal_family": self._signal_family,
@@ -209,6 +210,13 @@ class Supervisor:
         """Put a file system of limited size on a directory; it ends with the lab's mounts."""
         flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
         syscalls.mount("volume", directory, "tmpfs", flags, f"mode=755,size={size_bytes}")
+        return None, ()
+
+    def _make_writable(self, directory: str, _fds: list[int]) -> Answer:
+        """Let the lab's programs write below a directory of the host's after all."""
+        syscalls.mount(directory, directory, flags=syscalls.MS_BIND)
+        with contextlib.suppress(OSError):  # ENOSYS: it never was read-only
+            syscalls.set_read_only(directory, False)
         return None, ()
 
     def _spawn(

@@ -260,6 +260,17 @@ def test_the_hosts_files_are_read_only_for_root_and_others_alike(storage, tmp_pa
     assert not Path("/dev/shm/own").exists()
 
 
+def test_a_directory_of_the_host_can_be_made_writable(tmp_path):
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    mine.mkdir()
+    other.mkdir()
+    with Lab(mesh(1)) as lab:
+        lab.make_writable(mine)
+        done = lab.run("n1", ["touch", str(mine / "here"), str(other / "there")])
+    assert done.returncode == 1 and "Read-only" in done.stderr
+    assert [path.name for path in (*mine.iterdir(), *other.iterdir())] == ["here"]
+
+
 def test_nodes_know_each_other_by_name(lab):
     found = lab.run("n1", ["getent", "hosts", "n4", "localhost"]).stdout.split()
     assert found[:2] == [lab.node("n4").address, "n4"]
