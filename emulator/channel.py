@@ -7,7 +7,6 @@ the socket), which is why plain pickle is enough.
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import socket
 import struct
@@ -52,7 +51,7 @@ class Channel:
             header = b""
             while len(header) < _HEADER.size:
                 chunk, new_fds, _, _ = socket.recv_fds(
-                    self._socket, _HEADER.size - len(header), _MAX_FDS
+                    self._socket, _HEADER.size - len(header), _MAX_FDS, socket.MSG_CMSG_CLOEXEC
                 )
                 fds += new_fds
                 if not chunk:
@@ -67,8 +66,6 @@ class Channel:
                 body += chunk
         except OSError as error:
             raise Closed(str(error)) from error
-        for fd in fds:
-            os.set_inheritable(fd, False)
         return pickle.loads(bytes(body)), fds
 
     def abandon(self) -> None:

@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from wanlat.topologies.errors import UserError
@@ -18,6 +19,16 @@ def _store() -> Path:
     """Return where labs with ``storage="disk"`` keep their data."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("WANLAT_LABS") or Path(cache, "wanlat", "labs"))
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, how: int) -> Iterator[None]:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, how)
+        yield
+    finally:
+        os.close(fd)
 
 
 def make_directory() -> tuple[Path, int]:
@@ -31,17 +42,16 @@ def make_directory() -> tuple[Path, int]:
     store = _store()
     try:
         store.mkdir(parents=True, exist_ok=True)
-        for stale in store.iterdir():
-            with contextlib.suppress(OSError):
-                fd = os.open(stale, os.O_RDONLY | os.O_DIRECTORY)
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with _locked(store, fcntl.LOCK_EX):  # else another lab finds ours before it is locked
+            for stale in store.iterdir():
+                with (
+                    contextlib.suppress(OSError),
+                    _locked(stale, fcntl.LOCK_EX | fcntl.LOCK_NB),
+                ):
                     shutil.rmtree(stale, ignore_errors=True)
-                finally:
-                    os.close(fd)
-        made = Path(tempfile.mkdtemp(prefix="lab-", dir=store))
-        fd = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+            made = Path(tempfile.mkdtemp(prefix="lab-", dir=store))
+            fd = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(fd, fcntl.LOCK_EX)
     except OSError as error:
         raise UserError(
             f"The lab's data cannot be kept under {store}: {error.strerror}. "

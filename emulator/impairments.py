@@ -251,7 +251,12 @@ class Hold:
         """Let it take effect; return the instant. It begins once."""
         if self.begun_ns is not None:
             raise UserError("This change has begun before; make another one.")
-        self.begun_ns = self._begin()
+        try:
+            self.begun_ns = self._begin()
+        except BaseException:  # it may be in force: Ctrl-C, or a journal that cannot be written
+            with contextlib.suppress(WanlatError):
+                self._end()
+            raise
         return self.begun_ns
 
     def end(self) -> int:
@@ -261,12 +266,7 @@ class Hold:
         return self.ended_ns
 
     def __enter__(self) -> Self:
-        try:
-            self.begin()
-        except KeyboardInterrupt:
-            with contextlib.suppress(WanlatError):
-                self.end()
-            raise
+        self.begin()
         return self
 
     def __exit__(

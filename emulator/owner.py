@@ -23,6 +23,8 @@ from wanlat.emulator.sandbox import HURRY
 from wanlat.topologies.errors import MachineError, WanlatError
 
 _START_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 120.0
+"""Of any request: the largest lab is built in seconds, even on a busy machine."""
 _GUARD_PROGRAM = "from wanlat.emulator.sandbox import main; main()"
 
 
@@ -118,7 +120,7 @@ class Owner:
 
     def _await_answer(self, number: int) -> tuple[Any, list[int]]:
         while True:
-            kind, value, received = self._take_answer(None)
+            kind, value, received = self._take_answer(_ANSWER_TIMEOUT_S)
             if kind == "ended":
                 raise self._end()
             answered, content = value
@@ -143,7 +145,7 @@ class Owner:
             )
         return self._end()
 
-    def _take_answer(self, timeout_s: float | None) -> tuple[str, Any, list[int]]:
+    def _take_answer(self, timeout_s: float) -> tuple[str, Any, list[int]]:
         try:
             kind, value, fds = self._answers.get(timeout=timeout_s)
         except queue.Empty:

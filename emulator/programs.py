@@ -63,6 +63,13 @@ class Programs(Sandboxed):
                 f"There is no node `{name}` in the topology {self.plan.name}; it has {known}."
             ) from None
 
+    def make_writable(self, directory: Path) -> None:
+        """Let programs on the nodes write below a directory of yours; all others are read-only.
+
+        Raises MachineError.
+        """
+        self._ask("make_writable", str(directory.absolute()))
+
     def spawn(
         self,
         node: str,

@@ -18,6 +18,7 @@ kept on disk (``storage="disk"``) is removed by the guard, or by the caller when
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -80,17 +81,40 @@ def _room_bytes() -> int:
     return int(fields["MemAvailable"].split()[0]) * 1024 // 8 * 7
 
 
-def _mount_private_directories() -> None:
-    """Give PID 1 its own /proc and an empty /run; hide nothing else of the host's files."""
+def _mount_private_directories(disk: str | None) -> None:
+    """Give PID 1 its own /proc, /dev/shm and an empty /run; the host's files are there to be read.
+
+    Nothing of the host's can be written, root or not, but for the lab's own directory on ``disk``.
+    """
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+    if disk is not None:
+        syscalls.mount(disk, disk, flags=syscalls.MS_BIND)
+    _protect_the_host(disk)
     hardened = syscalls.MS_NOSUID | syscalls.MS_NODEV
+    room = f"size={_room_bytes()}"
     syscalls.mount("proc", "/proc", "proc", hardened | syscalls.MS_NOEXEC)
-    syscalls.mount("tmpfs", "/run", "tmpfs", hardened, f"mode=755,size={_room_bytes()}")
+    syscalls.mount("tmpfs", "/run", "tmpfs", hardened, f"mode=755,{room}")
+    with contextlib.suppress(FileNotFoundError):
+        syscalls.mount("tmpfs", "/dev/shm", "tmpfs", hardened, f"mode=1777,{room}")
     for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
         os.mkdir(directory)  # noqa: PTH102 - pathlib takes longer to import than this to run
 
 
-def _supervise(channel: Channel, limits: Limits, go_read: int, go_write: int) -> None:
+def _protect_the_host(disk: str | None) -> None:
+    """Make every mount read-only but the lab's directory on disk."""
+    try:
+        syscalls.set_read_only("/", True)
+    except OSError as error:
+        if error.errno != errno.ENOSYS:  # before Linux 5.12 the host's permissions have to do
+            raise
+    else:
+        if disk is not None:
+            syscalls.set_read_only(disk, False)
+
+
+def _supervise(
+    channel: Channel, limits: Limits, disk: str | None, go_read: int, go_write: int
+) -> None:
     os.close(go_write)
     syscalls.die_with_parent(signal.SIGKILL)
     # The guard may have died before the line above took effect; then no byte comes.
@@ -103,7 +127,7 @@ def _supervise(channel: Channel, limits: Limits, go_read: int, go_write: int) ->
         signal.signal(interrupt, signal.SIG_DFL)
     try:
         _leave_guard()
-        _mount_private_directories()
+        _mount_private_directories(disk)
         socket.sethostname("wanlat")
     except OSError as error:
         channel.send(("over", _explain(error)))
@@ -194,7 +218,7 @@ def main() -> None:
         os.close(lifeline)
         os.close(caller)
         try:
-            _supervise(channel, limits, go_read, go_write)
+            _supervise(channel, limits, disk, go_read, go_write)
         except Exception as error:
             _tell(channel, error)
         finally:

@@ -9,6 +9,7 @@ and the kernel ends the lab with it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -30,10 +31,45 @@ from wanlat.emulator.channel import Channel, Closed
 from wanlat.emulator.links import Direction, requested
 from wanlat.emulator.namespaces import Namespaces
 from wanlat.emulator.network import Network, wants_single_segments
+from wanlat.emulator.sandbox import LAB_DIRECTORY
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment, Plan
 
 Answer = tuple[Any, tuple[int, ...]]  # a value, and descriptors that go with it
+
+
+_HOSTS = "/etc/hosts"
+
+
+def _name_nodes(plan: Plan) -> None:
+    """Have every node know the others by name, as users of Mininet and containerlab expect."""
+    own = Path(LAB_DIRECTORY, "hosts")
+    lines = ["127.0.0.1 localhost", "::1 localhost", f"127.0.1.1 {socket.gethostname()}"]
+    lines += [f"{node.address} {node.name}" for node in plan.nodes]
+    own.write_text("\n".join(lines) + "\n", encoding="ascii")
+    with contextlib.suppress(FileNotFoundError):  # a host without that file: names do not resolve
+        syscalls.mount(str(own), _HOSTS, flags=syscalls.MS_BIND)
+
+
+_PACKAGES = {
+    **dict.fromkeys(("ip", "ss", "tc", "bridge", "nstat"), "iproute2"),
+    **dict.fromkeys(("nc", "netcat"), "netcat-openbsd"),
+    **dict.fromkeys(("dig", "host", "nslookup"), "bind9-dnsutils"),
+    "ping": "iputils-ping",
+    "tracepath": "iputils-tracepath",
+    **dict.fromkeys(
+        ("curl", "fping", "hping3", "iperf", "iperf3", "mtr", "nmap", "socat", "tcpdump"), ""
+    ),
+    **dict.fromkeys(("ethtool", "netperf", "strace", "traceroute", "tshark", "wget"), ""),
+}
+"""Programs that people try networks with, and Debian's packages of them ("": of the same name)."""
+
+
+def _package_hint(program: str, error: OSError) -> str:
+    if not isinstance(error, FileNotFoundError) or program not in _PACKAGES:
+        return ""
+    package = _PACKAGES[program] or program
+    return f" Debian and Ubuntu have it in a package: apt-get install {package}"
 
 
 class Supervisor:
@@ -49,6 +85,7 @@ class Supervisor:
         self._operations: dict[str, Callable[..., Answer]] = {
             "build": self._build,
             "mount_volume": self._mount_volume,
+            "make_writable": self._make_writable,
             "spawn": self._spawn,
             "signal": self._signal,
             "signal_family": self._signal_family,
@@ -160,6 +197,7 @@ class Supervisor:
             sockets=2 * spliced if chosen == "wire" else 0,
         )
         self._network.build()
+        _name_nodes(plan)
         self._network.send_single_segments(
             link
             for link in self._network.links
@@ -172,6 +210,13 @@ class Supervisor:
         """Put a file system of limited size on a directory; it ends with the lab's mounts."""
         flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
         syscalls.mount("volume", directory, "tmpfs", flags, f"mode=755,size={size_bytes}")
+        return None, ()
+
+    def _make_writable(self, directory: str, _fds: list[int]) -> Answer:
+        """Let the lab's programs write below a directory of the host's after all."""
+        syscalls.mount(directory, directory, flags=syscalls.MS_BIND)
+        with contextlib.suppress(OSError):  # ENOSYS: it never was read-only
+            syscalls.set_read_only(directory, False)
         return None, ()
 
     def _spawn(
@@ -203,6 +248,7 @@ class Supervisor:
             except OSError as error:
                 raise MachineError(
                     f"{argv[0]} could not be started on {namespace}: {error.strerror}."
+                    + _package_hint(argv[0], error)
                 ) from error
         self._children[child.pid] = child
         return child.pid, ()

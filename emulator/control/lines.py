@@ -33,9 +33,9 @@ class Lines:
         while b"\n" not in self._buffer:
             if len(self._buffer) > _LONGEST_BYTES:
                 raise ConnectionError("the line is too long")
-            data, fds, _, _ = socket.recv_fds(self.socket, 1 << 16, _MAX_FDS)
-            for fd in fds:
-                os.set_inheritable(fd, False)
+            data, fds, _, _ = socket.recv_fds(
+                self.socket, 1 << 16, _MAX_FDS, socket.MSG_CMSG_CLOEXEC
+            )
             self.fds += fds
             if not data:
                 return None

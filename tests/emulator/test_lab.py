@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
@@ -9,11 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.emulator.plans import mesh, ms
+from wanlat.emulator import disk
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import wan
 from wanlat.topologies.errors import MachineError, UserError
@@ -206,6 +210,100 @@ def test_what_a_dead_lab_left_on_disk_is_removed_by_the_next(tmp_path, monkeypat
     with Lab(mesh(1, 1), storage="disk"):
         left = [path.name for path in (tmp_path / "labs").iterdir()]
     assert "lab-stale" not in left
+
+
+def test_no_lab_removes_what_another_is_about_to_lock(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANLAT_LABS", str(tmp_path))
+    made = threading.Event()
+
+    def make() -> None:
+        os.close(disk.make_directory()[1])
+        made.set()
+
+    with open_directory(tmp_path) as other:  # another lab, between making its own and locking it
+        fcntl.flock(other, fcntl.LOCK_EX)
+        (tmp_path / "lab-of-another").mkdir()
+        thread = threading.Thread(target=make)
+        thread.start()
+        assert not made.wait(0.2)
+        assert (tmp_path / "lab-of-another").is_dir()
+    thread.join(60)
+    assert made.is_set()
+
+
+@contextmanager
+def open_directory(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("storage", ["memory", "disk"])
+def test_the_hosts_files_are_read_only_for_root_and_others_alike(storage, tmp_path, monkeypatch):
+    monkeypatch.setenv("WANLAT_LABS", str(tmp_path / "labs"))
+    (tmp_path / "there").write_text("host")
+    script = """
+        for place in "$0" /etc /tmp /dev; do
+            touch "$place/wanlat-test" 2>/dev/null && echo "$place"
+        done
+        echo lab > "$0/there" || cat "$0/there"
+        for place in . "$TMPDIR" "$HOME" /dev/shm; do touch "$place/own" || echo "$place"; done
+        echo gone > /dev/null || echo null
+    """
+    with Lab(mesh(1), storage=storage) as lab:
+        done = lab.run("n1", ["sh", "-c", script, str(tmp_path)])
+    assert done.stdout == "host", done
+    assert "Read-only file system" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) in (["there"], ["labs", "there"])
+    assert not Path("/dev/shm/own").exists()
+
+
+def test_a_directory_of_the_host_can_be_made_writable(tmp_path):
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    mine.mkdir()
+    other.mkdir()
+    with Lab(mesh(1)) as lab:
+        lab.make_writable(mine)
+        done = lab.run("n1", ["touch", str(mine / "here"), str(other / "there")])
+    assert done.returncode == 1 and "Read-only" in done.stderr
+    assert [path.name for path in (*mine.iterdir(), *other.iterdir())] == ["here"]
+
+
+def test_nodes_know_each_other_by_name(lab):
+    found = lab.run("n1", ["getent", "hosts", "n4", "localhost"]).stdout.split()
+    assert found[:2] == [lab.node("n4").address, "n4"]
+    assert "localhost" in found
+
+
+def test_a_missing_program_comes_with_its_package(lab, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(MachineError, match="apt-get install iproute2"):
+        lab.spawn("n1", ["ss"])
+    with pytest.raises(MachineError, match=r"No such file or directory\.$"):
+        lab.spawn("n1", ["no-such-program"])
+
+
+def test_a_held_change_that_the_journal_cannot_note_is_taken_back(tmp_path):
+    journal = tmp_path / "journal"
+    with Lab(mesh(2, wan=ms(5)), journal=journal) as lab, open("/dev/full", "a") as full:
+        lab.journal._file.close()
+        lab.journal._file = full
+        with pytest.raises(MachineError, match=r"journal .* could not be written"):
+            lab.changed(wan("dc1", "dc2"), ms(50)).begin()
+        assert lab.journal.at(wan("dc1", "dc2"), time.monotonic_ns()) == ms(5)
+
+
+def test_a_supervisor_that_hangs_is_not_waited_for_for_ever(monkeypatch):
+    with Lab(mesh(1)) as lab:
+        monkeypatch.setattr("wanlat.emulator.owner._ANSWER_TIMEOUT_S", 0.2)
+        os.kill(lab.supervisor_pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(MachineError, match="no answer"):
+                lab.counters()
+        finally:
+            os.kill(lab.supervisor_pid, signal.SIGCONT)
 
 
 def test_an_unwritable_store_on_disk_is_the_users_to_mend(monkeypatch):
