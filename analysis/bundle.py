@@ -6,7 +6,7 @@ about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -70,13 +70,17 @@ class Source:
         return int(self.manifest.get("seed") or 0)
 
 
+MessagesOf = Callable[[str], Any]
+
+
 @dataclass(frozen=True)
 class Bundle(Source):
     """One run, as it lies on disk.
 
     `given` are its samples where they are in memory already. `calibration` is None where the run
     stored none. `truncated`: the last line of `samples.jsonl` was cut short and left out. `derived`
-    is for what took long to derive, under a name of who derived it.
+    is for what took long to derive, under a name of who derived it. `messages_of` gives for a
+    system what labels its nodes' messages in traces, as of `wanlat.systems.base.Messages`.
     """
 
     directory: Path
@@ -85,6 +89,7 @@ class Bundle(Source):
     given: pd.DataFrame | None = field(default=None, compare=False, repr=False)
     truncated: bool = False
     derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    messages_of: MessagesOf = field(default=lambda _system: None, compare=False, repr=False)
 
     @cached_property
     def samples(self) -> pd.DataFrame:
@@ -157,8 +162,8 @@ class Bundle(Source):
         return self.calibration.within_sites(site_of_name(self.manifest.get("topology")))
 
 
-def read_bundle(directory: Path | str) -> Bundle:
-    """Read and check the bundle in `directory`.
+def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system: None) -> Bundle:
+    """Read and check the bundle in `directory`; `messages_of` as of `Bundle`.
 
     Raises BundleError if it is not a bundle, is of a newer format or is damaged, and
     NoSamplesError if not one request was recorded. A drill may have none: what it was about to
@@ -178,6 +183,7 @@ def read_bundle(directory: Path | str) -> Bundle:
         given=rows if is_whole else None,
         truncated=truncated,
         derived={"timed": rows.loc[_counts(manifest, rows), list(TIMED)]},
+        messages_of=messages_of,
     )
     if bundle.timed.empty and not may_lack:
         raise NoSamplesError(_why_empty(bundle, len(rows)))

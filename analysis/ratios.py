@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.statistics import MAX_N_FOR_BOOTSTRAP, MIN_N_FOR_MEAN_INTERVAL
+from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL
 from wanlat.analysis.stats.bootstrap import draws, mean, median, percentile_interval
 from wanlat.analysis.stats.intervals import Z95, of_median
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wanlat.analysis.stats.bootstrap import Counts
     from wanlat.analysis.stats.intervals import Interval, Values
 
+_MAX_N_FOR_BOOTSTRAP = 10_000  # with more, the normal interval of the logarithm is the same
 MIN_N_FOR_RATIO = 10
 """Of fewer, even the bootstrap-t holds the ratio of two means clearly less than 9 times in 10."""
 
@@ -44,7 +45,7 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
 
     Bootstrap-t of the logarithm (Efron and Tibshirani 1993, 12.5): resampled ratios, each divided
     by its own standard error, so that a skewed sample is as wide as it is; of more than
-    MAX_N_FOR_BOOTSTRAP values the normal interval, with which it agrees there. None for an interval
+    _MAX_N_FOR_BOOTSTRAP values the normal interval, with which it agrees there. None for an interval
     where one of them has fewer than MIN_N_FOR_RATIO values, or all its values are the same.
     """
     import numpy as np
@@ -54,7 +55,7 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
         return Ratio(estimate, None)
     whole = (_mean_and_error(each, np.ones((1, each.size), np.int64)) for each in (over, under))
     error = math.hypot(*(each[0, 1] for each in whole))
-    if max(over.size, under.size) > MAX_N_FOR_BOOTSTRAP:
+    if max(over.size, under.size) > _MAX_N_FOR_BOOTSTRAP:
         return _around(estimate, -Z95 * error, Z95 * error)
     rng = np.random.default_rng(list(seed))
     tops, bottoms = draws(over, _mean_and_error, rng), draws(under, _mean_and_error, rng)

@@ -162,7 +162,10 @@ class _System:
         is_next_shown = bool(later) and later[0] <= until + 1_000_000
         capture = self.bundle.directory / "capture" / f"{record.system}.pcapng"
         ends, span = (client, asked), (start, start + latency_ns, until)
-        messages, bare_acks = messages_within(record, self.background, capture, span, links, ends)
+        told = self.bundle.messages_of(record.system)
+        messages, bare_acks = messages_within(
+            record, self.background, capture, span, links, ends, told
+        )
         chain, ready_ms = [], 0.0
         for hop in sorted((m for m in messages if m["on_chain"]), key=lambda m: int(m["on_chain"])):
             waited_ms = round(hop["entry_ms"] - ready_ms, 6)

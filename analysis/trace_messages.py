@@ -33,6 +33,7 @@ def messages_within(
     span: tuple[int, int, int],
     links: Sequence[int],
     ends: tuple[str, str],
+    messages: Any = None,
 ) -> tuple[list[Row], int]:
     """The messages that were on a link from the start of a request on, in order of entry.
 
@@ -40,7 +41,7 @@ def messages_within(
     of the critical path's packets, `ends` the client and the target node. The rows are those of
     trace.json's `messages`. Bare acknowledgements are left out, but for those of the path; how many
     of them entered before the answer is the second result. Labels are taken from the pcapng file
-    `capture`; where that is missing there are none.
+    `capture`; where that is missing there are none. `messages`: see `labels_of`.
     """
     begin, answered, until = span
     packets, found = record.packets, messages_of(record)
@@ -50,7 +51,7 @@ def messages_within(
     is_idle = present["is_bare_ack"] & ~present.index.isin(links)
     bare_acks = int((is_idle & present["entry_ns"].between(begin, answered)).sum())
     drawn = present[~is_idle]
-    labels = labels_of(record, drawn.index, capture) | _of_flags(drawn)
+    labels = labels_of(record, drawn.index, capture, messages) | _of_flags(drawn)
     arrived = np.where(left[drawn.index] >= 0, left[drawn.index], found.arrival_ns[drawn.index])
     drawn = drawn.assign(
         label=pd.Series({place: labels.get(place) for place in drawn.index}, dtype=object),

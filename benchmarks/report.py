@@ -65,10 +65,9 @@ def _rows(rng: np.random.Generator, begin: int, n: int) -> pa.Table:
         "topology": (np.zeros(n, np.int64), ("made-up",)),
         "client": (np.zeros(n, np.int64), ("n1",)),
     }
+    coded = pa.DictionaryArray.from_arrays
     columns: dict[str, object] = {
-        name: pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), list(among)).cast(
-            "string"
-        )
+        name: coded(pa.array(codes, pa.int32()), list(among)).cast("string")
         for name, (codes, among) in words.items()
     }
     numbers = {"object_bytes": 1024, "status": 200, "retransmits": 0, "connect_ns": 0}

@@ -274,6 +274,7 @@ class Session:
         lab = setup.make_lab(capture)
         try:
             with lab:
+                lab.make_writable(self.bundle.directory)  # for the records of a load
                 self.bundle.event("lab up", setup.name, lab.backend)
                 lab.journal.listen(self._note_change)
                 self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))

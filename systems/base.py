@@ -9,7 +9,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol
 
 from wanlat.systems import options as checked
 from wanlat.systems.binary import Binary, Companion
@@ -43,6 +43,16 @@ __all__ = [
 ]
 
 
+class Messages(Protocol):
+    """Says what a store's nodes say to each other, from the first bytes of a packet's payload.
+
+    Packets come in the order of time; ``connection`` is the same in both directions, and a request
+    is what goes to the lower port. None: it is nothing that can be told.
+    """
+
+    def label(self, payload: bytes, connection: int, *, is_request: bool) -> str | None: ...
+
+
 Replicas = Callable[[bytes], tuple[str, ...] | None]
 """Takes a key; returns the nodes that hold it, the first one first; None when that is not known."""
 
@@ -57,6 +67,8 @@ class System(ABC, Generic[O]):
     title: ClassVar[str]
     origin: ClassVar[str]
     """One line: who makes it and where it comes from."""
+    messages: ClassVar[type[Messages] | None] = None
+    """What labels its nodes' messages in traces, where they are of no standard protocol."""
     min_nodes: ClassVar[int] = 1
     max_nodes: ClassVar[int]
     recipe: ClassVar[Recipe | None] = None

@@ -21,6 +21,7 @@ from wanlat.systems.errors import SystemMissing
 from wanlat.systems.gobuildinfo import main_module_version
 from wanlat.systems.least import LISTINGS, S3_READS, S3_WRITES, Answers, Least, to_meet
 from wanlat.systems.minio_cluster import ACCESS_KEY, PORT, SECRET_KEY, MinioCluster
+from wanlat.systems.minio_messages import GridMessages
 from wanlat.systems.minio_sets import LARGEST_SET, SMALLEST_SET, Sets, default_parity, set_size
 from wanlat.systems.options import Options
 from wanlat.systems.recipe import GoInstall, Recipe
@@ -89,6 +90,7 @@ class Minio(System[MinioOptions]):
     origin = "made by MinIO, Inc., from its Go module; archived by its makers in 2026"
     max_nodes = 256
     recipe: ClassVar[Recipe | None] = RECIPE
+    messages = GridMessages
     options_model: type[MinioOptions] = MinioOptions
     cluster: ClassVar[type[MinioCluster]] = MinioCluster
 

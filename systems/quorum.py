@@ -30,6 +30,7 @@ from wanlat.systems.binary import first_line, from_setting
 from wanlat.systems.errors import SystemMissing
 from wanlat.systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
 from wanlat.systems.placement import Layout, PlacedOptions
+from wanlat.systems.quorum_messages import QuorumMessages
 from wanlat.systems.receipt import sha256_of
 from wanlat.systems.secrets import derive
 from wanlat.systems.wait import Wait
@@ -109,6 +110,7 @@ class Quorum(System[QuorumOptions]):
     title = "Quorum"
     origin = "wanlat's reference store, built with the checkout"
     max_nodes = 64
+    messages = QuorumMessages
     options_model = QuorumOptions
 
     @property

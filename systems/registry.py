@@ -19,6 +19,10 @@ _KNOWN: tuple[System[Any], ...] = (Quorum(), Garage(), Minio(), MinioNginx(), Bo
 SYSTEMS: dict[str, System[Any]] = {system.name: system for system in _KNOWN}
 
 
+MESSAGES = {name: system.messages for name, system in SYSTEMS.items() if system.messages}
+"""What labels the messages of a system's nodes in traces."""
+
+
 def names() -> list[str]:
     """Return the names of all systems."""
     return list(SYSTEMS)

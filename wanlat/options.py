@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,7 +58,6 @@ def flag(says: str, *names: str, **more: Any) -> Any:
 
 _YAML = "A shipped {}, or the path of a YAML file"
 TopologyName = Annotated[str, argument("TOPOLOGY", _YAML.format("topology"), completion.topologies)]
-StudyName = Annotated[str, argument("STUDY", _YAML.format("study"), completion.studies)]
 DrillName = Annotated[str, argument("DRILL", _YAML.format("drill"), completion.drills)]
 File = Annotated[str, argument("FILE", "A YAML file")]
 Systems = Annotated[
@@ -152,11 +151,19 @@ Verbose = Annotated[
 ]
 
 
-def refuse(because: str, given: Mapping[str, Any]) -> None:
-    """Raise UserError for options that mean nothing beside another; ``given``: by name."""
-    names = [name for name, value in given.items() if value is not None and value is not False]
+def refuse_others(context: typer.Context, because: str, *fitting: str) -> None:
+    """Raise UserError for what is given on the command line besides the parameters that fit.
+
+    What is said where, and how loudly, fits everywhere.
+    """
+    known = {*fitting, "bobd", "as_json", "verbose", "_verbose", "_quiet"}
+    names = []
+    for each in context.command.params:
+        source = context.get_parameter_source(str(each.name))
+        if each.name not in known and source is not None and source.name == "COMMANDLINE":
+            names.append(each.opts[0] if each.param_type_name == "option" else each.metavar)
     if names:
-        raise UserError(f"{because}, so {listing(names)} cannot count.")
+        raise UserError(f"{because}, so {listing(map(str, names))} cannot count.")
 
 
 def topology_of(name: str, rtt: Duration | None = None, jitter: Duration | None = None) -> Topology:

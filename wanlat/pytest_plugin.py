@@ -98,8 +98,7 @@ def wanlat_topology(request: pytest.FixtureRequest) -> Topology:
     """The network that the test's marker names (default: one-site)."""
     from wanlat.topologies.load import load
 
-    name = _topology_name(request)
-    return load(_DEFAULT_TOPOLOGY if name is None else name)
+    return load(_topology_name(request) or _DEFAULT_TOPOLOGY)
 
 
 @pytest.fixture
@@ -107,7 +106,12 @@ def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[
     """The bundle that the test leaves when it fails."""
     from wanlat.testing import TestBundle
 
-    bundle = TestBundle(_directory(request), request.node.nodeid, wanlat_seed)
+    given = request.config.getoption("--wanlat-bundles")
+    base = Path(given) if given else request.config.rootpath / "results" / "tests"
+    name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", request.node.nodeid.replace("::", "."))
+    others = (base / f"{name}-{number}" for number in count(2))
+    directory = next(each for each in chain([base / name], others) if not each.exists())
+    bundle = TestBundle(directory, request.node.nodeid, wanlat_seed)
     yield bundle
     failed = bool(request.node.stash.get(_OUTCOME, []))
     keep = failed or request.config.getoption("--wanlat-keep")
@@ -129,9 +133,8 @@ def wanlat_lab(
     settings = {"splice": "all", **_marked(request, "wanlat_topology")}
     must_be_right = settings.pop("calibrate", False)
     plan = resolve(wanlat_topology)
-    setup = LabSetup(
-        name="test", plan=plan, client=plan.nodes[0].name, seed=wanlat_seed, **settings
-    )
+    first = plan.nodes[0].name
+    setup = LabSetup(name="test", plan=plan, client=first, seed=wanlat_seed, **settings)
     session = wanlat_bundle.session(wanlat_topology, setup)
     with ExitStack() as opened:
         with _skipping(request):
@@ -153,15 +156,15 @@ def wanlat_cluster(
     from wanlat.experiments.session import Setup
     from wanlat.systems import registry
 
-    system = registry.get(wanlat_system)
+    system, plan = registry.get(wanlat_system), wanlat_lab.plan
     options = system.parse_options(_marked(request, "wanlat_system"))
     with _skipping(request):
         binary = system.binary_for(options)
-        system.check_machine(wanlat_lab.plan, wanlat_lab.storage)
+        system.check_machine(plan, wanlat_lab.storage)
     setup = Setup(
         name=system.name,
-        plan=wanlat_lab.plan,
-        client=wanlat_lab.nodes[0].name,
+        plan=plan,
+        client=plan.nodes[0].name,
         seed=wanlat_seed,
         system=system,
         options=options,
@@ -206,14 +209,12 @@ def wanlat_drill(
     from wanlat.systems import registry
     from wanlat.testing import Drills
 
-    system = registry.get(wanlat_system)
-    options = _marked(request, "wanlat_system")
+    system, options = registry.get(wanlat_system), _marked(request, "wanlat_system")
     with _skipping(request):
         system.binary_for(system.parse_options(options))
         demand_lab()
-    return Drills(
-        wanlat_bundle.directory, wanlat_system, options, _topology_name(request), wanlat_seed
-    )
+    topology = _topology_name(request)
+    return Drills(wanlat_bundle.directory, wanlat_system, options, topology, wanlat_seed)
 
 
 @contextmanager
@@ -244,12 +245,3 @@ def _topology_name(request: pytest.FixtureRequest) -> str | None:
         return None
     beside = Path(request.path).parent / str(marker.args[0])
     return str(beside) if beside.is_file() else str(marker.args[0])
-
-
-def _directory(request: pytest.FixtureRequest) -> Path:
-    """Return a directory that is not there yet, named after the test."""
-    given: str | None = request.config.getoption("--wanlat-bundles")
-    base = Path(given) if given else Path(request.config.rootpath, "results", "tests")
-    name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", request.node.nodeid.replace("::", "."))
-    names = (base / (f"{name}-{number}" if number else name) for number in chain((0,), count(2)))
-    return next(each for each in names if not each.exists())

@@ -1,13 +1,29 @@
-"""Shows what a bundle holds: the tables, and where the charts are."""
+"""What follows a run: its tables, where its charts are, and the command to try next."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wanlat.analysis.blocks import hidden_from_terminal
 from wanlat.analysis.report import Report, report
 from wanlat.output import emit, people, say
+
+if TYPE_CHECKING:
+    from wanlat.systems.base import Messages
+
+_DRILL = "one-node-killed"
+
+
+def messages_of(system: str) -> Messages | None:
+    """What labels the messages of a system's nodes in its traces; None: only standard protocols."""
+    from wanlat.systems.registry import MESSAGES
+
+    return MESSAGES[system]() if system in MESSAGES else None
 
 
 def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> Report:
@@ -16,28 +32,86 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     ``verbose``: with its tables of resources; ``svg``: with an SVG beside each PNG. Raises
     BundleError.
     """
-    made = report(bundle, svg=svg)
+    made = report(bundle, svg=svg, messages_of=messages_of)
     from wanlat.analysis.summary import print_summary  # by now all that it needs is imported
 
     print_summary(made.summary, people, verbose=verbose)
-    _name_files(made, verbose=verbose)
-    if as_json:
-        emit(json.loads(made.summary_path.read_text(encoding="utf-8")))
-    return made
-
-
-def _name_files(made: Report, *, verbose: bool) -> None:
-    """Say where the tables and charts are; of a study of single requests only its main chart."""
     blocks = made.summary.blocks
     if made.tables_path is not None:
         has_more = not verbose and "resources" in hidden_from_terminal(blocks) & set(blocks)
         more = " (with resource usage, which `wanlat report -v` prints)" if has_more else ""
         say(f"tables: {made.tables_path}{more}")
     charts = [chart for chart in made.charts if chart.suffix == ".png"]
-    if "in_rtts" in blocks and charts:
-        main, *others = charts
-        names = ", ".join(chart.stem for chart in others)
-        say(f"chart: {main}" + (f" (beside it: {names})" if names else ""))
-        return
-    for chart in charts:
-        say(f"chart: {chart}")
+    if "in_rtts" in blocks and charts[1:]:  # one answers the question
+        others = ", ".join(chart.stem for chart in charts[1:])
+        say(f"chart: {charts[0]} (beside it: {others})")
+    else:
+        for chart in charts:
+            say(f"chart: {chart}")
+    if as_json:
+        emit(json.loads(made.summary_path.read_text(encoding="utf-8")))
+    return made
+
+
+def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> str | None:
+    """One line with the command to try after `study` on topology `on`; None: nothing follows.
+
+    Both are as the user can name them; `is_chosen` says that the topology is not the study's own.
+    After the reference store alone it is the same study on real stores; after latencies that are no
+    whole number of round trips the study that counts them; else a drill.
+    """
+    from wanlat.experiments.config.endpoints import S3
+    from wanlat.experiments.drill.files import scenario
+
+    said = made.summary.blocks.get("in_rtts")
+    if said is None:
+        return None
+    entries = said.to_json()["endpoints"]
+    systems = list(dict.fromkeys(entry.series.system for entry in made.summary.endpoints))
+    study, on = shlex.quote(study), shlex.quote(on)
+    if systems == ["quorum"]:
+        if not {entry["endpoint"] for entry in entries} <= set(S3):
+            return None  # those that can be installed speak S3 alone
+        where = f" --topology {on}" if is_chosen else ""
+        return f"Next, the same study on real stores: {_on_real_stores(study)}{where}"
+    is_within_a_site = any(entry["rtt_ms"] is None for entry in entries)
+    is_whole = all(entry["round_trips"] is not None for entry in entries if entry["rtts"])
+    if not is_within_a_site and not (entries and is_whole):
+        return (
+            "Next, the number of round trips of each request: "
+            f"{program()} run round-trips --systems {','.join(systems)} --topology {on}"
+        )
+    able = [name for name in systems if name in scenario(_DRILL).systems]
+    if not able:
+        return None
+    return f"Next, what the loss of a node does: {program()} drill run {_DRILL} --systems {able[0]}"
+
+
+def program() -> str:
+    """How the user can call wanlat again: by name where PATH leads to it, else by its path."""
+    called = Path(sys.argv[0])
+    found = shutil.which(called.name)
+    if called.name != "wanlat" or (found and Path(found).resolve() == called.resolve()):
+        return "wanlat"
+    here = called.absolute()
+    return str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else called)
+
+
+def _on_real_stores(study: str) -> str:
+    """The command that measures those that wanlat builds; before it, if need be, that builds."""
+    from wanlat.systems import registry
+    from wanlat.systems.cache import Cache
+
+    recipes = [
+        system.recipe
+        for name, system in registry.SYSTEMS.items()
+        if system.recipe is not None and system.recipe.name == name
+    ]
+    run = f"{program()} run {study} --systems {','.join(recipe.name for recipe in recipes)}"
+    cache = Cache.from_environment()
+    missing = [each for each in recipes if not cache.installed(each.name, each.version).is_dir()]
+    if not missing:
+        return run
+    names, minutes = [each.name for each in missing], sum(each.minutes for each in missing)
+    about = f"(about {minutes} min on two cores)"
+    return f"{program()} system install {' '.join(names)} {about}, then {run}"

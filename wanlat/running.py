@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from wanlat.output import Lines
     from wanlat.progress_bar import Bar
 
-INTERRUPTED = 130
-"""The exit code that a shell reports of a program that Ctrl-C ended."""
-
-
 Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
 """A run, a trace or a drill that has ended; or a matrix."""
 
@@ -56,24 +52,27 @@ def carry_out(
 
 
 def exit_code(ended: Outcome | MatrixOutcome) -> int:
-    """Return the exit code of a run that is not complete."""
-    return INTERRUPTED if ended.status == "interrupted" else 1
+    """Return the exit code of a run that is not complete: of Ctrl-C as a shell reports it."""
+    return 130 if ended.status == "interrupted" else 1
 
 
-def document(ended: Outcome | MatrixOutcome) -> dict[str, Any]:
-    """Return where its bundle is, and how it ended."""
-    facts = {"status": ended.status, "reason": ended.reason}
-    return {"directory": str(ended.directory), **facts}
-
-
-def leave(
-    ended: Outcome | MatrixOutcome, kept: str, more: Mapping[str, Any], *, as_json: bool
-) -> NoReturn:
-    """End the command after a run that is not complete: say what is kept of it, and where.
+def incomplete(
+    ended: Outcome | MatrixOutcome, progress: str = "", more: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Say how far a run came that is not complete, and where that is; return it as a document.
 
     No charts then: who interrupts a run wants it to end, and half a study is no result.
     """
-    say(kept)
+    directory = ended.directory
+    say(
+        f"{progress}What was measured is kept in {directory}; `wanlat report {directory}` shows it."
+    )
+    bundle = {"directory": str(directory), "status": ended.status, "reason": ended.reason}
+    return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
+
+
+def leave(ended: Outcome | MatrixOutcome, document: Mapping[str, Any], as_json: bool) -> NoReturn:
+    """End the command after a run that is not complete."""
     if as_json:
-        emit({"bundle": document(ended), **more})
+        emit(document)
     raise typer.Exit(exit_code(ended))

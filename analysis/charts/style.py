@@ -134,9 +134,8 @@ def applied() -> AbstractContextManager[None]:
 
 def save(figure: Figure, stem: Path, *, svg: bool = True) -> list[Path]:
     """Write `figure` to `stem`.png, and `stem`.svg if wanted, and return their paths.
-    Raises BundleError.
 
-       The same figure gives the same bytes.
+    The same figure gives the same bytes. Raises BundleError.
     """
     paths = [stem.with_name(stem.name + suffix) for suffix in (".png", ".svg")[: 1 + svg]]
     for path in paths:

@@ -1,7 +1,7 @@
 """A word or two on packets of a record, told from their first bytes in its pcapng file.
 
 Only what is in clear can be told, and what is a standard: HTTP/1 (RFC 9112), HTTP/2 and gRPC on it
-(RFC 9113, RFC 7541). Of everything else only the bytes are known.
+(RFC 9113, RFC 7541); and what the system under test says of its own protocol.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import re
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from hpack import Decoder, HPACKError
 
 from wanlat.analysis.packets.record import Record
 
-HEARTBEATS = frozenset({"PING", "PING ack"})
+HEARTBEATS = frozenset({"PING", "PING ack", "ping", "pong"})
 """Labels of what connections are kept alive with: no request is behind it."""
 
 _PACKET_BLOCK = 6
@@ -34,18 +35,25 @@ _LARGEST_FRAME = 1 << 20  # the default is 16 KiB; what claims more than this is
 _ACK, _PADDED, _PRIORITY = 0x01, 0x08, 0x20
 
 
-def labels_of(record: Record, places: Iterable[int], capture: Path) -> dict[int, str]:
+def labels_of(
+    record: Record, places: Iterable[int], capture: Path, messages: Any = None
+) -> dict[int, str]:
     """What packets are, by their places in the record, as far as that can be told.
 
     `capture` is the pcapng file that the record was made from; where it is missing nothing is told.
-    First bytes are an aside, and a trace is drawn without them too.
+    First bytes are an aside, and a trace is drawn without them too. `messages` tells those of the
+    system's own protocol, see `Bundle`.
     """
-    rows = record.packets.loc[sorted(set(places)), ["row", "is_tcp"]]
+    keys = ["row", "is_tcp", "stream", "source_port", "target_port"]
+    rows = record.packets.loc[sorted(set(places)), keys]
     frames = _frames(capture, set(rows["row"].tolist()))
     labels = {}
-    for place, row, is_tcp in rows.itertuples(name=None):
+    for place, row, is_tcp, stream, source, target in rows.itertuples(name=None):
         payload = _payload(frames.get(row, b""), is_tcp)
-        if text := http1(payload) or http2(payload):
+        text = http1(payload)
+        if text is None and messages is not None:
+            text = messages.label(payload, int(stream) // 2, is_request=bool(target < source))
+        if text := text or http2(payload):
             labels[int(place)] = text
     return labels
 

@@ -14,7 +14,7 @@ from wanlat.analysis.files import replace_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.bundle import Bundle, MessagesOf
     from wanlat.analysis.summary import Summary
     from wanlat.analysis.sweep import Sweep
 
@@ -36,10 +36,12 @@ class Report:
         return self.summary.source
 
 
-def report(directory: Path | str, *, svg: bool = False) -> Report:
+def report(
+    directory: Path | str, *, svg: bool = False, messages_of: MessagesOf = lambda _system: None
+) -> Report:
     """Write summary.json, tables.md and charts/ of the run or the matrix in `directory`.
 
-    Charts are PNG; with `svg` there is an SVG beside each.
+    Charts are PNG; with `svg` there is an SVG beside each. `messages_of`: see `Bundle`.
     A matrix is reported however few of its points are complete; points' own bundles are left alone.
     A study at several RTTs gets charts of round trips in place of the one of latencies: over all
     RTTs those are of no network. No chart of latencies is drawn where calibration failed in a lab
@@ -51,7 +53,7 @@ def report(directory: Path | str, *, svg: bool = False) -> Report:
     from wanlat.analysis.sweep import is_sweep, read_sweep
 
     directory = Path(directory)
-    source = read_sweep(directory) if is_sweep(directory) else read_bundle(directory)
+    source = read_sweep(directory) if is_sweep(directory) else read_bundle(directory, messages_of)
     summary = summarize(source)
     replace_text(directory / SUMMARY, summary.to_text())
     if "packets" in source.derived:  # what was found in them stays when they are thrown away

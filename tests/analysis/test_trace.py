@@ -94,7 +94,7 @@ def test_packets_of_others_are_others(tmp_path: Path, request_: Request, kind: s
 def test_idle_windows_and_labels_tell_what_is_nobodys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def labels_of(record: Record, places: Iterable[int], _: Path) -> dict[int, str]:
+    def labels_of(record: Record, places: Iterable[int], *_: object) -> dict[int, str]:
         sizes = record.packets.payload_bytes[list(places)]
         return {int(str(place)): "PING" for place, size in sizes.items() if size == 555}
 

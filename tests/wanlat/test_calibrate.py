@@ -57,8 +57,7 @@ def test_a_chart_that_cannot_be_written_in_the_end_is_an_error_of_the_machine(
         command._draw({"topology": "near"}, tmp_path / "x.svg")
 
 
-@pytest.mark.parametrize("given", [0, 2**40])
-def test_the_seed_is_the_one_that_was_given(monkeypatch: pytest.MonkeyPatch, given: int) -> None:
+def test_the_seed_is_the_one_that_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: list[int] = []
 
     def no_lab(*_: Any, seed: int, **__: Any) -> None:
@@ -66,5 +65,5 @@ def test_the_seed_is_the_one_that_was_given(monkeypatch: pytest.MonkeyPatch, giv
         raise MachineError("no lab here")
 
     monkeypatch.setattr("wanlat.emulator.lab.Lab", no_lab)
-    assert here("calibrate", "near.yaml", "--seed", str(given)).returncode == 3
-    assert seeds == [given]
+    assert here("calibrate", "near.yaml", "--seed", "0").returncode == 3
+    assert seeds == [0]

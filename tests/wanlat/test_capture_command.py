@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.command_line import here
-from tests.experiments.commands import topology
-from tests.late_network import accepting_late_packets
 
 # Nobody listens: each is a packet there and a packet back.
 THREE_CONNECTIONS = """
@@ -57,21 +55,3 @@ def test_the_table_is_made_again_from_a_record_that_was_cut_short(
     again = pq.read_table(tmp_path / "again.parquet").to_pylist()
     assert 0 < len(again) < 6
     assert again == pq.read_table(record / "packets.parquet").to_pylist()[: len(again)]
-
-
-def test_a_run_has_its_packets_in_its_bundle(tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    wanted = ("--systems", "quorum", "--topology", topology(tmp_path), "--samples", "2")
-    with accepting_late_packets("run"):
-        done = here("run", "endpoint-latency", *wanted, "--capture", "--out", str(bundle))
-    assert done.returncode == 0, done.stderr
-    capture = json.loads((bundle / "manifest.json").read_text())["capture"]
-    assert capture["packets"] == capture["rows"] > 100
-    assert [each["file"] for each in capture["files"]] == ["quorum.pcapng"]
-    assert (bundle / "capture" / "quorum.pcapng").stat().st_size == capture["bytes"]
-    table = pq.read_table(bundle / "packets.parquet")
-    assert table.num_rows == capture["rows"]
-    assert set(table.column("system").to_pylist()) == {"quorum"}
-    events = pq.read_table(bundle / "events.parquet").to_pylist()
-    begun = next(event["t_ns"] for event in events if event["kind"] == "lab up")
-    assert min(t for t in table.column("entry_ns").to_pylist()) > begun - 1_000_000_000

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wanlat import next_step, output
+from wanlat import output, results
 from wanlat.progress_bar import Bar
 
 CALMLY = Path(__file__).parents[2] / "tools" / "calmly"
@@ -140,69 +140,51 @@ def test_a_terminal_gets_a_bar_with_the_details_underneath() -> None:
 # -- the next command -----------------------------------------------------------------------
 
 
-def made(
-    *systems: str,
-    rtts: tuple[int | None, ...] = (1,),
-    is_local: bool = False,
-    endpoint: str = "PutObject",
-) -> Any:
-    """A report of a study of `systems` that found these whole numbers of round trips."""
-    entries = [
-        {
-            "endpoint": endpoint,
-            "rtt_ms": None if is_local else 100.0,
-            "rtts": 1.4,
-            "round_trips": each,
-        }
-        for each in rtts
-    ]
+def made(*systems: str, rtts: int | None = 1, **more: Any) -> Any:
+    """A report of a study of `systems` that found this whole number of round trips."""
+    entry = {"endpoint": "PutObject", "rtt_ms": 100.0, "rtts": 1.4, "round_trips": rtts, **more}
     summary = SimpleNamespace(
-        blocks={"in_rtts": SimpleNamespace(to_json=lambda: {"endpoints": entries})},
+        blocks={"in_rtts": SimpleNamespace(to_json=lambda: {"endpoints": [entry]})},
         endpoints=[SimpleNamespace(series=SimpleNamespace(system=name)) for name in systems],
     )
     return SimpleNamespace(summary=summary)
 
 
 @pytest.mark.parametrize(
-    ("report", "study", "is_chosen", "follows"),
+    ("report", "is_chosen", "follows"),
     [
         (
             made("quorum"),
-            *("endpoint-latency", False),
+            False,
             "wanlat system install garage minio (about 15 min on two cores), then "
-            "wanlat run endpoint-latency --systems garage,minio",
+            "wanlat run 'my study.yaml' --systems garage,minio",
         ),
-        (made("quorum"), "my study.yaml", False, "run 'my study.yaml' --systems garage,minio"),
-        (made("quorum"), "mine.yaml", True, " --topology five-sites"),
+        (made("quorum"), True, " --topology five-sites"),
         # Which endpoints those have not, they are not to be asked.
-        (made("quorum", endpoint="Put"), "mine", False, None),
+        (made("quorum", endpoint="Put"), False, None),
         (
-            made("garage", "minio", rtts=(1, None)),
-            *("mine", False),
+            made("garage", "minio", rtts=None),
+            False,
             "wanlat run round-trips --systems garage,minio --topology five-sites",
         ),
         *(
-            (each, "mine", False, "wanlat drill run one-node-killed --systems garage")
-            for each in (made("garage", rtts=(1, 0)), made("garage", rtts=(None,), is_local=True))
+            (each, False, "wanlat drill run one-node-killed --systems garage")
+            for each in (made("garage", rtts=0), made("garage", rtts=None, rtt_ms=None))
         ),
-        (made("service"), "mine", False, None),  # no drill is meant for it
-        (SimpleNamespace(summary=SimpleNamespace(blocks={})), "round-trips", False, None),
+        (made("service"), False, None),  # no drill is meant for it
+        (SimpleNamespace(summary=SimpleNamespace(blocks={})), False, None),
     ],
 )
 def test_the_next_step_follows_from_what_was_found(
     report: Any,
-    study: str,
     is_chosen: bool,
     follows: str | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WANLAT_CACHE", str(tmp_path))
-    step = next_step.next_step(report, study, "five-sites", is_chosen=is_chosen)
-    if follows is None:
-        assert step is None
-    else:
-        assert step is not None and step.endswith(follows)
+    step = results.next_step(report, "my study.yaml", "five-sites", is_chosen=is_chosen)
+    assert (step is None) if follows is None else (step is not None and step.endswith(follows))
 
 
 def test_the_command_is_one_that_the_user_can_call(
@@ -214,6 +196,6 @@ def test_the_command_is_one_that_the_user_can_call(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(script)])
     monkeypatch.setenv("PATH", "/nowhere")
-    assert next_step.program() == ".venv/bin/wanlat"
+    assert results.program() == ".venv/bin/wanlat"
     monkeypatch.setenv("PATH", str(script.parent))
-    assert next_step.program() == "wanlat"
+    assert results.program() == "wanlat"

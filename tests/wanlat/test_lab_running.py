@@ -25,16 +25,6 @@ from wanlat.topologies.errors import MachineError, UserError
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "docs" / "live-changes.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-COUNT_SLEEPING = """
-import glob
-lines = []
-for name in glob.glob("/proc/[0-9]*/cmdline"):
-    try:
-        lines.append(open(name).read())
-    except OSError:
-        pass
-print(sum(line.startswith("sleep") for line in lines))
-"""
 CONNECTS = "import socket; s = socket.socket(); s.settimeout({}); print(s.connect_ex((%r, 9)))"
 
 
@@ -85,7 +75,7 @@ def test_a_nodes_plain_link_can_be_changed_too(up: Up) -> None:
 
 
 def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
-    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "5s")
+    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "2s")
     assert done["until"] > done["clock"]
     up.json("change", "dc1:dc2", "delay=15ms")
     assert up.in_force()["dc1->dc2"]["loss"] == 0.5
@@ -94,7 +84,7 @@ def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
         time.sleep(0.1)
     # What came in the meantime stays.
     assert up.in_force()["dc1->dc2"] == {"delay_ns": 15_000_000, "jitter_ns": 1_000_000}
-    assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 5e9
+    assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 2e9
 
 
 def test_a_cut_lets_nothing_through_until_it_is_healed(up: Up) -> None:
@@ -112,8 +102,8 @@ def test_a_cut_lets_nothing_through_until_it_is_healed(up: Up) -> None:
     assert connects()
 
 
-def test_show_has_what_is_in_force_and_what_passed(up: Up) -> None:
-    up.json("change", "dc1/dc2", "delay=25ms")
+def test_show_and_journal_have_what_is_in_force_and_what_passed(up: Up) -> None:
+    done = up.json("change", "dc1:dc2", "delay=25ms")
     up.rtt_ms("n1", "10.2.0.1")
     (row,) = up.json("show", "dc1:dc2")["directions"]
     assert row["in_force"] == {"delay_ns": 25_000_000, "jitter_ns": 1_000_000}
@@ -123,16 +113,10 @@ def test_show_has_what_is_in_force_and_what_passed(up: Up) -> None:
     table = up("show").stderr
     assert re.search(r"dc1->dc2 +25ms ± 1ms +10ms ± 1ms", table)
     assert re.search(r"n1->dc1 +nothing +the same", table)
-
-
-def test_the_journal_is_told_and_written(up: Up) -> None:
-    done = up.json("change", "dc1:dc2", "delay=33ms")
     last = up.json("journal")[-1]
     assert (last["t_ns"], last["origin"]) == (done["t_ns"], "command")
-    assert last["after"]["delay_ns"] == 33_000_000
-    written = [json.loads(line) for line in up.journal.read_text().splitlines()]
-    assert written[-1]["t_ns"] == done["t_ns"]
-    assert "dc1->dc2: 10ms ± 1ms → 33ms ± 1ms" in up("journal").stdout
+    assert json.loads(up.journal.read_text().splitlines()[-1])["t_ns"] == done["t_ns"]
+    assert "dc1->dc2: 10ms ± 1ms → 25ms ± 1ms" in up("journal").stdout
 
 
 @pytest.mark.parametrize("is_running", [False, True])
@@ -157,10 +141,10 @@ def test_what_exec_started_ends_with_it(up: Up) -> None:
     ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "started\n"
+        begun = time.monotonic()
         running.kill()
-    deadline = time.monotonic() + 60
-    while up.run("n1", COUNT_SLEEPING) != "0\n":
-        assert time.monotonic() < deadline, "it still runs"
+        assert running.stdout.read() == "", "all that held its end of the pipe are gone"
+        assert time.monotonic() - begun < 50, "the sleep was cut short"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ MISTAKES = [
     (f"{LATENCY} --capture --capture-snap 8B", "headers"),
     (f"{LATENCY} --capture --topology one-site", "no WAN link"),
     ("run --resume nowhere", "is not a bundle"),
-    ("run --resume b --rtt 5ms --dry-run", "--dry-run and --rtt cannot count"),
+    ("run --resume b --rtt 5ms --dry-run", "--rtt and --dry-run cannot count"),
     ("run --resume b --out c", "--out cannot count"),
     ("run --resume b --no-capture --backend wire", "--backend and --capture cannot count"),
     (f"{TRACE} PutObjct", "`PutObject`"),

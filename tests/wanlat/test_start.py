@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import typer
 
 from tests.command_line import here
 from wanlat import cli, start
@@ -46,9 +45,8 @@ def within(modules: set[str], packages: Sequence[str]) -> set[str]:
     return {each for each in modules if any(f"{each}.".startswith(f"{name}.") for name in packages)}
 
 
-@pytest.mark.parametrize("arguments", ["-h", "-V", ""])
-def test_the_list_of_commands_needs_none_of_them(arguments: str) -> None:
-    _, modules, _ = imported("from wanlat.start import main; main()", arguments.split())
+def test_the_list_of_commands_needs_none_of_them() -> None:
+    _, modules, _ = imported("from wanlat.start import main; main()", ["-h"])
     assert "wanlat.cli" in modules
     assert not within(modules, [*HEAVY, "pydantic", *ROOMS])
     assert not within(modules, ["wanlat.commands", "wanlat.experiments"])
@@ -58,7 +56,7 @@ def test_the_list_of_commands_needs_none_of_them(arguments: str) -> None:
     ("arguments", "says"),
     [
         ("run endpoint-latensy", "did you mean `endpoint-latency`"),
-        ("drill run one-node-kiled", "did you mean `one-node-killed`"),
+        ("drill show one-node-kiled", "did you mean `one-node-killed`"),
         ("calibrate fife-sites", "did you mean `five-sites`"),
         ("topology show fife-sites", "did you mean `five-sites`"),
     ],
@@ -82,22 +80,11 @@ def test_to_import_the_package_or_the_plugin_imports_next_to_nothing(name: str) 
     assert not within(modules, [*HEAVY, "pydantic", "rich", "typer"])
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
-def test_the_summary_of_a_command_is_the_first_paragraph_of_its_help(name: str) -> None:
-    command = cli.load(name)
-    assert command.name == name
-    assert not command.hidden
-    assert " ".join(command.help.split("\n\n")[0].split()) == cli.COMMANDS[name]
-
-
-def test_every_command_has_its_own_options_and_commands() -> None:
-    group: Any = typer.main.get_command(cli.app)
-    context = group.make_context("wanlat", ["run"])
-    name, command, rest = group.resolve_command(context, ["run", "a-study", "--samples", "3"])
-    assert (name, rest) == ("run", ["a-study", "--samples", "3"])
-    assert "samples" in {parameter.name for parameter in command.params}
-    _, lab, _ = group.resolve_command(context, ["lab"])
-    assert {"up", "exec", "list", "show"} <= set(lab.commands)
+def test_the_summary_of_each_command_is_the_first_paragraph_of_its_help() -> None:
+    loaded = {name: cli.load(name) for name in cli.COMMANDS}
+    assert all(command.name == name and not command.hidden for name, command in loaded.items())
+    said = {name: " ".join(each.help.split("\n\n")[0].split()) for name, each in loaded.items()}
+    assert said == cli.COMMANDS
 
 
 def test_an_interrupt_during_the_imports_is_one_word(

@@ -18,7 +18,7 @@ from wanlat.topologies.wording import listing
 _FORMATS = (".png", ".svg", ".pdf")
 _FEWEST_JITTER_SAMPLES = 300  # show a distribution where a few probes would show a delay
 _TITLES = (
-    *("pair", "requested", "bare", "median", "min", "max", "error p50", "error p99"),
+    *("pair", "requested", "median", "error p50", "error p99"),
     *("jitter p", "Mbit/s", "lost", "verdict"),
 )
 
@@ -64,7 +64,6 @@ def calibrate(
     for node in built.nodes:
         requested.node(node.name)  # both must have the same nodes
 
-    from wanlat.emulator.calibration import blame
     from wanlat.emulator.calibration import calibrate as measure
     from wanlat.emulator.lab import Lab
 
@@ -77,15 +76,7 @@ def calibrate(
             jitter_samples=max(samples, _FEWEST_JITTER_SAMPLES),
             on_progress=lambda stage, part: report(f"measuring {stage}", round(part * 100), 100),
         )
-    say(f"{document['topology']} on {document['backend']}: round trips, ms")
-    print_table(_TITLES, map(_row, document["pairs"]), to=say)
-    for pair in document["pairs"]:
-        for reason in pair["reasons"]:
-            say(f"{pair['from']} → {pair['to']}: {reason}")
-    if failed := [pair for pair in document["pairs"] if pair["verdict"] != "pass"]:
-        say(blame(failed))
-    if document["overflows"]:
-        say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
+    _show(document)
     _draw(document, chart)
     passed = document["verdict"] == "pass"
     say(f"verdict: {document['verdict']}", style="green" if passed else "bold red")
@@ -94,30 +85,38 @@ def calibrate(
     raise typer.Exit(0 if passed else 1)
 
 
+def _show(document: dict[str, Any]) -> None:
+    """Print the figures of each pair, and what is wrong with which."""
+    from wanlat.emulator.calibration import blame
+
+    pairs = document["pairs"]
+    say(f"{document['topology']} on {document['backend']}: round trips, ms")
+    print_table(_TITLES, map(_row, pairs), to=say)
+    for pair in pairs:
+        for reason in pair["reasons"]:
+            say(f"{pair['from']} → {pair['to']}: {reason}")
+    if failed := [pair for pair in pairs if pair["verdict"] != "pass"]:
+        say(blame(failed))
+    if document["overflows"]:
+        say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
+
+
 def _row(pair: dict[str, Any]) -> tuple[object, ...]:
     """Return a pair's cells under `_TITLES`."""
     rtt, error = pair["rtt_ms"] or {}, pair["error_ms"] or {}
-    jitter_ms, rate = pair["requested_jitter_ms"], pair["rate"]
+    jitter_ms, rate = pair["requested_jitter_ms"], pair["rate"] or {}
     there = (pair["jitter"] or {}).get("there")
-    figures = [
-        (pair["bare_rtt_ms"] or {}).get("p50"),
-        *(rtt.get(key) for key in ("p50", "min", "max")),
-        *(error.get(key) for key in ("p50", "p99")),
-    ]
-    measured = None if rate is None else rate["measured_bps"]
+    figures = [rtt.get("p50"), error.get("p50"), error.get("p99")]
+    rates = [rate.get("measured_bps"), rate.get("requested_bps")]
     return (
         f"{pair['from']} → {pair['to']}",
         f"{pair['requested_rtt_ms']:g}" + (f" ± {jitter_ms:g}" if jitter_ms else ""),
         *("–" if figure is None else f"{figure:.3f}" for figure in figures),
         f"{there['p_value']:.2g}" if there else "–",
-        "–" if rate is None else f"{_mbit(measured)} of {_mbit(rate['requested_bps'])}",
+        " of ".join("?" if bps is None else f"{bps / 1e6:.4g}" for bps in rates) if rate else "–",
         pair["lost"] + (pair["delivery"] or {"lost": 0})["lost"],
         pair["verdict"],
     )
-
-
-def _mbit(bps: float | None) -> str:
-    return "?" if bps is None else f"{bps / 1e6:.4g}"
 
 
 def _check(chart: Path) -> None:

@@ -11,31 +11,27 @@ import typer
 from wanlat import options as o
 from wanlat.output import emit, people
 from wanlat.topologies.errors import UserError
-from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.units import Duration
 from wanlat.topologies.wording import did_you_mean, listing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from wanlat.analysis.compare import Kind, Limit
 
 ALL = "all"
 
 
-def _limit(amount: Callable[[str], float], what: str, *names: str) -> Any:
-    """Return an option that is "10%", "5ms" or "10%,5ms"."""
+def _limit(text: str) -> Limit:
+    """Parse "10%", "5ms" or "10%,5ms"."""
+    from wanlat.analysis.compare import Limit
 
-    def parse(text: str) -> Limit:
-        from wanlat.analysis.compare import Limit
-
-        parts = [part.strip() for part in text.split(",")]
-        shares = [_percent(part) for part in parts if part.endswith("%")]
-        amounts = [amount(part) for part in parts if not part.endswith("%")]
-        if len(shares) > 1 or len(amounts) > 1:
-            raise UserError(f"{text!r}: give a percentage, an amount, or one of each.")
-        return Limit(sum(shares), sum(amounts))
-
-    return o.option("LIMIT", what, *names, parse=parse)
+    parts = [part.strip() for part in text.split(",")]
+    shares = [_percent(part) for part in parts if part.endswith("%")]
+    times_ms = [Duration.parse(part).ms for part in parts if not part.endswith("%")]
+    if len(shares) > 1 or len(times_ms) > 1:
+        raise UserError(f"{text!r}: give a percentage, a time, or one of each.")
+    return Limit(sum(shares), sum(times_ms))
 
 
 def _percent(text: str) -> float:
@@ -43,20 +39,6 @@ def _percent(text: str) -> float:
     if found is None:
         raise UserError(f"{text!r}: write a percentage, as 10%.")
     return float(found[1]) / 100
-
-
-def _ms(text: str) -> float:
-    return Duration.parse(text).ms
-
-
-def _bytes(text: str) -> float:
-    return float(Size.parse(text).bytes)
-
-
-def _packets(text: str) -> float:
-    if not re.fullmatch(r"\d+(?:\.\d+)?", text):
-        raise UserError(f"{text!r}: write a number of packets, or a percentage.")
-    return float(text)
 
 
 def compare(
@@ -77,30 +59,13 @@ def compare(
         o.option("PERCENT", "Largest share of requests that may gain round trips", parse=_percent),
     ] = "10%",
     latency: Annotated[
-        Any, _limit(_ms, "Largest increase in latency: 10%, 5ms, or both: the greater of the two")
-    ] = "10%,5ms",
-    intercept: Annotated[
-        Any, _limit(_ms, "Largest increase in the intercept (store time at RTT 0)")
-    ] = "5ms",
-    wan_bytes: Annotated[
-        Any, _limit(_bytes, "Largest increase in WAN bytes per request", "--bytes")
-    ] = "10%,512B",
-    packets: Annotated[
-        Any, _limit(_packets, "Largest increase in WAN packets per request")
-    ] = "10%,2",
-    failures: Annotated[
         Any,
-        o.option("PERCENT", "Largest increase in the share of failed requests", parse=_percent),
-    ] = "0%",
-    at: Annotated[
-        float | None,
         o.option(
-            "RTT",
-            "RTT at which latencies of studies of round trips are compared (default: the "
-            "largest that both measured, up to 100ms)",
-            parse=_ms,
+            "LIMIT",
+            "Largest increase in latency: 10%, 5ms, or both: the greater of the two",
+            parse=_limit,
         ),
-    ] = None,
+    ] = "10%,5ms",
     renamed: Annotated[
         list[str] | None,
         o.option(
@@ -128,23 +93,13 @@ def compare(
     from wanlat.analysis.compare import compare as compared
     from wanlat.analysis.compare.report import document, print_comparison
 
-    thresholds = Thresholds(
-        round_trips=round_trips,
-        share=share,
-        intercept_ms=intercept,
-        latency_ms=latency,
-        wan_bytes=wan_bytes,
-        wan_packets=packets,
-        failures=failures,
-    )
     kinds, mapping = _kinds(gate), _mapping(renamed or [])
     comparison = compared(
         read_bundle(old),
         read_bundle(new),
-        thresholds,
+        Thresholds(round_trips=round_trips, share=share, latency_ms=latency),
         gate=kinds,
         renamed=mapping,
-        at_rtt_ms=at,
         force=force,
         allow_missing=allow_missing,
         strict=strict,
@@ -162,17 +117,14 @@ def _kinds(text: str | None) -> Collection[Kind] | None:
 
     if text is None:
         return None
-    known = [str(kind) for kind in Kind]
+    known = [*map(str, Kind), ALL]
     names = [name.strip() for name in text.split(",")]
-    if names == [ALL]:
-        return list(Kind)
     for name in names:
         if name not in known:
             raise UserError(
-                f"--gate {name!r}: there are {listing([*known, ALL])}"
-                f"{did_you_mean(name, [*known, ALL])}."
+                f"--gate {name!r}: there are {listing(known)}{did_you_mean(name, known)}."
             )
-    return [Kind(name) for name in names]
+    return list(Kind) if ALL in names else [Kind(name) for name in names]
 
 
 def _mapping(given: list[str]) -> dict[str, str]:

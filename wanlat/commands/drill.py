@@ -11,9 +11,11 @@ import typer
 
 from wanlat import options as o
 from wanlat.app import App
+from wanlat.commands import completion
 from wanlat.commands.settings import settings, use_bobd, with_options
-from wanlat.output import counted, emit, is_verbose, remark, say, show_list
-from wanlat.running import carry_out, document, exit_code, heed_interruptions
+from wanlat.commands.shipped import Kind
+from wanlat.output import counted, emit, is_verbose, remark, say
+from wanlat.running import carry_out, exit_code, heed_interruptions, incomplete
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
 
@@ -27,53 +29,40 @@ _LIVE_EVERY_S = 0.5
 app = App("Run drills: inject faults, then check every object.")
 
 
-@app.command("list")
-def list_(as_json: o.Json = False) -> None:
-    """List the shipped drills, and how long each takes at most."""
+def _row(drill: Drill) -> dict[str, Any]:
     from wanlat.experiments.drill.claims import claims_on
-    from wanlat.experiments.drill.files import load, shipped
     from wanlat.experiments.drill.timeline import stated
 
-    drills = [load(name) for name in shipped()]
-    entries = [
-        {
-            "name": each.name,
-            "topology": each.topology,
-            "systems": each.systems,
-            "stated_time_s": stated(each).total_s,
-            "claims": sum(len(claims_on(each, name)) for name in each.systems),
-            "description": each.description,
-        }
-        for each in drills
-    ]
-    show_list(entries, as_json=as_json)
+    return {
+        "topology": drill.topology,
+        "systems": drill.systems,
+        "stated_time_s": stated(drill).total_s,
+        "claims": sum(len(claims_on(drill, name)) for name in drill.systems),
+    }
 
 
-@app.command("show")
-def show_(drill: o.DrillName, as_json: o.Json = False, _quiet: o.Quiet = False) -> None:
-    """Print the YAML of a drill, and how long it takes at most."""
-    from wanlat.experiments.drill.files import find, load
-
-    path = find(drill)
-    read = load(drill)
-    if as_json:
-        emit(read.to_dict())
-        return
+def _facts(drill: Drill) -> list[str]:
     from wanlat.experiments.drill.timeline import stated
 
-    typer.echo(path.read_text(encoding="utf-8-sig").rstrip("\n"))
-    remark(f"on {read.topology}, of {listing(read.systems)}; takes at most {stated(read)}")
+    return [f"on {drill.topology}, of {listing(drill.systems)}; takes at most {stated(drill)}"]
 
 
-@app.command()
-def validate(file: o.File) -> None:
-    """Check a drill on its topology; every mistake is reported with its line."""
-    from wanlat.experiments.drill.files import load
+def _extent(drill: Drill) -> str:
     from wanlat.experiments.drill.timeline import stated
 
-    drill = load(file)
-    faults = counted(len(drill.faults), "fault")
-    say(f"{file}: {drill.name} is valid: {faults}; takes at most {stated(drill)}")
+    return f"{counted(len(drill.faults), 'fault')}; takes at most {stated(drill)}"
+
+
+DRILLS = Kind(
+    noun="drill",
+    files="wanlat.experiments.drill.files",
+    loader="wanlat.experiments.drill.files",
+    row=_row,
+    facts=_facts,
+    extent=_extent,
+    complete=completion.drills,
+)
+DRILLS.add_to(app)
 
 
 @app.command()
@@ -115,8 +104,7 @@ def run(
     from wanlat.experiments.session import CaptureWanted
 
     names = _systems(read, systems)
-    if bobd is not None:
-        use_bobd(bobd, names)
+    use_bobd(bobd, names)
     options = with_options(read.options, option, names)
     wanted = CaptureWanted(capture_limit.bytes, capture_snap.bytes) if capture else None
     # All of them before the first starts: a mistake in the last is reported now, not in an hour.
@@ -220,22 +208,17 @@ def _run(prepared: PreparedDrill) -> Outcome:
 
 def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
     """Report what came of a drill; return its document, and whether it passed."""
-    directory = outcome.directory
     if outcome.status != "complete":
-        # No charts now: who interrupts a drill wants it to end, and a failed one is no result.
-        say(
-            f"It got as far as `{outcome.reached or 'nothing'}`; what was recorded is kept in "
-            f"{directory}, and `wanlat report {directory}` shows it."
-        )
-        return {"bundle": {**document(outcome), "reached": outcome.reached}, "endpoints": []}, False
-    from wanlat.analysis.figures.drill.read import read_drill
+        progress = f"It got as far as `{outcome.reached or 'nothing'}`. "
+        return incomplete(outcome, progress, {"reached": outcome.reached}), False
     from wanlat.results import show_report
 
-    made = show_report(directory, as_json=False, verbose=is_verbose())
-    drill = read_drill(directory)
-    say(f"bundle: {directory}")
-    for failure in drill["failures"]:
+    made = show_report(outcome.directory, as_json=False, verbose=is_verbose())
+    document = json.loads(made.summary_path.read_text(encoding="utf-8"))
+    say(f"bundle: {outcome.directory}")
+    for failure in document["drill"]["failures"]:
         say(f"failed: {failure}", style="bold red")
-    if drill["passed"]:
+    passed = document["drill"]["passed"]
+    if passed:
         say("passed", style="bold green")
-    return json.loads(made.summary_path.read_text(encoding="utf-8")), drill["passed"]
+    return document, passed

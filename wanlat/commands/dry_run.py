@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +10,28 @@ from wanlat.output import remark, show_document
 from wanlat.systems.progress import elapsed
 
 if TYPE_CHECKING:
+    from wanlat.experiments.config.study import Study
     from wanlat.experiments.drill.prepare import PreparedDrill
     from wanlat.experiments.matrix import PreparedMatrix
     from wanlat.experiments.prepare import Prepared
 
 
-def show_study(
-    points: Sequence[tuple[str | None, Prepared]],
-    whole: Prepared | PreparedMatrix,
-    *,
-    as_json: bool,
-) -> None:
-    """Print what a study would run: ``points`` as prepared, by name where it is a matrix."""
+def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what a study would run, measured so: each of its points, if it is a matrix."""
     from wanlat.experiments.estimate import estimate, summed
+    from wanlat.experiments.matrix import prepare_matrix
+    from wanlat.experiments.matrix_points import points_of
+    from wanlat.experiments.prepare import prepare
 
+    whole: Prepared | PreparedMatrix
+    points: list[tuple[str | None, Prepared]]
+    if study.matrix is None:
+        whole = prepare(study, **how)
+        points = [(None, whole)]
+    else:
+        whole = matrix = prepare_matrix(study, **how)
+        known: dict[str, Any] = {}
+        points = [(p.name, matrix.prepare(p, binaries=known)) for p in points_of(study)]
     rows = [
         {"point": name, **estimate(prepared, subject)}
         for name, prepared in points
@@ -31,10 +39,10 @@ def show_study(
     ]
     times = summed([row["at_least_s"] for row in rows])
     document = {
-        "study": whole.study.name,
+        "study": study.name,
         "backend": whole.backend or "auto",
         "directory": str(whole.directory),
-        "seed": whole.study.seed,
+        "seed": study.seed,
         "samples": sum(row["samples"] for row in rows),
         "points": rows,
         "at_least_s": times,
@@ -54,7 +62,6 @@ def show_drills(prepared: Sequence[PreparedDrill], *, as_json: bool) -> None:
 
 def _drill(prepared: PreparedDrill) -> dict[str, Any]:
     phases = prepared.drill.phases
-    clients = [{"client": p.name, "node": p.node, "target": p.target} for p in prepared.places]
     faults = []
     for step in prepared.steps:
         said = filter(None, (step.fault.kind, step.fault.subject, step.fault.detail))
@@ -69,7 +76,9 @@ def _drill(prepared: PreparedDrill) -> dict[str, Any]:
         "directory": str(prepared.directory),
         "seed": prepared.seed,
         "roles": {name: list(nodes) for name, nodes in prepared.roles.items()},
-        "clients": clients,
+        "clients": [
+            {"client": p.name, "node": p.node, "target": p.target} for p in prepared.places
+        ],
         "phases_s": {key: getattr(phases, key).s for key in ("before", "during", "after")},
         "faults": faults,
         "claims": [{"id": each.id, "claim": each.claim} for each in prepared.claims],

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
 
 app = App("Run commands in an emulated network, and change its links.")
-_FEW_NODES = 12
 
 
 @app.command(
     "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
 def exec_(
+    context: typer.Context,
     words: Annotated[
         list[str],
         o.argument(
@@ -46,8 +46,7 @@ def exec_(
 ) -> None:
     """Run one command on a node of a new or running lab, and end with its exit code."""
     if lab is not None:
-        of_new = {"--backend": backend, "--rtt": rtt, "--jitter": jitter, "--capture": capture}
-        o.refuse("With --lab the lab is there already", of_new)
+        o.refuse_others(context, "With --lab the lab is there already", "lab", "words")
         node, argv = _command(words, ("NODE",))
         code = lab_running.run_inside(lab, node, argv)
     else:
@@ -164,19 +163,10 @@ def _introduce(lab: Lab, name: str) -> None:
         (f"exec --lab {name} {node.name} -- ip route", "one command on a node"),
     )
     print_table((), commands, indent="  wanlat lab ", to=say)
-    nodes = lab.nodes if len(lab.nodes) <= _FEW_NODES else lab.nodes[:1]
-    say("A shell on a node:")
-    shells = [
-        (
-            each.name,
-            each.address,
-            f"nsenter --target {lab.supervisor_pid} --user --preserve-credentials --mount --pid "
-            f"--uts --ipc --net=/proc/{lab.supervisor_pid}/root/run/netns/{each.name} --wd=/ bash",
-        )
-        for each in nodes
-    ]
-    print_table((), shells, indent="  ", to=say)
-    if len(nodes) < len(lab.nodes):
-        last = lab.nodes[-1].name
-        say(f"  and so on for the others, up to {last}: {len(lab.nodes)} nodes in all")
+    pid = lab.supervisor_pid
+    say(f"A shell on {node.name} ({node.address}), one of {len(lab.nodes)} nodes in all:")
+    say(
+        f"  nsenter --target {pid} --user --preserve-credentials --mount --pid --uts --ipc "
+        f"--net=/proc/{pid}/root/run/netns/{node.name} --wd=/ bash"
+    )
     say("Ctrl-C ends it.")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import axes, settings, use_bobd, with_options
-from wanlat.commands.study import show_studies
+from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
-from wanlat.running import carry_out, heed_interruptions, leave
+from wanlat.running import carry_out, heed_interruptions, incomplete, leave
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
 
@@ -24,6 +26,7 @@ _MOST_FAILURES = 20
 
 
 def run(
+    context: typer.Context,
     study: Annotated[
         str | None,
         o.argument(
@@ -69,32 +72,17 @@ def run(
     charts are written.
     """
     if study is None and resume is None:
-        show_studies(as_json=as_json)
+        STUDIES.show_list(as_json=as_json)
         return
     unfinished = None
     if resume is not None:
-        chosen: dict[str, Any] = {"--dry-run": dry_run, "--rtt": rtt, "--jitter": jitter}
-        chosen |= {"--out": out, "--backend": backend, "--capture-limit": capture_limit}
-        chosen["--capture"] = None if capture is None else True
-        chosen["--capture-snap"] = capture_snap if capture_snap != o.DEFAULT_SNAP else None
-        chosen |= {
-            "STUDY": study,
-            "--systems": systems,
-            "--topology": topology,
-            "--set": set_ or None,
-        }
-        chosen |= {"--samples": samples, "--seed": seed, "--client": client}
-        chosen |= {"--storage": storage, "--max-p99-error": max_p99_error}
-        chosen |= {"--matrix": matrix or None, "--option": option or None}
-        o.refuse(f"--resume {resume} goes on as that run was begun", chosen)
+        o.refuse_others(context, f"--resume {resume} goes on as that run was begun", "resume")
         from wanlat.experiments.matrix_resume import read_unfinished
 
         unfinished = read_unfinished(resume)
-    read = _read(study, unfinished)
+    read = unfinished.study if unfinished else STUDIES.load(str(study))
     names = None if systems is None else [name.strip() for name in systems.split(",")]
-    measured = names or read.systems
-    if bobd is not None:
-        use_bobd(bobd, measured)
+    use_bobd(bobd, names or read.systems)
 
     from wanlat.experiments.config.overrides import changed
 
@@ -103,7 +91,7 @@ def run(
         settings(
             set_,
             systems=names,
-            options=with_options(read.options, option, measured) if option else None,
+            options=with_options(read.options, option, names or read.systems) if option else None,
             topology=topology,
             samples=samples,
             seed=seed,
@@ -113,108 +101,78 @@ def run(
         ),
         axes(matrix),
     )
-    if unfinished is not None:
-        how = unfinished.how
-        if unfinished.is_complete:
-            say(f"{unfinished.directory} is complete: nothing is left to measure.")
-            _show_report(unfinished.directory, as_json, verbose)
-            return
-    else:
-        how = {
+    if unfinished is not None and unfinished.is_complete:
+        say(f"{unfinished.directory} is complete: nothing is left to measure.")
+        _show(unfinished.directory, as_json, verbose)
+        return
+    how = (
+        unfinished.how
+        if unfinished
+        else {
             "directory": out,
             "backend": backend,
             "capture": _capture(wanted, capture, capture_limit, capture_snap),
             "topologies": _overridden(wanted, rtt, jitter),
         }
-    if wanted.matrix is not None:
-        bundle = _run_matrix(wanted, how, unfinished, dry_run, as_json)
-    else:
-        bundle = _run_systems(wanted, how, dry_run, as_json)
-    if bundle is None:
+    )
+    if dry_run:
+        from wanlat.commands.dry_run import show_study
+
+        show_study(wanted, how, as_json=as_json)
         return
-    made = _show_report(bundle, as_json, verbose)
+    measure = _measure_matrix if wanted.matrix is not None else _measure
+    bundle = measure(wanted, how, unfinished, as_json)
+    made = _show(bundle, as_json, verbose)
     say(f"bundle: {bundle}")
     if study is not None and wanted.matrix is None:
-        from wanlat.next_step import next_step
+        from wanlat.results import next_step
 
         step = next_step(made, study, wanted.topology, is_chosen=topology is not None)
         if step is not None:
             remark(step)
 
 
-def _read(name: str | None, unfinished: Unfinished | None) -> Study:
-    if name is None:
-        assert unfinished is not None
-        return unfinished.study
-    from wanlat.experiments.config.files import find
-
-    find(name)  # a mistyped name is answered before all that reads a study is imported
-    from wanlat.experiments.config.study import load
-
-    return load(name)
-
-
-def _run_systems(study: Study, how: dict[str, Any], is_dry: bool, as_json: bool) -> Path | None:
-    """Run a study and return its bundle, or say what would run (None)."""
+def _measure(study: Study, how: dict[str, Any], _: Unfinished | None, as_json: bool) -> Path:
+    """Run a study and return its bundle; what is not complete ends the command."""
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import run as run_study
 
     prepared = prepare(study, **how)
-    if is_dry:
-        from wanlat.commands.dry_run import show_study
-
-        show_study([(None, prepared)], prepared, as_json=as_json)
-        return None
     heed_interruptions()
     demand_lab(prepared.plan, prepared.backend)
-    outcome = carry_out(lambda report: run_study(prepared, report))
-    if outcome.status != "complete":
-        taken = f"{outcome.measured} of {outcome.planned} samples were taken and are"
-        kept = (
-            f"{taken if outcome.planned else 'What was measured is'} kept in {outcome.directory}; "
-            f"`wanlat report {outcome.directory}` shows it."
-        )
-        leave(outcome, kept, {"endpoints": []}, as_json=as_json)
-    return outcome.directory
+    ended = carry_out(lambda report: run_study(prepared, report))
+    if ended.status != "complete":
+        taken = f"{ended.measured} of {ended.planned} samples were taken. "
+        leave(ended, incomplete(ended, taken if ended.planned else ""), as_json)
+    return ended.directory
 
 
-def _run_matrix(
-    study: Study, how: dict[str, Any], unfinished: Unfinished | None, is_dry: bool, as_json: bool
-) -> Path | None:
+def _measure_matrix(
+    study: Study, how: dict[str, Any], unfinished: Unfinished | None, as_json: bool
+) -> Path:
     """Run the points of a matrix that are left, likewise."""
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.matrix import prepare_matrix, run_matrix
 
     prepared = prepare_matrix(study, **how)
-    if is_dry:
-        from wanlat.commands.dry_run import show_study
-        from wanlat.experiments.matrix_points import points_of
-
-        binaries: dict[str, Any] = {}
-        points = points_of(prepared.study)
-        ready = [(each.name, prepared.prepare(each, binaries=binaries)) for each in points]
-        show_study(ready, prepared, as_json=as_json)
-        return None
     heed_interruptions()
     demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
     remark(f"{len(prepared.points)} points; bundle: {prepared.directory}")
-    outcome = carry_out(lambda report: run_matrix(prepared, report, unfinished=unfinished))
-    if outcome.status != "complete":
-        for name, reason in [*outcome.failures.items()][:_MOST_FAILURES]:
+    ended = carry_out(lambda report: run_matrix(prepared, report, unfinished=unfinished))
+    if ended.status != "complete":
+        for name, reason in [*ended.failures.items()][:_MOST_FAILURES]:
             say(f"failed: {name}: {reason}", style="red")
-        left = outcome.points - outcome.complete
-        room = "Make room: then " if outcome.is_disk_full else ""
-        kept = (
-            f"{outcome.complete} of {outcome.points} points are complete and {left} are left, "
-            f"{outcome.failed} of which failed. All that was measured is in {outcome.directory}; "
-            f"`wanlat report {outcome.directory}` shows it. "
-            f"{room}`wanlat run --resume {outcome.directory}` resumes it."
+        progress = (
+            f"{ended.complete} of {ended.points} points are complete and "
+            f"{ended.points - ended.complete} are left, {ended.failed} of which failed. "
         )
-        counts = {"planned": outcome.points, "complete": outcome.complete}
-        counts["failed"] = outcome.failed
-        leave(outcome, kept, {"points": counts}, as_json=as_json)
-    return outcome.directory
+        counts = {"planned": ended.points, "complete": ended.complete, "failed": ended.failed}
+        document = {"bundle": incomplete(ended, progress)["bundle"], "points": counts}
+        room = "Make room: then " if ended.is_disk_full else ""
+        say(f"{room}`wanlat run --resume {ended.directory}` resumes it.")
+        leave(ended, document, as_json)
+    return ended.directory
 
 
 def _overridden(
@@ -248,7 +206,7 @@ def _capture(
     return CaptureWanted(largest.bytes, snap.bytes)
 
 
-def _show_report(directory: Path, as_json: bool, verbose: bool) -> Any:
+def _show(directory: Path, as_json: bool, verbose: bool) -> Any:
     from wanlat.results import show_report
 
     return show_report(directory, as_json=as_json, verbose=verbose)

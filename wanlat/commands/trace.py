@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,7 +11,7 @@ from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import use_bobd, with_options
 from wanlat.output import emit, say
-from wanlat.running import carry_out, exit_code, heed_interruptions
+from wanlat.running import carry_out, heed_interruptions, incomplete, leave
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Size
 from wanlat.topologies.wording import did_you_mean, listing, show
@@ -19,12 +19,10 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 if TYPE_CHECKING:
     from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.groups import Group
-    from wanlat.experiments.trace import PreparedTrace
-
-_DEFAULT_SAMPLES = 20
 
 
 def trace(
+    context: typer.Context,
     topology: Annotated[
         str | None,
         o.argument(
@@ -53,9 +51,8 @@ def trace(
     ] = None,
     client: o.Client = None,
     samples: Annotated[
-        int | None,
-        o.option("N", "Requests of which the typical one is drawn (default: 20)", min=1),
-    ] = None,
+        int, o.option("N", "Requests of which the typical one is drawn", min=1)
+    ] = 20,
     slowest: Annotated[
         bool, o.flag("Draw the slowest request, not the typical one", "--slowest")
     ] = False,
@@ -79,56 +76,41 @@ def trace(
         missing = "--system" if system is None else "--endpoint"
         raise UserError(f"{missing} is missing: a trace is of one endpoint of one system.")
     if bundle is not None:
-        measuring: dict[str, Any] = {
-            "TOPOLOGY": topology,
-            "--rtt": rtt,
-            "--object-size": object_size,
-        }
-        measuring |= {"--client": client, "--samples": samples, "--option": option, "--bobd": bobd}
-        measuring |= {"--storage": storage, "--seed": seed, "--backend": backend}
-        o.refuse("With --bundle nothing is measured", measuring)
+        fitting = ("bundle", "system", "endpoint", "placement", "slowest", "out")
+        o.refuse_others(context, "With --bundle nothing is measured", *fitting)
         stem = None if out is None else out / "trace"
         _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
         return
-    from wanlat.experiments.trace import Wish, prepare_trace
+    use_bobd(bobd, [system])
 
-    if bobd is not None:
-        use_bobd(bobd, [system])
-    wish = Wish(
-        topology=str(topology),
-        system=system,
-        endpoint=endpoint,
-        samples=samples or _DEFAULT_SAMPLES,
-        rtt=rtt,
-        object_size=object_size,
-        placement=placement,
-        client=client,
-        options=with_options({}, option, [system]) if option else None,
-        storage=storage,
-        seed=seed,
-        backend=backend,
-        directory=out,
+    from wanlat.emulator.doctor import demand_lab
+    from wanlat.experiments.trace import Wish, prepare_trace, run_trace
+
+    wanted = prepare_trace(
+        Wish(
+            topology=str(topology),
+            system=system,
+            endpoint=endpoint,
+            samples=samples,
+            rtt=rtt,
+            object_size=object_size,
+            placement=placement,
+            client=client,
+            options=with_options({}, option, [system]) if option else None,
+            storage=storage,
+            seed=seed,
+            backend=backend,
+            directory=out,
+        )
     )
-    wanted = prepare_trace(wish)
-    _measure(wanted, as_json)
-    directory = wanted.prepared.directory
+    heed_interruptions()
+    demand_lab(wanted.prepared.plan, backend)
+    ended = carry_out(lambda report: run_trace(wanted, report))
+    if ended.status != "complete":
+        leave(ended, incomplete(ended), as_json)
+    directory = ended.directory
     _draw(directory, system, endpoint, wanted.placement, slowest, directory / "trace", as_json)
     say(f"bundle: {directory}")
-
-
-def _measure(wanted: PreparedTrace, as_json: bool) -> None:
-    from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.trace import run_trace
-
-    heed_interruptions()
-    demand_lab(wanted.prepared.plan, wanted.prepared.backend)
-    ended = carry_out(lambda report: run_trace(wanted, report))
-    if ended.status == "complete":
-        return
-    say(f"What there is of it is in {ended.directory}.")
-    if as_json:
-        emit({"bundle": str(ended.directory), "status": ended.status, "reason": ended.reason})
-    raise typer.Exit(exit_code(ended))
 
 
 def _draw(
@@ -146,8 +128,9 @@ def _draw(
     from wanlat.analysis.trace_files import stem as stem_of
     from wanlat.analysis.trace_files import write_trace
     from wanlat.analysis.trace_words import told
+    from wanlat.results import messages_of
 
-    bundle = read_bundle(directory)
+    bundle = read_bundle(directory, messages_of)
     group = _group(bundle, system, endpoint, placement)
     traced = trace_of(bundle, group, slowest=slowest)
     files = write_trace(traced, stem or directory / "charts" / stem_of(traced))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.topologies.errors import UserError
+from wanlat.topologies.errors import RunFailed, UserError
 from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class DrillResult:
         that the drill has not.
         """
         found = [
-            figures["phases"].get(phase)
+            figures["phases"].get(phase) or {"sent": 0, "ok": 0}
             for whose, kind, figures in self.drill.clients
             if kind == operation and client in (None, whose["client"])
         ]
@@ -52,9 +52,8 @@ class DrillResult:
                 f"No client `{client}` did a `{operation}` in {self.name}; there are `read` "
                 f"and `write`, of {known}."
             )
-        figures = [each for each in found if each is not None]
-        sent = sum(each["sent"] for each in figures)
-        return sum(each["ok"] for each in figures) / sent if sent else None
+        sent = sum(each["sent"] for each in found)
+        return sum(each["ok"] for each in found) / sent if sent else None
 
 
 @dataclass
@@ -95,7 +94,6 @@ class Drills:
         from wanlat.experiments.drill.files import changed, load
         from wanlat.experiments.drill.prepare import prepare
         from wanlat.experiments.session import silent
-        from wanlat.topologies.errors import RunFailed
 
         self.count += 1
         prepared = prepare(
@@ -107,13 +105,13 @@ class Drills:
             claims=claims,
             directory=self.directory / f"drill-{self.count}",
         )
-        outcome = runner.run(prepared, silent)
-        if outcome.status == "interrupted":
+        ended = runner.run(prepared, silent)
+        if ended.status == "interrupted":
             raise KeyboardInterrupt
-        report(outcome.directory)
-        if outcome.status != "complete":
+        report(ended.directory)
+        if ended.status != "complete":
             raise RunFailed(
                 f"Drill {prepared.drill.name} on {self.system} did not come to its end: "
-                f"{outcome.reason} Its bundle: {outcome.directory}"
+                f"{ended.reason} Its bundle: {ended.directory}"
             )
-        return DrillResult(read_drill(outcome.directory), outcome.directory)
+        return DrillResult(read_drill(ended.directory), ended.directory)

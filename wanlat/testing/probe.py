@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import random
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Any, Self
 
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.drill.requests import api_of
+from wanlat.experiments.drill.ledger import Object
+from wanlat.experiments.drill.requests import api_of, spawn_on
 from wanlat.experiments.session import requested_rtt_ms
+from wanlat.probes.body import body
 from wanlat.probes.oneshot import Oneshot
 from wanlat.probes.plan import KEY_BYTES, Request
-from wanlat.probes.process import Process
-from wanlat.probes.records import Sample
+from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.base import Cluster
-from wanlat.testing.writes import Key
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import show
 
@@ -63,6 +64,72 @@ class Answer:
         return f"<{self.sample.endpoint} {self.key}: {took}{why}>"
 
 
+@dataclass(eq=False, slots=True)
+class _Write:
+    """One write of a key: of these bytes, or a removal (None)."""
+
+    object: Object | None
+    outcome: Outcome = "unknown"
+    """Until more is known."""
+
+
+@dataclass
+class _Key:
+    """The writes of one key, in the order in which they were sent."""
+
+    name: str
+    """As the store has it."""
+    seed: int
+    writes: list[_Write] = field(default_factory=list)
+
+    def describe(self, object_bytes: int) -> Object:
+        """Return what is to be put next: bytes of this write, and of no other."""
+        text = f"{self.seed}/{self.name}/{len(self.writes) + 1}"
+        seed = random.Random(text).getrandbits(53)
+        digest = hashlib.sha256(body(seed, object_bytes)).hexdigest()
+        return Object(self.name, object_bytes, seed, digest)
+
+    def begin(self, what: Object | None) -> _Write:
+        """Note that a write is about to be sent."""
+        self.writes.append(_Write(what))
+        return self.writes[-1]
+
+    def _last(self) -> _Write | None:
+        """Return the last one that was acknowledged."""
+        return next((each for each in reversed(self.writes) if each.outcome == "ok"), None)
+
+    def awaited(self) -> Object:
+        """Return the object that a read must bring, or, where that is none, may have brought."""
+        last = self._last()
+        if last is not None and last.object is not None:
+            return last.object
+        puts = [(each.object, each.outcome) for each in self.writes if each.object]
+        maybe = [what for what, outcome in puts if outcome == "unknown"]
+        return (maybe or [what for what, _ in puts])[-1]
+
+    def judge(self, read: Sample) -> Sample:
+        """Return what came of a read, held to the last write that was acknowledged.
+
+        A write of unknown outcome may be executed at any time, so what it put is right as well.
+        """
+        if read.outcome == "unknown" or read.sha256 is None:
+            return read  # nothing came
+        came = [each for each in self.writes if each.object and each.object.sha256 == read.sha256]
+        last = self._last()
+        if any(each is last or each.outcome == "unknown" for each in came):
+            return replace(read, outcome="ok", error=None)
+        if not came:
+            return read  # oneshot has found out
+        number = self.writes.index(came[-1]) + 1
+        if came[-1].outcome == "fail":
+            why = f"bytes of a write that had failed (number {number} to this key)"
+        else:
+            assert last is not None  # what came was acknowledged
+            since = "replaced" if last.object else "removed"
+            why = f"stale: bytes of write number {number} to this key, which was {since} since"
+        return replace(read, outcome="fail", error=why)
+
+
 class Probe:
     """Asks a cluster, one request in flight.
 
@@ -86,7 +153,7 @@ class Probe:
         self._seed = seed
         # Shared with those that `at` makes.
         self._numbers = count(1)
-        self._keys: dict[str, Key] = {}
+        self._keys: dict[str, _Key] = {}
         self._oneshots: dict[tuple[str, str, float], Oneshot] = {}
         self._stack = ExitStack()
 
@@ -105,10 +172,10 @@ class Probe:
         """Put an object at a key of yours, or at a fresh one."""
         oneshot = self._oneshot(object_bytes)
         native = self._native(key)
-        at = self._keys.setdefault(native, Key(native, self._seed))
-        if key is not None:
-            self._keys.setdefault(key, at)
-        write, what = at.put(object_bytes)
+        at = self._keys.setdefault(native, _Key(native, self._seed))
+        self._keys.setdefault(key or native, at)
+        what = at.describe(object_bytes)
+        write = at.begin(what)
         sample = _send(oneshot, self._api.put(next(self._numbers), what))
         write.outcome = sample.outcome
         return self._answer(at, key, sample)
@@ -131,7 +198,7 @@ class Probe:
         at = self._known(key)
         oneshot = self._oneshot()
         request = self._api.remove(next(self._numbers), at.awaited())
-        write = at.remove()
+        write = at.begin(None)
         sample = _send(oneshot, request)
         # A store that does not find what it has acknowledged may have removed a part of it.
         write.outcome = "unknown" if self._api.is_not_found(sample) else sample.outcome
@@ -145,7 +212,7 @@ class Probe:
             return hashlib.sha256(key.encode()).digest()[:KEY_BYTES].hex()
         return key
 
-    def _known(self, key: str) -> Key:
+    def _known(self, key: str) -> _Key:
         if key not in self._keys:
             raise UserError(
                 f"No probe of this test has put {show(key)}, so nobody knows what it should be. "
@@ -156,21 +223,18 @@ class Probe:
     def _oneshot(self, object_bytes: int = 0) -> Oneshot:
         """Return the process that asks, for objects up to so many bytes. Nothing is sent yet."""
         place = (self.node, self.asks, self._deadline_s)
-        known = self._oneshots.get(place)
         deadline_ms = round(self._deadline_s * 1000)
         header = self._api.header(self._cluster, self.asks, deadline_ms, object_bytes)
+        known = self._oneshots.get(place)
         if known is not None and not known.is_lost():
             return known
-
-        def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
-            return self._lab.spawn(self.node, argv, stdin=stdin, stdout=stdout, stderr=stderr)
-
+        spawn = spawn_on(self._lab, self.node)
         if not self._oneshots:
             self._api.make_ready(self._cluster, spawn, header)
         self._oneshots[place] = self._stack.enter_context(Oneshot(spawn, header))
         return self._oneshots[place]
 
-    def _answer(self, at: Key, key: str | None, sample: Sample) -> Answer:
+    def _answer(self, at: _Key, key: str | None, sample: Sample) -> Answer:
         cluster, plan = self._cluster, self._lab.plan
         self._record(
             {
@@ -185,7 +249,7 @@ class Probe:
                 "placement": self._api.placement(cluster, self.asks, at.name),
             }
         )
-        return Answer(key if key is not None else at.name, sample)
+        return Answer(at.name if key is None else key, sample)
 
     def close(self) -> None:
         """End the processes of this probe and of all that it made. May be called again."""

@@ -1,0 +1,138 @@
+"""MinIO's grid: what its nodes ask each other for over a websocket, by the handler's name.
+
+A websocket frame (RFC 6455) holds a message of seven values in MessagePack: number of the call,
+sequence, deadline, handler, operation, flags, payload (MinIO's internal/grid/msg.go). Handlers are
+numbered in internal/grid/handlers.go, which promises that a number never changes its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FINAL_BINARY = 0x82
+_SEVEN_VALUES = 0x97
+_VALUES_BEFORE_PAYLOAD = 6
+_REQUEST, _RESPONSE, _MERGED = 14, 15, 17
+_OPERATIONS = {
+    **{1: "connect", 2: "connected", 3: "ping", 4: "pong", 5: "stream", 6: "stream refused"},
+    **{7: "stream ended", 8: "stream ended", 9: "stream data", 10: "stream data"},
+    **{11: "stream credit", 12: "stream credit", 13: "stream accepted", 16: "disconnect"},
+}
+_HANDLER_NAMES = """
+LockLock LockRLock LockUnlock LockRUnlock LockRefresh LockForceUnlock WalkDir StatVol DiskInfo
+NSScanner ReadXL ReadVersion DeleteFile DeleteVersion UpdateMetadata WriteMetadata CheckParts
+RenameData RenameFile ReadAll ServerVerify Trace Listen DeleteBucketMetadata LoadBucketMetadata
+ReloadSiteReplicationConfig ReloadPoolMeta StopRebalance LoadRebalanceMeta
+LoadTransitionTierConfig DeletePolicy LoadPolicy LoadPolicyMapping DeleteServiceAccount
+LoadServiceAccount DeleteUser LoadUser LoadGroup HealBucket MakeBucket HeadBucket DeleteBucket
+GetMetrics GetResourceMetrics GetMemInfo GetProcInfo GetOSInfo GetPartitions GetNetInfo GetCPUs
+ServerInfo GetSysConfig GetSysServices GetSysErrors GetAllBucketStats GetBucketStats
+GetSRMetrics GetPeerMetrics GetMetacacheListing UpdateMetacacheListing GetPeerBucketMetrics
+StorageInfo ConsoleLog ListDir GetLocks BackgroundHealStatus GetLastDayTierStats SignalService
+GetBandwidth WriteAll ListBuckets RenameDataInline RenameData2 CheckParts2 RenamePart
+ClearUploadID CheckParts3
+"""
+_HANDLERS = _HANDLER_NAMES.split()  # numbered from 1
+_NAMED_AT_MOST = 3
+
+
+class GridMessages:
+    """The calls seen so far, so that an answer, which has only a number, can be told."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[tuple[int, int], str] = {}
+
+    def label(self, payload: bytes, connection: int, *, is_request: bool) -> str | None:  # noqa: ARG002
+        """ "LockLock", "reply to LockLock", "ping"; None for what is no message of the grid."""
+        names = [self._name(message, connection) for message in _messages(payload)]
+        told = list(dict.fromkeys(name for name in names if name))
+        more = f" + {len(told) - _NAMED_AT_MOST} more" if len(told) > _NAMED_AT_MOST else ""
+        return " + ".join(told[:_NAMED_AT_MOST]) + more or None
+
+    def _name(self, message: Message, connection: int) -> str | None:
+        if message.operation == _REQUEST:
+            handler = message.handler
+            is_known = 0 < handler <= len(_HANDLERS)
+            name = _HANDLERS[handler - 1] if is_known else f"handler {handler}"
+            self._handlers[connection, message.number] = name
+            return name
+        if message.operation == _RESPONSE:
+            asked = self._handlers.pop((connection, message.number), None)
+            return f"reply to {asked}" if asked else "reply"
+        return _OPERATIONS.get(message.operation)
+
+
+class Message(NamedTuple):
+    """The head of a message of the grid."""
+
+    number: int
+    handler: int
+    operation: int
+
+
+def _messages(payload: bytes) -> Iterator[Message]:
+    """The messages in a packet that begins with one, as far as the record kept them."""
+    body = _unmasked(payload)
+    found = _message(body, 0) if body else None
+    if found is None:
+        return
+    message, at = found
+    if message.operation != _MERGED:
+        yield message
+        return
+    # Its own payload is empty; those that were put together follow it, each as bytes of its own.
+    _, at = _bytes(body, at)
+    while (begin := _bytes(body, at)[0]) >= 0:
+        inner = _message(body, begin)
+        if inner is None:
+            return
+        yield inner[0]
+        at = _bytes(body, at)[1]
+
+
+def _unmasked(payload: bytes) -> bytes:
+    """What a final binary frame of a websocket holds; empty if there is none."""
+    if len(payload) < 3 or payload[0] != _FINAL_BINARY:
+        return b""
+    at = 2 + {126: 2, 127: 8}.get(payload[1] & 0x7F, 0)
+    if not payload[1] & 0x80:
+        return payload[at:]
+    key, masked = payload[at : at + 4], payload[at + 4 :]  # a client's, masked
+    return bytes(octet ^ key[place % 4] for place, octet in enumerate(masked))
+
+
+def _message(body: bytes, at: int) -> tuple[Message, int] | None:
+    """The message that begins at `at`, and where its payload does; None if there is none."""
+    if at >= len(body) or body[at] != _SEVEN_VALUES:
+        return None
+    values: list[int] = []
+    at += 1
+    while len(values) < _VALUES_BEFORE_PAYLOAD:
+        value, at = _unsigned(body, at)
+        if value is None:
+            return None
+        values.append(value)
+    return Message(values[0], values[3], values[4]), at
+
+
+def _unsigned(body: bytes, at: int) -> tuple[int | None, int]:
+    """A MessagePack integer, and where the next value begins."""
+    if at >= len(body):
+        return None, at
+    first = body[at]
+    if first < 0x80:
+        return first, at + 1
+    length = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}.get(first)
+    if length is None or at + 1 + length > len(body):
+        return None, at
+    return int.from_bytes(body[at + 1 : at + 1 + length], "big"), at + 1 + length
+
+
+def _bytes(body: bytes, at: int) -> tuple[int, int]:
+    """Where the bytes of a MessagePack value begin (-1: it is none), and where the next value."""
+    width = {0xC4: 1, 0xC5: 2, 0xC6: 4}.get(body[at]) if at < len(body) else None
+    if width is None or at + 1 + width > len(body):
+        return -1, at
+    begin = at + 1 + width
+    return begin, begin + int.from_bytes(body[at + 1 : begin], "big")

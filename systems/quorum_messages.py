@@ -1,0 +1,37 @@
+"""What the reference store's nodes say to each other, told from a packet's first bytes.
+
+A frame (systems/quorum/src/peers/frame.rs) has its length, the message's number and whether it is
+the message's first; a message has the lengths of its head and its body.
+"""
+
+from __future__ import annotations
+
+_HEADER = 13  # length: u32, message: u64, first: u8
+_START = 12  # length of the head: u32, of the body: u64
+_LONGEST_FRAME = 64 << 20
+# In the order of the enums in systems/quorum/src/replica.rs.
+_COMMANDS = ("Nothing", "Buckets", "Bucket", "CreateBucket", "MergeBucket", "List", "Get", "Write")
+_ANSWERS = ("reply", "buckets", "bucket", "page", "object", "written", "refused", "failed")
+_GREETING = b"quorum 1"
+
+
+class QuorumMessages:
+    """Of its nodes' connections, which need no memory of what went before."""
+
+    def label(self, payload: bytes, connection: int, *, is_request: bool) -> str | None:  # noqa: ARG002
+        """ "Write", "written", "forwarded", "reply"; None for what begins no message."""
+        if _GREETING in payload[: _HEADER + _START + 16]:
+            return "greeting"
+        if len(payload) < _HEADER + _START + 1 or payload[12] != 1:
+            return None
+        length = int.from_bytes(payload[:4], "little")
+        head_bytes = int.from_bytes(payload[13:17], "little")
+        if not _START <= length <= _LONGEST_FRAME or head_bytes > length - _START:
+            return None
+        head = payload[_HEADER + _START : _HEADER + _START + 2]
+        if not is_request:
+            # 0 begins an answer without content, and the answer to what was forwarded, too.
+            return _ANSWERS[head[0]] if 0 < head[0] < len(_ANSWERS) else "reply"
+        if head[0] != 0:
+            return "forwarded"
+        return _COMMANDS[head[1]] if len(head) > 1 and head[1] < len(_COMMANDS) else None
