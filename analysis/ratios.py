@@ -45,8 +45,8 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
 
     Bootstrap-t of the logarithm (Efron and Tibshirani 1993, 12.5): resampled ratios, each divided
     by its own standard error, so that a skewed sample is as wide as it is; of more than
-    _MAX_N_FOR_BOOTSTRAP values the normal interval, with which it agrees there. None for an interval
-    where one of them has fewer than MIN_N_FOR_RATIO values, or all its values are the same.
+    _MAX_N_FOR_BOOTSTRAP values the normal interval, with which it agrees there. The interval is
+    None where one of them has fewer than MIN_N_FOR_RATIO values, or all its values are the same.
     """
     import numpy as np
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.style
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.placement import REMOTE
@@ -154,7 +156,14 @@ def save_as(figure: Figure, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with applied():  # some settings count only now, the salt of ids among them
             dpi = min(DPI, WIDEST_PX / figure.get_figwidth())
-            figure.savefig(partial, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
+            if suffix == ".png" and isinstance(
+                figure.get_layout_engine(), PlaceHolderLayoutEngine | None
+            ):
+                # It is laid out: savefig would draw it twice, the first time for its layout.
+                figure.set_dpi(dpi)
+                FigureCanvasAgg(figure).print_png(partial, **_SAVED[suffix])
+            else:
+                figure.savefig(partial, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):
