@@ -34,6 +34,14 @@ _KINDS = (("#4477aa", "o"), ("#ee6677", "s"), ("#228833", "^"), ("#aa3377", "D")
 Mark = tuple[bool, float, float, float, float]
 """Whether it is right; what was requested, and what was found, from, to."""
 
+_OF_BARE = (
+    " Grey cross: RTT of the bare path, every impairment off; it is not subtracted from anything."
+)
+_OF_JITTER = (
+    " Jitter: a line is a pair; on the diagonal, as many packets took that long as were to; p: of "
+    "the fit."
+)
+
 
 def draw(document: Document) -> Figure:
     """Draw a document of `wanlat calibrate --json`, or a bundle's, that has at least one pair.
@@ -80,11 +88,21 @@ def _words(document: Document) -> Words:
         caption=(
             "Error: how far single round trips were from the requested RTT, while jitter was off. "
             "Filled mark: median; open mark: 99th percentile; lines: allowed median (thin) and "
-            "99th percentile (thick). Red: a pair that failed. Grey cross: RTT of the bare path, "
-            "every impairment off; it is not subtracted from anything. Jitter: a line is a pair; "
-            "on the diagonal, as many packets took that long as were to; p: of the fit.",
+            "99th percentile (thick). Red: a pair that failed."
+            + (
+                _OF_BARE
+                if any((pair.get("bare_rtt_ms") or {}).get("p50") for pair in pairs)
+                else ""
+            )
+            + (
+                _OF_JITTER if any((pair.get("jitter") or {}).get("there") for pair in pairs) else ""
+            ),
         ),
     )
+
+
+def _has(pairs: Sequence[Document], key: str, part: str) -> bool:
+    return any((pair.get(key) or {}).get(part) for pair in pairs)
 
 
 def _draw_errors(axes: Axes, document: Document) -> list[tuple[Any, str]]:

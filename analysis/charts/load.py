@@ -62,7 +62,9 @@ def draw(answer: Answer) -> Figure:
         for number, (row, over_time) in enumerate(zip(rows, arrays, strict=True)):
             rates, probe, tails = panels[3 * number : 3 * number + 3]
             point = ", ".join(f"{name} {written(row[name])}" for name in answer.figures.parameters)
-            state = f"{_rate(row):,.0f}/s, steady: {row['steady']['verdict']}"
+            verdict = row["steady"]["verdict"]
+            told = verdict if verdict == "steady" else f"steady: {verdict}"
+            state = f"{_rate(row):,.0f}/s, {told}"
             limit = "; the client was the limit" if row["client"]["bottleneck"] else ""
             head(rates, row_labels(answer.figures.series)[series_of(row)], state + limit)
             head(probe, point, f"median / idle: {_probe_said(row, 'median_ratio')}")
