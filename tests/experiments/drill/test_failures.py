@@ -88,7 +88,7 @@ def test_nodes_that_do_not_come_back_are_unread(
     real, once = binary("quorum"), tmp_path / "quorum"
     once.write_text(
         f'#!/bin/sh\n[ "$1" = serve ] || exec {real} "$@"\n'
-        f'mkdir {tmp_path}/was-"$3" || {{ echo "no second time"; exit 3; }}\nexec {real} "$@"\n'
+        f'mkdir /dev/shm/was-"$3" || {{ echo "no second time"; exit 3; }}\nexec {real} "$@"\n'
     )
     once.chmod(0o755)
     monkeypatch.setenv("WANLAT_QUORUM_BINARY", str(once))
