@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def unknown_options(words: list[str]) -> list[str]:
     return [word for word in used if word not in {*options, "-h", "--help"}]
 
 
-def test_each_is_a_command_with_these_options() -> None:
+def test_each_is_a_command_with_these_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "load", cache(cli.load))
     assert len(DOCUMENTED) > 100
     wrong = [
         (page, line, bad) for page, line, words in DOCUMENTED if (bad := unknown_options(words))

@@ -1,4 +1,7 @@
-"""A lab that ``wanlat lab up`` holds is looked at and changed from other processes."""
+"""A lab that ``wanlat lab up`` holds is looked at and changed from other processes.
+
+What packets meet during changes, cuts and holds is tests/emulator/test_live_changes.py's.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from wanlat.topologies.errors import MachineError, UserError
 CHECKOUT = Path(__file__).parents[2]
 PAGE = CHECKOUT / "docs" / "live-changes.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-CONNECTS = "import socket; s = socket.socket(); s.settimeout({}); print(s.connect_ex((%r, 9)))"
+EXEC = [sys.executable, "-m", "wanlat", "lab", "exec"]
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,7 @@ def test_it_is_listed_and_has_said_how_to_look_at_it_and_change_it(up: Up) -> No
         assert words in said
 
 
-def test_a_change_is_what_packets_meet_and_restore_takes_it_back(up: Up) -> None:
+def test_a_change_is_what_packets_meet_until_it_is_restored_and_is_told(up: Up) -> None:
     before = up.rtt_ms("n1", "10.2.0.1")
     done = up.json("change", "dc1/dc2", "delay=60ms", "jitter=0ms")
     changes = {f"{change['from']}->{change['to']}": change for change in done["changes"]}
@@ -61,62 +64,37 @@ def test_a_change_is_what_packets_meet_and_restore_takes_it_back(up: Up) -> None
     assert changes["dc1->dc2"]["after"] == {"delay_ns": 60_000_000}
     assert {change["t_ns"] for change in changes.values()} == {done["t_ns"]}
     during = up.rtt_ms("n1", "10.2.0.1")
+    (row,) = up.json("show", "dc1:dc2")["directions"]
+    assert row["in_force"] == {"delay_ns": 60_000_000}
+    assert row["requested"] == {"delay_ns": 10_000_000, "jitter_ns": 1_000_000}
+    assert row["changed"] and not row["cut"] and row["counters"]["packets"] >= 10
+    table = up("show").stderr
+    assert re.search(r"dc1->dc2 +60ms +10ms ± 1ms", table)
+    assert re.search(r"n1->dc1 +nothing +the same", table)
+    last = up.json("journal")[-1]
+    assert (last["t_ns"], last["origin"]) == (done["t_ns"], "command")
+    assert json.loads(up.journal.read_text().splitlines()[-1])["t_ns"] == done["t_ns"]
+    assert "dc1->dc2: 10ms ± 1ms → 60ms" in up("journal").stdout
     assert up("restore").returncode == 0
     after = up.rtt_ms("n1", "10.2.0.1")
     assert 18 <= before < 60 and 120 <= during < 180 and 18 <= after < 60
 
 
-def test_a_nodes_plain_link_can_be_changed_too(up: Up) -> None:
-    up.json("change", "n2", "delay=+30ms", "rate=100mbit")
-    assert up.in_force()["n2->dc1"] == {"delay_ns": 30_000_000, "rate_bps": 100_000_000}
-    assert up.rtt_ms("n1", "10.1.0.2") >= 60
-    up.json("change", "n2", "delay=+5ms", "rate=none")
-    assert up.in_force()["dc1->n2"] == {"delay_ns": 35_000_000}
-
-
 def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
-    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "2s")
+    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "1s")
     assert done["until"] > done["clock"]
-    up.json("change", "dc1:dc2", "delay=15ms")
-    assert up.in_force()["dc1->dc2"]["loss"] == 0.5
     deadline = time.monotonic() + 60
     while "loss" in up.in_force()["dc1->dc2"] and time.monotonic() < deadline:
         time.sleep(0.1)
-    # What came in the meantime stays.
-    assert up.in_force()["dc1->dc2"] == {"delay_ns": 15_000_000, "jitter_ns": 1_000_000}
-    assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 2e9
+    assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 1e9
 
 
-def test_a_cut_lets_nothing_through_until_it_is_healed(up: Up) -> None:
-    def connects(within_s: float = 30) -> bool:
-        code = CONNECTS.format(within_s) % "10.2.0.1"
-        return up.run("n1", code).strip() == str(errno.ECONNREFUSED)
-
-    assert connects()
+def test_only_healing_ends_a_cut(up: Up) -> None:
     up.json("cut", "dc2")
-    assert up.in_force()["dc1->dc2"]["loss"] == 1
-    assert not connects(0.5)
     up.json("change", "dc1/dc2", "loss=0%")
-    assert not connects(0.5), "only healing ends a cut"
+    assert up.in_force()["dc1->dc2"]["loss"] == 1
     up.json("heal")
-    assert connects()
-
-
-def test_show_and_journal_have_what_is_in_force_and_what_passed(up: Up) -> None:
-    done = up.json("change", "dc1:dc2", "delay=25ms")
-    up.rtt_ms("n1", "10.2.0.1")
-    (row,) = up.json("show", "dc1:dc2")["directions"]
-    assert row["in_force"] == {"delay_ns": 25_000_000, "jitter_ns": 1_000_000}
-    assert row["requested"] == {"delay_ns": 10_000_000, "jitter_ns": 1_000_000}
-    assert row["changed"] and not row["cut"]
-    assert row["counters"]["packets"] >= 5
-    table = up("show").stderr
-    assert re.search(r"dc1->dc2 +25ms ± 1ms +10ms ± 1ms", table)
-    assert re.search(r"n1->dc1 +nothing +the same", table)
-    last = up.json("journal")[-1]
-    assert (last["t_ns"], last["origin"]) == (done["t_ns"], "command")
-    assert json.loads(up.journal.read_text().splitlines()[-1])["t_ns"] == done["t_ns"]
-    assert "dc1->dc2: 10ms ± 1ms → 25ms ± 1ms" in up("journal").stdout
+    assert "loss" not in up.in_force()["dc1->dc2"]
 
 
 @pytest.mark.parametrize("is_running", [False, True])
@@ -124,7 +102,7 @@ def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running:
     where = ["--lab", str(up.process.pid), "n1"] if is_running else ["one-site", "n1"]
     command = ["--", "sh", "-c", "cat; pwd; ls -d .; exit 7"]
     done = subprocess.run(
-        [sys.executable, "-m", "wanlat", "lab", "exec", *where, *command],
+        [*EXEC, *where, *command],
         input="hello\n",
         capture_output=True,
         text=True,
@@ -135,16 +113,14 @@ def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running:
 
 
 def test_what_exec_started_ends_with_it(up: Up) -> None:
-    where = ["--lab", up.name, "n1", "--", "sh", "-c", "echo started; sleep 60; true"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "wanlat", "lab", "exec", *where], stdout=subprocess.PIPE, text=True
-    ) as running:
+    words = ["--lab", up.name, "n1", "--", "sh", "-c", "echo started; sleep 60; true"]
+    with subprocess.Popen([*EXEC, *words], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "started\n"
         begun = time.monotonic()
         running.kill()
-        assert running.stdout.read() == "", "all that held its end of the pipe are gone"
-        assert time.monotonic() - begun < 50, "the sleep was cut short"
+        assert running.stdout.read() == ""  # all that held its end of the pipe are gone
+        assert time.monotonic() - begun < 59, "it still ran"
 
 
 @pytest.mark.parametrize(
@@ -152,14 +128,11 @@ def test_what_exec_started_ends_with_it(up: Up) -> None:
     [
         ("change dc1/dc9 delay=5ms", "no site or node `dc9` (did you mean"),
         ("change dc1/dc2 dely=5ms", "did you mean `delay`"),
-        ("change dc1/dc2 delay=5", "no unit"),
         ("change dc1/dc2 delay=", "has no value"),
         ("change dc1/dc2", "KEY=VALUE"),
         ("change delay=5ms", "give a target"),
-        ("change dc1/dc2 jitter=11ms", "delays would be negative"),
         ("change dc1/dc2 loss={p:1%", "cannot be read"),
         ("change dc1/dc2 table=nowhere.txt", "nowhere.txt"),
-        ("change dc1/dc2 delay=5ms --for soon", "--for"),
         ("change dc1/dc2 delay=5ms --for 0", "--for"),
         ("journal --follow --json", "--journal FILE"),
         ("exec nx -- true", "no node `nx`"),
@@ -171,7 +144,6 @@ def test_a_mistake_changes_nothing_and_ends_with_code_2(up: Up, arguments: str, 
     done = up(*arguments.split())
     assert done.returncode == 2, done.stderr
     assert says in done.stderr
-    assert "Traceback" not in done.stderr
     assert up.in_force() == before
 
 
@@ -227,7 +199,6 @@ def test_a_stopped_one_is_listed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
         ended.process.send_signal(signal.SIGSTOP)
         (entry,) = (lab for lab in client.labs() if lab["pid"] == ended.process.pid)
         assert "no answer" in entry["error"]
-        assert "no answer" in here("lab", "list").stdout
         ended.process.send_signal(signal.SIGCONT)
         ended.process.send_signal(signal.SIGINT)
         assert ended.process.wait(60) == 0
@@ -235,28 +206,21 @@ def test_a_stopped_one_is_listed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
         assert ended.said.read_text().rstrip().endswith("ended")
 
 
-def test_kill_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
-    with lab_up(tmp_path) as killed:
-        with client.find(killed.name) as lab:
-            killed.process.kill()
-            killed.process.wait()
-            with pytest.raises(MachineError, match="has ended"):
-                lab.ask("show")
-        assert killed.process.pid not in [lab["pid"] for lab in client.labs()]
-
-
-def test_a_large_lab_is_told_in_few_lines(tmp_path: Path) -> None:
+def test_a_large_lab_is_told_in_few_lines_and_killed_leaves_nothing(tmp_path: Path) -> None:
     text = TOPOLOGY.replace("[n1, n2]", "60").replace("[n3]", "60")
     with lab_up(tmp_path, "--cables", text=text) as many:
         said = many.said.read_text()
         assert len(said.splitlines()) < 15 and "120 nodes in all" in said
-        shown = many("show")
-        assert shown.returncode == 0, shown.stderr
-        assert len(shown.stderr.splitlines()) < 50
-        assert "dc1->dc2" in shown.stderr
+        shown = many("show").stderr
+        assert len(shown.splitlines()) < 50 and "dc1->dc2" in shown
         refused = many("change", "dc1-1", "delay=5ms")
-        assert refused.returncode == 3
-        assert "plain cable" in refused.stderr
+        assert refused.returncode == 3 and "plain cable" in refused.stderr
+        with client.find(many.name) as lab:
+            many.process.kill()
+            many.process.wait()
+            with pytest.raises(MachineError, match="has ended"):
+                lab.ask("show")
+        assert many.process.pid not in [each["pid"] for each in client.labs()]
 
 
 # -- the page: docs/live-changes.md ---------------------------------------------------------
@@ -274,8 +238,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
         mine = lambda: [lab for lab in running() if lab["pid"] == up.process.pid]  # noqa: E731
         monkeypatch.setattr(client, "labs", mine)
         for line in commands.strip().splitlines():
-            command, *words = shlex.split(line)
-            assert command == "wanlat"
+            _, *words = shlex.split(line)
             if words[1] == "exec":
                 continue  # it hands its own streams on
             done = here(*words)

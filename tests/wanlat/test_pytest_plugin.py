@@ -95,27 +95,22 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return directory, done.stdout
 
 
-@pytest.mark.minutes
-def test_each_test_has_a_lab_of_its_own_whoever_runs_beside_it(suite: tuple[Path, str]) -> None:
-    _, printed = suite
-    passed = [line for line in printed.splitlines() if " PASSED test_store.py::" in line]
-    assert len({line.split(" ")[0] for line in passed}) > 1, "more than one worker was at it"
-    names = [line.partition("::")[2].partition("[")[0].strip() for line in passed]
-    assert {name: names.count(name) for name in names} == {
-        "test_that_passes": 1,
-        "test_bobs_api": 2,
-        "test_a_lab_alone": 1,
-        "test_a_key_that_nobody_put": 1,
-        "test_on_each": 1,
-    }
-
-
-def test_a_store_that_is_not_installed_skips_its_test_and_says_how_to_get_it(
+def test_tests_run_beside_each_other_and_what_is_not_installed_is_skipped(
     suite: tuple[Path, str],
 ) -> None:
     _, printed = suite
-    assert "PASSED test_store.py::test_on_each[quorum]" in printed, printed
-    assert "SKIPPED test_store.py::test_on_each[garage]" in printed, printed
+    came = re.findall(r"(PASSED|FAILED|ERROR|SKIPPED) test_store\.py::(\S+)", printed)
+    assert {name: what for what, name in came} == {
+        "test_that_fails": "FAILED",
+        "test_that_passes": "PASSED",
+        "test_bobs_api[quorum-1]": "PASSED",
+        "test_bobs_api[quorum-100000]": "PASSED",
+        "test_a_lab_alone": "PASSED",
+        "test_a_key_that_nobody_put": "PASSED",
+        "test_on_each[quorum]": "PASSED",
+        "test_on_each[garage]": "SKIPPED",
+        "test_on_each[minio]": "SKIPPED",
+    }, printed
     assert "wanlat system install garage" in printed
 
 
@@ -169,10 +164,8 @@ def run_with(directory: Path, build: str, *arguments: str) -> str:
     """Return what pytest prints of tests whose labs' own process does so when asked to build."""
     (directory / "test_store.py").write_text(NEEDS_A_LAB)
     program = (
-        "import errno\n"
-        "from wanlat.emulator import supervisor\n"
-        f"def build(*_):\n    {build}\n"
-        "supervisor.Supervisor._build = build\n"
+        "import errno\nfrom wanlat.emulator import supervisor\n"
+        f"def build(*_):\n    {build}\nsupervisor.Supervisor._build = build\n"
     )
     (directory / "conftest.py").write_text(
         "from wanlat.emulator import owner\n"
@@ -181,21 +174,26 @@ def run_with(directory: Path, build: str, *arguments: str) -> str:
     return run(directory, *arguments).stdout
 
 
-def test_what_the_machine_refuses_or_lacks_skips_unless_it_is_required(tmp_path: Path) -> None:
-    refuses = "raise OSError(errno.EPERM, 'planted')"
-    printed = run_with(tmp_path, refuses)
-    assert "2 skipped" in printed and "planted" in printed, printed
-    (tmp_path / "test_on_each.py").write_text(SUITE)
-    wanted = ("-k", "test_on_each or test_a_lab or test_a_drill", "test_on_each.py")
-    printed = run_with(tmp_path, refuses, "--wanlat-require", "test_store.py", *wanted)
-    # Of the last, the two stores, and the drill on the third.
-    assert "wanlat system install garage" in printed, printed
-    assert "skipped" not in printed, printed
+REFUSES = "raise OSError(errno.EPERM, 'planted')"
 
 
-def test_a_mistake_of_ours_skips_nothing(tmp_path: Path) -> None:
-    printed = run_with(tmp_path, "raise KeyError('planted')")
-    assert "2 errors" in printed, printed
-    assert "skipped" not in printed
-    assert len(re.findall(r"owner\.py:\d+: KeyError$", printed, re.M)) == 2, printed
-    assert "Please report it" in printed
+@pytest.mark.parametrize(
+    ("build", "required", "summary", "says"),
+    [
+        (REFUSES, [], "2 skipped", "planted"),
+        (REFUSES, ["--wanlat-require"], "2 errors", "planted"),
+        # A mistake of ours skips nothing.
+        ("raise KeyError('planted')", [], "2 errors", "Please report it"),
+    ],
+)
+def test_what_the_machine_refuses_skips_unless_it_is_required(
+    tmp_path: Path, build: str, required: list[str], summary: str, says: str
+) -> None:
+    printed = run_with(tmp_path, build, *required)
+    assert summary in printed and says in printed, printed
+
+
+def test_a_store_that_is_not_installed_fails_where_it_is_required(tmp_path: Path) -> None:
+    (tmp_path / "test_store.py").write_text(SUITE)
+    printed = run(tmp_path, "--wanlat-require", "-k", "test_on_each and garage").stdout
+    assert "1 error" in printed and "wanlat system install garage" in printed, printed

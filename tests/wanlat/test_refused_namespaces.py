@@ -62,34 +62,29 @@ def refused(limit: str, directory: Path, *commands: str) -> list[tuple[int, str]
     return [(code, said) for code, said in json.loads(done.stdout)]
 
 
-def left_in(directory: Path) -> set[str]:
-    return {each.name for each in directory.iterdir()} - {"study.yaml", "matrix.yaml"}
+COMMANDS = (
+    *("run study.yaml", "run study.yaml --out bundle", "run matrix.yaml"),
+    *(DRILL, "calibrate one-site"),
+    "trace five-sites --system quorum --endpoint PutObject --out bundle",
+)
 
 
 @pytest.mark.parametrize(
-    ("limit", "says"),
+    ("limit", "says", "commands"),
     [
-        ("user=0", "sudo sysctl -w user.max_user_namespaces"),
-        ("mnt=0", "wanlat doctor"),  # refused by the supervisor, and not by the guard
+        ("user=0", "sudo sysctl -w user.max_user_namespaces", COMMANDS),
+        ("mnt=0", "wanlat doctor", COMMANDS[:1]),  # by the supervisor, and not by the guard
+        # Too large for the limit.
+        ("net=6", "the limit (user.max_net_namespaces) is 6", ("run study.yaml --set nodes=4",)),
     ],
 )
-def test_it_is_told_and_nothing_is_left(limit: str, says: str, tmp_path: Path) -> None:
-    commands = (
-        *("run study.yaml", "run study.yaml --out bundle", "run matrix.yaml"),
-        *(DRILL, f"{DRILL} --out bundle", "calibrate one-site"),
-        "trace five-sites --system quorum --endpoint PutObject --out bundle",
-    )
+def test_it_is_told_and_nothing_is_left(
+    limit: str, says: str, commands: tuple[str, ...], tmp_path: Path
+) -> None:
     for command, (code, said) in zip(commands, refused(limit, tmp_path, *commands), strict=True):
         assert code == 3, f"{command}: {said}"
         assert says in said and "Traceback" not in said, command
-    assert left_in(tmp_path) == set()
-
-
-def test_a_lab_that_is_too_large_for_the_limit_is_told_as_early(tmp_path: Path) -> None:
-    for code, said in refused("net=6", tmp_path, "run study.yaml --set nodes=4", DRILL):
-        assert code == 3, said
-        assert "network namespaces, and the limit (user.max_net_namespaces) is 6" in said
-    assert left_in(tmp_path) == set()
+    assert {each.name for each in tmp_path.iterdir()} == {"study.yaml", "matrix.yaml"}
 
 
 def test_a_bundle_to_resume_is_left_as_it_is(

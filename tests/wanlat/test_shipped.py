@@ -63,7 +63,7 @@ def test_lists_say_what_to_expect() -> None:
 def test_one_is_shown_as_it_is_written_and_is_valid(kind: str, name: str, path: Path) -> None:
     done = here(kind, "show", name)
     assert done.stdout.rstrip() == path.read_text("utf-8").rstrip()
-    assert "of " in done.stderr
+    assert ", of " in done.stderr or "requested RTT" in done.stderr
     assert document(kind, "show", name)["name"] == name
     assert f"{name} is valid: " in here(kind, "validate", str(path)).stderr
 
@@ -123,17 +123,18 @@ def test_a_dry_run_says_what_would_run_on_what_and_starts_nothing(tmp_path: Path
 
 
 def test_the_stated_time_grows_with_samples_and_with_the_rtt() -> None:
-    base = dry("endpoint-latency", "--samples", "10")["at_least_s"]
+    def at_least_s(*more: str) -> Any:
+        return dry("endpoint-latency", *more)["at_least_s"]
+
+    base, more = at_least_s("--samples", "10"), at_least_s("--samples", "20")
+    nearer = at_least_s("--samples", "10", "--rtt", "10ms", "--jitter", "0ms")
     parts = base["start"] + base["stated"] + base["requests"]
     assert base["total"] == pytest.approx(parts, abs=0.2)
     # At least one round trip of 100 ms for each of 5 × (10 measured and 5 to warm up).
     assert 7.5 <= base["requests"] < 20
-    more = dry("endpoint-latency", "--samples", "20")["at_least_s"]
-    nearer = dry("endpoint-latency", "--samples", "10", "--rtt", "10ms", "--jitter", "0ms")
     assert more["requests"] > base["requests"] + 4.9
-    assert nearer["points"][0]["rtt_ms"] == 10
-    assert nearer["at_least_s"]["requests"] < base["requests"] / 5
-    assert nearer["at_least_s"]["start"] < base["start"], "links without jitter are calibrated soon"
+    assert nearer["requests"] < base["requests"] / 5
+    assert nearer["start"] < base["start"], "links without jitter are calibrated soon"
 
 
 def test_every_point_of_a_matrix_is_listed_and_has_the_overridden_network() -> None:

@@ -109,15 +109,10 @@ def change(
     """
     targets = [word for word in words if "=" not in word]
     settings = dict(_setting(word) for word in words if "=" in word)
-    if not targets:
+    if not targets or not settings:
         raise UserError(
-            "Nothing is named to be changed: give a target before the settings, such as "
-            "`dc1/dc2 delay=200ms`; `wanlat lab show` has the names."
-        )
-    if not settings:
-        raise UserError(
-            f"Nothing is said to be changed about {' '.join(targets)}: give KEY=VALUE, such as "
-            "delay=200ms or loss=5%."
+            "To change a link, give a target and then KEY=VALUE, such as `dc1/dc2 delay=200ms "
+            "loss=5%`; `wanlat lab show` has the names of targets."
         )
     _tell(_ask(lab, "change", targets=targets, settings=settings, for_s=for_), as_json)
 
@@ -209,11 +204,11 @@ def _setting(word: str) -> tuple[str, Any]:
     if document.raw is None:
         raise UserError(f"{shown(word)} has no value; `{key}=none` removes what {key} says.")
     value = document.raw
-    # The lab may have been started elsewhere; names of files are from here.
-    if key == "table" and isinstance(value, str):
-        value = str(Path(value).absolute())
-    if key == "table" and isinstance(value, dict) and isinstance(value.get("file"), str):
-        value = value | {"file": str(Path(value["file"]).absolute())}
+    if key == "table":  # the lab may have been started elsewhere; names of files are from here
+        if isinstance(value, str):
+            value = str(Path(value).absolute())
+        elif isinstance(value, dict) and isinstance(value.get("file"), str):
+            value = value | {"file": str(Path(value["file"]).absolute())}
     return key, value
 
 
@@ -224,13 +219,13 @@ def _tell(answer: Mapping[str, Any], as_json: bool) -> None:
         told = {key: answer.get(key) for key in ("t_ns", "clock", "until")}
         emit({**told, "changes": [_plain(entry) for entry in entries]})
         return
-    if not entries:
-        say("Nothing changed: that is in force already.")
-        return
     for entry in entries[:_FEW_LINES]:
         say(_entry(entry))
     if len(entries) > _FEW_LINES:
         say(f"and {len(entries) - _FEW_LINES} more directions")
+    if not entries:
+        say("Nothing changed: that is in force already.")
+        return
     until = f", until {_time(answer['until'])}" if answer.get("until") else ""
     say(f"in force since {_time(answer['clock'])}{until} (instant {answer['t_ns']} ns)")
 
