@@ -161,7 +161,8 @@ def save_as(figure: Figure, path: Path) -> None:
             ):
                 # It is laid out: savefig would draw it twice, the first time for its layout.
                 figure.set_dpi(dpi)
-                FigureCanvasAgg(figure).print_png(partial, **_SAVED[suffix])
+                canvas: Any = FigureCanvasAgg(figure)  # whose method matplotlib does not type
+                canvas.print_png(partial, **_SAVED[suffix])
             else:
                 figure.savefig(partial, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
         os.replace(partial, path)
