@@ -28,7 +28,10 @@ study: build  ## Set up and run the endpoint-latency study on the reference stor
 	@echo "Measuring the reference store on five emulated sites: about a minute and a half ..."
 	@$(BIN)/wanlat run endpoint-latency --systems quorum --max-p99-error $(LATE)
 
-build: $(VENV)/.run $(CRATES)  ## Make the environment and build the Rust programs
+# Side by side: one waits for the package index, the other for the processors.
+build:  ## Make the environment and build the Rust programs
+	@$(MAKE) -sq --no-print-directory $(VENV)/.run $(CRATES) || { tools/prerequisites check && \
+	    $(MAKE) --no-print-directory -j2 $(VENV)/.run $(CRATES); }
 
 .ready:
 	@tools/prerequisites tests
@@ -36,7 +39,6 @@ build: $(VENV)/.run $(CRATES)  ## Make the environment and build the Rust progra
 setup: build $(VENV)/.dev  ## The same, with what the tests need
 
 $(VENV)/.run: requirements.txt pyproject.toml setup.py
-	@tools/prerequisites check
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@tools/calmly target/pip.log "Installing the Python packages (pinned, hashed): about a minute" packages \
 	    sh -ec '"$$@" --require-hashes -r requirements.txt; "$$@" --no-deps --no-build-isolation --editable .' \
@@ -49,7 +51,6 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.txt
 	@touch $@
 
 $(CRATES): Cargo.toml Cargo.lock $(RUST)
-	@tools/prerequisites check
 	@CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 tools/calmly target/build.log \
 	    "Building the Rust programs: two to three minutes the first time" crates cargo build --release --locked
 	@touch $@

@@ -44,7 +44,7 @@ def test_what_a_build_prints_goes_to_its_log(tmp_path: Path) -> None:
     assert done.returncode == 0
     first, last = done.stdout.splitlines()
     assert first == f"Building (log: {log}) ..."
-    assert re.fullmatch(r"  done in \d+ s", last)
+    assert re.fullmatch(r"  crates: done in \d+ s", last)
     assert done.stderr == ""
     # The states of a progress bar are not left in it.
     assert log.read_text().splitlines()[:3] == ["one", "two", "   Compiling a v1"]
