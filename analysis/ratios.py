@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL
 from wanlat.analysis.stats.bootstrap import draws, mean, median, percentile_interval
-from wanlat.analysis.stats.intervals import Z95, of_median
+from wanlat.analysis.stats.intervals import Z95
 
 if TYPE_CHECKING:
     from wanlat.analysis.stats.bootstrap import Counts
@@ -63,14 +63,6 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
     widths = np.hypot(tops[:, 1], bottoms[:, 1])
     low, high = percentile_interval(shifts[widths > 0] / widths[widths > 0])
     return _around(estimate, -high * error, -low * error)
-
-
-def of_medians(over: Values, under: Values) -> Ratio:
-    """Median of `over` / median of `under`, independent samples; from the intervals of both."""
-    import numpy as np
-
-    top, bottom = ((float(np.median(each)), of_median(each)) for each in (over, under))
-    return of_estimates(top, bottom)
 
 
 def of_estimates(over: Estimate, under: Estimate) -> Ratio:

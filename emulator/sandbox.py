@@ -18,7 +18,6 @@ kept on disk (``storage="disk"``) is removed by the guard, or by the caller when
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import signal
 import socket
@@ -89,7 +88,9 @@ def _mount_private_directories(disk: str | None) -> None:
     syscalls.mount("none", "/", flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
     if disk is not None:
         syscalls.mount(disk, disk, flags=syscalls.MS_BIND)
-    _protect_the_host(disk)
+    syscalls.set_read_only("/", True)
+    if disk is not None:
+        syscalls.set_read_only(disk, False)
     hardened = syscalls.MS_NOSUID | syscalls.MS_NODEV
     room = f"size={_room_bytes()}"
     syscalls.mount("proc", "/proc", "proc", hardened | syscalls.MS_NOEXEC)
@@ -98,18 +99,6 @@ def _mount_private_directories(disk: str | None) -> None:
         syscalls.mount("tmpfs", "/dev/shm", "tmpfs", hardened, f"mode=1777,{room}")
     for directory in (LAB_DIRECTORY, NAMESPACE_DIRECTORY):
         os.mkdir(directory)  # noqa: PTH102 - pathlib takes longer to import than this to run
-
-
-def _protect_the_host(disk: str | None) -> None:
-    """Make every mount read-only but the lab's directory on disk."""
-    try:
-        syscalls.set_read_only("/", True)
-    except OSError as error:
-        if error.errno != errno.ENOSYS:  # before Linux 5.12 the host's permissions have to do
-            raise
-    else:
-        if disk is not None:
-            syscalls.set_read_only(disk, False)
 
 
 def _supervise(

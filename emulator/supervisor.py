@@ -215,8 +215,7 @@ class Supervisor:
     def _make_writable(self, directory: str, _fds: list[int]) -> Answer:
         """Let the lab's programs write below a directory of the host's after all."""
         syscalls.mount(directory, directory, flags=syscalls.MS_BIND)
-        with contextlib.suppress(OSError):  # ENOSYS: it never was read-only
-            syscalls.set_read_only(directory, False)
+        syscalls.set_read_only(directory, False)
         return None, ()
 
     def _spawn(

@@ -6,6 +6,7 @@ Sources: man pages unshare(2), setns(2), mount(2), mount_setattr(2), prctl(2).
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import select
 import struct
@@ -64,7 +65,7 @@ def mount(source: str, target: str, fstype: str = "", flags: int = 0, data: str 
 def set_read_only(target: str, value: bool) -> None:
     """Let nothing be written below ``target``, or (that mount alone) let it again.
 
-    Raises OSError; ENOSYS before Linux 5.12.
+    Before Linux 5.12 it does nothing. Raises OSError.
     """
     attributes = (_MOUNT_ATTR_RDONLY, 0, 0, 0) if value else (0, _MOUNT_ATTR_RDONLY, 0, 0)
     mount_attr = struct.pack("=4Q", *attributes)
@@ -76,7 +77,8 @@ def set_read_only(target: str, value: bool) -> None:
         mount_attr,
         ctypes.c_size_t(len(mount_attr)),
     )
-    _check(result, f"mount_setattr of {target}")
+    if result != 0 and ctypes.get_errno() != errno.ENOSYS:
+        _check(result, f"mount_setattr of {target}")
 
 
 def open_proc(at: str) -> int:
