@@ -48,6 +48,8 @@ _OF_BUNDLE: Mapping[str, str] = {
 """Key in summary.json, and the function (bundle) -> Block | None that makes it."""
 
 _OF_SWEEP: Mapping[str, str] = {
+    "clusters": "wanlat.analysis.report.clusters:CLUSTERS.of_matrix",
+    "clusters_round_trips": "wanlat.analysis.report.clusters:CLUSTERS_ROUND_TRIPS.of_matrix",
     "endpoints": "wanlat.analysis.report.latency:LATENCY.of_matrix",
     "round_trips": "wanlat.analysis.report.round_trips:ROUND_TRIPS.of_matrix",
     "sizes": "wanlat.analysis.report.sizes:SIZES.of_matrix",

@@ -21,6 +21,10 @@ from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document
 
 KIND = "matrix"
+REPLICATE = "replicate"
+REPEATED = (REPLICATE, "seed")
+"""Parameters that change nothing: their values are so many runs of the same, each on a cluster of
+its own."""
 
 _OPTION = re.compile(r"options\.[^.]+\.(.+)")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKMGT]?)(i?)B?\s*")

@@ -1,4 +1,7 @@
-"""The points of a matrix, and `points.json`: in which order they are run, and how far each is."""
+"""The points of a matrix, and `points.json`: in which order they are run, and how far each is.
+
+A point that is measured on several clusters is as many points, which differ in `replicate` alone.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -16,7 +20,13 @@ from wanlat.bundle import documents
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document
 from wanlat.bundle.write import now_iso, write_document
-from wanlat.experiments.config.matrix import NoSuchPlace, combinations, told, value_at
+from wanlat.experiments.config.matrix import (
+    REPLICATE,
+    NoSuchPlace,
+    combinations,
+    told,
+    value_at,
+)
 from wanlat.experiments.config.study import Study
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
@@ -35,6 +45,11 @@ class Point(documents.Point):
     study: Study = Field(exclude=True, repr=False)
 
     @property
+    def replicate(self) -> int:
+        """Which of several clusters it is measured on, from 1 on."""
+        return int(self.values.get(REPLICATE, 1))
+
+    @property
     def said(self) -> str:
         """Say which point it is."""
         values = (f"{name} {_text(value)}" for name, value in self.values.items())
@@ -43,7 +58,8 @@ class Point(documents.Point):
     def seed(self, seed: int) -> int:
         """Return its seed: its own if it has one, else one drawn from the matrix's.
 
-        The same values on another system have the same one, so that both are asked the same.
+        The same values on another system have the same one, so that both are asked the same. Every
+        replicate has one of its own.
         """
         if self.study.seed is not None and "seed" in self.values:
             return self.study.seed
@@ -54,13 +70,15 @@ class Point(documents.Point):
 def points_of(study: Study) -> list[Point]:
     """Return the points of a study, in the order of its grids; without a matrix one a system.
 
-    What is an option of another system is no parameter of a point, and two combinations that
-    differ in nothing else are one point. Raises UserError for a combination that is no study.
+    Each as often as there are replicates. What is an option of another system is no parameter of a
+    point, and two combinations that differ in nothing else are one point. Raises UserError for a
+    combination that is no study.
     """
     whole = study.to_dict()
     found: dict[str, Point] = {}
     names: set[str] = set()
-    for each in combinations(study.matrix, study.systems):
+    replicates = range(1, study.replicates + 1)
+    for each, replicate in product(combinations(study.matrix, study.systems), replicates):
         try:
             point, mistakes = checked(Document(each.study(whole)), Study)
         except NoSuchPlace as error:
@@ -69,6 +87,8 @@ def points_of(study: Study) -> list[Point]:
             raise UserError(f"The point {each.said} of the matrix: {told(mistakes)}")
         printed = point.to_dict()
         values = {name: value_at(printed, *name.split(".")) for name in each.values}
+        if study.replicates > 1:
+            values[REPLICATE] = replicate
         key = json.dumps([each.system, values], sort_keys=True)
         if key in found:
             continue
@@ -95,9 +115,15 @@ def points_of(study: Study) -> list[Point]:
 
 
 def in_order(points: Sequence[Point], seed: int) -> list[Point]:
-    """Return the points shuffled, so that drift of the machine cannot pass for a difference."""
-    shuffled = list(points)
-    random.Random(f"{seed}/points").shuffle(shuffled)
+    """Return the points shuffled, so that drift of the machine cannot pass for a difference.
+
+    In blocks: first of everything its first replicate.
+    """
+    drawn, shuffled = random.Random(f"{seed}/points"), list[Point]()
+    for replicate in sorted({each.replicate for each in points}):
+        block = [each for each in points if each.replicate == replicate]
+        drawn.shuffle(block)
+        shuffled += block
     for place, point in enumerate(shuffled):
         point.point = place
     return shuffled

@@ -132,6 +132,10 @@ Samples = Annotated[
     int | None,
     option("N", "Samples per endpoint, placement and RTT step (default: the study's)", min=1),
 ]
+Replicates = Annotated[
+    int | None,
+    option("N", "Fresh clusters that each point is measured on (default: the study's, 1)", min=1),
+]
 Out = Annotated[
     Path | None, option("DIR", "Output directory (default: in results/)", "--out", "-o")
 ]

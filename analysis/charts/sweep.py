@@ -20,9 +20,7 @@ from wanlat.analysis.notes import untrusted_points
 from wanlat.analysis.placement import UNKNOWN, with_placement
 from wanlat.analysis.report.formats import below, digits
 from wanlat.analysis.report.section import Answer, written
-from wanlat.analysis.sweep import Parameter, Sweep, number_of
-
-_REPEATED = "seed"
+from wanlat.analysis.sweep import REPEATED, Parameter, Sweep, number_of
 
 
 class Quantity(NamedTuple):
@@ -59,7 +57,9 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
         for row, array in zip(answer.figures.rows, answer.figures.arrays, strict=True)
         if below(row, quantity.key) is not None and row["point"] not in left_out
     ]
-    varied = [each for each in sweep.parameters if len(each.values) > 1 and each.name != _REPEATED]
+    varied = [
+        each for each in sweep.parameters if len(each.values) > 1 and each.name not in REPEATED
+    ]
     varied.sort(key=lambda each: (_is_numeric(each), len(each.values)), reverse=True)
     if not varied or any(row[p.name] not in p.values for p in varied for row, _ in pairs):
         return {}

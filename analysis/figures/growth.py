@@ -24,7 +24,7 @@ from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, 
 from wanlat.analysis.notes import is_trusted
 from wanlat.analysis.placement import PLACEMENTS
 from wanlat.analysis.stats.intervals import Z95, of_median, students_quantile
-from wanlat.analysis.sweep import Sweep, number_of
+from wanlat.analysis.sweep import REPEATED, Sweep, number_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,8 +40,6 @@ CONSTANT_WITHIN = 0.20
 """What changes by less, over the whole range and for certain, is called constant."""
 ASSUMED, _MOST_NOISE = 0.05, 0.5
 """By how much the medians of two runs of the same may differ where no point was run twice."""
-_SEED = "seed"
-"""A varied seed repeats points: the same values, another run."""
 _ENOUGH = {("ListObjectsPage", "objects"): 1000.0}
 """From so many on an endpoint does all its work: a page of fewer objects is a shorter page."""
 _OWN = ("system", "version", "endpoint", "placement")
@@ -202,7 +200,7 @@ def growth(sweep: Sweep, figures: Figures) -> Figures | None:
 
 def _along(sweep: Sweep, figures: Figures, axis: Axis) -> Iterator[tuple[Row, Judged]]:
     """System by system, since what runs differ by is one figure of a system."""
-    others = [name for name in figures.parameters if name not in (axis.parameter, _SEED)]
+    others = [name for name in figures.parameters if name not in (axis.parameter, *REPEATED)]
     systems = [point.system for point in sweep.points]
     names = endpoint_order({row["endpoint"] for row in figures.rows}, sweep.manifest.get("study"))
     groups: dict[tuple[Any, ...], list[Row]] = {}

@@ -63,7 +63,9 @@ def _noise(rows: Sequence[Row]) -> str:
     said = []
     for row in rows:
         share, runs = row["noise"]["share"], row["noise"]["from_repeated_runs"]
-        source = f"from {runs} repeated runs" if runs else "no point was run twice: vary `seed`"
+        source = (
+            f"from {runs} repeated runs" if runs else "no point was run twice: give --replicates"
+        )
         said.append(f"{display_system(row['system'])} {100 * share:.1f} % ({source})")
     return "Two runs of the same differ by: " + "; ".join(dict.fromkeys(said)) + "."
 

@@ -28,8 +28,12 @@ NOT_IN_A_MATRIX = {
     "name": "it names the bundle",
     "description": "it changes nothing that is measured",
     "matrix": "a matrix has no matrix in it",
+    "replicates": "every point has as many",
+    "replicate": "`replicates` says how many there are",
 }
 MATRIX, SYSTEMS = "matrix", "systems"
+REPLICATES, REPLICATE = "replicates", "replicate"
+"""On how many fresh clusters each point is measured, and which of them one is, from 1 on."""
 
 Values = Mapping[str, Any]
 """Parameters, dotted for inner ones, with the value of each."""
@@ -149,7 +153,7 @@ class Combination:
         options = keys.get("options")
         if isinstance(options, Mapping):
             keys["options"] = {name: own for name, own in options.items() if name == self.system}
-        return keys | {SYSTEMS: [self.system]}
+        return keys | {SYSTEMS: [self.system], REPLICATES: 1}
 
 
 def told(findings: Sequence[Finding]) -> str:
@@ -196,7 +200,7 @@ def matrix_mistakes(
     """
     found = list(_of_systems(matrix, systems))
     every = list(islice(combinations(matrix, systems), MAX_POINTS + 1))
-    if len(every) > MAX_POINTS:
+    if len(every) * int(raw.get(REPLICATES, 1)) > MAX_POINTS:
         found.append(Finding((MATRIX,), f"these are too many points; at most {MAX_POINTS}"))
     if found:
         return found

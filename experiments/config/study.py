@@ -130,6 +130,13 @@ class Study(YamlModel):
         description="Parameters that take several values: every combination is a point, measured "
         "on a cluster of its own",
     )
+    replicates: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="On how many fresh clusters each point is measured. What is said of a store, "
+        "and not of one cluster, needs five or more",
+    )
 
     checks_all_within: ClassVar[bool] = True
     key_hints: ClassVar[dict[str, str]] = {
@@ -157,6 +164,11 @@ class Study(YamlModel):
             text = "with `reclaim`, `reclaim.objects` says what is written at first"
             found.append(Finding(("prefill",), text, see=("reclaim",)))
         return found
+
+    @property
+    def has_points(self) -> bool:
+        """Whether it is measured point by point: a matrix, or one point on several clusters."""
+        return self.matrix is not None or self.replicates > 1
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -118,6 +118,8 @@ def test_names_that_would_be_alike_or_too_long_differ(tmp_path: Path) -> None:
 def test_there_are_not_too_many_points(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="too many points; at most 10000"):
         study(tmp_path, f"matrix: {{seed: {[*range(10001)]}}}\n")
+    with pytest.raises(StudyError, match="too many points; at most 10000"):
+        study(tmp_path, f"matrix: {{seed: {[*range(1001)]}}}\nreplicates: 10\n")
 
 
 def test_the_order_is_shuffled_and_the_seed_gives_it_again(tmp_path: Path) -> None:
@@ -134,6 +136,36 @@ def test_systems_are_asked_the_same_and_other_points_something_else(tmp_path: Pa
     assert seeds["quorum-nodes-1"] == seeds["garage-nodes-1"] != seeds["quorum-nodes-2"]
     varied = points(tmp_path, "seed: 3\nmatrix: {seed: [1, 2]}\n")
     assert [each.seed(3) for each in varied] == [1, 2]
+
+
+def test_replicates_are_points_of_their_own_in_blocks(tmp_path: Path) -> None:
+    text = "systems: [quorum, garage]\nmatrix: {nodes: [1, 2, 3]}\nreplicates: 3\n"
+    found = points(tmp_path, text)
+    assert len(found) == len({each.directory for each in found}) == 18
+    assert {each.study.replicates for each in found} == {1}
+    # Both systems are asked the same, and every replicate something else.
+    seeds = {each.name: each.seed(7) for each in found}
+    assert len(set(seeds.values())) == 9
+    assert seeds["quorum-nodes-1-replicate-2"] == seeds["garage-nodes-1-replicate-2"]
+    ordered = in_order(found, 7)
+    assert [each.replicate for each in ordered] == [1] * 6 + [2] * 6 + [3] * 6
+    blocks = [[each.name[:-1] for each in ordered[at : at + 6]] for at in (0, 6, 12)]
+    assert sorted(blocks[0]) == sorted(blocks[1])
+    assert blocks[0] != blocks[1]
+    # No matrix is needed, and one cluster of each is no matrix.
+    plain = study(tmp_path)
+    assert not plain.has_points
+    several = changed(plain, {"replicates": 2})
+    assert several.has_points
+    assert [each.name for each in points_of(several)] == [
+        *("quorum-replicate-1", "quorum-replicate-2"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["replicates: [1, 2]", "replicate: [1, 2]"])
+def test_replicates_are_no_parameter(name: str, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="cannot be varied"):
+        study(tmp_path, f"matrix: {{{name}}}\n")
 
 
 def test_what_is_set_varies_no_longer_and_what_varies_replaces_the_studys(tmp_path: Path) -> None:

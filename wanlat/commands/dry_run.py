@@ -25,7 +25,7 @@ def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
 
     whole: Prepared | PreparedMatrix
     points: list[tuple[str | None, Prepared]]
-    if study.matrix is None:
+    if not study.has_points:
         whole = prepare(study, **how)
         points = [(None, whole)]
     else:

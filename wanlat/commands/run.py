@@ -40,6 +40,7 @@ def run(
     rtt: o.Rtt = None,
     jitter: o.Jitter = None,
     samples: o.Samples = None,
+    replicates: o.Replicates = None,
     seed: o.Seed = None,
     client: o.Client = None,
     storage: o.StorageChoice = None,
@@ -94,6 +95,7 @@ def run(
             options=with_options(read.options, option, names or read.systems) if option else None,
             topology=topology,
             samples=samples,
+            replicates=replicates,
             seed=seed,
             client=client,
             storage=storage,
@@ -120,11 +122,11 @@ def run(
 
         show_study(wanted, how, as_json=as_json)
         return
-    measure = _measure_matrix if wanted.matrix is not None else _measure
+    measure = _measure_matrix if wanted.has_points else _measure
     bundle = measure(wanted, how, unfinished, as_json)
     made = _show(bundle, as_json, verbose)
     say(f"bundle: {bundle}")
-    if study is not None and wanted.matrix is None:
+    if study is not None and not wanted.has_points:
         from wanlat.results import next_step
 
         step = next_step(made, study, wanted.topology, is_chosen=topology is not None)

@@ -1,0 +1,107 @@
+"""What is measured on several clusters: estimates over clusters, and how often they hold."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chart_checks import assert_apart, texts_of
+from sweep_bundles import write_sweep
+from synthetic_bundles import GARAGE, MINIO
+
+from wanlat.analysis.stats.intervals import of_mean
+from wanlat.analysis.summary import Summary, summarize
+from wanlat.analysis.sweep import read_sweep
+
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
+REPLICATES = [1, 2, 3, 4, 5]
+MEDIAN_MS = {"minio": 200.0, "garage": 100.0}
+BETWEEN = 0.15
+
+
+def start_of(system: str, endpoint: str, cluster: int) -> float:
+    """What this start of the store makes of an endpoint's median."""
+    rng = np.random.default_rng(zlib.crc32(f"{system}{endpoint}{cluster}".encode()))
+    return float(MEDIAN_MS[system] * rng.normal(1, BETWEEN))
+
+
+def values(system: str, at: Mapping[str, Any], endpoint: str, _bytes: int) -> np.ndarray:
+    """One millisecond of spread in a cluster, and much more between clusters."""
+    middle = start_of(system, endpoint, at["replicate"])
+    return middle + np.linspace(-1, 1, 41)
+
+
+def summary_of(path: Path, parameters: Mapping[str, list[Any]], **settings: Any) -> Summary:
+    write_sweep(path, parameters, **{"systems": (MINIO, GARAGE), "values": values, **settings})
+    return summarize(read_sweep(path))
+
+
+def test_a_figure_over_clusters_has_the_interval_of_clusters(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path / "s", {"replicate": REPLICATES})
+    rows = summary.blocks["clusters"].to_json()["entries"]
+    assert [(r["system"], r["endpoint"], r["clusters"], r["n"]) for r in rows] == [
+        (system, endpoint, 5, 5 * 41)
+        for endpoint in ("GetObject", "PutObject")
+        for system in ("minio", "garage")
+    ]
+    for row in rows:
+        of_each = np.array([start_of(row["system"], row["endpoint"], n) for n in REPLICATES])
+        assert row["median_ms"] == pytest.approx(of_each.mean())
+        assert row["median_ms_ci95"] == pytest.approx(of_mean(of_each))
+        assert (row["least"], row["most"]) == pytest.approx((of_each.min(), of_each.max()))
+        assert row["spread"] == pytest.approx(of_each.std(ddof=1) / of_each.mean(), rel=1e-4)
+    # What each cluster was is there as well, with the interval of its requests.
+    each = summary.blocks["endpoints"].to_json()
+    assert len(each) == 20
+    assert all(high - low < 2 for low, high in (row["median_ci95_ms"] for row in each))
+
+
+def test_what_else_varies_keeps_its_clusters_apart(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path / "s", {"nodes": [1, 2], "replicate": [1, 2, 3]})
+    entries = summary.blocks["clusters"].to_json()["entries"]
+    assert {(row["values"]["nodes"], row["clusters"]) for row in entries} == {(1, 3), (2, 3)}
+    assert set(summary.blocks["clusters"].charts()) == {"clusters-nodes-1", "clusters-nodes-2"}
+    assert "sweep" in summary.blocks["endpoints"].charts()
+
+
+def test_a_cluster_that_is_missing_or_wrong_is_in_no_estimate(tmp_path: Path) -> None:
+    statuses = {"minio-replicate-2": "failed", "garage-replicate-1": "failed"}
+    statuses |= {f"garage-replicate-{n}": "planned" for n in (2, 3, 4)}
+    summary = summary_of(tmp_path / "s", {"replicate": REPLICATES}, statuses=statuses)
+    found = {
+        row["system"]: (row["clusters"], row["median_ms_ci95"] is None)
+        for row in summary.blocks["clusters"].to_json()["entries"]
+    }
+    assert found == {"minio": (4, False), "garage": (1, True)}
+
+
+def test_without_replicates_there_is_nothing_to_say(tmp_path: Path) -> None:
+    def same(system: str, _at: Mapping[str, Any], endpoint: str, _bytes: int) -> np.ndarray:
+        return values(system, {"replicate": 1}, endpoint, 0)
+
+    assert "clusters" not in summary_of(tmp_path / "s", {"nodes": [1, 2]}, values=same).blocks
+
+
+def test_the_chart_names_the_endpoint_whose_clusters_differ_most(tmp_path: Path) -> None:
+    block = summary_of(tmp_path / "s", {"replicate": REPLICATES}).blocks["clusters"]
+    (figure,) = block.charts().values()
+    assert_apart(figure)
+    most = max(block.to_json()["entries"], key=lambda row: row["spread"])
+    title = next(text for text in texts_of(figure) if text.endswith("by cluster"))
+    assert most["endpoint"] in title
+    assert f"{most['most']:.3g} ms" in title
+
+
+def test_students_interval_covers_with_few_clusters_where_a_bootstrap_does_not() -> None:
+    rng, rounds = np.random.default_rng(5), 2000
+    clusters = rng.normal(100, 15, (rounds, 5))
+    covers = np.mean([low <= 100 <= high for low, high in map(of_mean, clusters)])
+    drawn = clusters[:, rng.integers(0, 5, (400, 5))].mean(axis=2)
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
+    assert 0.94 <= covers <= 0.96
+    assert np.mean((low <= 100) & (high >= 100)) < 0.88
