@@ -275,7 +275,11 @@ class DrillManifest(_OneLab):
 
 
 class MatrixManifest(_Manifest):
-    """Of a study at many points; each has a bundle of its own below `points/`."""
+    """Of a study at many points; each has a bundle of its own below `points/`.
+
+    `shard`: which part of its points this is, such as "2/4". `parts`: of a bundle that was merged,
+    where and when each part was measured.
+    """
 
     kind: Literal["matrix"]
     study: Json
@@ -284,6 +288,8 @@ class MatrixManifest(_Manifest):
     topologies: Mapping[str, Json] = {}
     attempts: int = 1
     resumed: Sequence[str] = ()
+    shard: str | None = None
+    parts: Sequence[Json] = ()
 
 
 Manifest = Annotated[StudyManifest | DrillManifest | MatrixManifest, Field(discriminator="kind")]

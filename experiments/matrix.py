@@ -33,7 +33,14 @@ from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
-from wanlat.experiments.matrix_points import Point, Progress, in_order, parameters_of, points_of
+from wanlat.experiments.matrix_points import (
+    Point,
+    Progress,
+    Shard,
+    in_order,
+    parameters_of,
+    points_of,
+)
 from wanlat.experiments.matrix_resume import (
     Unfinished,
     check_same_stores,
@@ -69,6 +76,8 @@ class PreparedMatrix:
     """By what points call them, before their number of nodes is changed."""
     systems: tuple[Mapping[str, Any], ...] = ()
     """Which program each of them is."""
+    shard: Shard | None = None
+    """Which part of the points these are; None: all."""
 
     def prepare(
         self, point: Point, *, binaries: MutableMapping[str, Binary] | None = None
@@ -93,11 +102,18 @@ def prepare_matrix(
     capture: CaptureWanted | None = None,
     seed: int | None = None,
     topologies: Mapping[str, Topology] | None = None,
+    shard: Shard | None = None,
 ) -> PreparedMatrix:
     """Look at everything that could be wrong with any point. Raises UserError or MachineError.
 
-    ``topologies`` are used in place of files.
+    ``topologies`` are used in place of files. Of a ``shard`` all points are looked at, and its own
+    are measured.
     """
+    if shard is not None and seed is None and study.seed is None:
+        raise UserError(
+            "--shard: every part must draw the same points in the same order. Give --seed N, the "
+            "same for all parts."
+        )
     if seed is None:
         seed = secrets.randbits(32) if study.seed is None else study.seed
     points, known = points_of(study), topologies or {}
@@ -119,7 +135,10 @@ def prepare_matrix(
         except (UserError, MachineError) as error:
             raise type(error)(f"Point {point.name} of the matrix: {error}") from error
         systems.setdefault(point.system, programs[0])
-    return replace(prepared, systems=tuple(systems.values()))
+    mine = tuple(each for each in prepared.points if shard is None or shard.has(each))
+    if not mine:
+        raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
+    return replace(prepared, points=mine, systems=tuple(systems.values()), shard=shard)
 
 
 def _programs(prepared: Prepared) -> list[dict[str, Any]]:
@@ -248,7 +267,9 @@ class _Running:
 
     def _place(self, point: Point) -> str:
         """Say how far the matrix is: `point 3 of 24, about 12 min left`."""
-        said = f"point {point.point + 1} of {len(self._prepared.points)}"
+        points = self._prepared.points
+        number = next(n for n, each in enumerate(points, 1) if each is point)
+        said = f"point {number} of {len(points)}"
         every = [took_s for took in self._took_s.values() for took_s in took]
         if every:
             left_s = sum(
@@ -306,6 +327,7 @@ def _manifest(prepared: PreparedMatrix) -> dict[str, Any]:
         "topologies": {name: each.to_dict() for name, each in prepared.topologies.items()},
         "requested": requested(prepared.backend, prepared.capture),
         "attempts": 1,
+        "shard": None if prepared.shard is None else str(prepared.shard),
     }
 
 

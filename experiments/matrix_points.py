@@ -10,9 +10,10 @@ import json
 import random
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ConfigDict, Field
 
@@ -127,6 +128,35 @@ def in_order(points: Sequence[Point], seed: int) -> list[Point]:
     for place, point in enumerate(shuffled):
         point.point = place
     return shuffled
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A part of a matrix's points: number `number`, from 1 on, of `of` parts."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "2/4". Raises UserError."""
+        number, slash, of = text.partition("/")
+        if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+            raise UserError(
+                f"--shard {text}: give NUMBER/OF, such as 2/4 for the second of four parts."
+            )
+        return cls(int(number), int(of))
+
+    def __str__(self) -> str:
+        """Return it as the command line has it."""
+        return f"{self.number}/{self.of}"
+
+    def has(self, point: Point) -> bool:
+        """Whether a point, which knows its place in the order, is of this part.
+
+        Neighbours in the order are of different parts: each gets of every block as much.
+        """
+        return point.point % self.of == self.number - 1
 
 
 def parameters_of(points: Iterable[Point]) -> list[dict[str, Any]]:

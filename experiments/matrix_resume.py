@@ -12,6 +12,7 @@ from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document, read_json, read_manifest
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import machine
+from wanlat.experiments.matrix_points import Shard
 from wanlat.experiments.session import CaptureWanted
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.model import Topology
@@ -61,6 +62,7 @@ class Unfinished:
             "capture": CaptureWanted(**wanted["capture"]) if wanted.get("capture") else None,
             "topologies": {name: Topology.model_validate(e) for name, e in topologies.items()},
             "seed": self.manifest["seed"],
+            "shard": Shard.parse(shard) if (shard := self.manifest.get("shard")) else None,
         }
 
 

@@ -136,6 +136,10 @@ Replicates = Annotated[
     int | None,
     option("N", "Fresh clusters that each point is measured on (default: the study's, 1)", min=1),
 ]
+Shard = Annotated[
+    str | None,
+    option("I/N", "Measure the I-th of N parts of a matrix; `wanlat merge` puts them together"),
+]
 Out = Annotated[
     Path | None, option("DIR", "Output directory (default: in results/)", "--out", "-o")
 ]

@@ -62,6 +62,7 @@ def run(
         ),
     ] = None,
     capture_snap: o.CaptureSnap = o.DEFAULT_SNAP,
+    shard: o.Shard = None,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
     verbose: o.Verbose = False,
@@ -115,6 +116,7 @@ def run(
             "backend": backend,
             "capture": _capture(wanted, capture, capture_limit, capture_snap),
             "topologies": _overridden(wanted, rtt, jitter),
+            **_part(wanted, shard),
         }
     )
     if dry_run:
@@ -193,6 +195,17 @@ def _overridden(
             f"values with `--set round_trips.{key}`."
         )
     return {name: o.topology_of(name, rtt, jitter) for name in {each.topology for each in points}}
+
+
+def _part(study: Study, shard: str | None) -> dict[str, Any]:
+    """Return which of a study's points are to be measured. Raises UserError."""
+    from wanlat.experiments.matrix_points import Shard
+
+    if shard is None:
+        return {}
+    if not study.has_points:
+        raise UserError("--shard: this study has one point. Give it a --matrix or --replicates.")
+    return {"shard": Shard.parse(shard)}
 
 
 def _capture(

@@ -1,0 +1,34 @@
+"""``wanlat merge``: make one bundle of the shards of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wanlat import options as o
+from wanlat.output import say
+
+
+def merge(
+    bundles: Annotated[
+        list[Path],
+        typer.Argument(metavar="BUNDLE...", help="The bundles that `run --shard` left"),
+    ],
+    out: Annotated[Path, o.option("DIR", "Output directory", "--out", "-o")],
+    as_json: o.Json = False,
+    verbose: o.Verbose = False,
+    _quiet: o.Quiet = False,
+) -> None:
+    """Make one bundle of the shards of a run, and show it.
+
+    They must be of the same study, seed and programs. Points that no shard completed are left to
+    `wanlat run --resume`.
+    """
+    from wanlat.experiments.merge import merge as merge_bundles
+    from wanlat.results import show_report
+
+    merged = merge_bundles(bundles, out)
+    show_report(merged, as_json=as_json, verbose=verbose)
+    say(f"bundle: {merged}")
