@@ -23,7 +23,7 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.command import markdown, positive
-from wanlat.analysis.compare import Kind, Thresholds, differences
+from wanlat.analysis.compare import Kind, Thresholds, clusters, differences
 from wanlat.analysis.compare.judge import QUANTITIES, Rules, judge
 from wanlat.analysis.figures.round_trips import Points, RoundTrips
 from wanlat.analysis.stats.round_trips import estimate
@@ -33,6 +33,9 @@ Study = tuple[Sequence[float], int, int]
 """RTTs, how often each is taken, and requests an endpoint each time."""
 Store = Sequence[Sequence[tuple[float, ...]]]
 """Of each way of each endpoint: the share of the requests that go it, round trips, other ms."""
+
+Run = Sequence[RoundTrips]
+"""What comparisons look at, of each endpoint."""
 
 SHIPPED: Study = ((0, 25, 50, 100, 200), 3, 15)
 IN_CI: Study = ((0, 50, 100), 2, 10)  # examples/round-trips-in-ci.yaml
@@ -53,13 +56,17 @@ LIKE_GARAGE: Store = (
 
 
 class Question(NamedTuple):
-    """Stores that differ in nothing or in the first endpoint; starts vary a 40 % by `points`."""
+    """Stores that differ in nothing or in the first endpoint; starts vary a 40 % by `points`.
+
+    With `clusters` both are measured on so many.
+    """
 
     title: str
     study: Study
     old: Store
     new: Store
     points: int = 0
+    clusters: int = 1
 
 
 def questions() -> Iterator[Question]:
@@ -77,6 +84,15 @@ def questions() -> Iterator[Question]:
     for title, *means, studies in changes:  # 2.3: 70 % of the requests make two, 30 % three
         old, new = ([(1 - each % 1, each // 1, 3), (each % 1, each // 1 + 1, 3)] for each in means)
         yield from (Question(title, study, (old, *KINDS), (new, *KINDS)) for study in studies)
+    first, *others = LIKE_GARAGE
+    more = ([(share, trips + 1, ms) for share, trips, ms in first], *others)
+    for points in (7, 15):
+        title = f"5 clusters, start: ± {points} points"
+        yield Question(title, IN_CI, LIKE_GARAGE, LIKE_GARAGE, points, 5)
+        yield Question(f"{title}, one more in all", IN_CI, LIKE_GARAGE, more, points, 5)
+    seldom, often = ([(1 - share, 2, 3), (share, 3, 3)] for share in (0.3, 0.6))
+    slow = (seldom, *others), (often, *others)
+    yield Question("5 clusters, slow mode from 30 % to 60 %", IN_CI, *slow, points=7, clusters=5)
 
 
 def run(rng: np.random.Generator, store: Store, asked: Question) -> list[RoundTrips]:
@@ -102,14 +118,21 @@ def run(rng: np.random.Generator, store: Store, asked: Question) -> list[RoundTr
     return made
 
 
-def failing(old: list[RoundTrips], new: list[RoundTrips]) -> set[int]:
-    """The places of the endpoints that fail the default gate."""
+def failing(old: Sequence[Run], new: Sequence[Run]) -> set[int]:
+    """The places of the endpoints that fail the default gate, of one run or cluster or several."""
 
-    def figures(one: RoundTrips, other: RoundTrips) -> differences.Figures:
-        found = differences.of_round_trips(one, other, 100.0, RULES.thresholds.round_trips)
+    def figures(mine: Run, theirs: Run) -> differences.Figures:
+        of = theirs if len(mine) == 1 else mine
+        each = [
+            differences.of_round_trips(*pair, 100.0, RULES.thresholds.round_trips)
+            for pair in zip(mine, of, strict=True)
+        ]
+        found = each[0] if len(each) == 1 else clusters.over(each)
         return {key: found[key] for key in found if QUANTITIES[key].kind in RULES.gate}
 
-    pairs = [(figures(*pair), figures(*pair[::-1])) for pair in zip(old, new, strict=True)]
+    # By endpoints, of each all clusters.
+    by_endpoint = zip(zip(*old, strict=True), zip(*new, strict=True), strict=True)
+    pairs = [(figures(*pair), figures(*pair[::-1])) for pair in by_endpoint]
     changes = [differences.of_figures(*pair, RULES.thresholds) for pair in pairs]
     judge(changes, RULES)
     return {place for place, of in enumerate(changes) if any(each.fails for each in of)}
@@ -121,8 +144,14 @@ def answer(number: int, asked: Question, pairs: int) -> list[float]:
     there = {0} if asked.old != asked.new else set(range(len(asked.old)))
     for pair in range(pairs):
         rng = np.random.default_rng([number, pair])
-        old, new = (run(rng, store, asked) for store in (asked.old, asked.new))
-        bare = [[replace(each, chain_round_trips=None) for each in of] for of in (old, new)]
+        old, new = (
+            [run(rng, store, asked) for _ in range(asked.clusters)]
+            for store in (asked.old, asked.new)
+        )
+        bare = [
+            [[replace(each, chain_round_trips=None) for each in one] for one in of]
+            for of in (old, new)
+        ]
         found = [failing(*bare), failing(old, new)]
         with mock.patch.object(differences, "PRESENT", 2.0):  # no way has twice all requests
             found.append(failing(old, new))

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.compare import conditions, differences
+from wanlat.analysis.compare import clusters, conditions, differences
 from wanlat.analysis.compare.judge import (
     Change,
     Kind,
@@ -102,14 +102,21 @@ def compare(
             "The bundles were not measured alike, so that a difference need not be the store's: "
             f"{'; '.join(differs)}. Measure both the same way, or say --force."
         )
+    before, after = clusters.of(old), clusters.of(new)
+    if (len(before) > 1) is not (len(after) > 1):
+        one, other = (old, new) if len(before) > 1 else (new, old)
+        raise BundleError(
+            f"{one.directory} is of several clusters and {other.directory} of one: how much two "
+            "starts differ is known of one of them only. Measure both with --replicates."
+        )
     if of_round_trips:
-        at_rtt_ms = conditions.reference_rtt_ms(old, new, at_rtt_ms)
+        at_rtt_ms = conditions.reference_rtt_ms(before[0], after[0], at_rtt_ms)
     elif at_rtt_ms is not None:
         raise BundleError(
             "--at is of studies of round trips; these bundles have latencies at one RTT each."
         )
-    before, after = (_measured(bundle) for bundle in (old, new))
-    rows = list(_rows(pairs, before, after, old.manifest.get("study")))
+    mine, theirs = _measured(before), _measured(after)
+    rows = list(_rows(pairs, mine, theirs, old.manifest.get("study")))
     if not any(one and other for one, other in rows):
         raise BundleError(
             f"No endpoint is in both {old.directory} and {new.directory}. Run the same study for "
@@ -119,18 +126,19 @@ def compare(
     def changes(one: Group | None, other: Group | None) -> list[Change]:
         if not (one and other):
             return []
-        mine, theirs = before[one], after[other]
-        if at_rtt_ms is not None:
-            mine, theirs = (
-                differences.of_round_trips(*pair, at_rtt_ms, thresholds.round_trips)
-                for pair in ((mine, theirs), (theirs, mine))
-            )
-        return differences.of_figures(mine, theirs, thresholds)
+        pair = (
+            _figures(mine[one], theirs[other], at_rtt_ms, thresholds.round_trips),
+            _figures(theirs[other], mine[one], at_rtt_ms, thresholds.round_trips),
+        )
+        return differences.of_figures(*pair, thresholds)
 
     found = [changes(*pair) for pair in rows]
     judge(found, rules)
     endpoints = [_endpoint(*pair, of, rules) for pair, of in zip(rows, found, strict=True)]
     notes = list(conditions.what_to_know(old, new))
+    if len(before) > 1:
+        counts = f"{len(before)} against {len(after)}"
+        notes.insert(0, f"Clusters: {counts}. A cluster is one value; intervals are over clusters.")
     return Comparison(old, new, at_rtt_ms, rules, endpoints, differs, notes)
 
 
@@ -150,12 +158,30 @@ def _gate(gate: Collection[Kind] | None, of_round_trips: bool) -> tuple[Kind, ..
     return tuple(kind for kind in Kind if kind in wanted)
 
 
-def _measured(bundle: Bundle) -> dict[Group, Any]:
-    """What was measured of each endpoint: RoundTrips, or in other studies its figures."""
-    if bundle.has_rtt_steps:
-        return {each.group: each for each in round_trips_of(bundle)}
-    rows = grouped(bundle.measured)
-    return {group: differences.of_latencies(each) for group, each in rows.items()}
+def _measured(clusters_of: Sequence[Bundle]) -> dict[Group, list[Any]]:
+    """What each cluster has of each endpoint: RoundTrips, or in other studies its figures."""
+    found: dict[Group, list[Any]] = {}
+    for bundle in clusters_of:
+        if bundle.has_rtt_steps:
+            for each in round_trips_of(bundle):
+                found.setdefault(each.group, []).append(each)
+        else:
+            for group, rows in grouped(bundle.measured).items():
+                found.setdefault(group, []).append(differences.of_latencies(rows))
+    return found
+
+
+def _figures(
+    mine: Sequence[Any], theirs: Sequence[Any], at_rtt_ms: float | None, step: float
+) -> differences.Figures:
+    """The figures of one endpoint: of its only cluster beside the other's, or over clusters."""
+    if at_rtt_ms is not None:
+        of = mine if len(mine) > 1 else theirs
+        mine = [
+            differences.of_round_trips(each, other, at_rtt_ms, step)
+            for each, other in zip(mine, of, strict=False)
+        ]
+    return clusters.over(mine) if len(mine) > 1 else mine[0]
 
 
 def _rows(

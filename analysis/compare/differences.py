@@ -98,23 +98,39 @@ Figures = Mapping[str, Figure]
 
 
 def of_intervals(
-    old: float, old_ci95: Interval, new: float, new_ci95: Interval, freedom: float = math.inf
+    old: float,
+    old_ci95: Interval,
+    new: float,
+    new_ci95: Interval,
+    freedom: tuple[float, float] = (math.inf, math.inf),
 ) -> Difference:
     """From two estimates and their 95 % intervals, which need not be symmetric.
 
     The method of variance estimates recovery (Zou and Donner 2008, Statistics in Medicine 27); of
-    shares with Wilson's intervals it is Newcombe's (1998). The tail beyond the interval is that of
-    Student's distribution with so many degrees of `freedom`, as wide as the bound on the side of
-    zero says.
+    shares with Wilson's intervals it is Newcombe's (1998), of means with Student's it is Welch's
+    (1947, Biometrika 34). Of each estimate its degrees of `freedom`; those of the difference are
+    Welch's, and so are its bounds and the tail beyond the one on the side of zero.
     """
     estimate = new - old
-    low = estimate - math.hypot(new - new_ci95[0], old_ci95[1] - old)
-    high = estimate + math.hypot(new_ci95[1] - new, old - old_ci95[0])
-    reach = estimate - low if estimate > 0 else high - estimate
+    below = _recovered(old_ci95[1] - old, new - new_ci95[0], freedom)
+    above = _recovered(old - old_ci95[0], new_ci95[1] - new, freedom)
+    ci95 = estimate - below[0], estimate + above[0]
+    reach, free = below if estimate > 0 else above
     if estimate == 0 or reach <= 0:
-        return Difference(estimate, (low, high), 0.0 if estimate else 0.5)
-    tail = stdtr(freedom, -students_quantile(freedom) * abs(estimate) / reach)
-    return Difference(estimate, (low, high), float(tail))
+        return Difference(estimate, ci95, 0.0 if estimate else 0.5)
+    tail = stdtr(free, -students_quantile(free) * abs(estimate) / reach)
+    return Difference(estimate, ci95, float(tail))
+
+
+def _recovered(old: float, new: float, freedom: tuple[float, float]) -> tuple[float, float]:
+    """How far the difference reaches where its sides reach so far, and its degrees of freedom."""
+    errors = [
+        reach / students_quantile(free) for reach, free in zip((old, new), freedom, strict=True)
+    ]
+    variance = sum(error**2 for error in errors)
+    lost = sum(error**4 / free for error, free in zip(errors, freedom, strict=True))
+    free = variance**2 / lost if lost else math.inf
+    return students_quantile(free) * math.sqrt(variance), free
 
 
 def step_effect(values: Truths, steps: Indexes) -> float:
@@ -263,7 +279,7 @@ def _change(key: str, old: Figure, new: Figure, thresholds: Thresholds) -> Chang
     if whys or one is None or other is None:
         return Change(key, one, other, why=" ".join(whys) or None)
     intervals = old.ci95 or (one, one), new.ci95 or (other, other)
-    freedom = min(old.freedom, new.freedom)
+    freedom = old.freedom, new.freedom
     difference = of_intervals(one, intervals[0], other, intervals[1], freedom)
     step = thresholds.of(key, one)
     if old.ways is None or new.ways is None or abs(difference.estimate) <= step:

@@ -46,9 +46,9 @@ def test_differences_are_held_19_times_in_20_and_alarms_are_as_rare_as_said() ->
     for _ in range(400):
         old, new, same = rng.exponential(10, 100), rng.exponential(10, 60), rng.exponential(10, 60)
         new += 5
-        found = diff.of_intervals(old.mean(), of_mean(old), new.mean(), of_mean(new), 59)
+        found = diff.of_intervals(old.mean(), of_mean(old), new.mean(), of_mean(new), (99, 59))
         held += found.ci95[0] <= 5 <= found.ci95[1]
-        found = diff.of_intervals(old.mean(), of_mean(old), same.mean(), of_mean(same), 59)
+        found = diff.of_intervals(old.mean(), of_mean(old), same.mean(), of_mean(same), (99, 59))
         alarms += found.p < 0.005
         n, m = int(rng.binomial(60, 0.2)), int(rng.binomial(60, 0.2))
         of_shares += diff.of_intervals(n / 60, wilson(n, 60), m / 60, wilson(m, 60)).p < 0.005

@@ -88,15 +88,15 @@ def compare(
 
     Exit code 1: something that --gate names became worse, or an endpoint is gone.
     """
-    from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.compare import Thresholds
     from wanlat.analysis.compare import compare as compared
+    from wanlat.analysis.compare.clusters import read
     from wanlat.analysis.compare.report import document, print_comparison
 
     kinds, mapping = _kinds(gate), _mapping(renamed or [])
     comparison = compared(
-        read_bundle(old),
-        read_bundle(new),
+        read(old),
+        read(new),
         Thresholds(round_trips=round_trips, share=share, latency_ms=latency),
         gate=kinds,
         renamed=mapping,
