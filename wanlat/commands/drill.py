@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import random
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +74,9 @@ def run(
     scale: Annotated[
         float, o.option("X", "Multiply the times of phases and faults, e.g. 0.1")
     ] = 1.0,
+    replicates: Annotated[
+        int, o.option("N", "Run it N times, each with a seed and a cluster of its own", min=1)
+    ] = 1,
     seed: o.Seed = None,
     set_: o.Set = None,
     option: o.SystemOptions = None,
@@ -113,13 +117,14 @@ def run(
             read,
             system=name,
             scale=scale,
+            seed=_seed(read, replicate) if replicates > 1 else None,
             options=options.get(name),
             claims=claims or (),
             backend=backend,
             capture=wanted,
-            directory=out if out is None or len(names) == 1 else out / name,
+            directory=directory,
         )
-        for name in names
+        for replicate, name, directory in _runs(read, names, replicates, out)
     ]
     if dry_run:
         from wanlat.commands.dry_run import show_drills
@@ -181,6 +186,30 @@ def _systems(drill: Drill, given: str | None) -> list[str]:
         if names.count(name) > 1:
             raise UserError(f"--systems: {show(name)} is given twice; give it once.")
     return names
+
+
+def _runs(
+    drill: Drill, names: list[str], replicates: int, out: Path | None
+) -> Iterator[tuple[int, str, Path | None]]:
+    """Yield each replicate of each system, and where its bundle goes; first of all the first."""
+    from wanlat.bundle.write import default_directory
+
+    for replicate in range(1, replicates + 1):
+        for name in names:
+            which = [*([name] if len(names) > 1 else []), f"replicate-{replicate}"]
+            if replicates == 1:
+                which.pop()
+            directory = out and out.joinpath("-".join(which))
+            if out is None and replicates > 1:
+                directory = default_directory(f"{drill.name}-{name}-replicate-{replicate}")
+            yield replicate, name, directory
+
+
+def _seed(drill: Drill, replicate: int) -> int | None:
+    """Return the seed of a replicate: drawn, or one that follows from the drill's."""
+    if drill.seed is None:
+        return None
+    return random.Random(f"{drill.seed}/replicates/{replicate}").getrandbits(32)
 
 
 def _run(prepared: PreparedDrill) -> Outcome:
