@@ -278,7 +278,7 @@ class MatrixManifest(_Manifest):
     """Of a study at many points; each has a bundle of its own below `points/`.
 
     `shard`: which part of its points this is, such as "2/4". `parts`: of a bundle that was merged,
-    where and when each part was measured.
+    where and when each part was measured. `jobs`: how many points were measured at once, and when.
     """
 
     kind: Literal["matrix"]
@@ -290,6 +290,7 @@ class MatrixManifest(_Manifest):
     resumed: Sequence[str] = ()
     shard: str | None = None
     parts: Sequence[Json] = ()
+    jobs: Sequence[Json] = ()
 
 
 Manifest = Annotated[StudyManifest | DrillManifest | MatrixManifest, Field(discriminator="kind")]

@@ -9,16 +9,18 @@ from __future__ import annotations
 import secrets
 import statistics
 import sys
+import threading
 import time
 import traceback
-from collections import defaultdict
-from collections.abc import Mapping, MutableMapping
-from contextlib import closing, suppress
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, MutableMapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wanlat.bundle.documents import SCHEMA_VERSION, Status
+from wanlat.bundle.documents import SCHEMA_VERSION
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_json
 from wanlat.bundle.write import (
@@ -35,6 +37,7 @@ from wanlat.experiments.config.study import Study
 from wanlat.experiments.manifest import beginning
 from wanlat.experiments.matrix_points import (
     Point,
+    PointEnded,
     Progress,
     Shard,
     in_order,
@@ -50,6 +53,7 @@ from wanlat.experiments.matrix_resume import (
 from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import requested, run
 from wanlat.experiments.session import CaptureWanted, Ended, Report, under
+from wanlat.experiments.workers import LOOK_EVERY_S, MOST_JOBS, Jobs, Worker
 from wanlat.systems.base import Binary
 from wanlat.systems.progress import elapsed
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
@@ -57,6 +61,8 @@ from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
 from wanlat.topologies.wording import listing
 
+Lane = Callable[[], AbstractContextManager[Report]]
+"""Makes what shows the progress of one thing that is done beside others."""
 _RESERVED_BYTES = 2 << 20
 """Room for `points.json` of thousands of points, twice, and for the manifest."""
 
@@ -160,13 +166,55 @@ class MatrixOutcome(Ended):
     """Why points failed, by their names."""
 
 
+def reopened(directory: Path) -> PreparedMatrix:
+    """Return the matrix that a bundle was begun for, as it was prepared then. Raises UserError."""
+    begun = read_unfinished(directory)
+    how, study = begun.how, begun.study
+    shard = how.pop("shard")
+    points = in_order(points_of(study), how["seed"])
+    return PreparedMatrix(
+        study,
+        tuple(each for each in points if shard is None or shard.has(each)),
+        systems=tuple(begun.manifest["systems"]),
+        shard=shard,
+        **how,
+    )
+
+
+def run_point(prepared: PreparedMatrix, point: Point, report: Report) -> PointEnded:
+    """Run a point, and return how it ended. Raises KeyboardInterrupt."""
+    directory = prepared.directory / point.directory
+    try:
+        ready = prepared.prepare(point)
+        # Whoever builds a store while its matrix goes on would compare two of them.
+        check_same_stores(prepared.directory, prepared.systems, _programs(ready))
+        ended = run(ready, report)
+    except WanlatError as error:
+        is_full = isinstance(error, DiskFull) or is_nearly_full(prepared.directory)
+        return PointEnded("failed", str(error), is_full)
+    except Exception as error:
+        # A mistake of ours: the other points are worth to be measured all the same.
+        with suppress(OSError):
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return PointEnded("failed", f"{type(error).__name__}: {error}")
+    return PointEnded(ended.status, ended.reason, ended.is_disk_full, ended.warnings, ended.remarks)
+
+
 def run_matrix(
-    prepared: PreparedMatrix, report: Report, *, unfinished: Unfinished | None = None
+    prepared: PreparedMatrix,
+    report: Report,
+    *,
+    unfinished: Unfinished | None = None,
+    jobs: int | None = 1,
+    lane: Lane | None = None,
 ) -> MatrixOutcome:
     """Measure what is not measured yet. ``unfinished``: the matrix that is resumed.
 
-    However it ends, `points.json` says how far it came. Raises UserError when the directory cannot
-    be written, or another run is writing to it.
+    ``jobs`` points at once; None: as many as the processors carry (`experiments.workers`). ``lane``
+    makes what shows the progress of one of them beside the others'. However it ends, `points.json`
+    says how far it came. Raises UserError when the directory cannot be written, or another run is
+    writing to it.
     """
     hold = take_directory(
         prepared.directory,
@@ -175,11 +223,15 @@ def run_matrix(
         reserve_bytes=_RESERVED_BYTES,
     )
     with closing(hold):
-        running = _Running(prepared, report, hold, is_resumed=unfinished is not None)
+        shown: Lane = lane or (lambda: nullcontext(report))
+        running = _Running(prepared, shown, hold, is_resumed=unfinished is not None)
         outcome = running.outcome
         try:
-            for point in running.progress.left():
-                running.measure(point)
+            if jobs == 1:
+                for point in running.progress.left():
+                    running.measure(point)
+            else:
+                running.measure_side_by_side(Jobs(jobs))
             running.count()
         except KeyboardInterrupt:
             outcome.status, outcome.reason = "interrupted", "interrupted by the user"
@@ -195,14 +247,21 @@ class _Running:
     """A matrix that is being measured: its manifest, its points, and how it ends."""
 
     def __init__(
-        self, prepared: PreparedMatrix, report: Report, hold: Hold, *, is_resumed: bool
+        self,
+        prepared: PreparedMatrix,
+        lane: Lane,
+        hold: Hold,
+        *,
+        is_resumed: bool,
     ) -> None:
         """Write down what is to be done; or read what is left to do, now that nobody changes it."""
         self._prepared = prepared
-        self._report = report
+        self._lane = lane
         self._hold = hold
         self._directory = prepared.directory
         self._took_s: defaultdict[str, list[float]] = defaultdict(list)
+        self._lock = threading.Lock()
+        self._at_once = 1
         self.outcome = MatrixOutcome(self._directory, points=len(prepared.points))
         self.progress = Progress(self._directory, prepared.points)
         self._manifest = _manifest(prepared)
@@ -215,55 +274,77 @@ class _Running:
         self._write_manifest()
         self.progress.write()
 
-    def measure(self, point: Point) -> None:
-        """Run a point, and note how it ended. Raises KeyboardInterrupt and DiskFull."""
+    def measure_side_by_side(self, jobs: Jobs) -> None:
+        """Run what is left, several points at once. Raises KeyboardInterrupt and DiskFull.
+
+        What runs then is interrupted first, and has said how it ended.
+        """
+        left = deque(self.progress.left())
+        idle: list[Worker] = []
+        busy: dict[Future[None], Worker] = {}
+        with ThreadPoolExecutor(MOST_JOBS) as pool:
+            try:
+                while left or busy:
+                    self._at_once = max(1, min(jobs.allowed, len(left) + len(busy)))
+                    while left and len(busy) < jobs.allowed:
+                        worker = idle.pop() if idle else Worker()
+                        busy[pool.submit(self.measure, left.popleft(), worker)] = worker
+                    done, _ = wait(busy, LOOK_EVERY_S, FIRST_COMPLETED)
+                    for each in done:
+                        worker = busy.pop(each)
+                        (idle if worker.is_alive else []).append(worker)
+                        each.result()
+                    jobs.look(len(busy))
+            finally:
+                for worker in busy.values():
+                    worker.interrupt()
+                wait(busy)
+                for worker in [*idle, *busy.values()]:
+                    worker.close()
+                self._manifest["jobs"] = jobs.history
+
+    def measure(self, point: Point, worker: Worker | None = None) -> None:
+        """Run a point, here or by a worker, and note how it ended.
+
+        Raises KeyboardInterrupt and DiskFull.
+        """
         directory = self._directory / point.directory
         if _status(directory) == "complete":
             # The run was killed when it was through with the point, and had not said so yet.
             self.progress.ends(point, "complete")
             return
-        _put_aside(directory)
-        self.progress.begins(point)
+        with self._lock:
+            _put_aside(directory)
+            self.progress.begins(point)
+            place = self._place(point)
+            # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
+            own, warned = f"{point.name}: ", self._manifest["warnings"]
+            self._manifest["warnings"] = [each for each in warned if not each.startswith(own)]
         began = time.monotonic()
-        is_full = False
-        try:
-            status, reason, is_full = self._run(point, directory)
-        except KeyboardInterrupt:
-            status, reason = "interrupted", "interrupted by the user"
-        if is_full:
-            self._hold.make_room()
-        self.progress.ends(point, status, reason)
-        if is_full:
-            raise DiskFull(f"{point.name}: {reason}")
-        if status == "interrupted":
+        with self._lane() as lane:
+            report = under(place, lane)
+            report(point.said)
+            try:
+                if worker is None:
+                    ended = run_point(self._prepared, point, report)
+                else:
+                    ended = worker.run(self._directory, point.name, report)
+            except KeyboardInterrupt:
+                ended = PointEnded("interrupted", "interrupted by the user")
+            except MachineError as error:  # the worker died
+                ended = PointEnded("failed", str(error))
+        with self._lock:
+            if ended.is_disk_full:
+                self._hold.make_room()
+            self.outcome.warnings += [f"{own}{each}" for each in ended.warnings]
+            self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
+            self.progress.ends(point, ended.status, ended.reason)
+            if ended.status == "complete":
+                self._took_s[point.system].append(time.monotonic() - began)
+        if ended.is_disk_full:
+            raise DiskFull(f"{point.name}: {ended.reason}")
+        if ended.status == "interrupted":
             raise KeyboardInterrupt
-        if status == "complete":
-            self._took_s[point.system].append(time.monotonic() - began)
-
-    def _run(self, point: Point, directory: Path) -> tuple[Status, str | None, bool]:
-        """Run a point; return how it ended, why, and whether that is because of a full disk."""
-        report = under(self._place(point), self._report)
-        report(point.said)
-        # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
-        warnings = self._manifest["warnings"]
-        self._manifest["warnings"] = [w for w in warnings if not w.startswith(f"{point.name}: ")]
-        try:
-            prepared = self._prepared.prepare(point)
-            # Whoever builds a store while its matrix goes on would compare two of them.
-            check_same_stores(self._directory, self._prepared.systems, _programs(prepared))
-            ended = run(prepared, report)
-        except WanlatError as error:
-            is_full = isinstance(error, DiskFull) or is_nearly_full(self._directory)
-            return "failed", str(error), is_full
-        except Exception as error:
-            # A mistake of ours: the other points are worth to be measured all the same.
-            with suppress(OSError):
-                directory.mkdir(parents=True, exist_ok=True)
-                (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
-            return "failed", f"{type(error).__name__}: {error}", False
-        self.outcome.warnings += [f"{point.name}: {each}" for each in ended.warnings]
-        self.outcome.remarks += [f"{point.name}: {each}" for each in ended.remarks]
-        return ended.status, ended.reason, ended.is_disk_full
 
     def _place(self, point: Point) -> str:
         """Say how far the matrix is: `point 3 of 24, about 12 min left`."""
@@ -272,9 +353,12 @@ class _Running:
         said = f"point {number} of {len(points)}"
         every = [took_s for took in self._took_s.values() for took_s in took]
         if every:
-            left_s = sum(
-                statistics.fmean(self._took_s.get(each.system) or every)
-                for each in self.progress.left()
+            left_s = (
+                sum(
+                    statistics.fmean(self._took_s.get(each.system) or every)
+                    for each in self.progress.left()
+                )
+                / self._at_once
             )
             said += f", about {elapsed(left_s)} left"
         return said

@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path, PurePath
 from typing import Any, Self
@@ -66,6 +66,17 @@ class Point(documents.Point):
             return self.study.seed
         values = json.dumps(dict(self.values), sort_keys=True)
         return random.Random(f"{seed}/points/{values}").getrandbits(32)
+
+
+@dataclass
+class PointEnded:
+    """How an attempt at a point ended."""
+
+    status: documents.Status
+    reason: str | None = None
+    is_disk_full: bool = False
+    warnings: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
 
 def points_of(study: Study) -> list[Point]:

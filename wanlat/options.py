@@ -56,6 +56,15 @@ def flag(says: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=says, **more)
 
 
+def _jobs(text: str) -> int:
+    """Read a number of jobs; 0 is `auto`. Raises UserError."""
+    if text == "auto":
+        return 0
+    if not text.isdecimal() or not 1 <= int(text) <= 32:
+        raise UserError(f"{text!r}: give a number from 1 to 32, or auto.")
+    return int(text)
+
+
 _YAML = "A shipped {}, or the path of a YAML file"
 TopologyName = Annotated[str, argument("TOPOLOGY", _YAML.format("topology"), completion.topologies)]
 DrillName = Annotated[str, argument("DRILL", _YAML.format("drill"), completion.drills)]
@@ -135,6 +144,15 @@ Samples = Annotated[
 Replicates = Annotated[
     int | None,
     option("N", "Fresh clusters that each point is measured on (default: the study's, 1)", min=1),
+]
+Jobs = Annotated[
+    int | None,
+    option(
+        "N|auto",
+        "Points of a matrix that are measured at once; auto: as many as the processors carry "
+        "(default 1)",
+        parse=_jobs,
+    ),
 ]
 Shard = Annotated[
     str | None,

@@ -158,6 +158,11 @@ class Lines:
         of = f", {done:.0f} of {total:.0f}" if total and not self._log else ""
         remark(f"{stage}: {detail}" if detail else f"{stage}{of}")
 
+    @contextmanager
+    def lane(self) -> Iterator[Lines]:
+        """Yield what reports of one thing that is done beside others: lines say which."""
+        yield self
+
 
 @contextmanager
 def reporter(*, log: bool = False) -> Iterator[Lines | Bar]:

@@ -62,6 +62,7 @@ def run(
         ),
     ] = None,
     capture_snap: o.CaptureSnap = o.DEFAULT_SNAP,
+    jobs: o.Jobs = None,
     shard: o.Shard = None,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
@@ -78,7 +79,9 @@ def run(
         return
     unfinished = None
     if resume is not None:
-        o.refuse_others(context, f"--resume {resume} goes on as that run was begun", "resume")
+        o.refuse_others(
+            context, f"--resume {resume} goes on as that run was begun", "resume", "jobs"
+        )
         from wanlat.experiments.matrix_resume import read_unfinished
 
         unfinished = read_unfinished(resume)
@@ -114,7 +117,7 @@ def run(
         else {
             "directory": out,
             "backend": backend,
-            "capture": _capture(wanted, capture, capture_limit, capture_snap),
+            "capture": _capture(wanted, capture, capture_limit, capture_snap, backend),
             "topologies": _overridden(wanted, rtt, jitter),
             **_part(wanted, shard),
         }
@@ -124,8 +127,10 @@ def run(
 
         show_study(wanted, how, as_json=as_json)
         return
-    measure = _measure_matrix if wanted.has_points else _measure
-    bundle = measure(wanted, how, unfinished, as_json)
+    if wanted.has_points:
+        bundle = _measure_matrix(wanted, how, unfinished, 1 if jobs is None else jobs, as_json)
+    else:
+        bundle = _measure(wanted, how, as_json)
     made = _show(bundle, as_json, verbose)
     say(f"bundle: {bundle}")
     if study is not None and not wanted.has_points:
@@ -136,7 +141,7 @@ def run(
             remark(step)
 
 
-def _measure(study: Study, how: dict[str, Any], _: Unfinished | None, as_json: bool) -> Path:
+def _measure(study: Study, how: dict[str, Any], as_json: bool) -> Path:
     """Run a study and return its bundle; what is not complete ends the command."""
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.prepare import prepare
@@ -153,9 +158,9 @@ def _measure(study: Study, how: dict[str, Any], _: Unfinished | None, as_json: b
 
 
 def _measure_matrix(
-    study: Study, how: dict[str, Any], unfinished: Unfinished | None, as_json: bool
+    study: Study, how: dict[str, Any], unfinished: Unfinished | None, jobs: int, as_json: bool
 ) -> Path:
-    """Run the points of a matrix that are left, likewise."""
+    """Run the points of a matrix that are left, likewise; ``jobs`` at once, 0 is `auto`."""
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.matrix import prepare_matrix, run_matrix
 
@@ -163,7 +168,11 @@ def _measure_matrix(
     heed_interruptions()
     demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
     remark(f"{len(prepared.points)} points; bundle: {prepared.directory}")
-    ended = carry_out(lambda report: run_matrix(prepared, report, unfinished=unfinished))
+    ended = carry_out(
+        lambda report: run_matrix(
+            prepared, report, unfinished=unfinished, jobs=jobs or None, lane=report.lane
+        )
+    )
     if ended.status != "complete":
         for name, reason in [*ended.failures.items()][:_MOST_FAILURES]:
             say(f"failed: {name}: {reason}", style="red")
@@ -209,13 +218,15 @@ def _part(study: Study, shard: str | None) -> dict[str, Any]:
 
 
 def _capture(
-    study: Study, wish: bool | None, limit: Size | None, snap: Size
+    study: Study, wish: bool | None, limit: Size | None, snap: Size, backend: str | None = None
 ) -> CaptureWanted | None:
-    """Return what is to be recorded. The packets of a study of round trips are half its answer."""
+    """Return what is to be recorded. The packets of a study of round trips are half its answer,
+    unless the backend is to be netem, which records none.
+    """
     from wanlat.experiments.session import CaptureWanted
 
     of_round_trips = study.round_trips is not None
-    if not (of_round_trips if wish is None else wish):
+    if not (of_round_trips and backend != "netem" if wish is None else wish):
         return None
     largest = limit or (Size(1 << 30) if of_round_trips else o.DEFAULT_LIMIT)
     return CaptureWanted(largest.bytes, snap.bytes)

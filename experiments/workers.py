@@ -1,0 +1,131 @@
+"""Processes that run points of a matrix, and how many of them may at once.
+
+A worker (`experiments.worker`) reads `{"bundle": …, "point": …}` from its standard input, runs that
+point of the matrix in that bundle, and writes lines of JSON: progress, and at the end how it ended.
+It is told no code and no study: both are its own, from the bundle. So whatever can start a command
+can be a worker. When its standard input ends it is gone at once, and the kernel takes its lab away.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from wanlat.emulator.machine import cores
+from wanlat.experiments.matrix_points import PointEnded
+from wanlat.experiments.session import Report
+from wanlat.topologies.errors import MachineError
+
+_ENDS_WITHIN_S = 30.0
+"""So long may a worker take that was interrupted: labs are taken down, and bundles closed."""
+MOST_JOBS = 32
+LOOK_EVERY_S = 2.0
+"""The processors' business is its mean over so long."""
+_CALM, _BUSY = 0.6, 0.85
+"""Of all processors: below, there is room for one more; above, there is one too many."""
+_OF_A_CORE = 8
+"""A study mostly waits, but a lab is memory too."""
+
+
+class Worker:
+    """A process that runs points, one at a time. Of use to one thread, and `interrupt` to any."""
+
+    def __init__(self) -> None:
+        """Start it; away from the terminal's process group, whose Ctrl-C is for its parent."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "wanlat.experiments.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
+        """Run a point of the matrix in a bundle. Raises MachineError where the worker died."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            print(json.dumps({"bundle": str(bundle), "point": point}), file=self._process.stdin)
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise self._died(point) from error
+        for line in self._process.stdout:
+            told = json.loads(line)
+            if "ended" in told:
+                return PointEnded(**told["ended"])
+            report(*told["progress"])
+        raise self._died(point)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be told another point."""
+        return self._process.poll() is None
+
+    def interrupt(self) -> None:
+        """Have it end its point, and say so."""
+        self._process.send_signal(signal.SIGINT)
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _died(self, point: str) -> MachineError:
+        code = self._process.wait()
+        return MachineError(
+            f"The worker of point {point} ended with exit code {code}. Was it killed, or is the "
+            "machine out of memory? `wanlat run --resume` measures the point again."
+        )
+
+
+class Jobs:
+    """How many points may run at once: a number, or as many as the processors carry (`auto`).
+
+    `auto` begins with one, adds one while the processors are calm, and starts none while they are
+    too busy until one has ended. What runs goes on: a point that is cut short is lost.
+    """
+
+    def __init__(self, wanted: int | None) -> None:
+        """``wanted``: None is `auto`."""
+        self._wanted = wanted
+        self._began_s = time.monotonic()
+        self.allowed = wanted or 1
+        self.history: list[dict[str, float]] = []
+        """When, in seconds, how many were allowed, and how busy the processors were (0..1)."""
+        self._next_s = self._began_s + LOOK_EVERY_S
+        self._note(0.0)
+        self._spent = _spent()
+
+    def look(self, running: int) -> None:
+        """Look at the processors, and allow more or fewer; ``running`` are at work."""
+        if self._wanted or time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + LOOK_EVERY_S
+        spent, self._spent = self._spent, _spent()
+        whole, idle = (now - then for now, then in zip(self._spent, spent, strict=True))
+        busy = 1 - idle / max(whole, 1)
+        before = self.allowed
+        if busy < _CALM and running >= before and before < min(MOST_JOBS, _OF_A_CORE * cores()):
+            self.allowed = before + 1
+        elif busy > _BUSY and before > 1 and running <= before:
+            self.allowed = before - 1
+        if self.allowed != before:
+            self._note(busy)
+
+    def _note(self, busy: float) -> None:
+        at_s = round(time.monotonic() - self._began_s, 1)
+        self.history.append({"at_s": at_s, "jobs": self.allowed, "busy": round(busy, 2)})
+
+
+def _spent() -> tuple[int, int]:
+    """Return the time of all processors and their idle time, in ticks since the machine booted."""
+    fields = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return sum(fields), fields[3] + fields[4]

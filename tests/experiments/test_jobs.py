@@ -1,0 +1,141 @@
+"""Points of a matrix side by side: what comes of them, of a worker that dies, and of Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command_line import here
+from tests.experiments.commands import command, manifest_of, samples_of
+from tests.experiments.drill.drills import await_that
+from tests.experiments.test_matrix_resume_run import is_measuring, points, statuses
+from wanlat.experiments import workers
+from wanlat.experiments.workers import LOOK_EVERY_S, Jobs
+
+STUDY = """
+name: test
+topology: one-site
+nodes: 1
+endpoints: [GetObject, PutObject]
+samples: {samples}
+warmup: 2
+seed: 7
+resources: false
+replicates: 5
+"""
+
+
+def study(directory: Path, samples: int) -> Path:
+    file = directory / "study.yaml"
+    file.write_text(STUDY.format(samples=samples))
+    return file
+
+
+def begin(file: Path, bundle: Path, *more: str) -> subprocess.Popen[str]:
+    arguments = ["run", str(file), "--out", str(bundle), *more]
+    return subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
+
+
+def workers_of(run: subprocess.Popen[str]) -> list[int]:
+    """The processes of the workers of a run."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == run.pid and b"experiments.worker" in (each / "cmdline").read_bytes():
+                found.append(int(each.name))
+        except OSError:
+            continue
+    return found
+
+
+def running(bundle: Path) -> list[dict[str, Any]]:
+    return [each for each in points(bundle) if each["status"] == "running"]
+
+
+@pytest.mark.minutes
+def test_points_side_by_side_are_what_they_are_one_by_one(tmp_path: Path) -> None:
+    file = study(tmp_path, 200)
+    for name, jobs in (("serial", "1"), ("jobs", "3")):
+        done = here("run", str(file), "--out", str(tmp_path / name), "--jobs", jobs)
+        assert done.returncode == 0, done.stderr
+    for one, other in zip(points(tmp_path / "serial"), points(tmp_path / "jobs"), strict=True):
+        assert (one["name"], other["status"], other["attempts"]) == (other["name"], "complete", 1)
+        asked = [samples_of(tmp_path / run / one["directory"]) for run in ("serial", "jobs")]
+        columns = ["endpoint", "phase", "object_bytes", "outcome"]
+        assert asked[0][columns].equals(asked[1][columns])
+    assert manifest_of(tmp_path / "jobs")["jobs"] == [{"at_s": 0.0, "jobs": 3, "busy": 0.0}]
+    began = [point["began"] for point in points(tmp_path / "jobs")]
+    assert began == sorted(began)
+
+
+@pytest.mark.minutes
+def test_a_worker_that_is_killed_costs_its_point_alone(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    run = begin(study(tmp_path, 3000), bundle, "--jobs", "2")
+    await_that(lambda: is_measuring(bundle, 0) and is_measuring(bundle, 1), run)
+    os.kill(min(workers_of(run)), signal.SIGKILL)
+    _, said = run.communicate(timeout=300)
+    assert run.returncode == 1, said
+    assert sorted(statuses(bundle)) == ["complete"] * 4 + ["failed"]
+    (failed,) = (each for each in points(bundle) if each["status"] == "failed")
+    assert "exit code -9" in failed["reason"]
+    resumed = here("run", "--resume", str(bundle), "--jobs", "2")
+    assert resumed.returncode == 0, resumed.stderr
+    assert statuses(bundle) == ["complete"] * 5
+
+
+@pytest.mark.minutes
+def test_ctrl_c_ends_all_at_once_and_keeps_what_is_complete(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    run = begin(study(tmp_path, 20_000), bundle, "--jobs", "3")
+    await_that(lambda: all(is_measuring(bundle, place) for place in range(3)), run)
+    mine = workers_of(run)
+    run.send_signal(signal.SIGINT)
+    _, said = run.communicate(timeout=120)
+    assert run.returncode == 130, said
+    assert statuses(bundle) == ["interrupted"] * 3 + ["planned"] * 2
+    for point in points(bundle)[:3]:
+        assert manifest_of(bundle / point["directory"])["status"] == "interrupted"
+        assert len(samples_of(bundle / point["directory"])) > 10
+    assert len(mine) == 3 and not any(Path(f"/proc/{pid}").exists() for pid in mine)
+
+
+@pytest.mark.minutes
+def test_who_kills_the_run_kills_its_workers(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    run = begin(study(tmp_path, 20_000), bundle, "--jobs", "2")
+    await_that(lambda: is_measuring(bundle, 0) and is_measuring(bundle, 1), run)
+    mine = workers_of(run)
+    run.kill()
+    run.communicate()
+    await_that(lambda: not any(Path(f"/proc/{pid}").exists() for pid in mine))
+    assert statuses(bundle) == ["running"] * 2 + ["planned"] * 3
+
+
+def test_auto_adds_while_calm_and_takes_back_when_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, spent = [0.0], [0, 0]
+    monkeypatch.setattr(workers.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(workers, "_spent", lambda: (spent[0], spent[1]))
+    jobs = Jobs(None)
+
+    def after(busy: float, running: int) -> int:
+        clock[0] += LOOK_EVERY_S
+        spent[0] += 100
+        spent[1] += round(100 * (1 - busy))
+        jobs.look(running)
+        return jobs.allowed
+
+    assert jobs.allowed == 1
+    assert [after(0.1, 1), after(0.3, 2), after(0.3, 2)] == [2, 3, 3]  # the third is not there yet
+    assert [after(0.7, 3), after(0.95, 3), after(0.95, 3), after(0.95, 1)] == [3, 2, 2, 1]
+    assert after(0.2, 1) == 2
+    assert [each["jobs"] for each in jobs.history] == [1, 2, 3, 2, 1, 2]
+    fixed = Jobs(4)
+    fixed.look(4)
+    assert fixed.allowed == 4
