@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from wanlat.analysis.endpoints import row_of
 from wanlat.analysis.figures.clusters import over_clusters
@@ -15,6 +17,9 @@ from wanlat.analysis.placement import with_placement
 from wanlat.analysis.report.formats import digits, estimate, share
 from wanlat.analysis.report.section import Column, Note, Section
 from wanlat.analysis.sweep import Sweep
+
+if TYPE_CHECKING:
+    from wanlat.analysis.bundle import Bundle
 
 ENOUGH = 5
 """Student's interval of three clusters is twice as wide as that of five that differ as much."""
@@ -76,22 +81,40 @@ CLUSTERS = Section(
     group=lambda row: row_of(row["endpoint"]),
 )
 
+
+def _with_mean(bundle: Bundle) -> Figures | None:
+    """Round trips with their mean: which of several ways is the most frequent one is a toss."""
+    found = round_trips(bundle)
+    if found is None:
+        return None
+    rows = []
+    for row in found.rows:
+        weight = sum(mode["share"] for mode in row["modes"])
+        whole = sum(mode["share"] * mode["round_trips"] for mode in row["modes"])
+        rows.append({**row, "per_request": whole / weight if weight else None})
+    return replace(found, rows=tuple(rows))
+
+
 CLUSTERS_ROUND_TRIPS = Section(
     key="clusters_round_trips",
     title="Round trips over clusters",
-    figures=round_trips,
-    across=partial(over_clusters, names=("round_trips", "intercept_ms")),
+    figures=_with_mean,
+    across=partial(over_clusters, names=("per_request", "round_trips")),
     rows="entries",
     columns=(
         _ENDPOINT,
         Column("clusters", "{clusters}"),
         Column("n", "{n}"),
-        Column("slope [95 %]", estimate("round_trips")),
+        Column("round trips a request [95 %]", estimate("per_request")),
         Column("of one cluster", _range(3)),
-        Column("intercept ms [95 %]", estimate("intercept_ms")),
+        Column("main mode [95 %]", estimate("round_trips")),
     ),
-    definitions=_DEFINITIONS,
+    definitions={
+        **_DEFINITIONS,
+        "per_request": "mean over the requests that lie on a line, of the slopes of their modes",
+    },
     notes=_NOTES,
+    charts="wanlat.analysis.charts.clusters:round_trips_of",
     is_trouble=lambda row: row["without"] > 0,
     group=lambda row: row_of(row["endpoint"]),
 )
