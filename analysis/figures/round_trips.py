@@ -210,6 +210,13 @@ def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
     """
     if not bundle.has_rtt_steps:
         return ()
+    if "round_trips" not in bundle.derived:
+        bundle.derived["round_trips"] = tuple(_round_trips_of(bundle))
+    known: tuple[RoundTrips, ...] = bundle.derived["round_trips"]
+    return known
+
+
+def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
     steps, groups, least = rtt_steps(bundle), grouped(bundle.measured), stated(bundle, _LEAST)
     systems = {group.series.system for group in groups}
     evidence = {system: evidence_of(bundle, system) for system in systems}
@@ -250,7 +257,7 @@ def round_trips_of(bundle: Bundle) -> tuple[RoundTrips, ...]:
                 points=points,
             )
         )
-    return tuple(found)
+    return found
 
 
 def stated(bundle: Bundle, key: str) -> dict[Group, Mapping[str, Any]]:
