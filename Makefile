@@ -37,6 +37,7 @@ build:  ## Make the environment and build the Rust programs
 	@tools/prerequisites tests
 
 setup: build $(VENV)/.dev  ## The same, with what the tests need
+	@cargo build --release --locked --quiet --workspace
 
 $(VENV)/.run: requirements.txt pyproject.toml setup.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -57,8 +58,8 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 
 test: .ready setup  ## Pass the tests that need nothing but what README names (7 minutes)
 	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
-	    cargo test --release --locked --no-run
-	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet
+	    cargo test --release --locked --workspace --no-run
+	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet --workspace
 	@$(PYTEST) -m "not minutes and not alone and not programs and not registry and not stores" --ignore tests/kernel
 
 # What test-all adds in Python; stores among it where they are there.
@@ -97,7 +98,7 @@ lint: setup  ## Check format, lints and types
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@cargo fmt --check
-	@cargo clippy --release --locked --quiet --all-targets -- -D warnings
+	@cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
 
 format: setup  ## Format everything
 	@$(BIN)/ruff check --fix --quiet . || true

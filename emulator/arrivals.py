@@ -1,4 +1,4 @@
-"""Packets as they reach a node, stamped by the kernel, in a ring that is read when all is over.
+"""Probes as they reach a node, stamped by the kernel, in a ring that is read when all is over.
 
 Nothing runs for each packet but the kernel (PACKET_RX_RING, Documentation/networking/
 packet_mmap.rst), so a hundred thousand of them cost this process nothing while they arrive, and
@@ -7,6 +7,7 @@ no wake-up of ours enters an instant.
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import socket
 import struct
@@ -23,6 +24,9 @@ _TPACKET_V2 = 1
 _ETH_P_IP = 0x0800
 _BLOCK_BYTES = 1 << 18
 _FRAME_BYTES = 256
+_SO_ATTACH_FILTER = 26  # asm-generic/socket.h
+# Nothing but ICMP (classic BPF: the IP header's protocol, a comparison, all of it or nothing).
+_ONLY_ICMP = ((0x30, 0, 0, 23), (0x15, 0, 1, socket.IPPROTO_ICMP), (6, 0, 0, 65535), (6, 0, 0, 0))
 _IP_OFFSET = 80  # of a frame in its slot: the headers of version 2 and of Ethernet, aligned
 KEPT_BYTES = _FRAME_BYTES - _IP_OFFSET
 """How many bytes of a packet are kept, from its IP header on."""
@@ -40,14 +44,19 @@ _LAYOUT = np.dtype(
 
 
 class Arrivals:
-    """Everything IPv4 that reaches a node's interface from now on, up to ``capacity`` packets."""
+    """All ICMP that reaches a node from now on, up to ``capacity`` packets.
+
+    What stores say to each other while a live link is measured takes no room.
+    """
 
     def __init__(self, lab: Lab, node: str, capacity: int) -> None:
         self._missed = 0
-        self._socket = lab.socket(node, socket.AF_PACKET, socket.SOCK_RAW, 0)
+        # Of every interface, loopback too: a node may ask itself.
+        protocol = socket.htons(_ETH_P_IP)
+        self._socket = lab.socket(node, socket.AF_PACKET, socket.SOCK_RAW, protocol)
         try:
+            only_icmp(self._socket)
             self._ring = self._map(capacity)
-            self._socket.bind(("eth0", _ETH_P_IP))
         except BaseException:
             self._socket.close()
             raise
@@ -77,6 +86,12 @@ class Arrivals:
         self._ring.close()
         self._socket.close()
 
+    @property
+    def count(self) -> int:
+        """Return how many packets have arrived so far."""
+        statuses = np.frombuffer(self._ring, dtype=_LAYOUT)["status"]
+        return int(np.count_nonzero(statuses))
+
     def frames(self) -> Frames:
         """Return a copy of what has arrived so far, in the order of arrival.
 
@@ -88,17 +103,19 @@ class Arrivals:
         free = np.flatnonzero(slots["status"] == 0)
         filled = slots[: free[0] if free.size else slots.size].copy()
         del slots  # a view would keep the ring from being closed
-        if self.missed:
-            raise MachineError(f"{self.missed} packets found no room in the ring for them.")
+        said = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+        self._missed += struct.unpack("II", said)[1]  # the kernel counts from zero again
+        if self._missed:
+            raise MachineError(f"{self._missed} packets found no room in the ring for them.")
         assert not filled.size or bool((filled["net"] == _IP_OFFSET).all())
         return filled
 
-    @property
-    def missed(self) -> int:
-        """Return how many packets found the ring full. (The kernel counts from zero again.)"""
-        said = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-        self._missed += struct.unpack("II", said)[1]
-        return self._missed
+
+def only_icmp(tap: socket.socket) -> None:
+    """Have a packet socket be given ICMP alone."""
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _ONLY_ICMP))
+    program = struct.pack("HP", len(_ONLY_ICMP), ctypes.addressof(code))
+    tap.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
 
 def instants_ns(frames: Frames) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -9,6 +9,7 @@ towards net.ipv4.neigh.default.gc_thresh3 (neigh_alloc(), net/core/neighbour.c, 
 
 from __future__ import annotations
 
+import contextlib
 import resource
 
 from wanlat.topologies.errors import MachineError
@@ -22,32 +23,37 @@ _OWN_MOUNTS = 1000  # what the host has mounted is mounted in the sandbox too
 _NODE_BYTES = 400_000
 
 Limits = dict[str, int]
+"""What a process may have, by the name of what limits it. One that cannot be read is left out."""
+
+_SYSCTLS = {
+    "user.max_net_namespaces": "/proc/sys/user/max_net_namespaces",
+    "fs.mount-max": "/proc/sys/fs/mount-max",
+}
+_SOFT, _HARD, _MEMORY = "ulimit -n", "ulimit -Hn", "MemAvailable"
 
 
 def read_limits() -> Limits:
-    """Return what this process may have, by name. A limit that cannot be read is left out."""
+    """Return what this process may have."""
     limits: Limits = {}
-    for name, path in (
-        ("namespaces", "/proc/sys/user/max_net_namespaces"),
-        ("mounts", "/proc/sys/fs/mount-max"),
-    ):
-        try:
-            with open(path, encoding="ascii") as file:
-                limits[name] = int(file.read())
-        except (OSError, ValueError):
-            continue
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    limits["memory"] = int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    for name, value in (("descriptors", soft), ("hard descriptors", hard)):
+    for name, path in _SYSCTLS.items():
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+            limits[name] = int(file.read())
+    memory = available_memory_bytes()
+    if memory is not None:
+        limits[_MEMORY] = memory
+    for name, value in zip((_SOFT, _HARD), resource.getrlimit(resource.RLIMIT_NOFILE), strict=True):
         if value != resource.RLIM_INFINITY:
             limits[name] = value
     return limits
+
+
+def available_memory_bytes() -> int | None:
+    """Return how much memory can be had without swapping; None where the kernel does not say."""
+    with contextlib.suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return None
 
 
 def check(limits: Limits, *, sites: int, nodes: int, sockets: int) -> None:
@@ -56,48 +62,33 @@ def check(limits: Limits, *, sites: int, nodes: int, sockets: int) -> None:
     ``sockets`` are those of the wire process: two for every spliced link.
     """
     namespaces = sites + nodes + _OWN_NAMESPACES
+    soft, hard = sites + _OWN_DESCRIPTORS, sockets + _OWN_DESCRIPTORS if sockets else 0
     needs = (
         (
-            "namespaces",
+            "user.max_net_namespaces",
             namespaces,
             "network namespaces",
-            "user.max_net_namespaces",
-            f"Raise it: sudo sysctl -w user.max_net_namespaces={2 * namespaces}",
+            f"sudo sysctl -w user.max_net_namespaces={2 * namespaces}",
         ),
         (
-            "mounts",
+            "fs.mount-max",
             namespaces + _OWN_MOUNTS,
             "mounts",
-            "fs.mount-max",
-            f"Raise it: sudo sysctl -w fs.mount-max={namespaces + 100_000}",
+            f"sudo sysctl -w fs.mount-max={namespaces + 100_000}",
         ),
+        (_SOFT, soft, "open files in one process", f"ulimit -n {soft}"),
         (
-            "descriptors",
-            sites + _OWN_DESCRIPTORS,
+            _HARD,
+            hard,
             "open files in one process",
-            "ulimit -n",
-            f"Raise it: ulimit -n {sites + _OWN_DESCRIPTORS}",
+            f"as root, ulimit -Hn {hard}; or LimitNOFILE, where a service manager sets it",
         ),
-        (
-            "hard descriptors",
-            sockets + _OWN_DESCRIPTORS if sockets else 0,
-            "open files in one process",
-            "ulimit -Hn",
-            f"Raise it, as root: ulimit -Hn {sockets + _OWN_DESCRIPTORS}; or, where a service "
-            "manager sets it, with its LimitNOFILE.",
-        ),
+        (_MEMORY, (sites + nodes) * _NODE_BYTES, "bytes of memory", "use a smaller topology"),
     )
-    for key, need, what, name, remedy in needs:
-        limit = limits.get(key)
+    for name, need, what, remedy in needs:
+        limit = limits.get(name)
         if limit is not None and need > limit:
             raise MachineError(
                 f"A lab of {nodes} nodes in {sites} sites needs {need} {what}, and the limit "
-                f"({name}) is {limit}. {remedy}"
+                f"({name}) is {limit}. To allow it: {remedy}"
             )
-    memory = limits.get("memory")
-    if memory is not None and (sites + nodes) * _NODE_BYTES > memory:
-        raise MachineError(
-            f"A lab of {nodes} nodes in {sites} sites needs about "
-            f"{(sites + nodes) * _NODE_BYTES / 1e6:.0f} MB of memory for its network alone, and "
-            f"{memory / 1e6:.0f} MB are available. Use a smaller topology."
-        )

@@ -7,7 +7,8 @@ Both versions (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/, scheduler/sc
 - v1, where the caller may write in the hierarchy of ``cpu``, as root mostly may: ``cpu.cfs_*``.
 
 A group is removed by whoever made it. Should that process be killed, one of its children sees to
-it (`wanlat.emulator.cgroup_keeper`); should both be, an empty group stays until the next is made.
+it: its lab ends too, so that the group becomes empty, and the kernel removes an empty one. Should
+both be killed, an empty group stays until the next is made.
 """
 
 from __future__ import annotations
@@ -16,14 +17,11 @@ import contextlib
 import itertools
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wanlat.emulator.binaries import SEARCH_PATH
-from wanlat.emulator.process_ids import is_alive
 from wanlat.topologies.errors import MachineError
 
 PERIOD_US = 100_000
@@ -34,10 +32,20 @@ _REST = "wanlat-rest"
 _REMOVAL_S = 5.0
 _numbers = itertools.count(1)
 
+_UNAVAILABLE = "This machine does not let us limit the processor time of processes"
 _REMEDY = (
     "Have a group delegated: `systemd-run --user --scope -p Delegate=yes -- COMMAND` (as root "
     "without --user), which needs cgroup v2 with the controller `cpu`; or run it as root."
 )
+_KEEPER = """
+trap '' INT TERM HUP
+read -r _
+for _ in $(seq 200); do
+    rmdir "$0" 2>/dev/null; [ -d "$0" ] || exit 0
+    sleep 0.05
+done
+"""
+"""Ends when nobody has the other end of its standard input any more, and the group is gone."""
 
 
 @dataclass(frozen=True)
@@ -57,34 +65,30 @@ class Usage:
         )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where groups can be made: the caller's own group in a hierarchy."""
-
-    directory: Path
-    version: int
-
-
 class CpuGroup:
     """A group with a quota of processor time. Use `remove` at the end."""
 
     def __init__(self, quota: float) -> None:
         """Make it. ``quota``: part of one processor. Raises MachineError."""
-        place = _find()
-        self._version = place.version
-        self._base = place.directory
-        self._home = place.directory  # where processes go back to
+        self._base, self._version = _find()
+        self._home = self._base  # where processes go back to
         self.quota = quota
-        self.directory = place.directory / f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
+        self.directory = self._base / f"{_PREFIX}{os.getpid()}-{next(_numbers)}"
         try:
             _remove_stale(self._base)
-            if place.version == 2:
+            if self._version == 2:
                 self._enable()
             self.directory.mkdir()
         except OSError as error:
             self._disable()
             raise MachineError(f"{_UNAVAILABLE}: {error}. {_REMEDY}") from error
-        self._keeper, self._lifeline = _start_keeper(self.directory)
+        # In a process group of its own, since Ctrl-C is for its parent.
+        self._keeper = subprocess.Popen(
+            ["/bin/sh", "-c", _KEEPER, str(self.directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            process_group=0,
+        )
         try:
             self.limit(quota)
         except BaseException:
@@ -168,32 +172,30 @@ class CpuGroup:
                     raise
                 time.sleep(0.01)  # who has just ended is in for a moment longer
         self._disable()
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
-            self._keeper.wait()
+        self._keeper.communicate()
 
 
-_UNAVAILABLE = "This machine does not let us limit the processor time of processes"
-
-
-def _find() -> _Place:
-    """Return where groups can be made. Raises MachineError."""
-    mounts = list(_mounts())
+def _find() -> tuple[Path, int]:
+    """Return where groups can be made, and by which version. Raises MachineError."""
     reasons = []
-    for version in (2, 1):
-        for root, point, kind, options in mounts:
-            if kind != ("cgroup2" if version == 2 else "cgroup"):
-                continue
-            if version == 1 and "cpu" not in options:
-                continue
-            directory = _own(version, root, point)
-            reason = _obstacle(directory, version)
-            if reason is None:
-                return _Place(directory, version)
-            reasons.append(f"{directory} ({reason})")
+    for version, root, point in sorted(_hierarchies(), reverse=True):
+        directory = _own(version, root, point)
+        reason = _obstacle(directory, version)
+        if reason is None:
+            return directory, version
+        reasons.append(f"{directory} ({reason})")
     found = "; ".join(reasons) or "no control groups are mounted"
     raise MachineError(f"{_UNAVAILABLE}: {found}. {_REMEDY}")
+
+
+def _hierarchies() -> Iterator[tuple[int, str, Path]]:
+    """Yield version, root and mount point of those that may limit (proc(5), mountinfo)."""
+    for line in _lines(Path("/proc/self/mountinfo")):
+        before, _, after = line.partition(" - ")
+        _, _, _, root, point, *_ = before.split()
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup2" or (kind == "cgroup" and "cpu" in options.split(",")):
+            yield 2 if kind == "cgroup2" else 1, root, Path(point)
 
 
 def _obstacle(directory: Path, version: int) -> str | None:
@@ -204,10 +206,11 @@ def _obstacle(directory: Path, version: int) -> str | None:
         return "it is not ours to write in"
     if version == 1:
         return None
-    if "cpu" not in _words(directory / "cgroup.controllers"):
+    if "cpu" not in " ".join(_lines(directory / "cgroup.controllers")).split():
         return "it has no controller `cpu`"
     is_root = not (directory / "cgroup.type").exists()
-    if is_root or "cpu" in _words(directory / "cgroup.subtree_control") or _is_delegated(directory):
+    enabled = " ".join(_lines(directory / "cgroup.subtree_control")).split()
+    if is_root or "cpu" in enabled or _is_delegated(directory):
         return None
     return "it has not been delegated to us"
 
@@ -218,33 +221,13 @@ def _is_delegated(directory: Path) -> bool:
         with contextlib.suppress(OSError):
             if os.getxattr(directory, name) == b"1":
                 return True
-    return directory.name == _REST and _is_delegated(directory.parent)
-
-
-def _words(file: Path) -> list[str]:
-    try:
-        return file.read_text().split()
-    except OSError:
-        return []
-
-
-def _mounts() -> Iterator[tuple[str, Path, str, list[str]]]:
-    """Yield root, mount point, type and options of each file system (proc(5), mountinfo)."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        _, _, _, root, point, *_ = before.split()
-        kind, _, options = after.split(" ", 2)
-        yield root, Path(point), kind, options.split(",")
+    return False
 
 
 def _own(version: int, root: str, point: Path) -> Path:
     """Return the directory of the group that this process is in."""
     path = "/"
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in _lines(Path("/proc/self/cgroup")):
         number, controllers, found = line.split(":", 2)
         if (version == 2 and number == "0") or (version == 1 and "cpu" in controllers.split(",")):
             path = found
@@ -255,11 +238,15 @@ def _own(version: int, root: str, point: Path) -> Path:
     return own.parent if own.name == _REST else own
 
 
-def _members(directory: Path) -> list[int]:
+def _lines(file: Path) -> list[str]:
     try:
-        return [int(word) for word in (directory / "cgroup.procs").read_text().split()]
-    except FileNotFoundError:
+        return file.read_text().splitlines()
+    except OSError:
         return []
+
+
+def _members(directory: Path) -> list[int]:
+    return [int(line) for line in _lines(directory / "cgroup.procs")]
 
 
 def _move(pid: int, directory: Path) -> bool:
@@ -284,26 +271,6 @@ def _remove_stale(base: Path) -> None:
     """Remove what is left of makers that were killed together with their keepers."""
     for stale in base.glob(f"{_PREFIX}[0-9]*-[0-9]*"):
         maker = stale.name.removeprefix(_PREFIX).partition("-")[0]
-        if maker.isdigit() and not is_alive(int(maker)):
+        if not Path("/proc", maker).exists():
             with contextlib.suppress(OSError):  # the kernel keeps one that somebody is in
                 stale.rmdir()
-
-
-def _start_keeper(directory: Path) -> tuple[subprocess.Popen[bytes], int | None]:
-    reader, lifeline = os.pipe()
-    try:
-        keeper = subprocess.Popen(
-            [
-                *(sys.executable, "-P", "-S", "-c"),
-                "from wanlat.emulator.cgroup_keeper import main; main()",
-                *(str(reader), str(directory)),
-            ],
-            pass_fds=(reader,),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            process_group=0,  # Ctrl-C is for its parent
-            env=os.environ | {"PYTHONPATH": str(SEARCH_PATH)},
-        )
-    finally:
-        os.close(reader)
-    return keeper, lifeline

@@ -15,12 +15,6 @@ from pathlib import Path
 from wanlat.topologies.errors import UserError
 
 
-def _store() -> Path:
-    """Return where labs with ``storage="disk"`` keep their data."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("WANLAT_LABS") or Path(cache, "wanlat", "labs"))
-
-
 @contextlib.contextmanager
 def _locked(directory: Path, how: int) -> Iterator[None]:
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -39,7 +33,8 @@ def make_directory() -> tuple[Path, int]:
     The guard and the caller both remove it. Only if both are killed at the same instant does
     it stay, unlocked, for the next lab to remove.
     """
-    store = _store()
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    store = Path(os.environ.get("WANLAT_LABS") or Path(cache, "wanlat", "labs"))
     try:
         store.mkdir(parents=True, exist_ok=True)
         with _locked(store, fcntl.LOCK_EX):  # else another lab finds ours before it is locked

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 from wanlat.emulator import capacity
@@ -18,7 +18,7 @@ from wanlat.emulator.cgroup import CpuGroup
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.emulator.links import requested
 from wanlat.emulator.machine import cores, cpu_model
-from wanlat.emulator.netem_absence import explain, gather
+from wanlat.emulator.netem_absence import explain
 from wanlat.topologies.errors import MachineError, WanlatError
 from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site
 
@@ -40,11 +40,27 @@ class Check:
 
 def examine() -> Iterator[Check]:
     """Yield the checks one by one, as they are done."""
-    yield _python()
+    yield Check(
+        "python",
+        sys.version_info >= (3, 11),
+        platform.python_version(),
+        "wanlat needs Python 3.11 or later (Debian, Ubuntu: apt-get install python3.11-venv)",
+    )
     yield Check("machine", True, f"Linux {platform.release()}, {cores()} × {cpu_model()}")
     for name in _PROGRAMS:
-        yield _program(name)
-    yield from _sandbox()
+        try:
+            yield Check(f"program {name}", True, str(binary(name)))
+        except WanlatError as error:
+            yield Check(f"program {name}", False, "not built", str(error))
+    try:
+        with Lab(_one_node()) as lab:
+            yield Check("sandbox", True, "user, mount, PID, network, UTS and IPC namespaces")
+            yield _netem(lab)
+            yield _direct_io(lab)
+    except WanlatError as error:
+        yield Check("sandbox", False, "a lab cannot be made", str(error))
+    yield _receive_buffer()
+    yield _processor_limits()
 
 
 def demand_lab(plan: Plan | None = None, backend: BackendName | None = None) -> None:
@@ -62,23 +78,6 @@ def demand_lab(plan: Plan | None = None, backend: BackendName | None = None) -> 
         pass
 
 
-def _python() -> Check:
-    version = platform.python_version()
-    return Check(
-        "python",
-        sys.version_info >= (3, 11),
-        version,
-        "wanlat needs Python 3.11 or later (Debian, Ubuntu: apt-get install python3.11-venv)",
-    )
-
-
-def _program(name: str) -> Check:
-    try:
-        return Check(f"program {name}", True, str(binary(name)))
-    except WanlatError as error:
-        return Check(f"program {name}", False, "not built", str(error))
-
-
 def _one_node() -> Plan:
     node = Node("n1", "here", "10.1.0.1")
     lan = LanLink("n1", "here", Impairment(), Impairment())
@@ -86,73 +85,24 @@ def _one_node() -> Plan:
     return Plan("doctor", (site,), (node,), (lan,), ())
 
 
-def _sandbox() -> Iterator[Check]:
-    try:
-        with Lab(_one_node()) as lab:
-            yield Check("sandbox", True, "user, mount, PID, network, UTS and IPC namespaces")
-            yield _backend(lab)
-            yield _direct_io(lab)
-    except WanlatError as error:
-        yield Check("sandbox", False, "a lab cannot be made", str(error))
-    yield _receive_buffer()
-    yield _processor_limits()
-
-
-def _processor_limits() -> Check:
-    try:
-        CpuGroup(0.5).remove()
-    except MachineError as error:
-        return Check(
-            "processor limits",
-            False,
-            "the fault cpu-throttled of drills is unavailable",
-            str(error),
-            required=False,
-        )
-    return Check("processor limits", True, "a control group can be made, for cpu-throttled")
-
-
-def _receive_buffer() -> Check:
-    """Wire's sockets hold what arrives while it is not running; the limit is the host's."""
-    path = Path("/proc/sys/net/core/rmem_max")
-    size = int(path.read_text()) if path.exists() else 0
-    enough = size >= _RECEIVE_BUFFER_BYTES
-    return Check(
-        "receive buffer",
-        enough,
-        f"net.core.rmem_max is {size} bytes",
-        ""
-        if enough
-        else "bursts through the backend `wire` may be dropped (the bundle then says so); "
-        f"to allow more: sudo sysctl -w net.core.rmem_max={_RECEIVE_BUFFER_BYTES}",
-        required=False,
-    )
-
-
-def _backend(lab: Lab) -> Check:
+def _netem(lab: Lab) -> Check:
     if lab.backend == "netem":
-        seed = "" if _linux() >= _SEEDED_LINUX else "; before Linux 6.6 its draws take no seed"
+        linux = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+        seed = "" if linux >= _SEEDED_LINUX else "; before Linux 6.6 its draws take no seed"
         return Check(
             "netem",
             True,
-            "the kernel has sch_netem: it is the default backend, except for what only `wire` "
-            f"does (correlated jitter, jitter that reorders on a link with a rate){seed}",
+            f"the kernel has sch_netem: the default backend, unless only `wire` does it{seed}",
         )
-    absence = explain(gather())
+    why, remedy = explain()
     return Check(
         "netem",
         False,
-        f"{absence.why}. The backend `wire` is used instead, in user space. It does all that "
-        "netem does, keeps the order within each flow and not across flows, counts late packets, "
-        "and needs a processor of its own under load",
-        f"to have netem, which is not needed: {absence.remedy}",
+        f"{why}. The backend `wire` is used instead, in user space: it keeps the order within "
+        "each flow and not across flows, and needs a processor of its own under load",
+        f"to have netem, which is not needed: {remedy}",
         required=False,
     )
-
-
-def _linux() -> tuple[int, ...]:
-    major, minor = platform.release().split(".")[:2]
-    return int(major), int("".join(takewhile(str.isdigit, minor)) or 0)
 
 
 def _direct_io(lab: Lab) -> Check:
@@ -170,3 +120,31 @@ def _direct_io(lab: Lab) -> Check:
             required=False,
         )
     return Check("direct I/O in memory", True, "tmpfs has O_DIRECT, which MinIO needs")
+
+
+def _receive_buffer() -> Check:
+    """Wire's sockets hold what arrives while it is not running; the limit is the host's."""
+    path = Path("/proc/sys/net/core/rmem_max")
+    size = int(path.read_text()) if path.exists() else 0
+    return Check(
+        "receive buffer",
+        size >= _RECEIVE_BUFFER_BYTES,
+        f"net.core.rmem_max is {size} bytes",
+        "bursts through the backend `wire` may be dropped (the bundle then says so); "
+        f"to allow more: sudo sysctl -w net.core.rmem_max={_RECEIVE_BUFFER_BYTES}",
+        required=False,
+    )
+
+
+def _processor_limits() -> Check:
+    try:
+        CpuGroup(0.5).remove()
+    except MachineError as error:
+        return Check(
+            "processor limits",
+            False,
+            "the fault cpu-throttled of drills is unavailable",
+            str(error),
+            required=False,
+        )
+    return Check("processor limits", True, "a control group can be made, for cpu-throttled")

@@ -11,37 +11,27 @@ import pickle
 import textwrap
 import traceback
 
-from wanlat.emulator.rtnetlink import Refusal
 from wanlat.topologies.errors import MachineError, WanlatError
 
-_REFUSALS = frozenset(
-    {
-        # forbidden
-        errno.EPERM,
-        errno.EACCES,
-        errno.EROFS,
-        # used up
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.ENOMEM,
-        errno.ENOBUFS,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EUSERS,
-        errno.EAGAIN,
-        # not built into this kernel, or not for this processor
-        errno.ENOSYS,
-        errno.EOPNOTSUPP,
-        errno.EPROTONOSUPPORT,
-        errno.ESOCKTNOSUPPORT,
-        errno.EAFNOSUPPORT,
-        errno.ENOPROTOOPT,
-        errno.ENODEV,
-        errno.ENOEXEC,
-        # broken
-        errno.EIO,
-    }
-)
+_REFUSALS = {
+    getattr(errno, name)
+    for name in (
+        *("EPERM", "EACCES", "EROFS"),  # forbidden
+        *(
+            "ENOSPC",
+            "EDQUOT",
+            "ENOMEM",
+            "ENOBUFS",
+            "EMFILE",
+            "ENFILE",
+            "EUSERS",
+            "EAGAIN",
+        ),  # used up
+        *("ENOSYS", "EOPNOTSUPP", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EAFNOSUPPORT"),  # absent
+        *("ENOPROTOOPT", "ENODEV", "ENOEXEC"),
+        "EIO",  # broken
+    )
+}
 
 REPORT_IT = (
     "That is a mistake in wanlat, unless an argument of yours explains it. Please report it to "
@@ -53,8 +43,6 @@ def is_refusal(error: BaseException) -> bool:
     """Whether the machine says no: something is forbidden, used up, absent or broken."""
     if isinstance(error, MemoryError | TimeoutError):
         return True
-    if isinstance(error, Refusal):
-        return error.number in _REFUSALS
     return isinstance(error, OSError) and error.errno in _REFUSALS
 
 

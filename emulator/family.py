@@ -1,4 +1,4 @@
-"""A process and what it has started: found through /proc, signalled all at once.
+"""Processes through /proc: what one has started, and its number outside of its lab.
 
 A store may be a script that starts a program, or a program that starts others. Whoever means the
 store means all of them.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _ROUNDS = 100  # each finds what was started while the one before looked
+_GONE = ["Z", "0", "0", "0"]
 
 
 def members(proc: Path, pid: int) -> list[int]:
@@ -21,20 +23,19 @@ def members(proc: Path, pid: int) -> list[int]:
     ``proc``: the /proc in which ``pid`` has that number. What made itself a session of its own
     and outlived its parent belongs to nobody any more, and is not found.
     """
-    parents: dict[int, list[int]] = {}
-    session: list[int] = []
-    for entry in proc.iterdir():
-        if not entry.name.isdigit():
-            continue
-        found = _stat(entry / "stat")
-        if found is None or found[0] == "Z":
-            continue
-        parents.setdefault(int(found[1]), []).append(int(entry.name))
-        if int(found[3]) == pid:
-            session.append(int(entry.name))
-    result = dict.fromkeys([pid, *session])
-    for each in _down(parents, list(result)):
-        result[each] = None
+    children: dict[int, list[int]] = defaultdict(list)
+    result = {pid: None}
+    for each in _all(proc):
+        state, parent, _, session, *_ = _stat(proc / str(each) / "stat") or _GONE
+        if state != "Z":
+            children[int(parent)].append(each)
+            if int(session) == pid:
+                result[each] = None
+    waiting = list(result)
+    while waiting:
+        new = [each for each in children[waiting.pop()] if each not in result]
+        result.update(dict.fromkeys(new))
+        waiting += new
     return list(result)
 
 
@@ -49,19 +50,19 @@ def send(proc: Path, pid: int, number: int) -> None:
     Before SIGKILL they are stopped, so that none starts another while the rest are looked for.
     The group is signalled first: mostly it is all there is, and this takes microseconds.
     """
-    if number in (signal.SIGKILL, signal.SIGSTOP):
-        _signal_each([-pid], signal.SIGSTOP)
-        stopped: set[int] = set()
-        for _ in range(_ROUNDS):
-            fresh = set(members(proc, pid)) - stopped
-            if not fresh:
-                break
-            _signal_each(fresh, signal.SIGSTOP)
-            stopped |= fresh
-        if number == signal.SIGKILL:
-            _signal_each([-pid, *stopped], signal.SIGKILL)
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        _signal_each(members(proc, pid), number)
         return
-    _signal_each(members(proc, pid), number)
+    _signal_each([-pid], signal.SIGSTOP)
+    stopped: set[int] = set()
+    for _ in range(_ROUNDS):
+        fresh = set(members(proc, pid)) - stopped
+        if not fresh:
+            break
+        _signal_each(fresh, signal.SIGSTOP)
+        stopped |= fresh
+    if number == signal.SIGKILL:
+        _signal_each([-pid, *stopped], signal.SIGKILL)
 
 
 def states(proc: Path, pid: int) -> set[str]:
@@ -70,10 +71,30 @@ def states(proc: Path, pid: int) -> set[str]:
     for member in members(proc, pid):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             for thread in (proc / str(member) / "task").iterdir():
-                stat = _stat(thread / "stat")
-                if stat is not None and stat[0] not in "ZX":
-                    found.add(stat[0])
+                found.add((_stat(thread / "stat") or _GONE)[0])
+    return found - set("ZX")
+
+
+def outside(supervisor_pid: int, inside: Iterable[int]) -> dict[int, int]:
+    """Return the numbers that processes of a lab have outside, by those they have inside.
+
+    ``supervisor_pid``: the lab's first process, by its number outside. Those that have ended are
+    missing. (proc(5): NSpid, and the namespace it is of.)
+    """
+    wanted = set(inside)
+    lab = _namespace(supervisor_pid)
+    found: dict[int, int] = {}
+    for pid in _all(Path("/proc")):
+        with contextlib.suppress(OSError):  # it has ended
+            status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+            number = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
+            if number in wanted and lab is not None and _namespace(pid) == lab:
+                found[number] = pid
     return found
+
+
+def _all(proc: Path) -> Iterator[int]:
+    return (int(entry.name) for entry in proc.iterdir() if entry.name.isdigit())
 
 
 def _stat(path: Path) -> list[str] | None:
@@ -85,15 +106,11 @@ def _stat(path: Path) -> list[str] | None:
     return text.rpartition(")")[2].split()  # the name before it may have spaces and brackets
 
 
-def _down(parents: dict[int, list[int]], roots: list[int]) -> Iterator[int]:
-    seen = set(roots)
-    waiting = list(roots)
-    while waiting:
-        for child in parents.get(waiting.pop(), []):
-            if child not in seen:
-                seen.add(child)
-                waiting.append(child)
-                yield child
+def _namespace(pid: int) -> int | None:
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino  # noqa: PTH116 - follows a link of the kernel
+    except OSError:  # it has ended, or is not ours to look at
+        return None
 
 
 def _signal_each(pids: Iterable[int], number: int) -> None:

@@ -34,38 +34,24 @@ def figures(impairment: Impairment) -> dict[str, Any]:
 
 def words(impairment: Impairment) -> str:
     """Return one line: `50ms ± 10ms, loss 5%`."""
-    return ", ".join(_parts(impairment)) or "nothing"
-
-
-def _parts(impairment: Impairment) -> list[str]:
-    parts = []
-    if impairment.loss_probability >= 1:
-        parts.append("cut (loss 100%)")
-    if impairment.delay_ns or impairment.jitter_ns:
-        text = str(Duration(impairment.delay_ns))
-        if impairment.jitter_ns:
-            text += f" ± {Duration(impairment.jitter_ns)}"
-            if impairment.distribution != "uniform":
-                text += f" {impairment.distribution}"
-        parts.append(text)
-    if impairment.correlation:
-        parts.append(f"correlation {_part(impairment.correlation)}")
-    if impairment.reorder:
-        parts.append("reorder")
-    if impairment.overtake:
-        parts.append(f"reorder {_part(impairment.overtake)}")
-    if 0 < impairment.loss_probability < 1:
-        in_bursts = " in bursts" if impairment.bursts else ""
-        parts.append(f"loss {_part(impairment.loss_probability)}{in_bursts}")
-    if impairment.duplicate:
-        parts.append(f"duplicate {_part(impairment.duplicate)}")
-    if impairment.corrupt:
-        parts.append(f"corrupt {_part(impairment.corrupt)}")
-    if impairment.rate_bps is not None:
-        parts.append(f"rate {Rate(impairment.rate_bps)}")
-    if impairment.queue_bytes is not None:
-        parts.append(f"queue {Size(impairment.queue_bytes)}")
-    return parts
+    delay = str(Duration(impairment.delay_ns))
+    if impairment.jitter_ns:
+        delay += f" ± {Duration(impairment.jitter_ns)}"
+        if impairment.distribution != "uniform":
+            delay += f" {impairment.distribution}"
+    loss, in_bursts = impairment.loss_probability, " in bursts" if impairment.bursts else ""
+    parts = {
+        "cut (loss 100%)": loss >= 1,
+        delay: impairment.delay_ns or impairment.jitter_ns,
+        "reorder": impairment.reorder,
+        f"reorder {_part(impairment.overtake)}": impairment.overtake,
+        f"loss {_part(loss)}{in_bursts}": 0 < loss < 1,
+        f"duplicate {_part(impairment.duplicate)}": impairment.duplicate,
+        f"corrupt {_part(impairment.corrupt)}": impairment.corrupt,
+        f"rate {Rate(impairment.rate_bps or 1)}": impairment.rate_bps is not None,
+        f"queue {Size(impairment.queue_bytes or 0)}": impairment.queue_bytes is not None,
+    }
+    return ", ".join(part for part, is_there in parts.items() if is_there) or "nothing"
 
 
 def _part(value: float) -> str:

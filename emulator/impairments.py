@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +15,6 @@ from wanlat.emulator.backends import Counters
 from wanlat.emulator.changes import Change, Settings, mistakes
 from wanlat.emulator.journal import Entry, Journal
 from wanlat.emulator.links import Direction, requested
-from wanlat.emulator.sandboxed import Sandboxed
 from wanlat.emulator.stack import Stack
 from wanlat.emulator.targets import Target, Targets
 from wanlat.topologies.errors import UserError, WanlatError
@@ -26,8 +26,10 @@ _BY_HAND = "by hand"  # whose cuts `heal` and another `cut` without a holder are
 What = Impairment | Settings
 """What a direction gets: an impairment in place of its own, or some settings on top of it."""
 
+_Steps = Mapping[Direction, Callable[[Stack], Stack]]
 
-class Impairments(Sandboxed):
+
+class Impairments:
     """The part of a lab that changes its links. Every method may be called from any thread.
 
     Packets that are on their way keep the instant at which they are due. All directions of one
@@ -36,7 +38,7 @@ class Impairments(Sandboxed):
     """
 
     def __init__(self, plan: Plan, journal: Path | None) -> None:
-        Sandboxed.__init__(self, plan)
+        self.plan = plan
         self.targets = Targets(plan)
         self._requested = requested(plan)
         self._in_force = dict(self._requested)
@@ -44,6 +46,17 @@ class Impairments(Sandboxed):
         self._unsure: set[Direction] = set()
         self._changing = threading.RLock()  # a listener of the journal may look
         self.journal = Journal(self._requested, journal)
+
+    @property
+    def fate(self) -> str:
+        """Return how the lab ended; empty while it lives."""
+        raise NotImplementedError
+
+    def _ask(
+        self, operation: str, *arguments: Any, fds: tuple[int, ...] = ()
+    ) -> tuple[Any, list[int]]:
+        """Have the lab's supervisor do something."""
+        raise NotImplementedError
 
     @property
     def impairments(self) -> dict[Direction, Impairment]:
@@ -88,11 +101,8 @@ class Impairments(Sandboxed):
         the backend cannot do; nothing has changed then.
         """
         changes = self._changes(target, to, settings)
-        return self._apply(
-            lambda: {each: self._stacks[each].changed(one) for each, one in changes.items()},
-            origin,
-            _in_part(changes),
-        )
+        steps = {each: partial(Stack.changed, change=one) for each, one in changes.items()}
+        return self._apply(steps, origin, _in_part(changes))
 
     def changed(
         self,
@@ -107,50 +117,35 @@ class Impairments(Sandboxed):
 
         When it ends, what it did is taken away, and what others did in the meantime stays.
         """
-        holder, changes = object(), self._changes(target, to, settings)
-        return Hold(
-            self,
-            begin=lambda: self._apply(
-                lambda: {
-                    each: self._stacks[each].held(one, holder) for each, one in changes.items()
-                },
-                origin,
-                _in_part(changes),
-            ),
-            end=lambda: self._release(changes, holder, origin),
-        )
+        changes = self._changes(target, to, settings)
+        hold = Hold(self, changes, origin)
+        hold.steps = {
+            each: partial(Stack.held, change=one, holder=hold) for each, one in changes.items()
+        }
+        hold.checked = _in_part(changes)
+        return hold
 
     def cut(self, target: Target, *, origin: str = "api") -> int:
         """Let nothing through, whatever else is asked for, until it is healed."""
         directions = self.targets.directions(target)
-        return self._apply(
-            lambda: {each: self._stacks[each].cut(_BY_HAND) for each in directions}, origin
-        )
+        return self._apply(dict.fromkeys(directions, partial(Stack.cut, cutter=_BY_HAND)), origin)
 
     def cutting(self, target: Target, *, origin: str = "api") -> Hold:
         """Return a cut that lasts for a ``with`` block, or from its ``begin`` to its ``end``."""
-        holder, directions = object(), self.targets.directions(target)
-        return Hold(
-            self,
-            begin=lambda: self._apply(
-                lambda: {each: self._stacks[each].cut(holder) for each in directions}, origin
-            ),
-            end=lambda: self._release(directions, holder, origin),
-        )
+        directions = self.targets.directions(target)
+        hold = Hold(self, directions, origin)
+        hold.steps = dict.fromkeys(directions, partial(Stack.cut, cutter=hold))
+        return hold
 
     def heal(self, target: Target = "all", *, origin: str = "api") -> int:
         """End every cut; whatever else was changed stays."""
-        directions = self.targets.directions(target)
-        return self._apply(
-            lambda: {each: self._stacks[each].healed() for each in directions}, origin
-        )
+        return self._apply(dict.fromkeys(self.targets.directions(target), Stack.healed), origin)
 
     def restore(self, target: Target = "all", *, origin: str = "api") -> int:
         """Return to what the topology says; cuts and changes that are held end as well."""
         directions = self.targets.directions(target)
-        return self._apply(
-            lambda: {each: Stack(self._requested[each]) for each in directions}, origin
-        )
+        steps = {each: partial(_instead, Stack(self._requested[each])) for each in directions}
+        return self._apply(steps, origin)
 
     def counters(self) -> dict[Direction, Counters]:
         """Return the backend's counters of every impaired direction."""
@@ -160,57 +155,45 @@ class Impairments(Sandboxed):
     def _changes(
         self, target: Target | Mapping[Any, What], to: Impairment | None, settings: Settings
     ) -> dict[Direction, Change]:
-        if isinstance(target, Mapping):
-            if to is not None or settings:
-                raise UserError("A mapping says itself what each target gets; give nothing else.")
-            if not target:
-                raise UserError("Nothing is said to be changed: the mapping is empty.")
-            changes: dict[Direction, Change] = {}
-            for each, what in target.items():
-                for direction, change in self._of_one(each, what).items():
-                    changes[direction] = (
-                        changes[direction].then(change) if direction in changes else change
-                    )
-            return changes
-        if to is not None and settings:
-            raise UserError("Give an impairment to replace all, or settings to change some.")
-        return self._of_one(target, to if to is not None else settings)
+        if not isinstance(target, Mapping):
+            if to is not None and settings:
+                raise UserError("Give an impairment to replace all, or settings to change some.")
+            return self._of_one(target, to if to is not None else settings)
+        if to is not None or settings:
+            raise UserError("A mapping says itself what each target gets; give nothing else.")
+        if not target:
+            raise UserError("Nothing is said to be changed: the mapping is empty.")
+        changes: dict[Direction, Change] = {}
+        for each, what in target.items():
+            for direction, change in self._of_one(each, what).items():
+                before = changes.get(direction)
+                changes[direction] = change if before is None else before.then(change)
+        return changes
 
     def _of_one(self, target: Target, what: What) -> dict[Direction, Change]:
         directions = self.targets.directions(target)
         if isinstance(what, Impairment):
-            change = Change.to(what)
-        else:
-            named = set(directions)
-            both_ways = all(each.opposite in named for each in directions)
-            change = Change.of(what, both_ways=both_ways)
-        return dict.fromkeys(directions, change)
+            return dict.fromkeys(directions, Change.to(what))
+        both_ways = {each.opposite for each in directions} <= set(directions)
+        return dict.fromkeys(directions, Change.of(what, both_ways=both_ways))
 
-    def _release(self, directions: Iterable[Direction], holder: Hashable, origin: str) -> int:
-        return self._apply(
-            lambda: {each: self._stacks[each].without(holder) for each in directions},
-            origin,
-        )
-
-    def _apply(
-        self,
-        stacks: Callable[[], Mapping[Direction, Stack]],
-        origin: str,
-        checked: Collection[Direction] = (),
-    ) -> int:
+    def _apply(self, steps: _Steps, origin: str, checked: Collection[Direction] = ()) -> int:
         """Have stacks of directions take the place of what they are; return the instant.
 
         ``checked``: where what comes out is to be looked at as a topology file would be.
         """
         with self._changing:
-            wanted = stacks()
+            wanted = {each: step(self._stacks[each]) for each, step in steps.items()}
             after = {each: stack.top for each, stack in wanted.items()}
             changes = {
                 each: value
                 for each, value in after.items()
                 if value != self._in_force[each] or each in self._unsure
             }
-            _check({each: value for each, value in changes.items() if each in checked})
+            for direction in (each for each in changes if each in checked):
+                wrong = mistakes(changes[direction])
+                if wrong:
+                    raise UserError(f"The link {direction} cannot be changed so: {listing(wrong)}.")
             now = time.monotonic_ns()
             not_before, instant = self._change(changes) if changes else (now, now)
             entries = [
@@ -238,32 +221,36 @@ class Impairments(Sandboxed):
 class Hold:
     """A change that somebody holds. A context manager; safe to end twice."""
 
-    def __init__(
-        self, lab: Impairments, *, begin: Callable[[], int], end: Callable[[], int]
-    ) -> None:
+    def __init__(self, lab: Impairments, directions: Iterable[Direction], origin: str) -> None:
         self.begun_ns: int | None = None
         self.ended_ns: int | None = None
+        self.steps: _Steps = {}
+        self.checked: Collection[Direction] = ()
         self._lab = lab
-        self._begin = begin
-        self._end = end
+        self._directions = tuple(directions)
+        self._origin = origin
 
     def begin(self) -> int:
         """Let it take effect; return the instant. It begins once."""
         if self.begun_ns is not None:
             raise UserError("This change has begun before; make another one.")
         try:
-            self.begun_ns = self._begin()
+            self.begun_ns = self._lab._apply(self.steps, self._origin, self.checked)
         except BaseException:  # it may be in force: Ctrl-C, or a journal that cannot be written
             with contextlib.suppress(WanlatError):
-                self._end()
+                self._release()
             raise
         return self.begun_ns
 
     def end(self) -> int:
         """Take it away; return the instant at which that was in force."""
         if self.ended_ns is None:
-            self.ended_ns = self._end()
+            self.ended_ns = self._release()
         return self.ended_ns
+
+    def _release(self) -> int:
+        without = partial(Stack.without, holder=self)
+        return self._lab._apply(dict.fromkeys(self._directions, without), self._origin)
 
     def __enter__(self) -> Self:
         self.begin()
@@ -282,13 +269,10 @@ class Hold:
                 raise
 
 
+def _instead(stack: Stack, _: Stack) -> Stack:
+    return stack
+
+
 def _in_part(changes: Mapping[Direction, Change]) -> set[Direction]:
     """Return where only a part is changed: what is given whole is its giver's, as in a plan."""
     return {each for each, change in changes.items() if not change.is_whole}
-
-
-def _check(changes: Mapping[Direction, Impairment]) -> None:
-    for direction, impairment in changes.items():
-        wrong = mistakes(impairment)
-        if wrong:
-            raise UserError(f"The link {direction} cannot be changed so: {listing(wrong)}.")

@@ -6,11 +6,11 @@ import bisect
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import IO, Any
 
 from wanlat.emulator.impairment_words import figures
 from wanlat.emulator.links import Direction
@@ -49,7 +49,7 @@ class Entry:
         }
 
 
-class Journal(Sequence[Entry]):
+class Journal(list[Entry]):
     """The entries of a lab in the order of effect, and as lines of a file while they come.
 
     Safe to read from any thread. A path is opened at once, to append to; raises UserError when
@@ -57,8 +57,8 @@ class Journal(Sequence[Entry]):
     """
 
     def __init__(self, requested: Mapping[Direction, Impairment], path: Path | None) -> None:
+        super().__init__()
         self._requested = dict(requested)
-        self._entries: list[Entry] = []
         self._of: dict[Direction, list[Entry]] = {}
         self._listeners: list[Callable[[Entry], None]] = []
         self._lock = threading.Lock()
@@ -66,8 +66,6 @@ class Journal(Sequence[Entry]):
 
     def begin(self, t_ns: int, topology: str, backend: str) -> None:
         """Write the first line of a lab: what was in force from its beginning on."""
-        if self._file is None:
-            return
         self._write(
             {
                 "t_ns": t_ns,
@@ -88,7 +86,7 @@ class Journal(Sequence[Entry]):
         Raises MachineError when the file cannot be written; they are in the journal all the same.
         """
         with self._lock:
-            self._entries += entries
+            self.extend(entries)
             for entry in entries:
                 self._of.setdefault(entry.direction, []).append(entry)
             listeners = tuple(self._listeners)
@@ -115,19 +113,6 @@ class Journal(Sequence[Entry]):
         if file is not None:
             with contextlib.suppress(OSError):  # a full disk has been told
                 file.close()
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    @overload
-    def __getitem__(self, place: int) -> Entry: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
-        return self._entries[place]
-
-    def __iter__(self) -> Iterator[Entry]:
-        return iter(self._entries[:])
 
     def _write(self, *lines: Mapping[str, Any]) -> None:
         if self._file is None or not lines:

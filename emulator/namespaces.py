@@ -9,17 +9,16 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 from wanlat.emulator import rtnetlink, syscalls
+from wanlat.emulator.addressing import CORE
 from wanlat.emulator.rtnetlink import Request
 from wanlat.emulator.sandbox import LAB_DIRECTORY, NAMESPACE_DIRECTORY
 from wanlat.topologies.errors import MachineError
 
 _OPERATING_S = 30.0
-
-CORE = "core"  # the sandbox's first namespace: splices and the wire process live there
 
 # Emulated hosts say only what their programs say: no IPv6 neighbour discovery or router
 # solicitation of the kernel's own crosses a link and counts as traffic. (What is written to
@@ -40,47 +39,14 @@ _ROUTER = {
 _NAMESPACES_A_PROC = 32
 
 
-class _Settings:
-    """Writes settings of the network namespace that the process is in."""
-
-    def __init__(self) -> None:
-        self._proc = -1
-        self._uses = 0
-
-    def write(self, values: dict[str, str]) -> None:
-        if self._uses % _NAMESPACES_A_PROC == 0:
-            self.close()
-            self._proc = syscalls.open_proc(LAB_DIRECTORY)
-        self._uses += 1
-        for name, value in values.items():
-            try:
-                file = os.open(f"sys/{name}", os.O_WRONLY, dir_fd=self._proc)
-            except FileNotFoundError:  # a kernel without IPv6 has none of its settings
-                continue
-            try:
-                os.write(file, value.encode())
-            finally:
-                os.close(file)
-
-    def close(self) -> None:
-        if self._proc >= 0:
-            os.close(self._proc)
-        self._proc, self._uses = -1, 0
-
-
 class Namespaces:
     """Every network namespace of the lab, the core included."""
 
     def __init__(self) -> None:
-        self._names = {CORE}
+        self._count = 0
+        self._proc = -1
         self._core = os.open("/proc/self/ns/net", os.O_RDONLY)
-        self._settings = _Settings()
-        self._settings.write(_EVERY_NAMESPACE)
-        _send(CORE, [rtnetlink.link_up(1, "lo")])
-        self._pin(CORE)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names
+        self._begin(CORE, _EVERY_NAMESPACE)
 
     def create(self, name: str, requests: Sequence[Request] = (), *, router: bool) -> None:
         """Make a namespace, carry ``requests`` out in it, and pin it under /run/netns.
@@ -92,20 +58,38 @@ class Namespaces:
         except OSError as error:
             hint = " Other labs count too: see user.max_net_namespaces."
             raise MachineError(
-                f"The kernel refused the network namespace {name}, after {len(self._names)} of "
+                f"The kernel refused the network namespace {name}, after {self._count} of "
                 f"this lab: {error}.{hint if error.errno == errno.ENOSPC else ''}"
             ) from error
         try:
-            self._settings.write(_EVERY_NAMESPACE | _ROUTER if router else _EVERY_NAMESPACE)
-            _send(name, [rtnetlink.link_up(1, "lo"), *requests])
-            self._pin(name)
+            self._begin(name, _EVERY_NAMESPACE | _ROUTER if router else _EVERY_NAMESPACE, requests)
         finally:
             syscalls.setns(self._core, syscalls.CLONE_NEWNET)
-        self._names.add(name)
+
+    def _begin(
+        self, name: str, settings: Mapping[str, str], requests: Sequence[Request] = ()
+    ) -> None:
+        """Make the namespace that the process is in ready, and pin it."""
+        if self._count % _NAMESPACES_A_PROC == 0:
+            self.finish()
+            self._proc = syscalls.open_proc(LAB_DIRECTORY)
+        for setting, value in settings.items():
+            # A kernel without IPv6 has none of its settings.
+            with suppress(FileNotFoundError):
+                file = os.open(f"sys/{setting}", os.O_WRONLY, dir_fd=self._proc)
+                os.write(file, value.encode())
+                os.close(file)
+        _send(name, [rtnetlink.link_up(1, "lo"), *requests])
+        path = f"{NAMESPACE_DIRECTORY}/{name}"
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        syscalls.mount("/proc/self/ns/net", path, flags=syscalls.MS_BIND)
+        self._count += 1
 
     def finish(self) -> None:
         """Note that all namespaces have been made."""
-        self._settings.close()
+        if self._proc >= 0:
+            os.close(self._proc)
+        self._proc = -1
 
     @contextmanager
     def opened(self, names: Sequence[str]) -> Iterator[dict[str, int]]:
@@ -156,12 +140,6 @@ class Namespaces:
                         f"operation within {_OPERATING_S:.0f} s."
                     )
                 time.sleep(0.005)
-
-    @staticmethod
-    def _pin(name: str) -> None:
-        path = f"{NAMESPACE_DIRECTORY}/{name}"
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        syscalls.mount("/proc/self/ns/net", path, flags=syscalls.MS_BIND)
 
 
 def _open(name: str) -> int:

@@ -13,59 +13,15 @@ nothing is looked up: names, addresses and indexes follow from the plan (``emula
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from wanlat.emulator import addressing, rtnetlink
-from wanlat.emulator.addressing import GATEWAY, router_namespace
+from wanlat.emulator.addressing import CORE, GATEWAY, End, router_namespace
 from wanlat.emulator.links import Link, links_of
-from wanlat.emulator.namespaces import CORE, Namespaces
-from wanlat.emulator.rtnetlink import Request, VethEnd
-from wanlat.topologies.resolve import Impairment, Plan, Site
+from wanlat.emulator.namespaces import Namespaces
+from wanlat.emulator.rtnetlink import Request
+from wanlat.topologies.resolve import Plan, Site
 
 _LOOPBACK = (1, "lo")
-
-
-@dataclass(frozen=True)
-class Interface:
-    """One interface, by its namespace and name."""
-
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True)
-class End:
-    """One end of a veth pair: its namespace, interface name and index, and MAC address.
-
-    Without a MAC address (ends in the core namespace) it is the kernel's choice.
-    """
-
-    namespace: str
-    name: str
-    index: int
-    mac: str = ""
-
-    def near(self) -> VethEnd:
-        """Return it as the end in the namespace that the request is sent in."""
-        return VethEnd(self.name, self.index, self.mac)
-
-    def far(self, descriptors: Mapping[str, int]) -> VethEnd:
-        """Return it as the end in another namespace, given that one's descriptor."""
-        return VethEnd(self.name, self.index, self.mac, descriptors[self.namespace])
-
-
-def wants_single_segments(impairment: Impairment) -> bool:
-    """Tell whether packets must cross a link one by one.
-
-    A 64 KiB segment that the kernel has yet to cut up would be lost, or queued, as one packet.
-    """
-    return (
-        impairment.loss_probability > 0
-        or impairment.duplicate > 0
-        or impairment.corrupt > 0
-        or impairment.overtake > 0
-        or impairment.rate_bps is not None
-    )
 
 
 class Network:
@@ -84,14 +40,15 @@ class Network:
         self.links = links_of(plan)
         self._splice_wan = splice_wan
         self._splice_every_lan = splice_every_lan
-        self._node_index = {node.name: index for index, node in enumerate(plan.nodes)}
+        self._places = {node.name: place for place, node in enumerate(plan.nodes)}
         self._sites = {site.name: site for site in plan.sites}
         self._lan = {link.a: link for link in self.links if link.kind == "lan"}
-        self._wan: dict[str, list[Link]] = {site.name: [] for site in plan.sites}
+        self._wan: dict[str, list[tuple[Link, int]]] = {site.name: [] for site in plan.sites}
+        """WAN links by their sites, each with the side (0 or 1) at which the site is."""
         for link in self.links:
             if link.kind == "wan":
-                self._wan[link.a].append(link)
-                self._wan[link.b].append(link)
+                self._wan[link.a].append((link, 0))
+                self._wan[link.b].append((link, 1))
         self._single_segments: set[End] = set()
 
     def build(self) -> None:
@@ -123,38 +80,17 @@ class Network:
     def ends(self, link: Link) -> tuple[End, End]:
         """Return both ends of a link: node and router, or the routers of sites a and b."""
         if link.kind == "lan":
-            index = self._node_index[link.a]
-            return (
-                End(
-                    link.a,
-                    "eth0",
-                    addressing.NODE_INTERFACE_INDEX,
-                    addressing.node_mac(index),
-                ),
-                End(
-                    router_namespace(link.b),
-                    addressing.router_lan_interface(index),
-                    addressing.router_lan_index(index),
-                    addressing.router_lan_mac(index),
-                ),
-            )
+            place = self._places[link.a]
+            return addressing.node_end(link.a, place), addressing.router_lan_end(link.b, place)
         a, b = (
-            End(
-                router_namespace(site),
-                addressing.router_wan_interface(link.index),
-                addressing.router_wan_index(link.index, side),
-                addressing.router_wan_mac(link.index, side),
-            )
+            addressing.router_wan_end(site, link.index, side)
             for site, side in ((link.a, "a"), (link.b, "b"))
         )
         return a, b
 
     def splice(self, link: Link) -> tuple[End, End]:
         """Return both ends, in the core namespace, of a spliced link: towards ends a and b."""
-        names = addressing.splice_interfaces(link.kind, link.index)
-        indexes = addressing.splice_indexes(link.kind, link.index)
-        a, b = (End(CORE, name, index) for name, index in zip(names, indexes, strict=True))
-        return a, b
+        return addressing.splice(link.kind, link.index)
 
     def send_single_segments(self, links: Iterable[Link]) -> None:
         """Have the kernel cut TCP's large segments up before they reach any of ``links``.
@@ -185,7 +121,7 @@ class Network:
         link = self._lan[name]
         eth0, router = self.ends(link)
         other = self.splice(link)[0] if self.is_spliced(link) else router
-        yield rtnetlink.veth(eth0.near(), other.far(descriptors))
+        yield rtnetlink.veth(eth0, other, descriptors[other.namespace])
         yield rtnetlink.address(eth0.index, eth0.name, address)
         yield rtnetlink.neighbour(eth0.index, eth0.name, GATEWAY, router.mac)
         yield rtnetlink.route(eth0.index, eth0.name, "0.0.0.0/0", GATEWAY)
@@ -195,16 +131,14 @@ class Network:
         for node in site.nodes:
             link = self._lan[node.name]
             if self.is_spliced(link):
-                yield rtnetlink.veth(
-                    self.ends(link)[1].near(), self.splice(link)[1].far(descriptors)
-                )
-        for link in self._wan[site.name]:
-            side = 0 if site.name == link.a else 1
+                yield rtnetlink.veth(self.ends(link)[1], self.splice(link)[1], descriptors[CORE])
+        for link, side in self._wan[site.name]:
             here, there = self.ends(link)[side], self.ends(link)[1 - side]
             if self.is_spliced(link):
-                yield rtnetlink.veth(here.near(), self.splice(link)[side].far(descriptors))
-            elif side == 0:
-                yield rtnetlink.veth(here.near(), there.far(descriptors))
+                there = self.splice(link)[side]
+            elif side == 1:
+                continue  # the other router makes both ends of a cable
+            yield rtnetlink.veth(here, there, descriptors[there.namespace])
 
     def _router_requests(self, site: Site) -> Iterator[Request]:
         yield rtnetlink.address(*_LOOPBACK, site.router_address)
@@ -214,8 +148,7 @@ class Network:
             yield rtnetlink.link_up(*interface)
             yield rtnetlink.neighbour(*interface, node.address, eth0.mac)
             yield rtnetlink.route(*interface, f"{node.address}/32")
-        for link in self._wan[site.name]:
-            side = 0 if site.name == link.a else 1
+        for link, side in self._wan[site.name]:
             here, there = self.ends(link)[side], self.ends(link)[1 - side]
             other = self._sites[link.b if side == 0 else link.a]
             interface = (here.index, here.name)

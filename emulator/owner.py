@@ -6,19 +6,20 @@ Lab is what users meet; this is what it stands on.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-import queue
 import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from wanlat.emulator.binaries import SEARCH_PATH
-from wanlat.emulator.channel import Channel, Closed
 from wanlat.emulator.failures import REPORT_IT
-from wanlat.emulator.process import Process
+from wanlat.emulator.process import Exit
+from wanlat.emulator.rpc import PICKLE, Closed, Stream
 from wanlat.emulator.sandbox import HURRY
 from wanlat.topologies.errors import MachineError, WanlatError
 
@@ -38,17 +39,17 @@ class Owner:
 
     def __init__(self, disk: Path | None) -> None:
         self.fate = ""
-        self.supervisor_pid = 0
         self._why: Exception | None = None
         """Why it ended, where a process of the sandbox could say so."""
         self._lock = threading.Lock()  # of what the listening thread changes too
-        self._exchange = threading.Lock()  # one request and its answer at a time
-        self._answers: queue.SimpleQueue[tuple[str, Any, list[int]]] = queue.SimpleQueue()
-        self._number = 0
-        self._processes: dict[int, Process] = {}
-        self._ended_early: dict[int, tuple[int, int]] = {}
+        self._sending = threading.Lock()
+        self._is_over = False
+        self._numbers = itertools.count(1)
+        started: Future[tuple[Any, list[int]]] = Future()
+        self._answers = {0: started}  # the first comes unasked: the supervisor's process id
+        self._exits: dict[int, Future[Exit | None]] = {}
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._channel = Channel(ours)
+        self._stream = Stream(ours, codec=PICKLE)
         lifeline_read, lifeline = os.pipe()
         self._lifeline: int | None = lifeline
         with theirs:
@@ -56,13 +57,15 @@ class Owner:
         os.close(lifeline_read)
         threading.Thread(target=self._listen, name="lab", daemon=True).start()
         try:
-            kind, value, _ = self._take_answer(_START_TIMEOUT_S)
-            if kind != "supervisor":
-                raise self._no_beginning()
+            self.supervisor_pid: int = self._result(started, _START_TIMEOUT_S)[0]
         except BaseException:
             self.close()
+            if self._why is None and self._guard.returncode > 0:  # by itself: nobody killed it
+                raise RuntimeError(
+                    f"The lab's guard ended with exit code {self._guard.returncode}; its last "
+                    f"words are above. {REPORT_IT}"
+                ) from None
             raise
-        self.supervisor_pid = value
 
     def close(self, *, hurry: bool = False) -> None:
         """End the sandbox and everything in it. Safe to repeat.
@@ -72,7 +75,7 @@ class Owner:
         """
         self._let_go(hurry)
         self._guard.wait()
-        self._channel.close()
+        self._stream.close()
 
     def abort(self, why: str) -> None:
         """End everything at once, from any thread; whoever waits for any of it is told why."""
@@ -86,7 +89,7 @@ class Owner:
             if hurry:
                 with contextlib.suppress(BrokenPipeError):  # the guard has ended already
                     os.write(lifeline, HURRY)
-            self._channel.finish()  # the supervisor ends the lab in good order,
+            self._stream.finish()  # the supervisor ends the lab in good order,
             os.close(lifeline)  # and the guard sees that it does
 
     def ask(
@@ -97,110 +100,103 @@ class Owner:
         Raises MachineError when the sandbox has ended, and what the supervisor raised: refusals
         of the machine are MachineErrors, mistakes of ours themselves.
         """
-        with self._exchange:
+        number, answer = next(self._numbers), Future[tuple[Any, list[int]]]()
+        with self._lock:
             if self.fate:
                 raise self._end()
-            self._number += 1
-            try:
-                self._channel.send((self._number, operation, arguments), fds)
-            except Closed:
-                self._take_answer(_START_TIMEOUT_S)  # then the listener knows why
-                raise self._end() from None
-            return self._await_answer(self._number)
+            self._answers[number] = answer
+        try:
+            with self._sending, contextlib.suppress(Closed):  # then the listener knows why
+                self._stream.send((number, operation, arguments), fds, _ANSWER_TIMEOUT_S)
+        except TimeoutError:  # it may have half of the request: nothing can follow
+            self.abort("Its supervisor takes no more requests.")
+            raise self._end() from None
+        try:
+            return self._result(answer, _ANSWER_TIMEOUT_S)
+        finally:
+            with self._lock:
+                self._answers.pop(number, None)
 
-    def track(self, process: Process) -> None:
-        """Have ``process`` told when it ends."""
+    def exit_of(self, pid: int) -> Future[Exit | None]:
+        """Return what is done when a process has ended: once to who starts it, once to who hears.
+
+        Either may be the first.
+        """
         with self._lock:
-            self._processes[process.pid] = process
-            early = self._ended_early.pop(process.pid, None)
-            if early is not None:
-                del self._processes[process.pid]
-        if early is not None:
-            process.end(*early)
+            if pid in self._exits:
+                return self._exits.pop(pid)
+            end = Future[Exit | None]()
+            if self._is_over:
+                end.set_result(None)
+            else:
+                self._exits[pid] = end
+            return end
 
-    def _await_answer(self, number: int) -> tuple[Any, list[int]]:
-        while True:
-            kind, value, received = self._take_answer(_ANSWER_TIMEOUT_S)
-            if kind == "ended":
-                raise self._end()
-            answered, content = value
-            if answered != number:  # an answer to a request that was interrupted
-                for fd in received:
-                    os.close(fd)
-                continue
-            if kind == "error":
-                raise content
-            return content, received
+    def _result(
+        self, answer: Future[tuple[Any, list[int]]], timeout_s: float
+    ) -> tuple[Any, list[int]]:
+        try:
+            return answer.result(timeout_s)
+        except TimeoutError:
+            if answer.done():  # it is what the supervisor raised
+                raise
+            raise MachineError(
+                f"The lab's sandbox gave no answer within {timeout_s:.0f} s."
+            ) from None
 
     def _end(self) -> Exception:
         """Return what to raise when the sandbox has ended."""
         return self._why or MachineError(f"The lab has ended. {self.fate}")
 
-    def _no_beginning(self) -> Exception:
-        """Return what to raise when there is no supervisor."""
-        if self._why is None and self._guard.wait() > 0:  # by itself: nobody killed it
-            return RuntimeError(
-                f"The lab's guard ended with exit code {self._guard.returncode}; its last words "
-                f"are above. {REPORT_IT}"
-            )
-        return self._end()
-
-    def _take_answer(self, timeout_s: float) -> tuple[str, Any, list[int]]:
-        try:
-            kind, value, fds = self._answers.get(timeout=timeout_s)
-        except queue.Empty:
-            raise MachineError(
-                f"The lab's sandbox gave no answer within {timeout_s:.0f} s."
-            ) from None
-        if kind == "ended":
-            self._answers.put((kind, value, []))  # for whoever asks next
-        return kind, value, fds
-
     def _listen(self) -> None:
-        """Sort what the supervisor says (runs in a thread of its own until the sandbox ends)."""
-        while True:
-            try:
-                message, fds = self._channel.receive()
-            except Closed:
-                break
-            except Exception as error:  # what cannot be read here: nobody is to wait for ever
-                self._note_end(error)
-                self.abort(self.fate)
-                break
-            kind, *content = message
-            if kind in ("reply", "error"):
-                self._answers.put((kind, tuple(content), fds))
-            elif kind == "exit":
-                self._note_exit(*content)
-            elif kind == "broken":
-                self.abort(f"Its emulation broke: {content[0]}.")
-            elif kind == "over":  # and the end of the stream follows
-                self._note_end(content[0])
-            else:
-                self._answers.put((kind, content[0], fds))
-        self.fate = self.fate or "Its supervisor is gone."
+        """Hear what the sandbox says, in a thread of its own, until it ends."""
+        try:
+            while True:
+                (kind, *content), fds = self._stream.receive()
+                self._hear(kind, content, fds)
+        except Closed:
+            pass
+        except Exception as error:  # what cannot be read here: nobody is to wait for ever
+            self._note_end(error)
+            self.abort(self.fate)
         with self._lock:
-            left = list(self._processes.values())
-            self._processes.clear()
-        for process in left:
-            process.end(None, None)
-        self._answers.put(("ended", self.fate, []))
+            self.fate = self.fate or "Its supervisor is gone."
+            self._is_over = True
+            answers, exits = list(self._answers.values()), list(self._exits.values())
+            self._answers.clear()
+            self._exits.clear()
+        for answer in answers:
+            answer.set_exception(self._end())
+        for end in exits:
+            if not end.done():  # else nobody has asked for it yet
+                end.set_result(None)
+
+    def _hear(self, kind: str, content: list[Any], fds: list[int]) -> None:
+        if kind == "exit":
+            pid, code, instant_ns = content
+            self.exit_of(pid).set_result(Exit(code, instant_ns))
+        elif kind == "broken":
+            self.abort(f"Its emulation broke: {content[0]}.")
+        elif kind == "over":  # and the end of the stream follows
+            self._note_end(content[0])
+        else:
+            number, value = content
+            with self._lock:
+                answer = self._answers.pop(number, None)
+            if answer is None:  # who asked was interrupted
+                for fd in fds:
+                    os.close(fd)
+            elif kind == "error":
+                answer.set_exception(value)
+            else:
+                answer.set_result((value, fds))
 
     def _note_end(self, error: Exception) -> None:
         """Keep why the sandbox ends, unless that is known already."""
-        if self.fate:
-            return
-        self._why = error
-        is_ours = isinstance(error, WanlatError)
-        self.fate = str(error) if is_ours else f"It failed: {type(error).__name__}: {error}"
-
-    def _note_exit(self, pid: int, code: int, instant_ns: int) -> None:
-        with self._lock:
-            process = self._processes.pop(pid, None)
-            if process is None:  # its starter has yet to learn this pid
-                self._ended_early[pid] = (code, instant_ns)
-        if process is not None:
-            process.end(code, instant_ns)
+        if not self.fate:
+            self._why = error
+            is_ours = isinstance(error, WanlatError)
+            self.fate = str(error) if is_ours else f"It failed: {type(error).__name__}: {error}"
 
 
 def _start_guard(channel_fd: int, lifeline_fd: int, disk: Path | None) -> subprocess.Popen[bytes]:

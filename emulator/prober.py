@@ -1,162 +1,184 @@
-"""Round trips between nodes, measured with real packets and the kernel's own timestamps.
+"""Probes between the nodes of a lab: real packets, and when the kernel saw them arrive.
 
-Each probe is an ICMP echo. Raw sockets in both nodes' namespaces stamp it on arrival
-(SO_TIMESTAMPNS), so one probe gives both one-way delays and the round trip, and a late wake-up
-of this process adds nothing to any of them: only the instant of sending is read here.
+One process sends all of them, and one kind of packet serves for everything: ICMP, made here whole.
+An echo request is answered by the kernel of the node that it reaches, and so measures both ways;
+an echo reply that nobody asked for is answered by nobody, and measures one. Its identifier is its
+flow: `wire` keeps the order of a flow, and packets of different flows do not wait for each other.
+
+What arrives is stamped by the kernel (`emulator.arrivals`), so that a late wake-up of this process
+enters no figure: only the instant of sending is read here, just before.
 """
 
 from __future__ import annotations
 
-import selectors
 import socket
-import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
+
+from wanlat.emulator.arrivals import KEPT_BYTES, Arrivals, instants_ns
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.patience import STALL_S
+
+ECHO_BYTES, ONE_WAY_BYTES, FULL_BYTES = 40, 160, 1500
+"""Of an IP packet: echoes are small; what may be damaged is large against an Ethernet header."""
+ETHERNET_BYTES = 14
+"""Of a packet's header on a link, which counts for its rate."""
+STALL_S = 0.05
+"""A wait that ends so much later than it should: the machine, and packets with it, stood still."""
 
 _ECHO_REPLY, _ECHO_REQUEST = 0, 8
-_SO_TIMESTAMPNS = 35  # asm-generic/socket.h; also the type of its control message
-_SOL_RAW, _ICMP_FILTER = 255, 1  # linux/icmp.h
-_HEADER = struct.Struct("!BBHHH")
-_PAYLOAD = struct.Struct("!III")  # round, pair, number
-_TIMESPEC = struct.Struct("qq")
-_IP_HEADER_BYTES = 20
-
-FRAME_BYTES = 14 + _IP_HEADER_BYTES + _HEADER.size + _PAYLOAD.size
-"""Of a probe on a link, with its Ethernet header."""
+_STEP_S = 0.01  # of waiting: a stall uses up one step and not all of the patience
+_AT_ONCE = 50_000  # probes between two looks at what arrived: their stamps take memory
+_CHECK_EVERY = 1024
+# Places of a packet's fields, in 16-bit words.
+_IP, _ICMP, _FLOW, _TURN, _NUMBER, _PLACE, _DATA = slice(10), 10, 12, 14, 16, 18, 20
 
 Pair = tuple[str, str]
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Words = np.ndarray[Any, np.dtype[Any]]
+Tell = Callable[[float], None]
 
 
-@dataclass
-class Echoes:
-    """What came back of one pair's probes, in the order of receipt. All times in ns.
+def _none() -> Numbers:
+    return np.zeros(0, dtype=np.int64)
 
-    ``numbers`` are the probes' positions in the order of sending. The one-way lists are shorter
-    than ``rtt_ns`` where the target's own copy of a probe was not seen; ``seen_numbers`` and
-    ``seen_sent_ns`` (CLOCK_REALTIME) belong to them. ``corrupted`` counts what arrived with a wrong
-    checksum, at either end.
+
+@dataclass(frozen=True)
+class Leg:
+    """Probes of one pair at one end, in the order of arrival, copies included.
+
+    ``numbers`` count from 0 in the order of sending; ``instants_ns`` are CLOCK_REALTIME.
     """
 
-    sent: int = 0
-    numbers: list[int] = field(default_factory=list)
-    rtt_ns: list[int] = field(default_factory=list)
-    seen_numbers: list[int] = field(default_factory=list)
-    seen_sent_ns: list[int] = field(default_factory=list)
-    forward_ns: list[int] = field(default_factory=list)
-    backward_ns: list[int] = field(default_factory=list)
-    duplicates: int = 0
-    corrupted: int = 0
+    numbers: Numbers = field(default_factory=_none)
+    instants_ns: Numbers = field(default_factory=_none)
 
-    def __add__(self, later: Echoes) -> Echoes:
-        """Return those of both, as if ``later`` had been sent right after these."""
-        return Echoes(
-            sent=self.sent + later.sent,
-            numbers=self.numbers + [self.sent + number for number in later.numbers],
-            rtt_ns=self.rtt_ns + later.rtt_ns,
-            seen_numbers=self.seen_numbers + [self.sent + number for number in later.seen_numbers],
-            seen_sent_ns=self.seen_sent_ns + later.seen_sent_ns,
-            forward_ns=self.forward_ns + later.forward_ns,
-            backward_ns=self.backward_ns + later.backward_ns,
-            duplicates=self.duplicates + later.duplicates,
-            corrupted=self.corrupted + later.corrupted,
+    def followed_by(self, later: Leg, sent: int) -> Leg:
+        """Return both, where the later ones were sent after ``sent`` of these."""
+        return Leg(
+            np.concatenate((self.numbers, later.numbers + sent)),
+            np.concatenate((self.instants_ns, later.instants_ns)),
         )
 
     @property
-    def lost(self) -> int:
-        """Return how many probes never came back."""
-        return self.sent - len(self.numbers)
+    def firsts(self) -> Numbers:
+        """Where the first copy of each probe stands, in the order of arrival."""
+        return np.sort(np.unique(self.numbers, return_index=True)[1])
+
+    def by_number(self, sent: int) -> Numbers:
+        """Return when each of ``sent`` probes arrived first, shape (sent,); 0: it did not."""
+        instants = np.zeros(sent, dtype=np.int64)
+        instants[self.numbers[self.firsts]] = self.instants_ns[self.firsts]
+        return instants
+
+
+@dataclass(frozen=True)
+class Probes:
+    """What became of one pair's probes. All instants are CLOCK_REALTIME in ns.
+
+    ``sent_ns`` (shape (sent,)) is by number; ``there`` is what reached the target, ``back`` what
+    came back of echoes; None: they were sent one way. ``damaged`` packets had a wrong checksum and
+    are in neither. ``stall_ms``: the longest wait of this process that ended too late, and by that.
+    """
+
+    sent_ns: Numbers = field(default_factory=_none)
+    there: Leg = field(default_factory=Leg)
+    back: Leg | None = None
+    damaged: int = 0
+    stall_ms: float = 0.0
+
+    def __add__(self, later: Probes) -> Probes:
+        """Return what became of both, as if ``later`` had been sent right after these."""
+        back = None
+        if self.back is not None and later.back is not None:
+            back = self.back.followed_by(later.back, self.sent)
+        return Probes(
+            np.concatenate((self.sent_ns, later.sent_ns)),
+            self.there.followed_by(later.there, self.sent),
+            back,
+            self.damaged + later.damaged,
+            max(self.stall_ms, later.stall_ms),
+        )
 
     @property
-    def reordered(self) -> int:
-        """Return how many echoes came back after one that had been sent later."""
-        count, latest = 0, -1
-        for number in self.numbers:
-            if number < latest:
-                count += 1
-            latest = max(latest, number)
-        return count
+    def sent(self) -> int:
+        """How many were sent."""
+        return int(self.sent_ns.size)
 
+    @property
+    def _last(self) -> Leg:
+        return self.there if self.back is None else self.back
 
-def _checksum(data: bytes) -> int:
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
+    @property
+    def missing(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """For each probe whether it never arrived whole (an echo: came back), shape (sent,)."""
+        missing = np.ones(self.sent, dtype=np.bool_)
+        missing[self._last.numbers] = False
+        return missing
 
+    @property
+    def lost(self) -> int:
+        """How many never arrived whole, or never came back."""
+        return int(self.missing.sum())
 
-def _echo_request(turn: int, pair: int, number: int, flow: int) -> bytes:
-    payload = _PAYLOAD.pack(turn, pair, number)
-    identifier, sequence = flow & 0xFFFF, number & 0xFFFF
-    bare = _HEADER.pack(_ECHO_REQUEST, 0, 0, identifier, sequence) + payload
-    return _HEADER.pack(_ECHO_REQUEST, 0, _checksum(bare), identifier, sequence) + payload
+    @property
+    def duplicated(self) -> int:
+        """How many arrivals were copies of one before."""
+        numbers = self._last.numbers
+        return int(numbers.size - np.unique(numbers).size)
 
+    @property
+    def overtaken(self) -> int:
+        """How many arrived after one that had been sent later; of echoes, came back."""
+        firsts = self._last.numbers[self._last.firsts]
+        return int((firsts < np.maximum.accumulate(firsts)).sum()) if firsts.size else 0
 
-class _Round:
-    """The probes of one call of ``measure``, by (pair, number)."""
+    @property
+    def delays_ns(self) -> Numbers:
+        """The delay there of each that arrived, in the order of sending."""
+        arrived_ns = self.there.by_number(self.sent)
+        return (arrived_ns - self.sent_ns)[arrived_ns > 0]
 
-    def __init__(self, turn: int) -> None:
-        self.turn = turn
-        self.sent_ns: dict[tuple[int, int], int] = {}
-        self.at_target_ns: dict[tuple[int, int], int] = {}
-        self.returned: list[tuple[tuple[int, int], int]] = []
-        self.corrupted: dict[int, int] = {}
+    @property
+    def returns_ns(self) -> Numbers:
+        """The delay back of each echo that came back, in the order of sending."""
+        turned_ns, back_ns = self.there.by_number(self.sent), self._last.by_number(self.sent)
+        return (back_ns - turned_ns)[(turned_ns > 0) & (back_ns > 0)]
 
-    def note(self, packet: bytes, instant_ns: int) -> None:
-        """Take in one ICMP packet that a raw socket received, IP header included."""
-        header_end = _IP_HEADER_BYTES + _HEADER.size
-        if len(packet) < header_end + _PAYLOAD.size:
-            return
-        turn, pair, number = _PAYLOAD.unpack_from(packet, header_end)
-        key = (pair, number)
-        if _checksum(packet[_IP_HEADER_BYTES:]):  # raw sockets are given what has a wrong one too
-            self.corrupted[pair] = self.corrupted.get(pair, 0) + 1
-            return
-        if turn != self.turn or key not in self.sent_ns:
-            return  # a straggler of an earlier round
-        if packet[_IP_HEADER_BYTES] == _ECHO_REQUEST:
-            self.at_target_ns.setdefault(key, instant_ns)
-        else:
-            self.returned.append((key, instant_ns))
+    @property
+    def rtt_ns(self) -> Numbers:
+        """The round-trip time of each echo that came back, in the order of sending."""
+        back_ns = self._last.by_number(self.sent)
+        return (back_ns - self.sent_ns)[back_ns > 0]
 
-    def echoes(self, pairs: Sequence[Pair]) -> dict[Pair, Echoes]:
-        """Sort what came back by pair."""
-        result = {
-            pair: Echoes(corrupted=self.corrupted.get(place, 0)) for place, pair in enumerate(pairs)
-        }
-        for pair, _ in self.sent_ns:
-            result[pairs[pair]].sent += 1
-        seen: set[tuple[int, int]] = set()
-        for key, instant_ns in self.returned:
-            echo = result[pairs[key[0]]]
-            if key in seen:
-                echo.duplicates += 1
-                continue
-            seen.add(key)
-            echo.numbers.append(key[1])
-            echo.rtt_ns.append(instant_ns - self.sent_ns[key])
-            if key in self.at_target_ns:  # else its copy did not fit the target's socket buffer
-                echo.seen_numbers.append(key[1])
-                echo.seen_sent_ns.append(self.sent_ns[key])
-                echo.forward_ns.append(self.at_target_ns[key] - self.sent_ns[key])
-                echo.backward_ns.append(instant_ns - self.at_target_ns[key])
-        return result
+    @property
+    def bursts(self) -> Numbers:
+        """The lengths of the runs of missing probes, in order."""
+        edges = np.diff(np.concatenate(([0], self.missing.astype(np.int8), [0])))
+        return np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)
 
 
 class Prober:
-    """Sockets on the nodes of a lab, and the loop that sends and receives on them."""
+    """Sends probes from and to nodes of a lab. A context manager."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]) -> None:
         self._lab = lab
-        self._addresses = {node: lab.node(node).address for node in nodes}
-        self._sockets = {node: self._open(lab, node) for node in nodes}
-        self._turn = 0
-        self._selector = selectors.DefaultSelector()
-        for node, opened in self._sockets.items():
-            self._selector.register(opened, selectors.EVENT_READ, node)
+        self._open = ExitStack()
+        self._senders: dict[str, socket.socket] = {}
+        self.turn = 0
+        """How often it sent; each probe says in which turn."""
+        try:
+            for node in nodes:
+                sender = lab.socket(node, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+                self._senders[node] = self._open.enter_context(sender)
+                sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -166,19 +188,7 @@ class Prober:
 
     def close(self) -> None:
         """Close the sockets."""
-        self._selector.close()
-        for opened in self._sockets.values():
-            opened.close()
-
-    @staticmethod
-    def _open(lab: Lab, node: str) -> socket.socket:
-        opened = lab.socket(node, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
-        opened.setblocking(False)
-        opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        wanted = (1 << _ECHO_REPLY) | (1 << _ECHO_REQUEST)
-        opened.setsockopt(_SOL_RAW, _ICMP_FILTER, struct.pack("I", ~wanted & 0xFFFFFFFF))
-        return opened
+        self._open.close()
 
     def measure(
         self,
@@ -186,60 +196,225 @@ class Prober:
         count: int,
         interval_s: float,
         patience_s: float,
-        on_progress: Callable[[float], None] = lambda _: None,
+        on_progress: Tell = lambda _: None,
         *,
         many_flows: bool = False,
-    ) -> dict[Pair, Echoes]:
-        """Send ``count`` probes a pair, one every ``interval_s``, all pairs interleaved.
+    ) -> dict[Pair, Probes]:
+        """Send ``count`` echoes a pair, one every ``interval_s``, all pairs interleaved.
 
-        Waits ``patience_s`` for stragglers after the last. ``on_progress`` is given the part
-        done, 0 to 1. Each pair is a flow, whose packets keep their order; with ``many_flows`` each
-        probe is one, and its order counts for nothing. Where the machine stalls, what is still to
-        be done is put off: nothing is sent in a burst, and nothing in flight is given up.
+        Waits ``patience_s`` after the last, unless all came back sooner. ``on_progress`` is given
+        the part done, 0 to 1. Each pair's are one flow; with ``many_flows`` each echo is one, and
+        its order counts for nothing.
         """
-        self._turn += 1
-        this = _Round(self._turn)
-        step_s = interval_s / max(1, len(pairs))
-        begin = time.monotonic() + 0.01
-        total, done = count * len(pairs), 0
-        deadline = begin + count * interval_s + patience_s
-        due = begin  # when this loop is to turn again at the latest
-        while len(this.returned) < total:
-            now = time.monotonic()
-            if (stalled_s := now - due) > STALL_S:
-                begin, deadline = begin + stalled_s, deadline + stalled_s
-            if now >= deadline:
-                break
-            self._lab.check()
-            while done < total and time.monotonic() >= begin + done * step_s:
-                number, which = divmod(done, len(pairs))
-                source, target = pairs[which]
-                flow = done if many_flows else which
-                packet = _echo_request(this.turn, which, number, flow)
-                this.sent_ns[which, number] = time.clock_gettime_ns(time.CLOCK_REALTIME)
-                self._sockets[source].sendto(packet, (self._addresses[target], 0))
-                done += 1
-                if done % 50 == 0:
-                    on_progress(done / total)
-            wake = begin + done * step_s if done < total else deadline
-            wait_s = min(max(0.0, wake - time.monotonic()), STALL_S)
-            due = time.monotonic() + wait_s
-            for key, _ in self._selector.select(wait_s):
-                self._drain(key.fileobj, this)
-        for opened in self._sockets.values():
-            self._drain(opened, this)
-        on_progress(1.0)
-        return this.echoes(pairs)
+        found: dict[Pair, Probes] = {}
+        part = max(1, _AT_ONCE // max(1, len(pairs)))
+        for begin in range(0, count, part):
+            due_s = _interleaved(pairs, min(part, count - begin), interval_s)
+            this = self._send(due_s, ECHO_BYTES, count if many_flows else 1, patience_s, echo=True)
+            found = {pair: found[pair] + this[pair] for pair in pairs} if found else this
+            on_progress(min(1.0, (begin + part) / count))
+        return found
 
-    @staticmethod
-    def _drain(ready: object, this: _Round) -> None:
-        assert isinstance(ready, socket.socket)
-        while True:
-            try:
-                packet, control, _, _ = ready.recvmsg(256, 64)
-            except BlockingIOError:
-                return
-            stamp = next((data for _, kind, data in control if kind == _SO_TIMESTAMPNS), None)
-            if stamp is not None:
-                seconds, nanoseconds = _TIMESPEC.unpack(stamp[: _TIMESPEC.size])
-                this.note(packet, seconds * 1_000_000_000 + nanoseconds)
+    def send(
+        self,
+        pairs: Sequence[Pair],
+        count: int,
+        interval_s: float,
+        patience_s: float,
+        *,
+        flows: int = 1,
+    ) -> dict[Pair, Probes]:
+        """Send ``count`` probes a pair one way, one every ``interval_s``, all pairs interleaved.
+
+        Each pair's are spread over ``flows`` flows in turn. Waits ``patience_s`` for the last.
+        """
+        due_s = _interleaved(pairs, count, interval_s)
+        return self._send(due_s, ONE_WAY_BYTES, flows, patience_s)
+
+    def send_full(
+        self, due_s: Mapping[Pair, Sequence[float]], patience_s: float
+    ) -> dict[Pair, Probes]:
+        """Send packets of ``FULL_BYTES`` one way, each so long after the beginning."""
+        return self._send({p: np.asarray(s) for p, s in due_s.items()}, FULL_BYTES, 1, patience_s)
+
+    def _send(
+        self,
+        due_s: Mapping[Pair, Words],
+        size: int,
+        flows: int,
+        patience_s: float,
+        *,
+        echo: bool = False,
+    ) -> dict[Pair, Probes]:
+        """Send probes when they are due, and return what became of them.
+
+        Where the machine stalls, what is still to be sent is put off and not sent in a burst.
+        Raises MachineError when the lab ends or there is no room for what arrives.
+        """
+        self.turn += 1
+        pairs = list(due_s)
+        counts = [due_s[pair].size for pair in pairs]
+        schedule_s = np.concatenate(list(due_s.values()))
+        order = np.argsort(schedule_s, kind="stable")
+        places = np.repeat(np.arange(len(pairs)), counts)[order]
+        numbers = np.concatenate([np.arange(count) for count in counts])[order]
+        addresses = {node: self._lab.node(node).address for pair in pairs for node in pair}
+        ends = np.array([[_words(addresses[node]) for node in pair] for pair in pairs])[places]
+        kind = _ECHO_REQUEST if echo else _ECHO_REPLY
+        packets = _packets(kind, self.turn, numbers, places, numbers % flows, ends, size)
+        rooms: dict[str, int] = {}
+        for pair, count in zip(pairs, counts, strict=True):
+            for node in pair if echo else pair[1:]:
+                rooms[node] = rooms.get(node, 4096) + 3 * count // 2  # and copies
+        with ExitStack() as opened:
+            rings = {
+                node: opened.enter_context(Arrivals(self._lab, node, room))
+                for node, room in rooms.items()
+            }
+            ways = [(self._senders[a], (addresses[b], 0)) for a, b in pairs]
+            ways = [ways[place] for place in places]
+            sent_ns, stall_s = self._send_all(packets, ways, schedule_s[order].tolist())
+            for _ in range(max(1, round(patience_s / _STEP_S))):
+                begun = time.monotonic()
+                time.sleep(_STEP_S)
+                stall_s = max(stall_s, time.monotonic() - begun - _STEP_S)
+                self._lab.check()
+                if echo and sum(ring.count for ring in rings.values()) >= 2 * numbers.size:
+                    seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
+                    if sum(each.returned for each in seen.values()) == numbers.size:
+                        break  # every one came back, copies apart
+            else:
+                seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
+        found = {}
+        for place, (a, b) in enumerate(pairs):
+            mine = places == place
+            by_number = np.zeros(counts[place], dtype=np.int64)
+            by_number[numbers[mine]] = sent_ns[mine]
+            found[a, b] = Probes(
+                by_number,
+                seen[b].leg(place, kind),
+                seen[a].leg(place, _ECHO_REPLY) if echo else None,
+                sum(seen[node].damaged(place) for node in ({a, b} if echo else {b})),
+                round(1000 * stall_s, 1),
+            )
+        return found
+
+    def _send_all(
+        self, packets: Words, ways: Sequence[tuple[socket.socket, Any]], due_s: Sequence[float]
+    ) -> tuple[Numbers, float]:
+        """Return when each was sent, ns, and for how long this process stood still at most, s."""
+        clock, now = time.clock_gettime_ns, time.monotonic
+        sent_ns = np.zeros(len(due_s), dtype=np.int64)
+        stall_s = 0.0
+        begin = now() + 0.002
+        for done, (offset_s, (sender, address)) in enumerate(zip(due_s, ways, strict=True)):
+            if (early_s := begin + offset_s - now()) > 0:
+                time.sleep(early_s)
+                late_s = now() - begin - offset_s
+                stall_s = max(stall_s, late_s)
+                if late_s > STALL_S:
+                    begin += late_s
+            elif early_s < -STALL_S:
+                stall_s = max(stall_s, -early_s)
+                begin -= early_s
+            packet = packets[done].data
+            sent_ns[done] = clock(time.CLOCK_REALTIME)
+            sender.sendto(packet, address)
+            if done % _CHECK_EVERY == 0:
+                self._lab.check()
+        return sent_ns, stall_s
+
+
+def _interleaved(pairs: Sequence[Pair], count: int, interval_s: float) -> dict[Pair, Words]:
+    step_s = interval_s / max(1, len(pairs))
+    return {
+        pair: np.arange(count) * interval_s + place * step_s for place, pair in enumerate(pairs)
+    }
+
+
+def _words(address: str) -> tuple[int, int]:
+    high, low = np.frombuffer(socket.inet_aton(address), dtype=">u2").tolist()
+    return high, low
+
+
+def _packets(
+    kind: int,
+    turn: int,
+    numbers: Numbers,
+    places: Numbers,
+    flows: Numbers,
+    ends: Words,
+    size: int,
+) -> Words:
+    """Return IP packets, shape (n, size) of bytes. The kernel adds the IP header's checksum.
+
+    ``ends`` (shape (n, 2, 2)) are their source's and their target's address as words.
+    """
+    words = np.zeros((numbers.size, size // 2), dtype=">u2")
+    words[:, 0], words[:, 1] = 0x4500, size
+    words[:, 3] = 0x4000  # don't fragment
+    words[:, 4] = 64 << 8 | socket.IPPROTO_ICMP
+    words[:, 6:8], words[:, 8:10] = ends[:, 0], ends[:, 1]
+    words[:, _ICMP] = kind << 8
+    words[:, _FLOW] = flows & 0xFFFF
+    words[:, 13] = numbers & 0xFFFF
+    for place, values in ((_NUMBER, numbers), (_PLACE, places)):
+        words[:, place], words[:, place + 1] = values >> 16, values & 0xFFFF
+    words[:, _TURN], words[:, _TURN + 1] = turn >> 16, turn & 0xFFFF
+    # Half of the payload's bits are ones, so that a bit that is stuck would be noticed.
+    words[:, _DATA:] = 0xA55A
+    words[:, _ICMP + 1] = ~_folded(words[:, _ICMP:]) & 0xFFFF
+    return words.view(np.uint8).reshape(numbers.size, size)
+
+
+def _folded(words: Words) -> Numbers:
+    """Return the sum that the Internet's checksums are made of (RFC 1071), by row."""
+    sums: Numbers = words.sum(axis=1, dtype=np.int64)
+    sums = (sums & 0xFFFF) + (sums >> 16)
+    return (sums & 0xFFFF) + (sums >> 16)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Probes of one turn that reached a node. Of full packets no checksum can be verified."""
+
+    kinds: Numbers
+    places: Numbers
+    numbers: Numbers
+    instants_ns: Numbers
+    is_whole: np.ndarray[Any, np.dtype[np.bool_]]
+
+    @classmethod
+    def of(cls, ring: Arrivals, turn: int, size: int) -> _Seen:
+        frames = ring.frames()
+        frames = frames[frames["length"] == size + ETHERNET_BYTES]
+        words = np.ascontiguousarray(frames["packet"][:, : min(size, KEPT_BYTES)]).view(">u2")
+
+        def double(place: int) -> Numbers:
+            both: Numbers = words[:, place].astype(np.int64) << 16 | words[:, place + 1]
+            return both
+
+        whole = _folded(words[:, _IP]) == 0xFFFF
+        if size <= KEPT_BYTES:
+            whole &= _folded(words[:, _ICMP:]) == 0xFFFF
+        mine = double(_TURN) == turn
+        return cls(
+            (words[:, _ICMP].astype(np.int64) >> 8)[mine],
+            double(_PLACE)[mine],
+            double(_NUMBER)[mine],
+            instants_ns(frames)[mine],
+            whole[mine],
+        )
+
+    @property
+    def returned(self) -> int:
+        """How many echoes came back whole."""
+        mine = (self.kinds == _ECHO_REPLY) & self.is_whole
+        return int(np.unique(self.places[mine] << 32 | self.numbers[mine]).size)
+
+    def leg(self, place: int, kind: int) -> Leg:
+        mine = (self.places == place) & (self.kinds == kind) & self.is_whole
+        return Leg(self.numbers[mine], self.instants_ns[mine])
+
+    def damaged(self, place: int) -> int:
+        return int(((self.places == place) & ~self.is_whole).sum())

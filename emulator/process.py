@@ -2,66 +2,77 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from wanlat.topologies.errors import MachineError
 
+if TYPE_CHECKING:  # the lab's first process imports this module, and starts 10 ms sooner without
+    from concurrent.futures import Future
+
+
+class Exit(NamedTuple):
+    """How a process ended (negative: the signal), and when (CLOCK_MONOTONIC, ns)."""
+
+    code: int
+    instant_ns: int
+
 
 class Process:
-    """A process inside a lab. ``pid`` is its number there."""
+    """A process inside a lab. ``pid`` is its number there.
+
+    ``end`` is done when it has ended; None in it: with the lab, nobody knows how. ``send`` gets
+    the pid, a signal, and whether all that it has started is meant too.
+    """
 
     def __init__(
         self,
         pid: int,
         name: str,
-        signal_to: Callable[[int, int], int],
+        end: Future[Exit | None],
+        send: Callable[[int, int, bool, bool], int],
         fate: Callable[[], str],
-        signal_to_family: Callable[[int, int, bool], int],
     ) -> None:
         self.pid = pid
         self.name = name
-        self.ended_ns: int | None = None
-        self._signal_to = signal_to
-        self._signal_to_family = signal_to_family
+        self._end = end
+        self._send = send
         self._fate = fate
-        self._code: int | None = None
-        self._ended = threading.Event()
-        self._callbacks: list[Callable[[Process], None]] = []
+
+    @property
+    def _exit(self) -> Exit | None:
+        return self._end.result() if self._end.done() else None
+
+    @property
+    def ended_ns(self) -> int | None:
+        """The instant (CLOCK_MONOTONIC) at which it ended; None while it runs."""
+        return self._exit.instant_ns if self._exit else None
 
     def poll(self) -> int | None:
         """Return the exit code (negative: the signal that ended it), or None while it runs."""
-        return self._code
+        return self._exit.code if self._exit else None
 
     def wait(self, timeout_s: float | None = None) -> int:
         """Return the exit code. Raises TimeoutError, or MachineError when the lab ends first."""
-        if not self._ended.wait(timeout_s):
-            raise TimeoutError(f"{self.name} still runs after {timeout_s} s")
-        if self._code is None:
+        try:
+            found = self._end.result(timeout_s)
+        except TimeoutError:
+            raise TimeoutError(f"{self.name} still runs after {timeout_s} s") from None
+        if found is None:
             raise MachineError(f"The lab ended while {self.name} was running. {self._fate()}")
-        return self._code
+        return found.code
 
     def when_ended(self, callback: Callable[[Process], None]) -> None:
         """Have ``callback`` called once the process has ended, from another thread.
 
         At once, if it has. The callback may abort the lab but ask it nothing.
         """
-        self._callbacks.append(callback)
-        if self._ended.is_set():
-            self._call_back()
+        self._end.add_done_callback(lambda _: callback(self))
 
     def send_signal(self, number: int) -> int:
         """Send a signal; return the CLOCK_MONOTONIC instant (ns) at which it was sent."""
-        return self._signal_to(self.pid, int(number))
-
-    def send_signal_to_all(self, number: int) -> int:
-        """Send a signal to the process and to what it has started, as a terminal's Ctrl-C does.
-
-        What has made itself a session or group of its own is left out.
-        """
-        return self._signal_to(-self.pid, int(number))
+        return self._send(self.pid, int(number), False, False)
 
     def send_signal_to_family(self, number: int) -> int:
         """Send a signal to the process and to all that it has started, sessions of their own too.
@@ -69,7 +80,7 @@ class Process:
         Once it has ended: to who is left of its session. SIGKILL and SIGSTOP miss nobody who is
         being started meanwhile.
         """
-        return self._signal_to_family(self.pid, int(number), self.poll() is not None)
+        return self._send(self.pid, int(number), True, self.poll() is not None)
 
     def kill(self) -> int:
         """Send SIGKILL."""
@@ -78,18 +89,6 @@ class Process:
     def terminate(self) -> int:
         """Send SIGTERM."""
         return self.send_signal(signal.SIGTERM)
-
-    def end(self, code: int | None, instant_ns: int | None) -> None:
-        """Note that it ended (None: with the lab, nobody knows how). For the lab only."""
-        self._code, self.ended_ns = code, instant_ns
-        self._ended.set()
-        self._call_back()
-
-    def _call_back(self) -> None:
-        while self._callbacks:
-            # pop() is atomic: each callback is called by one of the two threads
-            with contextlib.suppress(IndexError):
-                self._callbacks.pop()(self)
 
 
 def how_it_ended(code: int) -> str:

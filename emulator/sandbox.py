@@ -18,14 +18,17 @@ kept on disk (``storage="disk"``) is removed by the guard, or by the caller when
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
 import sys
+import time
+from collections.abc import Iterator
 
 from wanlat.emulator import syscalls
-from wanlat.emulator.capacity import Limits, read_limits
-from wanlat.emulator.channel import Channel, Closed
+from wanlat.emulator.capacity import Limits, available_memory_bytes, read_limits
+from wanlat.emulator.rpc import PICKLE, Closed, Stream
 
 LAB_DIRECTORY = "/run/wanlat"
 NAMESPACE_DIRECTORY = "/run/netns"  # where iproute2 looks, so that `ip netns exec` works inside
@@ -39,11 +42,39 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ORDERLY_S = 5.0
 _ORPHANED_S = 0.3
 _DISMANTLING_S = 0.5  # a socket that the caller still holds keeps its namespace: not for long
+_PAUSE_S = 0.001
+_NAMESPACE_LIMIT = "/proc/sys/user/max_net_namespaces"  # of the user namespace of whoever opens it
 
 
 def _write(path: str, text: str) -> None:
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Have a refusal of the machine to make a sandbox say why, and what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        # Imported here: what a lab that comes up does not need costs it time.
+        from wanlat.emulator.machine import explain_sandbox_failure
+        from wanlat.topologies.errors import MachineError
+
+        raise MachineError(explain_sandbox_failure(error)) from error
+
+
+def _report(stream: Stream, error: Exception) -> None:
+    """Tell the owner why there is no lab; on stderr, which is the owner's, if it is gone.
+
+    os._exit() skips the interpreter's own report.
+    """
+    from wanlat.emulator.failures import told
+
+    try:
+        stream.send(("over", told(error, "be kept up")))
+    except Closed:
+        sys.excepthook(*sys.exc_info())
 
 
 def _enter_namespaces() -> None:
@@ -68,18 +99,6 @@ def _leave_guard() -> None:
     syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET)
 
 
-def _room_bytes() -> int:
-    """Return how much a lab may keep in memory: what is available now, less an eighth.
-
-    The kernel's own default, half of all memory, is too little for stores of large objects on an
-    idle machine, and more than there is on a busy one: there a store should hear that its disk is
-    full, and not be killed for its neighbour's data.
-    """
-    with open("/proc/meminfo", encoding="ascii") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    return int(fields["MemAvailable"].split()[0]) * 1024 // 8 * 7
-
-
 def _mount_private_directories(disk: str | None) -> None:
     """Give PID 1 its own /proc, /dev/shm and an empty /run; the host's files are there to be read.
 
@@ -92,7 +111,10 @@ def _mount_private_directories(disk: str | None) -> None:
     if disk is not None:
         syscalls.set_read_only(disk, False)
     hardened = syscalls.MS_NOSUID | syscalls.MS_NODEV
-    room = f"size={_room_bytes()}"
+    # What is available now, less an eighth. The kernel's own default, half of all memory, is too
+    # little for stores of large objects on an idle machine, and more than there is on a busy one:
+    # there a store should hear that its disk is full, and not be killed for its neighbour's data.
+    room = f"size={(available_memory_bytes() or 0) // 8 * 7}"
     syscalls.mount("proc", "/proc", "proc", hardened | syscalls.MS_NOEXEC)
     syscalls.mount("tmpfs", "/run", "tmpfs", hardened, f"mode=755,{room}")
     with contextlib.suppress(FileNotFoundError):
@@ -102,7 +124,7 @@ def _mount_private_directories(disk: str | None) -> None:
 
 
 def _supervise(
-    channel: Channel, limits: Limits, disk: str | None, go_read: int, go_write: int
+    stream: Stream, limits: Limits, disk: str | None, go_read: int, go_write: int
 ) -> None:
     os.close(go_write)
     syscalls.die_with_parent(signal.SIGKILL)
@@ -114,47 +136,20 @@ def _supervise(
     for interrupt in _INTERRUPTS:
         # An ignored signal stays ignored over exec(), and the lab's processes need theirs.
         signal.signal(interrupt, signal.SIG_DFL)
-    try:
+    with _explained():
         _leave_guard()
         _mount_private_directories(disk)
         socket.sethostname("wanlat")
-    except OSError as error:
-        channel.send(("over", _explain(error)))
-        return
     # Imported here: the guard itself needs none of it.
     from wanlat.emulator.supervisor import Supervisor
 
-    Supervisor(channel, limits).run()
-
-
-def _explain(error: OSError) -> Exception:
-    """Return what the owner is to raise: the machine refuses a sandbox, unless we are wrong."""
-    # Imported here: what a lab that comes up does not need costs it time.
-    from wanlat.emulator.machine import explain_sandbox_failure
-    from wanlat.topologies.errors import MachineError
-
-    return MachineError(explain_sandbox_failure(error))
-
-
-def _tell(channel: Channel, error: Exception) -> None:
-    """Tell the owner of what nobody here expected; on stderr, which is the owner's, if it is gone.
-
-    os._exit() skips the interpreter's own report.
-    """
-    from wanlat.emulator.failures import told
-
-    try:
-        channel.send(("over", told(error, "be kept up")))
-    except Closed:
-        sys.excepthook(*sys.exc_info())
+    Supervisor(stream, limits).run()
 
 
 def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     """Wait until the supervisor or the caller ends, then see that nothing is left."""
     # Imported while the supervisor is at work, for the end.
     import shutil
-
-    from wanlat.emulator.dismantling import wait_until_dismantled
 
     child_fd = os.pidfd_open(child)
     ready = syscalls.wait_readable([child_fd, caller, lifeline])
@@ -178,11 +173,36 @@ def _in_a_hurry(lifeline: int) -> bool:
     return bool(syscalls.wait_readable([lifeline], 0)) and os.read(lifeline, 1) == HURRY
 
 
+def wait_until_dismantled(timeout_s: float, unless: int | None = None) -> bool:
+    """Wait until this process's own network namespace is the last of its user namespace.
+
+    The kernel dismantles namespaces in the background, interface by interface, and counts one
+    as gone only when nothing of it is left (cleanup_net() in net/core/net_namespace.c). With a
+    limit of two on their number, one more can be had once all others are gone; this process
+    then lives in that one. Returns whether it came to that in time, and before the descriptor
+    ``unless`` became readable.
+
+    Must be called as root of a user namespace of its own. Raises OSError.
+    """
+    _write(_NAMESPACE_LIMIT, "2")
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            syscalls.unshare(syscalls.CLONE_NEWNET)
+            return True
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        given_up = syscalls.wait_readable([] if unless is None else [unless], _PAUSE_S)
+        if given_up or time.monotonic() > deadline:
+            return False
+
+
 def main() -> None:
-    """Run the guard. Arguments: CHANNEL_FD LIFELINE_FD CALLER_PID [DISK]."""
-    channel_fd, lifeline, caller_pid = (int(text) for text in sys.argv[1:4])
+    """Run the guard. Arguments: STREAM_FD LIFELINE_FD CALLER_PID [DISK]."""
+    stream_fd, lifeline, caller_pid = (int(text) for text in sys.argv[1:4])
     disk = sys.argv[4] if len(sys.argv) > 4 else None
-    channel = Channel(socket.socket(fileno=channel_fd))
+    stream = Stream(socket.socket(fileno=stream_fd), codec=PICKLE)
     for interrupt in _INTERRUPTS:
         signal.signal(interrupt, signal.SIG_IGN)
     syscalls.set_process_name("wanlat-guard")
@@ -192,14 +212,10 @@ def main() -> None:
         return  # The caller is gone already.
     try:
         limits = read_limits()
-        try:
+        with _explained():
             _enter_namespaces()
-        except OSError as error:
-            with contextlib.suppress(Closed):
-                channel.send(("over", _explain(error)))
-            return
     except Exception as error:
-        _tell(channel, error)
+        _report(stream, error)
         return
     go_read, go_write = os.pipe()
     child = os.fork()
@@ -207,14 +223,14 @@ def main() -> None:
         os.close(lifeline)
         os.close(caller)
         try:
-            _supervise(channel, limits, disk, go_read, go_write)
+            _supervise(stream, limits, disk, go_read, go_write)
         except Exception as error:
-            _tell(channel, error)
+            _report(stream, error)
         finally:
             os._exit(0)
     with contextlib.suppress(Closed):
-        channel.send(("supervisor", child))
-    channel.abandon()
+        stream.send(("reply", 0, child))
+    stream.abandon()
     os.close(go_read)
     with contextlib.suppress(BrokenPipeError):
         os.write(go_write, b"g")

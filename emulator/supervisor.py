@@ -1,10 +1,10 @@
 """PID 1 of a lab: builds the network, starts processes in it, answers its owner.
 
-One thread and one loop. Requests come over the channel as ``(number, operation, arguments)``
-with descriptors beside them; answers go back as ``("reply", number, value)`` or
-``("error", number, exception)``; which exception, wanlat.emulator.failures says. Ended processes
-are told unasked, as ``("exit", pid, code, instant)``. When the channel closes, this process ends
-and the kernel ends the lab with it.
+One thread and one loop. Requests come as ``(number, operation, arguments)`` with descriptors
+beside them; an operation is a method of `Supervisor`, or else of the lab's backend. Answers go
+back as ``("reply", number, value)`` or ``("error", number, exception)``; which exception,
+wanlat.emulator.failures says. Ended processes are told unasked, as ``("exit", pid, code,
+instant)``. When the stream ends, this process ends and the kernel ends the lab with it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from socket import socket as Socket  # noqa: N812 - Supervisor has a method of the other name
 
 from wanlat.emulator import capacity, family, syscalls
 from wanlat.emulator.backends import Backend, choice
@@ -26,83 +26,46 @@ from wanlat.emulator.backends.netem import NetemBackend
 from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
 from wanlat.emulator.capacity import Limits
-from wanlat.emulator.capture import Request
-from wanlat.emulator.channel import Channel, Closed
+from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction, requested
 from wanlat.emulator.namespaces import Namespaces
-from wanlat.emulator.network import Network, wants_single_segments
+from wanlat.emulator.network import Network
+from wanlat.emulator.rpc import Closed, Stream
 from wanlat.emulator.sandbox import LAB_DIRECTORY
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment, Plan
-
-Answer = tuple[Any, tuple[int, ...]]  # a value, and descriptors that go with it
-
-
-_HOSTS = "/etc/hosts"
-
-
-def _name_nodes(plan: Plan) -> None:
-    """Have every node know the others by name, as users of Mininet and containerlab expect."""
-    own = Path(LAB_DIRECTORY, "hosts")
-    lines = ["127.0.0.1 localhost", "::1 localhost", f"127.0.1.1 {socket.gethostname()}"]
-    lines += [f"{node.address} {node.name}" for node in plan.nodes]
-    own.write_text("\n".join(lines) + "\n", encoding="ascii")
-    with contextlib.suppress(FileNotFoundError):  # a host without that file: names do not resolve
-        syscalls.mount(str(own), _HOSTS, flags=syscalls.MS_BIND)
-
 
 _PACKAGES = {
     **dict.fromkeys(("ip", "ss", "tc", "bridge", "nstat"), "iproute2"),
     **dict.fromkeys(("nc", "netcat"), "netcat-openbsd"),
     **dict.fromkeys(("dig", "host", "nslookup"), "bind9-dnsutils"),
-    "ping": "iputils-ping",
-    "tracepath": "iputils-tracepath",
-    **dict.fromkeys(
-        ("curl", "fping", "hping3", "iperf", "iperf3", "mtr", "nmap", "socat", "tcpdump"), ""
-    ),
-    **dict.fromkeys(("ethtool", "netperf", "strace", "traceroute", "tshark", "wget"), ""),
+    **{name: f"iputils-{name}" for name in ("ping", "tracepath")},
+    **{name: name for name in ("curl", "fping", "hping3", "iperf", "iperf3", "mtr", "nmap")},
+    **{name: name for name in ("socat", "tcpdump", "ethtool", "netperf", "strace")},
+    **{name: name for name in ("traceroute", "tshark", "wget")},
 }
-"""Programs that people try networks with, and Debian's packages of them ("": of the same name)."""
-
-
-def _package_hint(program: str, error: OSError) -> str:
-    if not isinstance(error, FileNotFoundError) or program not in _PACKAGES:
-        return ""
-    package = _PACKAGES[program] or program
-    return f" Debian and Ubuntu have it in a package: apt-get install {package}"
+"""Programs that people try networks with, and Debian's packages of them."""
 
 
 class Supervisor:
     """Serves the owner of the lab until it goes away."""
 
-    def __init__(self, channel: Channel, limits: Limits) -> None:
-        self._channel = channel
+    _backend: Backend
+    _namespaces: Namespaces
+    _network: Network
+
+    def __init__(self, stream: Stream, limits: Limits) -> None:
+        self._stream = stream
         self._limits = limits
-        self._namespaces: Namespaces | None = None
-        self._network: Network | None = None
-        self._backend: Backend | None = None
         self._children: dict[int, subprocess.Popen[bytes]] = {}
-        self._operations: dict[str, Callable[..., Answer]] = {
-            "build": self._build,
-            "mount_volume": self._mount_volume,
-            "make_writable": self._make_writable,
-            "spawn": self._spawn,
-            "signal": self._signal,
-            "signal_family": self._signal_family,
-            "socket": self._socket,
-            "change": self._change,
-            "counters": self._counters,
-            "start_capture": self._start_capture,
-            "capture_status": self._capture_status,
-            "stop_capture": self._stop_capture,
-        }
 
     def run(self) -> None:
-        """Serve until the channel closes, then end in good order."""
+        """Serve until the stream ends, then end in good order."""
         try:
-            self._serve_all()
+            with contextlib.suppress(Closed):
+                self._serve_all()
         finally:
-            if self._backend is not None:
+            if hasattr(self, "_backend"):
                 self._backend.stop()
 
     def _serve_all(self) -> None:
@@ -112,34 +75,37 @@ class Supervisor:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         poll = select.poll()
-        poll.register(self._channel, select.POLLIN)
+        poll.register(self._stream, select.POLLIN)
         poll.register(wake_read, select.POLLIN)
         while True:
             ready = {fd for fd, _ in poll.poll()}
-            try:
-                if wake_read in ready:
-                    os.read(wake_read, 4096)
-                    self._reap()
-                if self._channel.fileno() in ready:
-                    self._serve()
-            except Closed:
-                return
+            if wake_read in ready:
+                os.read(wake_read, 4096)
+                self._reap()
+            if self._stream.fileno() in ready:
+                self._serve()
+            while self._stream.has_message:
+                self._serve()
 
     def _serve(self) -> None:
-        (number, operation, arguments), fds = self._channel.receive()
-        passed: tuple[int, ...] = ()
+        (number, operation, arguments), fds = self._stream.receive()
         try:
-            value, passed = self._operations[operation](*arguments, fds)
-            self._channel.send(("reply", number, value), passed)
+            serve = getattr(self, operation, None) or getattr(self._backend, operation)
+            value = serve(*arguments, **({"fds": fds} if fds else {}))
+            if isinstance(value, Socket):
+                with value:
+                    self._stream.send(("reply", number, None), [value.fileno()])
+            else:
+                self._stream.send(("reply", number, value))
         except Closed:
             raise
         except Exception as error:
             # Imported here: what a lab that comes up does not need costs it time.
             from wanlat.emulator.failures import told
 
-            self._channel.send(("error", number, told(error, operation)))
+            self._stream.send(("error", number, told(error, operation)))
         finally:
-            for fd in (*fds, *passed):
+            for fd in fds:
                 os.close(fd)
 
     def _reap(self) -> None:
@@ -155,83 +121,80 @@ class Supervisor:
             child = self._children.pop(pid, None)
             if child is not None:
                 child.returncode = code  # it is reaped; Popen must not try again
-                self._channel.send(("exit", pid, code, instant))
-            elif isinstance(self._backend, WireBackend) and pid == self._backend.pid:
-                self._channel.send(("broken", f"the wire process ended with code {code}"))
+                self._stream.send(("exit", pid, code, instant))
+            elif pid == getattr(getattr(self, "_backend", None), "pid", None):
+                self._stream.send(("broken", f"the wire process ended with code {code}"))
 
-    def _build(
+    def build(
         self,
         plan: Plan,
         backend: str | None,
         wire_program: Path | None,
         seed: int,
         splice_every_lan: bool,
-        _fds: list[int],
-    ) -> Answer:
+    ) -> str:
+        """Make the network and start the emulation of its links; return the backend's name."""
         self._namespaces = Namespaces()
         chosen = choice.choose(
             backend,
             requested(plan),
             netem_available=backend is None and netem_available(),
         )
-        if chosen == "wire":
-            if wire_program is None:
-                raise MachineError(
-                    "The wire backend is needed, since this kernel has no netem, but the program "
-                    "`wire` is not built. Build it with `make build`."
-                )
-            self._backend = WireBackend(wire_program, seed)
-        else:
-            self._backend = NetemBackend(seed)
-        self._network = Network(
+        network = Network(
             self._namespaces,
             plan,
             splice_wan=chosen == "wire",
             splice_every_lan=splice_every_lan,
         )
-        spliced = sum(map(self._network.is_spliced, self._network.links))
+        spliced = sum(map(network.is_spliced, network.links))
         capacity.check(
             self._limits,
             sites=len(plan.sites),
             nodes=len(plan.nodes),
             sockets=2 * spliced if chosen == "wire" else 0,
         )
-        self._network.build()
+        if chosen == "netem":
+            self._backend = NetemBackend(seed)
+        elif wire_program is not None:
+            self._backend = WireBackend(wire_program, seed)
+        else:
+            raise MachineError(
+                "The wire backend is needed, since this kernel has no netem, but the program "
+                "`wire` is not built. Build it with `make build`."
+            )
+        self._network = network
+        network.build()
         _name_nodes(plan)
-        self._network.send_single_segments(
-            link
-            for link in self._network.links
-            if wants_single_segments(link.ab) or wants_single_segments(link.ba)
+        network.send_single_segments(
+            link for link in network.links if link.ab.counts_packets or link.ba.counts_packets
         )
-        self._backend.start(self._network)
-        return chosen, ()
+        self._backend.start(network)
+        return chosen
 
-    def _mount_volume(self, directory: str, size_bytes: int, _fds: list[int]) -> Answer:
+    def mount_volume(self, directory: str, size_bytes: int) -> None:
         """Put a file system of limited size on a directory; it ends with the lab's mounts."""
         flags = syscalls.MS_NOSUID | syscalls.MS_NODEV
         syscalls.mount("volume", directory, "tmpfs", flags, f"mode=755,size={size_bytes}")
-        return None, ()
 
-    def _make_writable(self, directory: str, _fds: list[int]) -> Answer:
+    def make_writable(self, directory: str) -> None:
         """Let the lab's programs write below a directory of the host's after all."""
         syscalls.mount(directory, directory, flags=syscalls.MS_BIND)
         syscalls.set_read_only(directory, False)
-        return None, ()
 
-    def _spawn(
+    def spawn(
         self,
         namespace: str,
         argv: list[str],
         environment: dict[str, str],
         directory: str,
         streams: tuple[bool, bool, bool],
-        fds: list[int],
-    ) -> Answer:
+        fds: Sequence[int] = (),
+    ) -> int:
+        """Start a program; return its pid. ``fds`` are those of its ``streams`` that are given."""
         given = iter(fds)
         stdin, stdout, stderr = (
             next(given) if is_given else subprocess.DEVNULL for is_given in streams
         )
-        assert self._namespaces is not None
         with self._namespaces.entered(namespace):
             try:
                 Path(directory).mkdir(parents=True, exist_ok=True)
@@ -245,66 +208,57 @@ class Supervisor:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise MachineError(
-                    f"{argv[0]} could not be started on {namespace}: {error.strerror}."
-                    + _package_hint(argv[0], error)
-                ) from error
+                said = f"{argv[0]} could not be started on {namespace}: {error.strerror}."
+                if isinstance(error, FileNotFoundError) and argv[0] in _PACKAGES:
+                    said += " Debian and Ubuntu have it in a package: apt-get install "
+                    said += _PACKAGES[argv[0]]
+                raise MachineError(said) from error
         self._children[child.pid] = child
-        return child.pid, ()
+        return child.pid
 
-    def _signal(self, pid: int, number: int, _fds: list[int]) -> Answer:
-        """Signal a process, or with a negative number the group that it leads."""
-        if abs(pid) in self._children:  # else it has ended, and its number may be another's
-            os.kill(pid, number)
-        return time.monotonic_ns(), ()
+    def signal(self, pid: int, number: int, to_family: bool, has_ended: bool) -> int:
+        """Signal a process, or it and what it has started; return the instant.
 
-    def _signal_family(self, pid: int, number: int, has_ended: bool, _fds: list[int]) -> Answer:
-        """Signal a process and what it has started, or what is left of that when it has ended."""
-        if (pid in self._children) is not has_ended:  # else its number may be another's
+        One that has ended gets none, since its number may be another's; its family, if the owner
+        knows that it has ended.
+        """
+        if to_family and (pid in self._children) is not has_ended:
             family.send(Path("/proc"), pid, number)
-        return time.monotonic_ns(), ()
+        elif not to_family and pid in self._children:
+            os.kill(pid, number)
+        return time.monotonic_ns()
 
-    def _socket(
-        self, namespace: str, family: int, kind: int, protocol: int, _fds: list[int]
-    ) -> Answer:
-        assert self._namespaces is not None
+    def socket(self, namespace: str, family: int, kind: int, protocol: int) -> Socket:
+        """Make a socket in a namespace."""
         with self._namespaces.entered(namespace):
-            made = socket.socket(family, kind, protocol)
-        return None, (made.detach(),)
+            return Socket(family, kind, protocol)
 
-    def _change(self, changes: dict[Direction, Impairment], _fds: list[int]) -> Answer:
-        assert self._backend is not None and self._network is not None
+    def change(self, changes: dict[Direction, Impairment]) -> tuple[int, int]:
+        """Change links; return the instants (CLOCK_MONOTONIC, ns) between which it took effect."""
         choice.check(self._backend.name, changes)
         self._network.send_single_segments(
             link
             for link in self._network.links
-            if any(
-                direction in changes and wants_single_segments(changes[direction])
-                for direction in link.directions
-            )
+            if any(each in changes and changes[each].counts_packets for each in link.directions)
         )
         instant = self._backend.change(changes)
         # netem cannot tell the instant itself, but between which two it lies.
-        return getattr(self._backend, "window_ns", (instant, instant)), ()
+        window_ns: tuple[int, int] = getattr(self._backend, "window_ns", (instant, instant))
+        return window_ns
 
-    def _counters(self, _fds: list[int]) -> Answer:
-        assert self._backend is not None
-        return self._backend.counters(), ()
-
-    def _start_capture(
-        self, program: Path, limit_bytes: int, snap_bytes: int, fds: list[int]
-    ) -> Answer:
-        assert self._backend is not None
-        # The file may lie where this mount namespace has something else; its descriptor says
+    def start_capture(self, limit_bytes: int, snap_bytes: int, fds: Sequence[int]) -> CaptureStatus:
+        """Record packets to the files that are given: pcapng and rows."""
+        # A file may lie where this mount namespace has something else; its descriptor says
         # where it is. Whoever writes it opens it before this request is answered.
-        path = f"/proc/{os.getpid()}/fd/{fds[0]}"
-        request = Request(program, path, limit_bytes, snap_bytes)
-        return self._backend.start_capture(request), ()
+        pcapng, rows = (f"/proc/{os.getpid()}/fd/{fd}" for fd in fds)
+        return self._backend.start_capture(Request(pcapng, rows, limit_bytes, snap_bytes))
 
-    def _capture_status(self, _fds: list[int]) -> Answer:
-        assert self._backend is not None
-        return self._backend.capture_status(), ()
 
-    def _stop_capture(self, _fds: list[int]) -> Answer:
-        assert self._backend is not None
-        return self._backend.stop_capture(), ()
+def _name_nodes(plan: Plan) -> None:
+    """Have every node know the others by name, as users of Mininet and containerlab expect."""
+    own = Path(LAB_DIRECTORY, "hosts")
+    lines = ["127.0.0.1 localhost", "::1 localhost", f"127.0.1.1 {socket.gethostname()}"]
+    lines += [f"{node.address} {node.name}" for node in plan.nodes]
+    own.write_text("\n".join(lines) + "\n", encoding="ascii")
+    with contextlib.suppress(FileNotFoundError):  # a host without that file: names do not resolve
+        syscalls.mount(str(own), "/etc/hosts", flags=syscalls.MS_BIND)

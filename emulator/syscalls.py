@@ -10,8 +10,7 @@ import errno
 import os
 import select
 import struct
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -38,10 +37,10 @@ _PR_SET_NAME = 15
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, what: str, path: str | None = None) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{what}: {os.strerror(number)}", path)
 
 
 def unshare(flags: int) -> None:
@@ -55,11 +54,11 @@ def setns(fd: int, kind: int) -> None:
 
 
 def mount(source: str, target: str, fstype: str = "", flags: int = 0, data: str = "") -> None:
-    """Mount ``source`` on ``target``. Raises OSError naming the target."""
+    """Mount ``source`` on ``target``. Raises OSError, whose ``filename`` is the target."""
     result = _libc.mount(
         source.encode(), target.encode(), fstype.encode(), flags, data.encode() or None
     )
-    _check(result, f"mount {fstype or 'bind'} on {target}")
+    _check(result, f"mount {fstype or 'bind'}", target)
 
 
 def set_read_only(target: str, value: bool) -> None:
@@ -113,13 +112,3 @@ def wait_readable(descriptors: Iterable[int], timeout_s: float | None = None) ->
         poll.register(descriptor, select.POLLIN)
     timeout_ms = None if timeout_s is None else round(timeout_s * 1000)
     return {descriptor for descriptor, _ in poll.poll(timeout_ms)}
-
-
-@contextmanager
-def network_namespace(fd: int, home_fd: int) -> Iterator[None]:
-    """Be in the network namespace ``fd`` for a while, then in ``home_fd`` again."""
-    setns(fd, CLONE_NEWNET)
-    try:
-        yield
-    finally:
-        setns(home_fd, CLONE_NEWNET)

@@ -1,4 +1,4 @@
-"""Which directions of which links a change or a fault is about, named the way people name them.
+"""What a change or a fault is about, named the way people name it: links, nodes, groups of sites.
 
     dc1:dc2           from site dc1 to site dc2
     dc1/dc2           both ways between them
@@ -11,162 +11,174 @@
 
 A group may name nodes, where together they are all the nodes of their sites. Where a site and a
 node have the same name, `site.NAME` and `node.NAME` tell them apart.
+
+In a drill, a role stands for its nodes; several that are all the nodes of one site are the site:
+what they say to each other goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
-from wanlat.emulator.links import Direction, Link, lan_down, lan_up, wan
+from wanlat.emulator.links import Direction, lan_down, lan_up, wan
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.wording import did_you_mean, listing, show
 
-Target = str | Direction | Link | Iterable["Target"]
-"""What may be named: a text as above, a direction, a link, or several of these."""
+Target = str | Direction | Iterable["Target"]
+"""What may be named: a text as above, a direction, or several of these."""
 
-_ARROW = "->"  # as directions are printed; a shell would take it for a redirection
+Roles = Mapping[str, Sequence[str]]
+"""The nodes of each role of a drill."""
+
+_ENDS = re.compile(r"\s*(->|→|:|/)\s*")  # the first as directions are printed
+_SETS = ("wan", "lan", "all")
+_PICKS = re.compile(r"one|minority|majority|rest|[1-9]\d{0,5}|(one|[1-9]\d{0,3}) sites?")
+_FORMS = (
+    "A target is a node, a site, `A:B` for one direction, `A/B` for both, groups of these with "
+    "commas, or `wan`, `lan`, `all`."
+)
+
+
+def is_pick(word: str) -> bool:
+    """Whether a word selects nodes by chance, or the rest: what only a role can say."""
+    return bool(_PICKS.fullmatch(word))
 
 
 class Targets:
-    """Turns names into the directions of a plan's links. Raises UserError for what is not there.
+    """Turns names into what they mean on a plan. Raises UserError for what is not there.
 
-    Every method returns directions in the order in which they were asked for, each once.
+    Every method returns what it found in the order in which it was asked for, each once.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, roles: Roles | None = None) -> None:
         self._plan = plan
-        self._sites = {site.name: site for site in plan.sites}
-        self._nodes = {node.name: node for node in plan.nodes}
-        self._wan = {
-            direction: None
-            for link in plan.wan_links
-            for direction in (wan(link.a, link.b), wan(link.b, link.a))
-        }
+        self._roles = dict(roles or {})
+        self._sites = {site.name: [node.name for node in site.nodes] for site in plan.sites}
+        self._site_of = {node.name: node.site for node in plan.nodes}
+        wide = [(link.a, link.b) for link in plan.wan_links]
+        self._wan = dict.fromkeys(wan(*ends) for pair in wide for ends in (pair, pair[::-1]))
+        self._lan = dict.fromkeys(each for node in self._site_of for each in self._of_node(node))
 
     def directions(self, target: Target) -> tuple[Direction, ...]:
-        """Return what ``target`` names."""
+        """Return the directions of links that ``target`` names."""
         if isinstance(target, str):
             found = self._text(target)
         elif isinstance(target, Direction):
-            found = (self._known(target),)
-        elif isinstance(target, Link):
-            found = tuple(self._known(each) for each in target.directions)
+            found = [self._known(target)]
         else:
-            found = _once(each for part in target for each in self.directions(part))
+            found = [each for part in target for each in self.directions(part)]
         if not found:
             raise UserError(
-                f"The target {_shown(target)} names no link of {self._plan.name}. A site that is "
-                "alone has no WAN link; the links of its nodes are `SITE.lan`."
+                f"The target {show(target) if isinstance(target, str) else f'`{target}`'} names no "
+                f"link of {self._plan.name}. A site that is alone has no WAN link; the links of "
+                "its nodes are `SITE.lan`."
             )
-        return found
+        return tuple(dict.fromkeys(found))
 
-    def node(self, name: str) -> tuple[Direction, ...]:
-        """Return a node's LAN link: out of it, into it."""
-        node = self._plan.node(name)
-        return lan_up(node.name, node.site), lan_down(node.name, node.site)
+    def nodes(self, target: object) -> tuple[str, ...]:
+        """Return the nodes that a text or a list of texts names; a site stands for all of its."""
+        found: dict[str, None] = {}
+        for word in (each for text in texts(target) for each in _words(text)):
+            meanings = self._meanings(word)
+            sites = meanings.get("site", [])
+            named = meanings.get("node") or [node for site in sites for node in self._sites[site]]
+            found.update(dict.fromkeys(named))
+        return tuple(found)
 
-    def site(self, name: str) -> tuple[Direction, ...]:
-        """Return all WAN links of a site, both ways."""
-        others = [other for other in self._sites if other != self._plan.site(name).name]
-        return self.between([name], others) if others else ()
+    def nodes_of(self, directions: Iterable[Direction]) -> tuple[str, ...]:
+        """Return the nodes whose LAN link is among ``directions``, both ways."""
+        found = set(directions)
+        return tuple(node for node in self._site_of if found.issuperset(self._of_node(node)))
 
-    def inside(self, name: str) -> tuple[Direction, ...]:
-        """Return the LAN links of all nodes of a site."""
-        return _once(each for node in self._plan.site(name).nodes for each in self.node(node.name))
+    def groups(self, target: object) -> list[list[str]]:
+        """Return the sites of each of two groups or more, of which none is in two."""
+        if isinstance(target, str) or not isinstance(target, Sequence):
+            raise UserError(f"{show(target)} is not a list of groups, such as `[minority, rest]`")
+        groups = [
+            self._group([word for text in texts(group) for word in _words(text)])
+            for group in target
+        ]
+        if len(groups) < 2:
+            raise UserError("it needs two groups or more; `rest` is a role with `select: rest`")
+        self._check_apart(groups)
+        return groups
 
-    def every(self, kind: str = "all") -> tuple[Direction, ...]:
-        """Return every WAN link, every LAN link (``wan``, ``lan``) or every link (``all``)."""
-        lan = _once(each for node in self._nodes for each in self.node(node))
-        wide = tuple(self._wan)
-        return {"wan": wide, "lan": lan, "all": (*wide, *lan)}[kind]
+    def shown(self, target: object) -> str:
+        """Return what ``target`` names for people: ``n1, n3``, ``dc1 → dc2``; roles as nodes."""
+        said = []
+        for text in texts(target):
+            first, *rest = _ENDS.split(text.strip())
+            said.append(self._named(first))
+            for sign, end in zip(rest[::2], rest[1::2], strict=True):
+                said[-1] += f"{' ↔ ' if sign == '/' else ' → '}{self._named(end)}"
+        return ", ".join(said)
 
-    def one_way(self, sources: Iterable[str], targets: Iterable[str]) -> tuple[Direction, ...]:
-        """Return every WAN direction from a group of sites to another."""
-        left, right = self._group(sources), self._group(targets)
-        both = [name for name in left if name in right]
-        if both:
-            raise UserError(
-                f"{listing(both)} cannot be on both sides: a partition runs between sites, and "
-                "no link lies between the nodes of one site and themselves."
-            )
-        return tuple(wan(a, b) for a in left for b in right)
+    # -- texts --------------------------------------------------------------------------------
 
-    def between(self, group: Iterable[str], other: Iterable[str]) -> tuple[Direction, ...]:
-        """Return every WAN direction between two groups of sites, both ways."""
-        left, right = list(group), list(other)
-        return (*self.one_way(left, right), *self.one_way(right, left))
-
-    def _text(self, text: str) -> tuple[Direction, ...]:
-        plain = text.strip().replace(_ARROW, ":")
-        for sign in (":", "/"):
-            first, found, second = plain.partition(sign)
-            if found:
-                return self._pair(text, first.split(","), second.split(","), both=sign == "/")
-        return _once(each for word in plain.split(",") for each in self._one(word))
-
-    def _pair(
-        self, text: str, first: list[str], second: list[str], *, both: bool
-    ) -> tuple[Direction, ...]:
-        if any(sign in word for word in second for sign in ":/"):
+    def _text(self, text: str) -> list[Direction]:
+        ends = _ENDS.split(text.strip())
+        if len(ends) > 3:
             raise UserError(f"The target {show(text)} has more than two ends. {_FORMS}")
-        lan = self._leg(first[0], second[0]) if len(first) == len(second) == 1 else None
-        if lan is not None:
-            back = Direction(lan.kind, lan.target, lan.source)
-            return (lan, back) if both else (lan,)
-        return self.between(first, second) if both else self.one_way(first, second)
+        if len(ends) == 1:
+            return [each for word in _words(text) for each in self._alone(word)]
+        first, sign, second = _words(ends[0]), ends[1], _words(ends[2])
+        one_way = self._leg(first, second)
+        if not one_way:
+            groups = [self._group(first), self._group(second)]
+            self._check_apart(groups)
+            one_way = [wan(a, b) for a in groups[0] for b in groups[1]]
+        return one_way + [each.opposite for each in one_way] if sign == "/" else one_way
 
-    def _leg(self, first: str, second: str) -> Direction | None:
-        """Return the way between a node and its own site, if that is what two names are."""
-        for node_word, site_word, make in ((first, second, lan_up), (second, first, lan_down)):
-            kinds = {kind for kind, _ in self._meanings(site_word)}
-            names = {name for kind, name in self._meanings(node_word) if kind == "node"}
-            _, site_name = _prefix(site_word)
-            if "site" in kinds and any(self._nodes[name].site == site_name for name in names):
-                (name,) = names
-                return make(name, site_name)
-        return None
-
-    def _one(self, word: str) -> tuple[Direction, ...]:
+    def _alone(self, word: str) -> list[Direction]:
+        """Return what one word names that is not an end of a link."""
         name, dot, suffix = word.rpartition(".")
-        _, site = _prefix(name)
-        if dot and suffix in ("wan", "lan") and site in self._sites:
-            return self.site(site) if suffix == "wan" else self.inside(site)
-        meanings = list(self._meanings(word))
-        if len(meanings) > 1:
+        if dot and suffix in ("wan", "lan"):
+            sites = self._meanings(name).get("site", [])
+            if not sites:
+                raise self._no_site(name)
+            return self._of_site(sites[0]) if suffix == "wan" else self._inside(sites[0])
+        if word in _SETS and word not in self._sites and word not in self._site_of:
+            sets = {"wan": [*self._wan], "lan": [*self._lan], "all": [*self._wan, *self._lan]}
+            return sets[word]
+        meanings = self._meanings(word)
+        nodes, sites = meanings.get("node", []), meanings.get("site", [])
+        if nodes and sites and word not in self._roles:
             raise UserError(
                 f"{self._plan.name} has a site and a node of the name {show(word)}; "
                 f"write `site.{word}` or `node.{word}`."
             )
-        if meanings:
-            kind, name = meanings[0]
-            return self.site(name) if kind == "site" else self.node(name)
-        if word in ("wan", "lan", "all"):
-            return self.every(word)
-        raise self._unknown(word)
+        if sites and len(nodes) != 1:
+            return self._of_site(sites[0])
+        return [each for node in nodes for each in self._of_node(node)]
 
-    def _meanings(self, word: str) -> Iterator[tuple[str, str]]:
-        prefix, name = _prefix(word)
-        if prefix in ("", "site") and name in self._sites:
-            yield "site", name
-        if prefix in ("", "node") and name in self._nodes:
-            yield "node", name
+    def _leg(self, first: list[str], second: list[str]) -> list[Direction]:
+        """Return the way between a node and its own site, if that is what two ends are."""
+        if len(first) != 1 or len(second) != 1:
+            return []
+        for node_word, site_word, make in (
+            (first[0], second[0], lan_up),
+            (second[0], first[0], lan_down),
+        ):
+            nodes = self._meanings(node_word).get("node", [])
+            sites = self._meanings(site_word).get("site", [])
+            if len(nodes) == 1 and sites == [self._site_of[nodes[0]]]:
+                return [make(nodes[0], sites[0])]
+        return []
 
-    def _group(self, words: Iterable[str]) -> list[str]:
+    def _group(self, words: Sequence[str]) -> list[str]:
         """Return the sites that a group names, itself or by all their nodes."""
         sites: dict[str, None] = {}
         nodes: dict[str, set[str]] = {}
         for word in words:
-            meanings = dict(self._meanings(word))
-            if "site" in meanings:
-                sites[meanings["site"]] = None
-            elif "node" in meanings:
-                name = meanings["node"]
-                nodes.setdefault(self._nodes[name].site, set()).add(name)
-            else:
-                raise self._unknown(word)
+            meanings = self._meanings(word)
+            for site in meanings.get("site", []):
+                sites[site] = None
+            for node in () if "site" in meanings else meanings["node"]:
+                nodes.setdefault(self._site_of[node], set()).add(node)
         for site, named in nodes.items():
-            rest = [node.name for node in self._sites[site].nodes if node.name not in named]
+            rest = [node for node in self._sites[site] if node not in named]
             if rest and site not in sites:
                 raise UserError(
                     f"{listing(sorted(named))} shares the WAN links of site {site} with "
@@ -174,46 +186,97 @@ class Targets:
                     f"site `{site}`, or the node alone for its own LAN link."
                 )
             sites[site] = None
-        return list(sites)
+        return [site for site in self._sites if site in sites]
+
+    def _check_apart(self, groups: Sequence[Sequence[str]]) -> None:
+        first: dict[str, int] = {}
+        for number, site in ((n, each) for n, group in enumerate(groups, 1) for each in group):
+            if first.setdefault(site, number) != number:
+                raise UserError(
+                    f"site {show(site)} is in group {first[site]} and in group {number}, and it "
+                    "cannot be on both sides: no link lies between the nodes of one site."
+                )
+
+    # -- words --------------------------------------------------------------------------------
+
+    def _meanings(self, word: str) -> dict[str, list[str]]:
+        """Return the nodes and the site that a word may mean, under `node` and `site`."""
+        prefix, dot, name = word.partition(".")
+        if not dot or prefix not in ("site", "node"):
+            prefix, name = "", word
+        found: dict[str, list[str]] = {}
+        if name in self._roles:
+            found["node"] = list(self._roles[name])
+            whole = [site for site, all_ in self._sites.items() if set(all_) == set(found["node"])]
+            if whole:
+                found["site"] = whole
+            elif prefix == "site":
+                raise self._no_site(name)
+        else:
+            if name in self._sites:
+                found["site"] = [name]
+            if name in self._site_of:
+                found["node"] = [name]
+        found = {kind: names for kind, names in found.items() if prefix in ("", kind)}
+        if not found:
+            raise self._unknown(word)
+        return found
+
+    def _named(self, end: str) -> str:
+        words = (word.removeprefix("node.").removeprefix("site.") for word in _words(end))
+        return ", ".join(", ".join(self._roles.get(word, [word])) for word in words)
+
+    def _of_node(self, name: str) -> list[Direction]:
+        return [lan_up(name, self._site_of[name]), lan_down(name, self._site_of[name])]
+
+    def _of_site(self, name: str) -> list[Direction]:
+        out = [each for each in self._wan if each.source == name]
+        return out + [each.opposite for each in out]
+
+    def _inside(self, site: str) -> list[Direction]:
+        return [each for node in self._sites[site] for each in self._of_node(node)]
 
     def _known(self, direction: Direction) -> Direction:
-        if direction.kind == "wan":
-            known = direction in self._wan
-        else:
-            known = direction in self._lan_of(direction.source, direction.target)
-        if not known:
+        if direction not in self._wan and direction not in self._lan:
             links = listing((str(each) for each in self._wan), at_most=20) or "no WAN link"
             raise UserError(f"There is no link {direction} in {self._plan.name}; it has {links}.")
         return direction
 
-    def _lan_of(self, *names: str) -> tuple[Direction, ...]:
-        return tuple(each for name in names if name in self._nodes for each in self.node(name))
+    def _no_site(self, name: str) -> UserError:
+        members = listing(self._roles.get(name, ["a node"]))
+        return UserError(f"{show(name)} is {members}, which is not one whole site")
 
     def _unknown(self, word: str) -> UserError:
-        known = [*self._sites, *self._nodes]
         if not word:
             return UserError(f"A target has an empty name in it. {_FORMS}")
+        roles = f", its roles {listing(self._roles, at_most=20)}" if self._roles else ""
+        known = [*self._roles, *self._sites, *self._site_of]
+        pick = ""
+        if is_pick(word):
+            pick = (
+                f" It selects nodes, and several faults may mean the same ones: give them a role, "
+                f"`roles: {{victim: {{select: {word}}}}}`, and name it here."
+            )
         return UserError(
-            f"Topology {self._plan.name} has no site or node {show(word)}"
-            f"{did_you_mean(word, known)}; its sites are {listing(self._sites, at_most=20)}, its "
-            f"nodes {listing(self._nodes, at_most=20)}. {_FORMS}"
+            f"there is no site or node {show(word)}{did_you_mean(word, known)} in "
+            f"{self._plan.name}; its sites are {listing(self._sites, at_most=20)}, its nodes "
+            f"{listing(self._site_of, at_most=20)}{roles}.{pick} {_FORMS}"
         )
 
 
-_FORMS = (
-    "A target is a node, a site, `A:B` for one direction, `A/B` for both, groups of these with "
-    "commas, or `wan`, `lan`, `all`."
-)
+def texts(target: object) -> list[str]:
+    """Return the texts of a target that is one or a list of them. Raises UserError."""
+    found = [target] if isinstance(target, str) else target
+    if (
+        not isinstance(found, Sequence)
+        or not found
+        or not all(isinstance(text, str) and text.strip() for text in found)
+    ):
+        raise UserError(
+            f"{show(target)} is no target; name a node, a site, a role, or several in a list"
+        )
+    return list(found)
 
 
-def _prefix(word: str) -> tuple[str, str]:
-    prefix, dot, name = word.partition(".")
-    return (prefix, name) if dot and prefix in ("site", "node") else ("", word)
-
-
-def _once(directions: Iterable[Direction]) -> tuple[Direction, ...]:
-    return tuple(dict.fromkeys(directions))
-
-
-def _shown(target: Target) -> str:
-    return show(target) if isinstance(target, str) else f"`{target}`"
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",")]

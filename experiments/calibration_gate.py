@@ -17,8 +17,6 @@ which looks at medians and is calibrated again at every RTT step: delays must be
 machine that holds up one packet in a hundred for some milliseconds changes none of them."""
 
 _PAIRS = 30
-_SAMPLES = 200
-_JITTER_SAMPLES = 120
 _PAUSE_S = 1.5
 """Times the round: what holds a machine up may be over then."""
 LONGEST_S = 150.0
@@ -42,8 +40,6 @@ def prove(
     return calibrate(
         lab,
         pairs=pairs,
-        samples=_SAMPLES,
-        jitter_samples=_JITTER_SAMPLES,
         tolerance=tolerance,
         limits=Limits(pause_s=_PAUSE_S, longest_s=longest_s),
         on_progress=lambda stage, part: tell(f"calibrating ({stage})", round(part * 100), 100),

@@ -55,7 +55,7 @@ from wanlat.experiments.run import requested, run
 from wanlat.experiments.session import CaptureWanted, Ended, Report, under
 from wanlat.experiments.workers import LOOK_EVERY_S, MOST_JOBS, Jobs, Worker
 from wanlat.systems.base import Binary
-from wanlat.systems.progress import elapsed
+from wanlat.systems.engine.progress import elapsed
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology

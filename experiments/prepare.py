@@ -111,7 +111,7 @@ def prepare(
         )
     binary("oneshot")
     if capture is not None:
-        capture.check(plan)
+        capture.check(plan, backend)
     return Prepared(
         study=study,
         topology=topology,

@@ -22,14 +22,14 @@ from typing import Any, Literal, Protocol
 from wanlat.bundle.documents import Calibration, Status
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
 from wanlat.emulator.calibration import Tolerance
-from wanlat.emulator.capture import Capture
+from wanlat.emulator.capture import Capture, backend_of_record
 from wanlat.emulator.capture.store import CaptureStore
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import BackendName, Lab, Storage
 from wanlat.experiments.calibration_gate import LONGEST_S, busy_remark, prove, what_is_off
 from wanlat.experiments.manifest import tcp
 from wanlat.systems.base import Binary, Cluster, System
-from wanlat.systems.options import Options
+from wanlat.systems.engine.options import Options
 from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, UserError, WanlatError
 from wanlat.topologies.resolve import Plan
 
@@ -59,9 +59,10 @@ class CaptureWanted:
     limit_bytes: int
     snap_bytes: int
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: Plan, backend: BackendName | None) -> None:
         """Raise UserError where a figure cannot be, or no packet would be recorded."""
         Capture(Path(), self.limit_bytes, self.snap_bytes)  # its figures, now and not later
+        backend_of_record(backend)
         if not plan.wan_links:
             raise UserError(f"{plan.name} has no WAN link, so --capture has nothing to record.")
 
@@ -239,7 +240,7 @@ class LabSetup:
 class Setup(LabSetup):
     """One system on its network: which program, with which options, and who is asked."""
 
-    system: System[Any]
+    system: System
     options: Options
     binary: Binary
     targets: tuple[str, ...]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 from collections.abc import Callable, Sequence
 
+from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.process import Closing, Process, Spawn
 from wanlat.topologies.errors import WanlatError
 
@@ -42,7 +42,7 @@ class Dialogue(Closing):
         return self._process
 
     def fileno(self) -> int:
-        """Return the descriptor on which a line arrives, for ``select``."""
+        """Return the descriptor on which a line arrives."""
         return self._stdout
 
     def write(self, data: bytes) -> None:
@@ -61,8 +61,7 @@ class Dialogue(Closing):
     def next_line(self, is_lost: Callable[[], bool]) -> bytes | None:
         """Wait for the next line; None when the program closed its output, or ``is_lost``."""
         while b"\n" not in self._read:
-            readable, _, _ = select.select([self._stdout], [], [], _POLL_S)
-            if readable:
+            if wait_readable([self._stdout], _POLL_S):
                 piece = os.read(self._stdout, 65536)
                 if not piece:
                     return None

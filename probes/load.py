@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -24,6 +23,7 @@ from wanlat.bundle.load_records import (
     records_table,
 )
 from wanlat.emulator.binaries import binary
+from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.body import word
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
@@ -170,7 +170,7 @@ class Generator(Closing):
             raise
 
     def fileno(self) -> int:
-        """Return the descriptor on which it says something, for ``select``."""
+        """Return the descriptor on which it says something."""
         return self._dialogue.fileno()
 
     def next(self) -> Progress | End:
@@ -186,12 +186,13 @@ class Generator(Closing):
 
     def news(self) -> list[Progress | End]:
         """Return what it has said and nobody has heard, without waiting. Raises as ``next``."""
+        is_lost = self.is_lost()  # asked first: all that it said before its end is there by then
         said: list[Progress | End] = []
-        while self._dialogue.has_line() or select.select([self], [], [], 0)[0]:
+        while self._dialogue.has_line() or wait_readable([self.fileno()], 0):
             said.append(self.next())
             if isinstance(said[-1], End):
                 break
-        if not said and self.is_lost():
+        if not said and is_lost:
             raise self._failure()
         return said
 

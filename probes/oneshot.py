@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from wanlat.emulator.binaries import binary
+from wanlat.emulator.syscalls import wait_readable
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.plan import Header, Plan, Request
@@ -143,9 +143,9 @@ def _share(
 
 
 def _with_news(busy: list[Oneshot]) -> list[Oneshot]:
-    readable, _, _ = select.select(busy, [], [], _POLL_S)
+    readable = wait_readable([worker.fileno() for worker in busy], _POLL_S)
     # `receive` of a dead or hung process raises; of a working one it would wait, so ask first.
-    return [worker for worker in busy if worker in readable or worker.is_lost()]
+    return [worker for worker in busy if worker.fileno() in readable or worker.is_lost()]
 
 
 def _is_prepared(sample: Sample) -> bool:
@@ -184,7 +184,7 @@ class Oneshot(Closing):
         return len(self._expected)
 
     def fileno(self) -> int:
-        """Return the descriptor on which a sample arrives, for ``select``."""
+        """Return the descriptor on which a sample arrives."""
         return self._dialogue.fileno()
 
     def send(self, request: Request) -> None:

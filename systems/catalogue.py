@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
-from wanlat.systems import grpcurl, registry
-from wanlat.systems.base import System
-from wanlat.systems.binary import Binary
-from wanlat.systems.cache import Cache
+from wanlat.systems import registry
+from wanlat.systems.engine.cache import Cache
+from wanlat.systems.engine.definition import Program
+from wanlat.systems.engine.install import Damaged, Installed, Recipe, install
+from wanlat.systems.engine.program import Binary, how_to_get
+from wanlat.systems.engine.progress import Reporter, reporter
+from wanlat.systems.engine.system import System, recipe_of
 from wanlat.systems.errors import SystemMissing
-from wanlat.systems.install import Damaged, Installed, install
-from wanlat.systems.progress import Reporter, reporter
-from wanlat.systems.recipe import Recipe
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 
@@ -47,58 +48,48 @@ class Entry:
 
 def list_systems() -> list[Entry]:
     """Look for every system's binary on this machine; hashes are computed, not remembered."""
-    return [entry_of(system) for system in registry.SYSTEMS.values()]
+    return [entry_of(system) for system in registry.every()]
 
 
 def list_tools() -> list[Entry]:
     """Look for every tool, likewise."""
-    found, problem = _look(grpcurl.find)
     return [
-        Entry(
-            kind="tool",
-            name=grpcurl.NAME,
-            title=grpcurl.TITLE,
-            origin=grpcurl.ORIGIN,
-            pinned=grpcurl.RECIPE.version,
-            get=f"wanlat system install {grpcurl.NAME}",
-            problem=problem,
-            **_facts(found),
-        )
+        _entry("tool", tool, recipe_of(tool, name), partial(registry.find_tool, name))
+        for name, tool in registry.tools().items()
     ]
 
 
-def entry_of(system: System[Any]) -> Entry:
+def entry_of(system: System) -> Entry:
     """Look for one system's binary, likewise."""
-    found, problem = _look(system.find)
-    return Entry(
-        kind="system",
-        name=system.name,
-        title=system.title,
-        origin=system.origin,
-        pinned=system.recipe.version if system.recipe else None,
-        get=system.how_to_get,
-        problem=problem,
-        **_facts(found),
-    )
+    return _entry("system", system.definition, system.recipe, system.find)
 
 
-def _look(find: Callable[[], Binary]) -> tuple[Binary | None, str | None]:
+def _entry(
+    kind: Literal["system", "tool"],
+    program: Program,
+    recipe: Recipe | None,
+    find: Callable[[], Binary],
+) -> Entry:
+    found, problem = None, None
     try:
-        return find(), None
+        found = find()
     except (SystemMissing, Damaged) as error:
-        return None, str(error)
-
-
-def _facts(found: Binary | None) -> dict[str, Any]:
-    return {
-        "installed": found is not None,
-        "version": found.version if found else None,
-        "sha256": found.sha256 if found else None,
-        "path": str(found.path) if found else None,
-        "beside": tuple({**each.as_recorded(), "path": str(each.path)} for each in found.beside)
-        if found
-        else (),
-    }
+        problem = str(error)
+    beside = found.beside if found else ()
+    return Entry(
+        kind=kind,
+        name=program.name,
+        title=program.title or program.name,
+        origin=program.origin,
+        installed=found is not None,
+        version=found.version if found else None,
+        pinned=recipe.version if recipe else None,
+        sha256=found.sha256 if found else None,
+        path=str(found.path) if found else None,
+        get=how_to_get(program),
+        problem=problem,
+        beside=tuple({**each.as_recorded(), "path": str(each.path)} for each in beside),
+    )
 
 
 def install_systems(
@@ -107,24 +98,23 @@ def install_systems(
     """Build the named systems from source, in the order given, each once.
 
     Raises UserError for names that are unknown or not built this way, before anything starts;
-    else what `wanlat.systems.install.install` raises.
+    else what `wanlat.systems.engine.install.install` raises.
     """
-    recipes = [_recipe(name) for name in _each_once(names)]
+    recipes = [_recipe(name) for name in dict.fromkeys(names)]
     return install(recipes, cache or Cache.from_environment(), reports or reporter())
 
 
 def _recipe(name: str) -> Recipe:
-    if name == grpcurl.NAME:
-        return grpcurl.RECIPE
+    tools = registry.tools()
+    if name in tools:
+        found = recipe_of(tools[name], name)
+        assert found is not None
+        return found
     system = registry.get(name)
     if system.recipe is None:
-        able = [each.name for each in registry.SYSTEMS.values() if each.recipe]
+        able = [each.name for each in registry.every() if each.recipe]
         raise UserError(
             f"{system.title} is not installed by this command, which builds "
-            f"{listing([*able, grpcurl.NAME])}. To get it: {system.how_to_get}"
+            f"{listing([*able, *tools])}. To get it: {system.how_to_get}"
         )
     return system.recipe
-
-
-def _each_once(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))

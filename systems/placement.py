@@ -10,45 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from wanlat.systems.least import BOB_READS, BOB_WRITES, NO_REPLICA, Answers, Least
-from wanlat.systems.options import Options
-from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
     from wanlat.topologies.resolve import Node, Plan
-
-
-class PlacedOptions(Options):
-    """Options of a store whose keys are placed on vdisks."""
-
-    replication_factor: int | None = Field(default=None, ge=1)
-    """Replicas of every vdisk; default: three, or as many as there are nodes."""
-    quorum: int | None = Field(default=None, ge=1)
-    """Replicas that must have it before a write is acknowledged; default: a majority."""
-    vdisks: int | None = Field(default=None, ge=1)
-    """How many vdisks; default: as many as there are nodes."""
-
-    def layout(self, title: str, plan: Plan) -> Layout:
-        """Return what the options come to on a topology.
-
-        Raises UserError when there are too few nodes or replicas; ``title`` says of which store.
-        """
-        nodes = len(plan.nodes)
-        copies = min(3, nodes) if self.replication_factor is None else self.replication_factor
-        quorum = copies // 2 + 1 if self.quorum is None else self.quorum
-        if copies > nodes:
-            raise UserError(
-                f"{title} with replication_factor {copies} needs at least {copies} nodes, and "
-                f"topology {plan.name} has {nodes}. Lower it, or leave it out."
-            )
-        if quorum > copies:
-            raise UserError(
-                f"{title} with quorum {quorum} waits for more replicas than the {copies} that a "
-                f"vdisk has on topology {plan.name}. Lower it, or raise replication_factor."
-            )
-        return Layout(copies, quorum, vdisks(plan, copies, self.vdisks))
 
 
 @dataclass(frozen=True)
@@ -98,15 +63,6 @@ class Layout:
         numbers = {one.round_trips for one in each if one is not None}
         return numbers.pop() if len(numbers) == 1 else None
 
-    def effective(self) -> dict[str, Any]:
-        """Return it as options in effect, for a bundle."""
-        return {
-            "replication_factor": self.replication_factor,
-            "quorum": self.quorum,
-            "vdisks": len(self.vdisks),
-            "placement": [list(replicas) for replicas in self.vdisks],
-        }
-
 
 def vdisks(
     plan: Plan, replication_factor: int, count: int | None = None
@@ -150,3 +106,10 @@ def _next(ring: list[Node], chosen: list[Node], load: Counter[str]) -> Node:
     used = Counter(node.site for node in chosen)
     free = [node for node in ring if node not in chosen]
     return min(free, key=lambda node: (used[node.site], load[node.name]))
+
+
+def layout_of(plan: Plan, options: Any) -> Layout:
+    """Return what options in effect come to; no vdisks where there are too few nodes for it."""
+    copies = options.replication_factor
+    fits = copies <= len(plan.nodes)
+    return Layout(copies, options.quorum, vdisks(plan, copies, options.vdisks) if fits else ())

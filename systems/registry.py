@@ -1,39 +1,90 @@
-"""The stores that wanlat knows. A new one is a module, and a line here."""
+"""The systems that wanlat knows: shipped, from a user's directory, or from a package."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
 
-from wanlat.systems.base import System
-from wanlat.systems.bob import Bob
-from wanlat.systems.garage import Garage
-from wanlat.systems.minio import Minio
-from wanlat.systems.minio_nginx import MinioNginx
-from wanlat.systems.quorum import Quorum
-from wanlat.systems.service import Service
+from wanlat.systems.engine.definition import FILE, SHIPPED, Program, read
+from wanlat.systems.engine.program import Binary, find
+from wanlat.systems.engine.system import Messages, System
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_lines import load_yaml_model
 
-_KNOWN: tuple[System[Any], ...] = (Quorum(), Garage(), Minio(), MinioNginx(), Bob(), Service())
+_FIRST = ("quorum", "garage", "minio", "minio-nginx", "bob")
+_ADOPTED: dict[str, Path] = {}
+"""Where systems of the user's own were read from, by name."""
 
-SYSTEMS: dict[str, System[Any]] = {system.name: system for system in _KNOWN}
 
-
-MESSAGES = {name: system.messages for name, system in SYSTEMS.items() if system.messages}
-"""What labels the messages of a system's nodes in traces."""
+@cache
+def _directories() -> dict[str, Path]:
+    shipped = {each.parent.name: each.parent for each in sorted(SHIPPED.glob(f"*/{FILE}"))}
+    ranked = {name: shipped.pop(name) for name in _FIRST}
+    for point in entry_points(group="wanlat.systems"):
+        # It names a module or a function that says where a directory with a system.yaml is.
+        found = point.load()
+        place = Path(found() if callable(found) else found.__path__[0])
+        shipped.setdefault(point.name, place)
+    return ranked | shipped
 
 
 def names() -> list[str]:
     """Return the names of all systems."""
-    return list(SYSTEMS)
+    return list(_directories() | _ADOPTED)
 
 
-def get(name: str) -> System[Any]:
+@cache
+def _system(directory: Path) -> System:
+    definition, hooks = read(directory)
+    return System(definition, directory, hooks)
+
+
+def get(name: str) -> System:
     """Return a system by name. UserError names those that exist."""
-    try:
-        return SYSTEMS[name]
-    except KeyError:
+    directory = (_directories() | _ADOPTED).get(name)
+    if directory is None:
         raise UserError(
             f"There is no system {show(name)}{did_you_mean(name, names())}. "
             f"wanlat knows {listing(names())}."
-        ) from None
+        )
+    return _system(directory)
+
+
+def every() -> list[System]:
+    """Return all systems."""
+    return [get(name) for name in names()]
+
+
+def adopt(given: str) -> str:
+    """Return the name of a system that is given by name, or by the path of its directory.
+
+    Raises UserError: every mistake in its definition, or a name that another system has.
+    """
+    directory = Path(given)
+    if "/" not in given and not directory.joinpath(FILE).is_file():
+        return given
+    system = _system(directory.absolute())
+    known = (_directories() | _ADOPTED).get(system.name)
+    if known not in (None, directory.absolute()):
+        raise UserError(f"{given}: there is a system {show(system.name)} already, {known}.")
+    _ADOPTED[system.name] = directory.absolute()
+    return system.name
+
+
+def messages_of(name: str) -> type[Messages] | None:
+    """Return what labels the messages of a system's nodes in traces, where it has something."""
+    return get(name).messages if name in names() else None
+
+
+@cache
+def tools() -> dict[str, Program]:
+    """Return the programs that are no stores: clients to check with."""
+    files = sorted((SHIPPED / "tools").glob("*.yaml"))
+    return {file.stem: load_yaml_model(file, Program) for file in files}
+
+
+def find_tool(name: str) -> Binary:
+    """Return a tool's program. Raises SystemMissing."""
+    return find(tools()[name], SHIPPED)

@@ -75,28 +75,16 @@ def _changes(subcommand: str) -> Iterator[tuple[Any, str, Any]]:
     def measured(lab: Any, tell: Any, *_: Any, **named: Any) -> Any:
         return prove(lab, tell, any_delay, **named)
 
-    # What is not judged needs no more samples.
-    yield calibration_gate, "_SAMPLES", 40
-    yield calibration_gate, "_JITTER_SAMPLES", 40
     if subcommand == "drill":
-        from wanlat.emulator.calibration import again
+        from wanlat.emulator.calibration import live
         from wanlat.experiments import session
         from wanlat.experiments.drill import faults
 
-        judge_rate = again._rate
-
-        def rated(name: str, way: Any, *more: Any) -> tuple[dict[str, Any], list[Any]]:
-            # Where no rate is asked for, late packets are all that a low one is told by.
-            found, faults = judge_rate(name, way, *more)
-            return found, faults if way.rate_bps is not None else []
-
-        yield again, "_rate", rated
         yield session, "prove", measured
-        yield faults, "recalibrate", partial(again.recalibrate, tolerance=any_delay)
+        yield faults, "recalibrate", partial(live.recalibrate, tolerance=any_delay)
     else:
-        from wanlat.emulator.calibration import between_sites
+        from wanlat.emulator.calibration import live
         from wanlat.experiments import session
 
         yield session, "prove", measured
-        yield between_sites, "_LATE_MS", 1e6
-        yield between_sites, "_TAIL_LATE_MS", 1e6
+        yield live, "RTT_STEP", any_delay

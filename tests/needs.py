@@ -12,14 +12,16 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 import pytest
 
 from wanlat.emulator import doctor
 from wanlat.emulator.lab import Lab
-from wanlat.systems import grpcurl, nginx, registry
+from wanlat.systems import registry
+from wanlat.systems.engine.definition import SHIPPED
+from wanlat.systems.engine.program import find as find_program
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.load import load
@@ -33,8 +35,8 @@ _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()
 def needs(*names: str) -> None:
     """Skip where a store, grpcurl, nginx or tshark is absent, and say how to get it."""
     tools: dict[str, Callable[[], object]] = {
-        grpcurl.NAME: grpcurl.find,
-        nginx.NAME: nginx.find,
+        **{name: partial(registry.find_tool, name) for name in registry.tools()},
+        "nginx": _nginx,
         "tshark": _tshark,
     }
     for name in names:
@@ -45,6 +47,12 @@ def needs(*names: str) -> None:
             if name in _REQUIRED or name in _OURS:
                 raise
             pytest.skip(str(absent))
+
+
+def _nginx() -> None:
+    front = registry.get("minio-nginx").definition.front
+    assert front is not None
+    find_program(front.program, SHIPPED)
 
 
 def _tshark() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wanlat.topologies.findings import Finding
-from wanlat.topologies.wording import did_you_mean, listing, printable, show
-from wanlat.topologies.yaml_errors import YamlError
+from wanlat.topologies.findings import YamlError
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
     from wanlat.topologies.model import Topology
@@ -34,28 +34,10 @@ def load(name_or_path: str | Path) -> Topology:
     path = find(name_or_path)
 
     # Imported here, so that a mistyped name is answered at once.
-    from wanlat.topologies import tables
     from wanlat.topologies.model import Topology
     from wanlat.topologies.yaml_lines import load_yaml_model
 
-    def read_tables(raw: Any) -> list[Finding]:
-        return tables.inline_all(raw, path.parent)
-
-    return load_yaml_model(path, Topology, prepare=read_tables, error=TopologyError)
-
-
-def origin(name_or_path: str | Path) -> str:
-    """The comment at the head of the file: where its figures come from. Empty without one.
-
-    TopologyError when there is no such file.
-    """
-    lines = []
-    with find(name_or_path).open(encoding="utf-8-sig", errors="replace") as stream:
-        for line in stream:
-            if not line.startswith("#"):
-                break
-            lines.append(printable(line[1:].removeprefix(" ").rstrip()))
-    return "\n".join(lines)
+    return load_yaml_model(path, Topology, error=TopologyError)
 
 
 def find(name_or_path: str | Path) -> Path:
@@ -63,8 +45,9 @@ def find(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, str) and name_or_path in shipped():
         return _SHIPPED / f"{name_or_path}.yaml"
     path = Path(name_or_path)
-    if name_or_path != "" and _exists(path):
-        return path
+    with suppress(OSError, ValueError):  # too long, or with a NUL character: no file's name
+        if name_or_path != "" and path.exists():
+            return path
     asked = str(name_or_path)
     names = shipped()
     near = did_you_mean(path.stem, names)
@@ -72,12 +55,3 @@ def find(name_or_path: str | Path) -> Path:
         f"there is no topology named {show(asked)}, and no file at that path"
         f"{near}; shipped are {listing(names)}, any other is given as the path of its YAML file"
     )
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except PermissionError:
-        return True  # perhaps; opening it says what is wrong
-    except (OSError, ValueError):
-        return False  # too long, or with a NUL character: no file has such a name

@@ -78,10 +78,9 @@ class Bursts(YamlModel):
         json_schema_extra={"default": "100%"},
     )
 
-    @classmethod
-    def cross_checks(cls, raw: Any) -> list[Finding]:
+    def misfits(self) -> list[Finding]:
         """Both states are entered, and the bad one is the worse."""
-        return checks.bursts(raw)
+        return checks.bursts(dict(self))
 
 
 def _fraction_or_bursts(raw: Any) -> Any:
@@ -132,10 +131,6 @@ class _Quality(YamlModel):
     table: Table | None = Field(
         default=None, description="samples of the delay, for `distribution: table`"
     )
-    correlation: Fraction | None = Field(
-        default=None,
-        description="how much a packet's draw follows that of the packet before it",
-    )
     reorder: Reorder = Field(
         default=False,
         description="whether jitter may let a packet overtake an earlier one of its flow; or the"
@@ -149,19 +144,18 @@ class _Quality(YamlModel):
         default=None, description="part of the packets that arrives twice"
     )
     corrupt: Fraction | None = Field(
-        default=None, description="part of the packets in which one bit is flipped"
+        default=None, description="part of the packets in which one bit is flipped (netem only)"
     )
     rate: Rate | None = Field(default=None, description="bits a second; default: unlimited")
     queue: Size | None = Field(
         default=None,
         description="bytes that may wait for the rate, before what comes is dropped;"
-        " needs `rate`; default: the backend's choice",
+        " needs `rate`; default: what it sends in 100 ms, at least 64 KiB",
     )
 
-    @classmethod
-    def cross_checks(cls, raw: Any) -> list[Finding]:
+    def misfits(self) -> list[Finding]:
         """Jitter and its shape against rtt or delay, queue against rate."""
-        return checks.link(raw)
+        return checks.link(dict(self))
 
 
 # Bases are named last to first: pydantic collects fields from the end of the list.
@@ -173,16 +167,12 @@ class Link(_Quality, _RoundTrip):
     }
 
 
-def _two(raw: Any) -> Any:
-    if not isinstance(raw, list | tuple) or len(raw) != 2:
-        sentence = "two sites are wanted here, such as `[dc1, dc2]`"
-        raise PydanticCustomError("between", "{text}", {"text": sentence})
-    return raw
-
-
 class _Between(YamlModel):
-    between: Annotated[tuple[SiteName, SiteName], BeforeValidator(_two)] = Field(
-        description="two different sites", json_schema_extra={"uniqueItems": True}
+    between: tuple[SiteName, ...] = Field(
+        min_length=2,
+        max_length=2,
+        description="two different sites",
+        json_schema_extra={"uniqueItems": True},
     )
 
 
@@ -302,6 +292,13 @@ class Site(YamlModel):
         description="in place of `lan`: each node's own line, whose two directions differ",
     )
 
+    def misfits(self) -> list[Finding]:
+        """One of `lan` and `access`."""
+        if self.lan is None or self.access is None:
+            return []
+        text = "`access` stands in the place of `lan`: both say what the nodes' links do"
+        return [Finding(("access",), f"{text}; remove one", at_key=True)]
+
     @property
     def node_names(self) -> tuple[str, ...]:
         """The names of the nodes in order, given or made from the count."""
@@ -323,8 +320,6 @@ class Links(YamlModel):
 
 class Topology(YamlModel):
     """Sites, their nodes and the links between them, as the YAML file says it."""
-
-    checks_all_within: ClassVar[bool] = True
 
     name: Name = Field(description="the name of the topology")
     description: StrictStr = Field(default="", description="one line for people")

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from wanlat.topologies.findings import path_text
+from wanlat.topologies.findings import Mistake, path_text
 from wanlat.topologies.load import TopologyError
 from wanlat.topologies.model import Topology
 from wanlat.topologies.units import Duration
-from wanlat.topologies.yaml_errors import Mistake
+from wanlat.topologies.yaml_lines import checked
+from wanlat.topologies.yaml_tree import Document
 
 
 def override(
@@ -22,15 +23,15 @@ def override(
     links = values["links"]
     for link in [*links["pairs"], *([links["default"]] if "default" in links else [])]:
         _set(link, rtt, jitter)
-    findings = Topology.cross_checks(values)
-    if findings:
+    made, findings = checked(Document(values), Topology)
+    if made is None or findings:
         asked = {"rtt": rtt, "jitter": jitter}
         what = " and ".join(f"{key} {value}" for key, value in asked.items() if value is not None)
         source = f"topology {topology.name} with {what}"
         raise TopologyError.of(
             Mistake(source, None, None, path_text(found.path), found.text) for found in findings
         )
-    return Topology.model_validate(values)
+    return made
 
 
 def _set(link: dict[str, Any], rtt: Duration | None, jitter: Duration | None) -> None:
@@ -40,5 +41,5 @@ def _set(link: dict[str, Any], rtt: Duration | None, jitter: Duration | None) ->
     if jitter is not None:
         link["jitter"] = Duration(jitter.ns // 2) if one_way else jitter
         if not link["jitter"].ns:
-            for shape in ("distribution", "table", "correlation"):
+            for shape in ("distribution", "table"):
                 link.pop(shape, None)

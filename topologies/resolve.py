@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from wanlat.topologies.units import Fraction
 
 
+# The queue in front of a rate that is given none: long enough to keep TCP going over 100 ms, as
+# routers' are, and at slow rates long enough for a window of TCP.
+QUEUE_NS = 100 * 10**6
+LEAST_QUEUE_BYTES = 64 << 10
+
+
 @dataclass(frozen=True, slots=True)
 class GilbertElliott:
     """Loss in bursts: a chain of two states, which takes one step for every packet.
@@ -59,7 +65,7 @@ class Impairment:
     follow each other. `reorder`: whether jitter may let a packet overtake; `overtake`: the part
     of the packets that leaves at once, ahead of those on their way. `loss`, `duplicate`,
     `corrupt` are probabilities; `bursts` stands in the place of `loss`. None is unlimited (rate)
-    or the backend's choice (queue).
+    or what `room_bytes` says (queue).
     """
 
     delay_ns: int = 0
@@ -93,6 +99,29 @@ class Impairment:
     def loss_probability(self) -> float:
         """The part of the packets that is lost, in the long run, however it is spread."""
         return self.loss if self.bursts is None else self.bursts.loss
+
+    @property
+    def room_bytes(self) -> int | None:
+        """How much may wait for the rate before what comes is dropped; None without a rate.
+
+        `queue_bytes`, or else what the rate sends in 100 ms and at least 64 KiB.
+        """
+        if self.rate_bps is None:
+            return None
+        if self.queue_bytes is not None:
+            return self.queue_bytes
+        return max(LEAST_QUEUE_BYTES, self.rate_bps * QUEUE_NS // (8 * 10**9))
+
+    @property
+    def counts_packets(self) -> bool:
+        """Whether large segments have to be cut into packets before they meet it."""
+        return bool(
+            self.loss_probability
+            or self.duplicate
+            or self.corrupt
+            or self.overtake
+            or self.rate_bps
+        )
 
     @property
     def range_ns(self) -> tuple[int, int]:
@@ -316,7 +345,6 @@ def _impairment(link: Link | OneWay | Way, delay_ns: int, jitter_ns: int) -> Imp
         jitter_ns=jitter_ns,
         distribution=link.distribution or "uniform",
         table=link.table.quantiles if link.table is not None else (),
-        correlation=_part(link.correlation),
         reorder=link.reorder is True,
         overtake=0.0 if isinstance(link.reorder, bool) else link.reorder.value,
         loss=_part(link.loss) if not isinstance(link.loss, Bursts) else 0.0,

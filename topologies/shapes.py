@@ -26,7 +26,7 @@ QUANTILES = 4096  # as many as the tables that come with tc
 
 # Pareto with a finite standard deviation and a heavy tail; the exponent that netem's table has.
 _PARETO_EXPONENT = 3.0
-_TOO_FEW = "a distribution has at least two different values"
+_PROBABILITIES = [(place + 0.5) / QUANTILES for place in range(QUANTILES)]
 
 
 @cache
@@ -35,11 +35,10 @@ def quantiles(distribution: str) -> tuple[float, ...]:
 
     Raises ValueError for any other name.
     """
-    middles = [(place + 0.5) / QUANTILES for place in range(QUANTILES)]
     if distribution == "normal":
-        return standardised([NormalDist().inv_cdf(each) for each in middles])
+        return standardised([NormalDist().inv_cdf(each) for each in _PROBABILITIES])
     if distribution == "pareto":
-        return standardised([(1 - each) ** (-1 / _PARETO_EXPONENT) for each in middles])
+        return standardised([(1 - each) ** (-1 / _PARETO_EXPONENT) for each in _PROBABILITIES])
     raise ValueError(f"{distribution} has no quantiles of its own")
 
 
@@ -50,17 +49,10 @@ def empirical(samples: tuple[float, ...]) -> tuple[float, ...]:
     More samples than that are averaged in groups of neighbours; between fewer, it is interpolated.
     Raises ValueError when all are the same or fewer than two.
     """
-    # Imported here, for a lab without tables has no use for it.
-    import numpy as np
-
     ordered = reduced(samples)
-    if len(ordered) < 2 or ordered[0] == ordered[-1]:
-        raise ValueError(_TOO_FEW)
-    positions = (np.arange(QUANTILES) + 0.5) / QUANTILES * len(ordered) - 0.5
-    values = np.interp(positions, np.arange(len(ordered)), np.array(ordered, dtype=float))
-    values = np.sort((values - values.min()) / (values.max() - values.min()))
-    values -= values.mean()
-    return tuple((values / values.std()).tolist())
+    if len(ordered) < 2:
+        return standardised(ordered)
+    return standardised([_between(ordered, each * len(ordered) - 0.5) for each in _PROBABILITIES])
 
 
 def reduced(samples: Sequence[float]) -> list[float]:
@@ -80,7 +72,7 @@ def standardised(values: Sequence[float]) -> tuple[float, ...]:
     Raises ValueError when they are all the same or fewer than two.
     """
     if len(values) < 2 or min(values) == max(values):
-        raise ValueError(_TOO_FEW)
+        raise ValueError("a distribution has at least two different values")
     # First to 0..1, so that no square of a very small or large value is lost.
     lowest, width = min(values), max(values) - min(values)
     scaled = sorted((value - lowest) / width for value in values)

@@ -4,9 +4,7 @@ Each is parsed from a YAML scalar (`100ms`, `1gbit`, `64KiB`, `0.1%`) and `str()
 shortest spelling that parses to the same value. All hold exact numbers: `0.1ms` is 100,000 ns.
 """
 
-import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -29,16 +27,20 @@ class QuantityError(UserError, ValueError):
     """A text that is not the quantity it should be. The message says what is allowed."""
 
 
-class Quantity(ABC):
+class Quantity:
     """What the units share: `parse`, `str()`, and being usable as a pydantic field."""
 
     __slots__ = ()
-    json_schema: ClassVar[dict[str, Any]]
+    _allowed: ClassVar[str]
 
     @classmethod
-    @abstractmethod
     def parse(cls, value: object) -> Self:
         """The quantity that a YAML scalar (or a quantity of this type) means, or QuantityError."""
+        raise NotImplementedError
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The spellings that `parse` takes, as a pattern, with examples."""
         raise NotImplementedError
 
     @classmethod
@@ -65,143 +67,169 @@ class Quantity(ABC):
     def __get_pydantic_json_schema__(
         cls, schema: "core_schema.CoreSchema", handler: "GetJsonSchemaHandler"
     ) -> dict[str, Any]:
-        """The spellings that `parse` takes, as a pattern."""
-        return {"description": (cls.__doc__ or "").strip(), **cls.json_schema}
+        """The schema of the spellings."""
+        return {"description": (cls.__doc__ or "").strip(), **cls.json_schema()}
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Duration(Quantity):
-    """A length of time, never negative, in whole nanoseconds. Written `100ms`, `250us`, `10min`."""
+class _Count(Quantity):
+    """A whole number of the smallest unit, written as a number and a unit."""
 
-    ns: int
+    count: int
 
-    _units: ClassVar[Mapping[str, int]] = {"ms": 10**6, "s": 10**9, "us": 10**3, "ns": 1}
-    # Printed in seconds: who compares two of them should not have to convert.
-    _read: ClassVar[Mapping[str, int]] = {**_units, "min": 60 * 10**9, "h": 3600 * 10**9}
-    _allowed: ClassVar[str] = (
-        "a duration is a number and a unit (ns, us, ms, s, min or h), such as `100ms` or `0.5ms`"
-    )
-    json_schema: ClassVar[dict[str, Any]] = {
-        "anyOf": [
-            {"type": "string", "pattern": rf"^{_NUMBER} ?(ns|us|ms|s|min|h)$"},
-            {"type": "number", "const": 0},
-        ],
-        "examples": ["100ms", "0.5ms", "250us", "1.5s", 0],
-    }
+    _units: ClassVar[Mapping[str, int]]
+    # Units that are read and never printed: who compares two should not have to convert.
+    _read_only: ClassVar[Mapping[str, int]] = {}
+    # Bare numbers that need no unit, as a JSON schema.
+    _bare: ClassVar[Mapping[str, Any] | None] = None
+    _smallest: ClassVar[str]
+    _examples: ClassVar[tuple[str | int, ...]]
+    # The unit with which a leading zero is printed (`0.5ms`), and that of 0.
+    _usual: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
-        """Refuse what no duration is."""
-        _check_count("a duration", self.ns)
+        """Refuse what no such quantity is."""
+        if not 0 <= self.count <= LARGEST_COUNT:
+            what = f"0 to {LARGEST_COUNT} {self._smallest}s"
+            raise QuantityError(f"{show(self.count)} is not within {what}")
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """A number and a unit, with at most one space between them; or a quantity of this type."""
+        return value if isinstance(value, cls) else cls(cls._counted(value))
+
+    @classmethod
+    def _counted(cls, value: object) -> int:
+        units = {**cls._units, **cls._read_only}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            wrong = "is negative" if value < 0 else "has no unit"
+            raise QuantityError(f"{show(value)} {wrong}; {cls._allowed}")
+        match = re.fullmatch(rf"(-?)({_NUMBER}) ?([A-Za-zµμ/]*)", str(value))
+        if match is None or not isinstance(value, str):
+            raise QuantityError(f"{_shown(value)} is not a number and a unit; {cls._allowed}")
+        sign, number, unit = match.groups()
+        if sign or not unit:
+            wrong = "is negative" if sign else "has no unit"
+            raise QuantityError(f"{show(value)} {wrong}; {cls._allowed}")
+        if unit not in units:
+            same = [show(known) for known in units if known.lower() == unit.lower()]
+            hint = f" (did you mean {listing(same, 'or')}?)" if same else ""
+            text = f"{show(unit)} in {show(value)} is not a unit; {cls._allowed}{hint}"
+            raise QuantityError(text)
+        count = Exact(number) * units[unit]
+        if count.denominator != 1:
+            raise QuantityError(f"{show(value)} is not a whole {cls._smallest}; round it to one")
+        if count > LARGEST_COUNT:
+            raise QuantityError(f"{show(value)} is too large; at most {LARGEST_COUNT}")
+        return int(count)
+
+    def __str__(self) -> str:
+        """The shortest exact spelling with at most three decimals; the earlier unit wins a tie."""
+        spellings = []
+        for unit, factor in self._units.items():
+            thousandths, rest = divmod(self.count * 1000, factor)
+            if rest or (thousandths < 1000 and unit != self._usual):
+                continue
+            whole, decimals = divmod(thousandths, 1000)
+            fraction = f".{decimals:03d}".rstrip("0") if decimals else ""
+            spellings.append(f"{whole}{fraction}{unit}")
+        return min(spellings, key=len)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """A pattern, and which bare numbers there are."""
+        units = "|".join({**cls._units, **cls._read_only})
+        written = {"type": "string", "pattern": rf"^{_NUMBER} ?({units})$"}
+        either = written if cls._bare is None else {"anyOf": [written, dict(cls._bare)]}
+        return {**either, "examples": list(cls._examples)}
+
+
+class Duration(_Count):
+    """A length of time, never negative, in whole nanoseconds. Written `100ms`, `250us`, `10min`."""
+
+    __slots__ = ()
+    _units: ClassVar = {"ms": 10**6, "s": 10**9, "us": 10**3, "ns": 1}
+    _read_only: ClassVar = {"min": 60 * 10**9, "h": 3600 * 10**9}
+    _bare: ClassVar = {"type": "number", "const": 0}
+    _smallest = "nanosecond"
+    _usual = "ms"
+    _examples = ("100ms", "0.5ms", "250us", "1.5s", 0)
+    _allowed = (
+        "a duration is a number and a unit (ns, us, ms, s, min or h), such as `100ms` or `0.5ms`"
+    )
+
+    @property
+    def ns(self) -> int:
+        """The duration in nanoseconds."""
+        return self.count
 
     @property
     def ms(self) -> float:
         """The duration in milliseconds."""
-        return self.ns / 10**6
+        return self.count / 10**6
 
     @property
     def s(self) -> float:
         """The duration in seconds."""
-        return self.ns / 10**9
+        return self.count / 10**9
 
     @classmethod
-    def parse(cls, value: object) -> "Duration":
-        """`100ms`, `1.5s`, `250 us`, `10min`, or a bare 0."""
-        if isinstance(value, Duration):
-            return value
-        if not isinstance(value, bool) and isinstance(value, int | float) and value == 0:
-            return cls(0)
-        return cls(_count(value, cls._read, cls._allowed, "nanosecond"))
-
-    def __str__(self) -> str:
-        """The shortest spelling; 0 is `0ms`."""
-        return _shortest(self.ns, self._units, small="ms")
+    def _counted(cls, value: object) -> int:
+        is_zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
+        return 0 if is_zero else super()._counted(value)
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Rate(Quantity):
+class Rate(_Count):
     """Bits a second, at least one. Written `100mbit`, `1gbit`, `64kbit`; k is 1000, as in tc."""
 
-    bps: int
-
-    _units: ClassVar[Mapping[str, int]] = {
-        "mbit": 10**6,
-        "gbit": 10**9,
-        "tbit": 10**12,
-        "kbit": 10**3,
-        "bit": 1,
-    }
-    _allowed: ClassVar[str] = (
+    __slots__ = ()
+    _units: ClassVar = {"mbit": 10**6, "gbit": 10**9, "tbit": 10**12, "kbit": 10**3, "bit": 1}
+    _smallest = "bit a second"
+    _examples = ("100mbit", "1gbit", "64kbit")
+    _allowed = (
         "a rate is a number and a unit (bit, kbit, mbit, gbit or tbit a second),"
         " such as `100mbit` or `1gbit`"
     )
-    json_schema: ClassVar[dict[str, Any]] = {
-        "type": "string",
-        "pattern": rf"^{_NUMBER} ?(bit|kbit|mbit|gbit|tbit)$",
-        "examples": ["100mbit", "1gbit", "64kbit"],
-    }
 
     def __post_init__(self) -> None:
         """Refuse what no rate is."""
-        _check_count("a rate", self.bps)
-        if self.bps == 0:
+        _Count.__post_init__(self)
+        if self.count == 0:
             raise QuantityError(f"a rate of 0 lets nothing through; {self._allowed}")
 
-    @classmethod
-    def parse(cls, value: object) -> "Rate":
-        """`100mbit`, `1.5gbit`, `64 kbit`."""
-        if isinstance(value, Rate):
-            return value
-        return cls(_count(value, cls._units, cls._allowed, "bit a second"))
-
-    def __str__(self) -> str:
-        """The shortest spelling."""
-        return _shortest(self.bps, self._units)
+    @property
+    def bps(self) -> int:
+        """The rate in bits a second."""
+        return self.count
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Size(Quantity):
+class Size(_Count):
     """A number of bytes. Written `64KiB` (1024), `1MB` (1000), or a plain whole number."""
 
-    bytes: int
-
-    _units: ClassVar[Mapping[str, int]] = {
-        "KiB": 2**10,
-        "MiB": 2**20,
-        "GiB": 2**30,
-        "B": 1,
-        "kB": 10**3,
-        "KB": 10**3,
-        "MB": 10**6,
-        "GB": 10**9,
+    __slots__ = ()
+    _units: ClassVar = {
+        **{"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "B": 1},
+        **{"kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9},
     }
-    _allowed: ClassVar[str] = (
+    _bare: ClassVar = {"type": "integer", "minimum": 0, "maximum": LARGEST_COUNT}
+    _smallest = "byte"
+    _usual = "B"
+    _examples = ("64KiB", "1MB", 1024)
+    _allowed = (
         "a size is a whole number of bytes, or a number and a unit"
         " (B, KiB, MiB, GiB of 1024; kB, MB, GB of 1000), such as `64KiB`"
     )
-    json_schema: ClassVar[dict[str, Any]] = {
-        "anyOf": [
-            {"type": "string", "pattern": rf"^{_NUMBER} ?(B|KiB|MiB|GiB|kB|KB|MB|GB)$"},
-            {"type": "integer", "minimum": 0, "maximum": LARGEST_COUNT},
-        ],
-        "examples": ["64KiB", "1MB", 1024],
-    }
 
-    def __post_init__(self) -> None:
-        """Refuse what no size is."""
-        _check_count("a size", self.bytes)
+    @property
+    def bytes(self) -> int:
+        """The size in bytes."""
+        return self.count
 
     @classmethod
-    def parse(cls, value: object) -> "Size":
-        """`64KiB`, `1MB`, `512 B`, or a plain int."""
-        if isinstance(value, Size):
-            return value
+    def _counted(cls, value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
-            return cls(value)
-        return cls(_count(value, cls._units, cls._allowed, "byte"))
-
-    def __str__(self) -> str:
-        """The shortest spelling, always with a unit; 0 is `0B`."""
-        return _shortest(self.bytes, self._units) if self.bytes else "0B"
+            return value
+        return super()._counted(value)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -211,14 +239,7 @@ class Fraction(Quantity):
     value: float
 
     _allowed: ClassVar[str] = "allowed is `0%` to `100%`, or 0 to 1 without the sign"
-    _pattern: ClassVar[re.Pattern[str]] = re.compile(rf"({_NUMBER}(?:[eE]-?[0-9]{{1,3}})?)( ?%)?")
-    json_schema: ClassVar[dict[str, Any]] = {
-        "anyOf": [
-            {"type": "string", "pattern": rf"^{_NUMBER}([eE]-?[0-9]{{1,3}})?( ?%)?$"},
-            {"type": "number", "minimum": 0, "maximum": 1},
-        ],
-        "examples": ["1%", "0.5%", 0.01],
-    }
+    _written: ClassVar[str] = rf"-?({_NUMBER}([eE]-?[0-9]{{1,3}})?)( ?%)?"
 
     def __post_init__(self) -> None:
         """Refuse what no fraction is, NaN included."""
@@ -231,18 +252,18 @@ class Fraction(Quantity):
 
     @classmethod
     def parse(cls, value: object) -> "Fraction":
-        """`1%`, `0.5 %`, 0.01, or the text `1e-3` (which YAML does not take for a number)."""
+        """`1%`, `0.5 %`, 0.01 or the text `1e-3`."""
         if isinstance(value, Fraction):
             return value
+        number: Exact | float
         if isinstance(value, int | float) and not isinstance(value, bool):
-            number = Exact(value) if math.isfinite(value) else None
-        elif isinstance(value, str) and (match := cls._pattern.fullmatch(value)):
-            number = Exact(match[1]) / (100 if match[2] else 1)
-        elif isinstance(value, str) and cls._pattern.fullmatch(value.removeprefix("-")):
-            number = Exact(-1)
+            number = value
+        elif isinstance(value, str) and (match := re.fullmatch(cls._written, value)):
+            number = Exact(match[1]) / (100 if match[3] else 1)
+            number = -1 if value.startswith("-") else number
         else:
             raise QuantityError(f"{_shown(value)} is not a fraction; {cls._allowed}")
-        if number is None or not 0 <= number <= 1:
+        if not 0 <= number <= 1:
             hint = ""
             if isinstance(value, int) and 1 < value <= 100:
                 hint = f" ({value} in a hundred is `{value}%`)"
@@ -256,65 +277,18 @@ class Fraction(Quantity):
         percent = (Decimal(repr(self.value)) * 100).normalize()
         return f"{percent:f}%"
 
-
-def _check_count(what: str, count: int) -> None:
-    if not 0 <= count <= LARGEST_COUNT:
-        raise QuantityError(f"{what} must be a count from 0 to {LARGEST_COUNT}, not {show(count)}")
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """A pattern, or a number."""
+        pattern = f"^{cls._written.removeprefix('-?')}$"
+        return {
+            "anyOf": [
+                {"type": "string", "pattern": pattern},
+                {"type": "number", "minimum": 0, "maximum": 1},
+            ],
+            "examples": ["1%", "0.5%", 0.01],
+        }
 
 
 def _shown(value: object) -> str:
     return "an empty value" if value is None or value == "" else show(value)
-
-
-def _count(value: object, units: Mapping[str, int], allowed: str, unit_name: str) -> int:
-    """The whole number of the smallest unit that a text such as `1.5s` means."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        wrong = "is negative" if value < 0 else "has no unit"
-        raise QuantityError(f"{show(value)} {wrong}; {allowed}")
-    if not isinstance(value, str):
-        raise QuantityError(f"{_shown(value)} is not a number and a unit; {allowed}")
-    match = re.fullmatch(rf"(-?)({_NUMBER})( ?)([A-Za-zµμ/]*)", value)
-    if match is None:
-        raise QuantityError(f"{_shown(value)} is not a number and a unit; {allowed}")
-    sign, number, _space, unit = match.groups()
-    if sign and Exact(number) != 0:
-        raise QuantityError(f"{show(value)} is negative; {allowed}")
-    if sign or not unit:
-        wrong = "has no unit" if not unit else "has a sign"
-        raise QuantityError(f"{show(value)} {wrong}; {allowed}")
-    if unit not in units:
-        raise QuantityError(
-            f"{show(unit)} in {show(value)} is not a unit; {allowed}{_unit_hint(unit, units)}"
-        )
-    whole, _, decimals = number.partition(".")
-    scale: int = 10 ** len(decimals)
-    count, rest = divmod(int(whole + decimals) * units[unit], scale)
-    if rest:
-        raise QuantityError(f"{show(value)} is not a whole {unit_name}; round it to one")
-    if count > LARGEST_COUNT:
-        raise QuantityError(f"{show(value)} is too large; at most {LARGEST_COUNT} {unit_name}s")
-    return count
-
-
-def _unit_hint(unit: str, units: Mapping[str, int]) -> str:
-    if "mbit" in units and unit.lower().endswith(("bps", "b/s")):
-        # tc reads `mbps` as megabytes a second, most people as megabits.
-        return f" ({show(unit)} is bits to some and bytes to others)"
-    same = [known for known in units if known.lower() == unit.lower()]
-    return f" (did you mean {listing(map(show, same), 'or')}?)" if same else ""
-
-
-def _shortest(count: int, units: Mapping[str, int], small: str | None = None) -> str:
-    """The shortest exact spelling with at most three decimals.
-
-    The earlier unit wins a tie. A leading zero (`0.5ms`) is used with the unit `small` only.
-    """
-    spellings = []
-    for unit, factor in units.items():
-        thousandths, rest = divmod(count * 1000, factor)
-        if rest or (thousandths < 1000 and unit != small):
-            continue
-        whole, decimals = divmod(thousandths, 1000)
-        fraction = f".{decimals:03d}".rstrip("0") if decimals else ""
-        spellings.append(f"{whole}{fraction}{unit}")
-    return min(spellings, key=len)

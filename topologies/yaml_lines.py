@@ -1,19 +1,19 @@
 """A YAML file as a typed model, or every mistake in it with its line."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from wanlat.topologies import yaml_tree
-from wanlat.topologies.describe import describe
-from wanlat.topologies.findings import Finding, path_text
-from wanlat.topologies.wording import printable
-from wanlat.topologies.yaml_errors import MAX_TOLD, Mistake, YamlError
-from wanlat.topologies.yaml_model import CHECKED_BY_LOADER, YamlModel
+from wanlat.topologies.findings import MAX_FINDINGS, Finding, Mistake, YamlError, path_text
+from wanlat.topologies.findings import Path as Place
+from wanlat.topologies.text_files import UnreadableFile, read_text
+from wanlat.topologies.wording import did_you_mean, printable, show
+from wanlat.topologies.yaml_model import YamlModel, described
 from wanlat.topologies.yaml_tree import Document, NotYamlError
 
 # A model of thousands of nodes gives a count; what is larger than this is another file.
@@ -21,118 +21,133 @@ MAX_FILE_BYTES = 4 * 2**20
 
 M = TypeVar("M", bound=BaseModel)
 
+# What pydantic wanted, by the type of its error.
+_WANTED = {
+    **dict.fromkeys(("string_type",), "text"),
+    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "`true` or `false`"),
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping"),
+}
+# What it found wrong with a value of the right type; the names are those of the error's context.
+_LIMITS = {
+    "too_short": "too few; at least {min_length}",
+    "too_long": "too many; at most {max_length}",
+    "greater_than_equal": "{shown} is too small; at least {ge}",
+    "greater_than": "{shown} is too small; more than {gt}",
+    "less_than_equal": "{shown} is too large; at most {le}",
+    "less_than": "{shown} is too large; less than {lt}",
+    "value_error": "{error}",
+    "missing": "{key} is missing",
+    "extra_forbidden": "unknown key {key}",
+}
+
 
 def load_yaml_model(
     path: Path,
     model: type[M],
-    cross_checks: Callable[[Any], Iterable[Finding]] | None = None,
     *,
-    prepare: Callable[[Any], Iterable[Finding]] | None = None,
     also: Callable[[Document, M], Iterable[Finding]] | None = None,
     error: type[YamlError] = YamlError,
 ) -> M:
     """The model in a YAML file, or `error` with every mistake in it; nothing else is raised.
 
-    `cross_checks` gets the raw values of the file, of which any part may have the wrong type, and
-    returns what does not fit together, besides what the `cross_checks` of a `YamlModel` find.
-    `prepare` gets them first and may replace values; of a place where it finds a mistake nothing
-    else is told. `also` looks at a file in which nothing else is wrong: the document, the model.
+    `also` looks at a file in which nothing else is wrong: the document, the model. Validators find
+    the file's directory under `directory` in their context.
     """
     file = printable(str(path))
-    document = _document(path, file, error)
-    prepared = list(prepare(document.raw)) if prepare is not None else []
-    loaded, findings = _validate(document, model, cross_checks, prepared)
+    try:
+        document = _document(path)
+    except NotYamlError as problem:
+        raise error.of([Mistake(file, problem.line, problem.column, "", problem.text)]) from None
+    loaded, findings = checked(document, model, path.parent)
     if loaded is not None and not findings:
-        findings = list(islice(also(document, loaded), MAX_TOLD)) if also is not None else []
+        findings = list(islice(also(document, loaded), MAX_FINDINGS)) if also is not None else []
         if not findings:
             return loaded
     mistakes = {_mistake(found, document, file): None for found in findings}
     raise error.of(sorted(mistakes, key=lambda mistake: mistake.line or 0))
 
 
-def checked(document: Document, model: type[M]) -> tuple[M | None, list[Finding]]:
-    """The model that a document is, where it is one, and every mistake in it."""
-    return _validate(document, model, None, [])
+def checked(
+    document: Document, model: type[M], directory: Path | None = None
+) -> tuple[M | None, list[Finding]]:
+    """The model that a document is, where it is one, and every mistake in it.
 
-
-def _document(path: Path, file: str, error: type[YamlError]) -> Document:
-    """The parsed file. What stops the reading is the only mistake that can be told."""
-
-    def stop(text: str, line: int | None = None, column: int | None = None) -> YamlError:
-        return error.of([Mistake(file, line, column, "", text)])
-
+    `directory` is the one that names of files are relative to; without one they are not read.
+    """
+    loaded, told = None, list(document.findings)
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-    except IsADirectoryError:
-        raise stop("this is a directory; give a YAML file") from None
-    except FileNotFoundError:
-        raise stop("there is no such file") from None
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or str(problem)
-        raise stop(f"the file cannot be read: {reason}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise stop(f"the file is larger than {MAX_FILE_BYTES // 2**20} MiB; this is another file")
+        loaded = model.model_validate(document.raw, context={"directory": directory})
+    except ValidationError as problem:
+        wrong = {found.path for found in told}
+        for each in islice(problem.errors(include_url=False), MAX_FINDINGS):
+            told += [found for found in describe(each, document.raw) if found.path not in wrong]
+    # The checks run whether or not the types are right, so that all mistakes are told at once.
+    if issubclass(model, YamlModel):
+        told += model.cross_checks(document.raw)
+    return loaded, list(islice(dict.fromkeys(told), MAX_FINDINGS))
+
+
+def describe(error: ErrorDetails, raw: Any) -> list[Finding]:
+    """A pydantic error on raw values in the words of somebody who writes YAML.
+
+    Several when it has been raised with `refused`; none when it only follows from others.
+    """
+    kind, loc, value, context = error["type"], error["loc"], error["input"], error.get("ctx", {})
+    path = path_in(raw, loc)
+    if kind == "cross_checks":
+        return [found.under(path) for found in context["findings"]]
+    if kind == "too_short" and len(value) >= context["min_length"]:
+        return []  # pydantic counts only the items that are right
+    if kind in _WANTED:
+        text = f"{_WANTED[kind]} is wanted here, not {described(value)}"
+        if kind == "string_type" and isinstance(value, bool | int | float):
+            text += f'; if it is meant as text, put it in quotes: "{str(value).lower()}"'
+    elif kind in _LIMITS:
+        key = show(loc[-1]) if loc else ""
+        text = _LIMITS[kind].format(**{"shown": show(value), "key": key, **context})
+    elif kind in ("literal_error", "enum"):
+        allowed = str(context["expected"]).replace("'", "")
+        near = did_you_mean(str(value), allowed.replace(" or ", ", ").split(", "))
+        text = f"{show(value)} is not allowed here{near}; allowed: {allowed}"
+    else:
+        text = error["msg"]
+    return [Finding(path, text)]
+
+
+def path_in(raw: Any, loc: Sequence[str | int]) -> Place:
+    """The part of a pydantic location that exists in the document.
+
+    Pydantic puts names of union members between the keys; they lead nowhere in the document.
+    """
+    path: Place = ()
+    here = raw
+    for step in loc:
+        if isinstance(here, list):
+            leads_on = isinstance(step, int) and 0 <= step < len(here)
+        else:
+            leads_on = isinstance(here, dict) and step in here
+        if leads_on:
+            here = here[step]
+            path = (*path, step)
+    return path
+
+
+def _document(path: Path) -> Document:
+    """The parsed file, or NotYamlError."""
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = data.count(b"\n", 0, problem.start) + 1
-        bad = f"0x{data[problem.start]:02x}"
-        raise stop(f"byte {bad} is not UTF-8; save the file as UTF-8", line) from None
-    try:
-        document = yaml_tree.parse(text)
-    except NotYamlError as problem:
-        raise stop(problem.text, problem.line, problem.column) from None
+        document = yaml_tree.parse(read_text(path, "a YAML file", MAX_FILE_BYTES))
+    except UnreadableFile as problem:
+        raise NotYamlError(problem.text, problem.line) from None
     if document.raw is None:
-        raise stop("the file is empty")
+        raise NotYamlError("the file is empty")
     return document
 
 
-def _validate(
-    document: Document,
-    model: type[M],
-    cross_checks: Callable[[Any], Iterable[Finding]] | None,
-    prepared: list[Finding],
-) -> tuple[M | None, list[Finding]]:
-    loaded = None
-    told: list[Finding] = []
-    unprepared = {found.path for found in prepared}
-    try:
-        within = issubclass(model, YamlModel) and model.checks_all_within
-        context = CHECKED_BY_LOADER if within else None
-        loaded = model.model_validate(document.raw, context=context)
-    except ValidationError as problem:
-        for each in islice(problem.errors(include_url=False), MAX_TOLD):
-            told += describe(each, model, document)
-    # The checks run whether or not the types are right, so that all mistakes are told at once.
-    wrong = {found.path for found in told if document.text(found.path) is not None}
-    checked: list[Finding] = []
-    if issubclass(model, YamlModel):
-        checked += model.cross_checks(document.raw)
-    if cross_checks is not None:
-        checked += cross_checks(document.raw)
-    told += [found for found in checked if found.path not in wrong]
-    told = [*prepared, *(found for found in told if found.at_key or found.path not in unprepared)]
-    every = dict.fromkeys(_joined(document.findings, told))
-    return loaded, list(islice(every, MAX_TOLD))
-
-
-def _joined(odd: list[Finding], told: list[Finding]) -> Iterator[Finding]:
-    """Both lists, where what is odd to YAML and wrong to the model at one place is one mistake."""
-    about = {found.path: found for found in told if not found.at_key}
-    for found in odd:
-        if not found.at_key and found.path in about:
-            reason, _, _ = found.text.partition("; ")
-            text = f"{reason}, and {about.pop(found.path).text}"
-            yield replace(found, text=text)
-        else:
-            yield found
-    yield from (found for found in told if found.at_key or found.path in about)
-
-
 def _mistake(found: Finding, document: Document, file: str) -> Mistake:
-    line = found.line or document.line(found.path, found.at_key)
     text = found.text
     if found.see is not None:
         text += f" (first in line {document.line(found.see)})"
-    return Mistake(file, line, None, path_text(found.path), text)
+    return Mistake(file, document.line(found.path), None, path_text(found.path), text)

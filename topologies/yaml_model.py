@@ -1,32 +1,40 @@
 """The base of every model that is written as a YAML mapping: topologies, studies, drills.
 
-What must hold besides the types is said in one of two ways. What concerns one value, or values that
-stand together, is a validator of pydantic's, which raises `refused` where they have places of
-their own. What spans a whole file is checked on its raw values, `cross_checks`, so that it is
-reported also where a part of the file has the wrong type.
+What must hold besides the types is said in one of three ways. What concerns one value is a
+validator of pydantic's, which raises `refused` for places inside of it. What concerns the values
+of one mapping is in `misfits`. What spans a whole file is checked on its raw values,
+`cross_checks`, so that it is reported also where a part of the file has the wrong type.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic_core.core_schema import ErrorType
 
 from wanlat.topologies.findings import Finding, path_text
 from wanlat.topologies.units import Duration, Size
-from wanlat.topologies.wording import show
-
-# The context of a validation whose cross-checks run outside of it, once.
-CHECKED_BY_LOADER = {"checked": "by the loader"}
+from wanlat.topologies.wording import did_you_mean, listing, show
 
 Q = TypeVar("Q", Duration, Size)
 T = TypeVar("T")
+
+_OF_PYDANTIC = frozenset(get_args(ErrorType))
 
 
 def refused(findings: Iterable[Finding]) -> PydanticCustomError:
     """What a validator raises to report mistakes inside of the value that it validates."""
     every = list(findings)
-    text = "\n".join(f"{path_text(found.path)}: {found.text}" for found in every)
+    text = "\n".join(f"{path_text(found.path)}: {found.text}".lstrip(": ") for found in every)
     return PydanticCustomError("cross_checks", "{text}", {"text": text, "findings": every})
 
 
@@ -66,32 +74,93 @@ class YamlModel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
-    # Whether the cross-checks of this model include those of every model in it.
-    checks_all_within: ClassVar[bool] = False
-
     # What to say about a key that is not one of the model's, where it has a meaning elsewhere.
     key_hints: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def cross_checks(cls, raw: Any) -> list[Finding]:  # noqa: ARG003
-        """What is wrong between the fields of a mapping, besides their types.
+        """What is wrong across a file, besides the types of its fields.
 
         `raw` is the mapping as the file has it, whose types may be wrong in part: the checks run
         all the same, so that every mistake is told in one go. Check only what has the right
         type; the types are pydantic's business. For a model made in code, `raw` is its dump:
-        defaults filled in, quantities parsed. The loader calls the checks of the outermost model,
-        which calls those of the models in it.
+        defaults filled in, quantities parsed. The loader calls the checks of the outermost model.
         """
         return []
 
-    @model_validator(mode="after")
-    def _holds_together(self, info: ValidationInfo) -> Self:
-        if info.context is not CHECKED_BY_LOADER:
-            findings = self.cross_checks(self.model_dump())
-            if findings:
-                raise refused(findings)
-        return self
+    def misfits(self) -> list[Finding]:
+        """What is wrong between values of this mapping, each of which is right by itself."""
+        return []
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_all_mistakes(
+        cls, raw: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo
+    ) -> Self:
+        """Report unknown and missing keys and misfits beside what is wrong with the values."""
+        if isinstance(raw, cls):
+            return handler(raw)
+        known = _fields(cls)
+        if not isinstance(raw, dict):
+            sentence = f"a mapping is wanted here, not {described(raw)}"
+            sentence += f"; its keys are {listing(known)}"
+            raise PydanticCustomError("mapping", "{text}", {"text": sentence})
+        unknown = [key for key in raw if key not in known]
+        if cls.model_config.get("extra") == "allow":
+            unknown = []
+        found = [Finding((key,), cls._unknown(str(key)), at_key=True) for key in unknown]
+        for key, meaning in known.items():
+            if meaning is not None and key not in raw:
+                found.append(Finding((), f"{show(key)} is missing{meaning and f': {meaning}'}"))
+        errors = []
+        try:
+            made = handler({key: raw[key] for key in raw if key not in unknown})
+        except ValidationError as problem:
+            for error in problem.errors(include_url=False):
+                if error["type"] != "missing" or len(error["loc"]) > 1:
+                    errors.append(_again(error))
+        else:
+            found += made.misfits()
+            if info.context is None:  # the loader checks a whole file once, on its raw values
+                found += made.cross_checks(made.model_dump())
+            if not found:
+                return made
+        if found:
+            errors.insert(0, InitErrorDetails(type=refused(found), loc=(), input=raw))
+        raise ValidationError.from_exception_data(cls.__name__, errors)
+
+    @classmethod
+    def _unknown(cls, key: str) -> str:
+        if key in cls.key_hints:
+            return f"key {show(key)} is not allowed here: {cls.key_hints[key]}"
+        known = list(_fields(cls))
+        return f"unknown key {show(key)}{did_you_mean(key, known)}; allowed: {', '.join(known)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain YAML and JSON values that load to an equal model."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+def described(value: Any) -> str:
+    """What a YAML value is, for somebody who expected something else."""
+    if value is None or isinstance(value, dict | list | tuple):
+        return show(value)
+    kind = {bool: "boolean", int: "number", float: "number", str: "text"}.get(type(value), "value")
+    return f"the {kind} {show(value)}"
+
+
+def _fields(model: type[BaseModel]) -> dict[str, str | None]:
+    """The keys of a model; of those that are required, with their meaning."""
+    return {
+        field.alias or name: (field.description or "") if field.is_required() else None
+        for name, field in model.model_fields.items()
+    }
+
+
+def _again(error: ErrorDetails) -> InitErrorDetails:
+    """The same error, to be raised once more."""
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _OF_PYDANTIC:
+        return InitErrorDetails(type=kind, loc=error["loc"], input=error["input"], ctx=context)
+    own = PydanticCustomError(kind, error["msg"], context)
+    return InitErrorDetails(type=own, loc=error["loc"], input=error["input"])

@@ -28,7 +28,7 @@ COMMANDS = {
     "drill": "Run drills: inject faults, then check every object.",
     "system": "List, show and install the systems under test.",
     "trace": "Draw the messages and the critical path of one request.",
-    "merge": "Make one bundle of the shards of a run.",
+    "merge": "Make one bundle of the shards of a run, and show it.",
     "report": "Write the summary, tables and charts of a bundle again.",
     "compare": "Report which endpoints changed between two bundles.",
     "lab": "Run commands in an emulated network, and change its links.",

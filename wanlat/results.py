@@ -21,9 +21,10 @@ _DRILL = "one-node-killed"
 
 def messages_of(system: str) -> Messages | None:
     """What labels the messages of a system's nodes in its traces; None: only standard protocols."""
-    from wanlat.systems.registry import MESSAGES
+    from wanlat.systems.registry import messages_of
 
-    return MESSAGES[system]() if system in MESSAGES else None
+    found = messages_of(system)
+    return found() if found else None
 
 
 def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> Report:
@@ -100,12 +101,12 @@ def program() -> str:
 def _on_real_stores(study: str) -> str:
     """The command that measures those that wanlat builds; before it, if need be, that builds."""
     from wanlat.systems import registry
-    from wanlat.systems.cache import Cache
+    from wanlat.systems.engine.cache import Cache
 
     recipes = [
         system.recipe
-        for name, system in registry.SYSTEMS.items()
-        if system.recipe is not None and system.recipe.name == name
+        for system in registry.every()
+        if system.recipe is not None and system.recipe.name == system.name
     ]
     run = f"{program()} run {study} --systems {','.join(recipe.name for recipe in recipes)}"
     cache = Cache.from_environment()

@@ -15,7 +15,7 @@ from benchmarks.emulation import contender
 from benchmarks.emulation.contender import Found, Task
 from benchmarks.emulation.peers import find
 from wanlat.emulator.binaries import SEARCH_PATH
-from wanlat.systems.recipe import Recipe
+from wanlat.systems.engine.definition import Program
 from wanlat.topologies.errors import RunFailed
 
 _UNSHARE = (
@@ -33,7 +33,7 @@ class IsolatedContender:
     Raises SystemMissing when the program is not there.
     """
 
-    def __init__(self, recipe: Recipe, module: str) -> None:
+    def __init__(self, recipe: Program, module: str) -> None:
         binary = find(recipe)
         self.name = recipe.name
         self.version = binary.version.removeprefix("v")

@@ -2,61 +2,41 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from wanlat.systems.binary import Binary, from_cache, from_path, from_setting, said
-from wanlat.systems.cache import Cache
-from wanlat.systems.errors import SystemMissing
-from wanlat.systems.gobuildinfo import main_module_version
-from wanlat.systems.install import install
-from wanlat.systems.progress import reporter
-from wanlat.systems.recipe import CargoInstall, GoInstall, Recipe
+from wanlat.systems.engine.cache import Cache
+from wanlat.systems.engine.definition import Install, Program, Version
+from wanlat.systems.engine.install import install
+from wanlat.systems.engine.program import Binary
+from wanlat.systems.engine.program import find as find_program
+from wanlat.systems.engine.progress import reporter
+from wanlat.systems.engine.system import recipe_of
+from wanlat.topologies.units import Size
 
-
-def _rattan_version(binary: Path) -> str:
-    printed, complained = said(binary, "--version")
-    found = re.search(r"([0-9]+\.[0-9]+\.[0-9]+\S*)", printed + complained)
-    if found is None:
-        raise SystemMissing(f"{binary} does not look like rattan: it says {printed[:80]!r}.")
-    return found[1]
-
-
-def _toxiproxy_version(binary: Path) -> str:
-    return main_module_version(binary) or "unknown"
-
-
-RATTAN = CargoInstall(
+RATTAN = Program(
     name="rattan",
-    version="0.1.1",
-    binary="rattan",
-    read_version=_rattan_version,
-    minutes=6,
-    disk_bytes=1_500_000_000,
-    crate="rattan",
+    install=Install(
+        cargo="rattan", version="0.1.1", path_too=True, minutes=6, disk=Size(1_500_000_000)
+    ),
 )
-TOXIPROXY = GoInstall(
+TOXIPROXY = Program(
     name="toxiproxy",
-    version="v2.5.0",
-    # `go install` names the binary after the package's directory.
-    binary="server",
-    read_version=_toxiproxy_version,
-    minutes=1,
-    disk_bytes=300_000_000,
-    module="github.com/Shopify/toxiproxy/v2/cmd/server",
+    install=Install(
+        go="github.com/Shopify/toxiproxy/v2/cmd/server", version="v2.5.0", path_too=True
+    ),
+    version=Version(match="(?!)"),  # only the linker's record tells it
 )
 
 
 def build() -> None:
     """Build both into the user's cache, where they are not yet. Raises MachineError."""
-    install([RATTAN, TOXIPROXY], Cache.from_environment(), reporter())
+    recipes = [recipe_of(peer, peer.name) for peer in (RATTAN, TOXIPROXY)]
+    install([each for each in recipes if each], Cache.from_environment(), reporter())
 
 
-def find(recipe: Recipe) -> Binary:
+def find(peer: Program) -> Binary:
     """Return the one the environment names, else the one on PATH, else the built one.
 
     Raises SystemMissing when there is none.
     """
-    named = from_setting(recipe.name, recipe.read_version)
-    on_path = from_path(recipe.name, recipe.read_version)
-    return named or on_path or from_cache(recipe)
+    return find_program(peer, Path())

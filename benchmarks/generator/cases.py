@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from wanlat.emulator.binaries import binary
+from benchmarks.null_server import NullServer
 from wanlat.probes.load import LoadJob, body_seed_of, read_records, run_job
 from wanlat.probes.plan import GrpcHeader, Header, PlanHeader
 from wanlat.probes.process import spawn_here
@@ -81,9 +79,13 @@ def measure(case: Case, seconds: float, directory: Path) -> Round:
         duration_ms=int(seconds * 1000),
         mix=case.mix,
     )
-    said: dict[str, int] = {}
-    with _server(case, said) as header:
+    program: Literal["null-server", "null-grpc"] = "null-server" if case.is_s3 else "null-grpc"
+    with NullServer(program, case.object_bytes, body_seed_of(_SEED, _BUCKET, 0)) as server:
+        header: Header = GrpcHeader(server.host, server.port)
+        if case.is_s3:
+            header = PlanHeader(server.host, server.port, "garage", "ACCESS", "SECRET")
         end = run_job(spawn_here, header, job)
+        said = server.stop()
     rows = read_records(job.records).rows
     if end.failed or len(rows) != end.done or said.get("requests", end.done) != end.done:
         raise RunFailed(
@@ -100,27 +102,3 @@ def measure(case: Case, seconds: float, directory: Path) -> Round:
         p50_us=float(p50_ns) / 1e3,
         p99_us=float(p99_ns) / 1e3,
     )
-
-
-@contextmanager
-def _server(case: Case, said: dict[str, int]) -> Iterator[Header]:
-    """Run a server; ``said`` gets its last words, if it has any."""
-    seed = body_seed_of(_SEED, _BUCKET, 0)
-    server = subprocess.Popen(
-        [
-            binary("null-epoll" if case.is_s3 else "null-grpc"),
-            *("--object-bytes", str(case.object_bytes), "--object-seed", str(seed)),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        host, _, port = json.loads(server.stdout.readline())["listening"].partition(":")
-        if case.is_s3:
-            yield PlanHeader(host, int(port), "garage", "ACCESS", "SECRET")
-        else:
-            yield GrpcHeader(host, int(port))
-        server.stdin.close()
-        said.update(json.loads(server.stdout.read() or "{}"))

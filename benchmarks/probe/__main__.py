@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from benchmarks import command
+from benchmarks.null_server import NullServer
 from benchmarks.probe import grpc_clients, results, s3_clients
-from benchmarks.probe.servers import NullServer
 
 _HERE = Path(__file__).parent
 

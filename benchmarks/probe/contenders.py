@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.probe.servers import OBJECT_BYTES
 from wanlat.emulator.binaries import binary
 from wanlat.probes.oneshot import run_requests
 from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import spawn_here
 
+OBJECT_BYTES = 1024
 PAUSE_US = 200
 WARMUP = 20
 

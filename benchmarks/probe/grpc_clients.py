@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.null_server import NullServer
 from benchmarks.probe.contenders import (
+    OBJECT_BYTES,
     PAUSE_US,
     Contender,
     Target,
@@ -14,7 +16,6 @@ from benchmarks.probe.contenders import (
     oneshot_from_file,
     python_client,
 )
-from benchmarks.probe.servers import OBJECT_BYTES, NullServer
 from wanlat.probes.plan import GrpcHeader, Request
 
 _BARE, _PACED = "bare tonic", "bare tonic, pausing"

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command import markdown
-from benchmarks.probe.contenders import Contender, Target
-from benchmarks.probe.servers import OBJECT_BYTES
+from benchmarks.probe.contenders import OBJECT_BYTES, Contender, Target
 from wanlat.emulator.machine import cores, cpu_model
 
 

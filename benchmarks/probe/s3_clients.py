@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from benchmarks.null_server import NullServer
 from benchmarks.probe.contenders import (
+    OBJECT_BYTES,
     PAUSE_US,
     Contender,
     Target,
@@ -13,7 +15,6 @@ from benchmarks.probe.contenders import (
     oneshot_from_file,
     python_client,
 )
-from benchmarks.probe.servers import OBJECT_BYTES, NullServer
 from wanlat.probes.plan import PlanHeader, Request
 
 _BARE, _PACED = "bare loop", "bare loop, pausing"

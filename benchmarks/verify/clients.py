@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from benchmarks.null_server import NullServer
 from wanlat.emulator.binaries import binary
 from wanlat.probes.body import body
 from wanlat.probes.oneshot import run_requests
@@ -52,11 +53,14 @@ THROWN_AWAY = "bare loop, thrown away"
 @contextmanager
 def clients(object_bytes: int) -> Iterator[list[Client]]:
     """Yield all of them, with their servers running."""
-    with _server("null-epoll", object_bytes) as s3, _server("null-grpc", object_bytes) as bob:
-        s3_header = PlanHeader(*s3, "garage", "ACCESS", "SECRET")
-        bob_header = GrpcHeader(*bob)
+    with (
+        NullServer("null-server", object_bytes, _SEED) as s3,
+        NullServer("null-grpc", object_bytes, _SEED) as bob,
+    ):
+        s3_header = PlanHeader(s3.host, s3.port, "garage", "ACCESS", "SECRET")
+        bob_header = GrpcHeader(bob.host, bob.port)
         yield [
-            Client("S3", THROWN_AWAY, lambda count: _bare_loop(*s3, count)),
+            Client("S3", THROWN_AWAY, lambda count: _bare_loop(s3.address, count)),
             Client("S3", HELD, lambda count: _oneshot(s3_header, object_bytes, None, count)),
             Client("S3", COMPARED, lambda count: _oneshot(s3_header, object_bytes, _SEED, count)),
             Client("gRPC", HELD, lambda count: _oneshot(bob_header, object_bytes, None, count)),
@@ -91,26 +95,10 @@ def _oneshot(header: Header, object_bytes: int, seed: int | None, count: int) ->
     return fetched[WARMUP:]
 
 
-def _bare_loop(host: str, port: int, count: int) -> list[Fetched]:
-    command = [binary("bare-loop"), f"{host}:{port}", "/bucket/key", str(count + WARMUP), "0"]
+def _bare_loop(address: str, count: int) -> list[Fetched]:
+    command = [binary("bare-loop"), address, "/bucket/key", str(count + WARMUP), "0"]
     done = subprocess.run(command, check=True, capture_output=True)
     return [Fetched(total_ns, None) for total_ns in json.loads(done.stdout)[WARMUP:]]
-
-
-@contextmanager
-def _server(program: str, object_bytes: int) -> Iterator[tuple[str, int]]:
-    process = subprocess.Popen(
-        [binary(program), "--object-bytes", str(object_bytes), "--object-seed", str(_SEED)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        host, _, port = str(json.loads(process.stdout.readline())["listening"]).partition(":")
-        yield host, int(port)
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def others(object_bytes: int, times: int = 5) -> dict[str, int]:

@@ -8,6 +8,7 @@ from typing import Protocol
 from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction
 from wanlat.emulator.network import Network
+from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment
 
 
@@ -28,6 +29,14 @@ class Counters:
     queue_drops: int
     overflows: int
     late_p99_us: float | None = None
+
+
+def cannot_be_changed(direction: Direction) -> MachineError:
+    """Return what to raise for a direction that is no impaired link of the lab."""
+    return MachineError(
+        f"The link {direction} is a plain cable in this lab and cannot be impaired while it runs: "
+        'make the lab with Lab(..., splice="all").'
+    )
 
 
 class Backend(Protocol):

@@ -13,33 +13,28 @@ import hashlib
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 from wanlat.emulator import addressing, rtnetlink
-from wanlat.emulator.backends import Counters, netem_parameters, traffic_control
+from wanlat.emulator.addressing import CORE, End
+from wanlat.emulator.backends import Counters, cannot_be_changed, netem_options
 from wanlat.emulator.backends.netem_ledger import Ledger, may_lose
-from wanlat.emulator.backends.netem_options import NetemOptions
-from wanlat.emulator.backends.traffic_control import Refused, Statistics, TrafficControl
 from wanlat.emulator.capture import CaptureStatus
 from wanlat.emulator.capture import Request as CaptureRequest
-from wanlat.emulator.capture.watcher import Watcher
 from wanlat.emulator.links import Direction, Link
-from wanlat.emulator.namespaces import CORE
-from wanlat.emulator.network import End, Network
-from wanlat.emulator.rtnetlink import Request
+from wanlat.emulator.network import Network
+from wanlat.emulator.rtnetlink import Refusal, Request, Socket, Statistics
+from wanlat.topologies import netem
 from wanlat.topologies.errors import MachineError
-from wanlat.topologies.resolve import Impairment
+from wanlat.topologies.netem import Netem
+from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 _LOOPBACK = (1, "lo")
 _SETTLE_SLACK_S = 0.05
-_NO_NETEM = (
-    "This kernel has no netem (sch_netem): the module is neither loaded nor to be found. "
-    "`wanlat doctor` says why, and how to have it. The other backend needs no kernel module: "
-    "--backend wire"
-)
 
-unsupported = netem_parameters.unsupported
+unsupported = netem.unsupported
 
 
 def available() -> bool:
@@ -47,25 +42,25 @@ def available() -> bool:
 
     Must be called where the loopback is ours: in the core namespace of a sandbox.
     """
-    return _tried(NetemOptions()) is not None
+    return _tried(Netem()) is not None
 
 
-def _tried(asked: NetemOptions) -> NetemOptions | None:
+def _tried(asked: Netem) -> dict[str, Any] | None:
     """Return what the kernel makes of parameters, None when it has no netem."""
-    control = TrafficControl()
+    control = Socket()
     try:
-        control.send([traffic_control.put(*_LOOPBACK, asked.encode())])
+        control.send([rtnetlink.put_qdisc(*_LOOPBACK, "netem", netem_options.encode(asked))])
         looked, _ = control.send(
-            [traffic_control.look(*_LOOPBACK), traffic_control.remove(*_LOOPBACK)]
+            [rtnetlink.look_at_qdisc(*_LOOPBACK), rtnetlink.remove_qdisc(*_LOOPBACK)]
         )
-    except Refused as refusal:
+    except Refusal as refusal:
         if refusal.errno in (errno.ENOENT, errno.EOPNOTSUPP):
             return None
         raise
     finally:
         control.close()
     assert looked is not None
-    return NetemOptions.decode(traffic_control.options(looked))
+    return netem_options.decode(rtnetlink.qdisc_options(looked))
 
 
 @dataclass
@@ -80,17 +75,8 @@ class _Port:
     table: bytes = b""  # the one that the kernel has
     changes: int = 0
 
-
-@dataclass
-class _Batch:
-    """Requests to one namespace, and who is to hear of their answers."""
-
-    requests: list[Request] = field(default_factory=list)
-    heard: dict[int, Direction] = field(default_factory=dict)
-
-    def look(self, direction: Direction, port: _Port) -> None:
-        self.heard[len(self.requests)] = direction
-        self.requests.append(traffic_control.look(port.end.index, port.end.name))
+    def look(self) -> Request:
+        return rtnetlink.look_at_qdisc(self.end.index, self.end.name)
 
 
 class NetemBackend:
@@ -106,9 +92,8 @@ class NetemBackend:
         self._seed = seed
         self._network: Network | None = None
         self._ports: dict[Direction, _Port] = {}
-        self._controls: dict[str, TrafficControl] = {}
+        self._controls: dict[str, Socket] = {}
         self.window_ns = (0, 0)
-        self._watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._unsettled: set[Direction] = set()
         self._timer: threading.Timer | None = None
@@ -122,17 +107,16 @@ class NetemBackend:
         self._open(CORE)
         links = [link for link in network.links if link.kind == "wan" or network.is_spliced(link)]
         self._bridge([link for link in links if network.is_spliced(link)])
-        self._find_ports(links)
-        requests: dict[str, list[Request]] = defaultdict(list)
-        for direction, port in self._ports.items():
-            sent = netem_parameters.options(port.asked)
-            requests[port.end.namespace].append(
-                traffic_control.put(
-                    port.end.index, port.end.name, self._encoded(direction, port, sent)
-                )
-            )
-        for namespace, batch in requests.items():
-            self._send(namespace, batch)
+        for link in links:
+            for direction, end, asked in zip(
+                link.directions, self._egress(link), (link.ab, link.ba), strict=True
+            ):
+                self._open(end.namespace)
+                self._ports[direction] = _Port(end, asked, Ledger(asked))
+        self._exchange(
+            (direction, self._put(direction, netem.netem(port.asked), change=False))
+            for direction, port in self._ports.items()
+        )
 
     def _bridge(self, links: list[Link]) -> None:
         assert self._network is not None
@@ -143,14 +127,6 @@ class NetemBackend:
             for end in self._network.splice(link):
                 requests.append(rtnetlink.into_bridge(end.index, end.name, bridge))
         self._send(CORE, requests)
-
-    def _find_ports(self, links: Iterable[Link]) -> None:
-        for link in links:
-            for direction, end, asked in zip(
-                link.directions, self._egress(link), (link.ab, link.ba), strict=True
-            ):
-                self._open(end.namespace)
-                self._ports[direction] = _Port(end, asked, Ledger(asked))
 
     def _egress(self, link: Link) -> tuple[End, End]:
         """Return the interfaces whose egress is the direction ab, ba."""
@@ -164,7 +140,7 @@ class NetemBackend:
         assert self._network is not None
         if namespace not in self._controls:
             with self._network.namespaces.entered(namespace):
-                self._controls[namespace] = TrafficControl()
+                self._controls[namespace] = Socket()
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -179,63 +155,52 @@ class NetemBackend:
         """
         for direction in changes:
             if direction not in self._ports:
-                raise MachineError(
-                    f"The link {direction} is a plain cable in this lab and cannot be impaired "
-                    'while it runs: make the lab with Lab(..., splice="all").'
-                )
+                raise cannot_be_changed(direction)
         with self._lock:
-            window_ns = self._change(changes, self._limits(changes))
+            self.window_ns = self._change(changes, self._limits(changes))
             self._settle_later()
-        self.window_ns = window_ns
-        if self._watcher is not None:
-            self._watcher.change(changes)
-        return window_ns[1]
+        return self.window_ns[1]
 
     def _change(
         self, changes: Mapping[Direction, Impairment], limits: Mapping[Direction, int]
     ) -> tuple[int, int]:
-        batches: dict[str, _Batch] = defaultdict(_Batch)
+        requests: list[tuple[Direction, Request]] = []
         for direction, impairment in changes.items():
-            self._put(batches, direction, impairment, limits.get(direction))
+            asked = netem.netem(impairment)
+            asked = replace(asked, limit=limits.get(direction, asked.limit))
+            pair = [self._ports[direction].look(), self._put(direction, asked, change=True)]
+            # What is dropped between the look and the change counts as of the impairment that
+            # may lose packets, if one of the two may.
+            ordered = pair if may_lose(impairment) else pair[::-1]
+            requests += [(direction, request) for request in ordered]
         before_ns = time.monotonic_ns()
         try:
-            answers = {
-                namespace: self._send(namespace, batch.requests)
-                for namespace, batch in batches.items()
-            }
+            seen = self._exchange(requests)
         except MachineError:
             for direction in changes:
                 self._ports[direction].table = b""  # it may be there or not: send it next time
             raise
         after_ns = time.monotonic_ns()
-        for namespace, batch in batches.items():
-            for direction, seen in _statistics(batch, answers[namespace]):
-                port = self._ports[direction]
-                port.asked = changes[direction]
-                port.ledger.change(seen, port.asked)
+        for direction, impairment in changes.items():
+            port = self._ports[direction]
+            port.asked = impairment
+            port.ledger.change(seen[direction], impairment)
         return before_ns, after_ns
 
-    def _put(
-        self,
-        batches: dict[str, _Batch],
-        direction: Direction,
-        impairment: Impairment,
-        limit: int | None,
-    ) -> None:
+    def _put(self, direction: Direction, asked: Netem, *, change: bool) -> Request:
+        """Return the request, and remember what the kernel then has.
+
+        Every change gets a seed of its own: the kernel starts its random numbers anew, and would
+        else draw the same ones after each change.
+        """
         port = self._ports[direction]
-        batch = batches[port.end.namespace]
-        sent = netem_parameters.options(impairment, limit=limit)
-        request = traffic_control.put(
-            port.end.index, port.end.name, self._encoded(direction, port, sent), change=True
-        )
-        # What is dropped between the look and the change counts as of the impairment that may
-        # lose packets, if one of the two may.
-        if may_lose(impairment):
-            batch.look(direction, port)
-            batch.requests.append(request)
-        else:
-            batch.requests.append(request)
-            batch.look(direction, port)
+        text = f"{self._seed} {direction} {port.changes}"
+        seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        encoded = netem_options.encode(asked, seed, with_table=asked.table != port.table)
+        port.changes += 1
+        port.limit = asked.limit
+        port.table = asked.table or port.table
+        return rtnetlink.put_qdisc(port.end.index, port.end.name, "netem", encoded, change=change)
 
     # -- limits while old packets wait --------------------------------------------------------
 
@@ -246,29 +211,22 @@ class NetemBackend:
         until enough of what was let in under the old one has left. Those newcomers in their turn
         wait behind the old ones. So the limit covers both until the old ones have left.
         """
-        batches: dict[str, _Batch] = defaultdict(_Batch)
-        for direction in changes:
-            port = self._ports[direction]
-            batches[port.end.namespace].look(direction, port)
         limits = {}
+        seen = self._exchange((each, self._ports[each].look()) for each in changes)
         now_ns = time.monotonic_ns()
-        for namespace, batch in batches.items():
-            for direction, seen in _statistics(batch, self._send(namespace, batch.requests)):
-                if seen.waiting == 0:
-                    continue
-                port, following = self._ports[direction], changes[direction]
-                limited = following.rate_bps is not None
-                # A full queue of a rate stays full, whatever is changed: it has no old packets.
-                held_ns = netem_parameters.waiting_ns(port.asked, 0 if limited else seen.waiting)
-                port.held_until_ns = max(port.held_until_ns, now_ns + held_ns)
-                limits[direction] = max(
-                    port.limit,
-                    netem_parameters.queue_limit(
-                        following, held_ns=max(0, port.held_until_ns - now_ns)
-                    ),
-                )
-                if limited:
-                    self._unsettled.add(direction)
+        for direction, following in changes.items():
+            waiting, port = seen[direction].waiting, self._ports[direction]
+            if waiting == 0:
+                continue
+            held_ns = port.asked.range_ns[1]
+            # A full queue of a rate stays full, whatever is changed: it has no old packets.
+            if port.asked.rate_bps and following.rate_bps is None:
+                held_ns += waiting * 8 * netem.PACKET_BYTES * 10**9 // port.asked.rate_bps
+            port.held_until_ns = max(port.held_until_ns, now_ns + held_ns)
+            wanted = netem.queue_limit(following, held_ns=port.held_until_ns - now_ns)
+            limits[direction] = max(port.limit, wanted)
+            if following.rate_bps is not None:
+                self._unsettled.add(direction)
         return limits
 
     def _settle_later(self) -> None:
@@ -291,93 +249,68 @@ class NetemBackend:
                 self._change(too_long, {})
             self._settle_later()
 
-    def _encoded(self, direction: Direction, port: _Port, sent: NetemOptions) -> bytes:
-        """Return what to send, and remember what the kernel then has.
-
-        Every change gets a seed of its own: the kernel starts its random numbers anew, and would
-        else draw the same ones after each change.
-        """
-        seed = hashlib.blake2b(f"{self._seed} {direction} {port.changes}".encode(), digest_size=8)
-        port.changes += 1
-        port.limit = sent.limit
-        known = sent.table == port.table
-        port.table = sent.table or port.table
-        return replace(
-            sent, table=b"" if known else sent.table, seed=int.from_bytes(seed.digest(), "little")
-        ).encode()
-
     # -- counters -----------------------------------------------------------------------------
 
     def counters(self) -> dict[Direction, Counters]:
         """Return the queueing disciplines' own counters, losses told from drops (`Ledger`)."""
-        batches: dict[str, _Batch] = defaultdict(_Batch)
-        for direction, port in self._ports.items():
-            batches[port.end.namespace].look(direction, port)
         with self._lock:
-            seen = {
-                direction: statistics
-                for namespace, batch in batches.items()
-                for direction, statistics in _statistics(
-                    batch, self._send(namespace, batch.requests)
-                )
-            }
-        return {
-            direction: port.ledger.counters(seen[direction])
-            for direction, port in self._ports.items()
-        }
+            seen = self._exchange((each, port.look()) for each, port in self._ports.items())
+        return {each: port.ledger.counters(seen[each]) for each, port in self._ports.items()}
 
     # -- the record of packets ----------------------------------------------------------------
 
-    def start_capture(self, request: CaptureRequest) -> CaptureStatus:
-        """Look on at every router and record what crosses the WAN links. Raises MachineError."""
-        assert self._network is not None
-        asked = {direction: port.asked for direction, port in self._ports.items()}
-        self._watcher = Watcher(self._network, asked, request)
-        return self._watcher.status()
+    def start_capture(self, request: CaptureRequest) -> NoReturn:  # noqa: ARG002
+        """Raise MachineError: the kernel's netem does not tell what became of a packet."""
+        raise MachineError(
+            "The backend netem cannot record packets: the kernel does not tell "
+            "what becomes of each. Use --backend wire."
+        )
 
     def capture_status(self) -> CaptureStatus:
-        """Return how the record stands."""
-        assert self._watcher is not None
-        return self._watcher.status()
+        """Return that of no record."""
+        return CaptureStatus()
 
     def stop_capture(self) -> CaptureStatus:
-        """Have the record completed."""
-        assert self._watcher is not None
-        watcher, self._watcher = self._watcher, None
-        return watcher.stop()
+        """Return that of no record."""
+        return CaptureStatus()
+
+    # -- netlink ------------------------------------------------------------------------------
+
+    def _exchange(
+        self, requests: Iterable[tuple[Direction, Request]]
+    ) -> dict[Direction, Statistics]:
+        """Send requests, those of one namespace in one call; return what looks have seen."""
+        batches: dict[str, list[tuple[Direction, Request]]] = defaultdict(list)
+        for direction, request in requests:
+            batches[self._ports[direction].end.namespace].append((direction, request))
+        seen = {}
+        for namespace, batch in batches.items():
+            answers = self._send(namespace, [request for _, request in batch])
+            for (direction, _), answer in zip(batch, answers, strict=True):
+                if answer is not None:
+                    seen[direction] = rtnetlink.qdisc_statistics(answer)
+        return seen
 
     def _send(self, namespace: str, requests: list[Request]) -> list[bytes | None]:
         try:
             return self._controls[namespace].send(requests)
-        except Refused as refusal:
+        except Refusal as refusal:
             raise MachineError(
                 f"The kernel refused to {refusal.what} in {namespace}: {refusal.strerror}."
             ) from refusal
 
 
-def _statistics(
-    batch: _Batch, answers: list[bytes | None]
-) -> Iterator[tuple[Direction, Statistics]]:
-    for place, direction in batch.heard.items():
-        answer = answers[place]
-        if answer is None:
-            raise MachineError(f"The netem of {direction} has vanished.")
-        yield direction, traffic_control.statistics(answer)
-
-
 # Every kind of parameter at once, in values that only 64 bits hold.
-_EVERYTHING = NetemOptions(
-    latency_ns=10**10 + 1,
+_EVERYTHING = Netem(
+    delay_ns=10**10 + 1,
     jitter_ns=10**9 + 1,
-    table=netem_parameters.EVEN_TABLE,
+    table=bytes(4),
     limit=1234,
-    loss=1,
-    bursts=(1, 2, 3, 4),
-    gap=1,
-    reorder=5,
-    duplicate=6,
-    corrupt=7,
-    rate_bytes=netem_parameters.ORDERING_RATE_BYTES,
+    bursts=GilbertElliott(0.1, 0.2, 0.3, 0.4),
+    overtake=0.5,
+    duplicate=0.6,
+    corrupt=0.7,
+    rate_bps=netem.ORDERING_RATE_BPS,
 )
 
 
@@ -388,10 +321,14 @@ def _check_kernel() -> None:
     """
     taken = _tried(_EVERYTHING)
     if taken is None:
-        raise MachineError(_NO_NETEM)
-    if replace(taken, table=_EVERYTHING.table, seed=None) != _EVERYTHING:
         raise MachineError(
-            "This kernel's netem does not take all parameters (Linux 4.15 and later do): asked for "
-            f"{replace(_EVERYTHING, table=b'')}, it has {taken}. Use the other backend: "
-            "--backend wire"
+            "This kernel has no netem (sch_netem): the module is neither loaded nor to be found. "
+            "`wanlat doctor` says why, and how to have it. The other backend needs no kernel "
+            "module: --backend wire"
+        )
+    asked = netem_options.decode(netem_options.encode(_EVERYTHING))
+    if taken != asked:
+        raise MachineError(
+            "This kernel's netem does not take all parameters (Linux 4.15 and later do): asked "
+            f"for {asked}, it has {taken}. Use the other backend: --backend wire"
         )

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from wanlat.emulator.backends import Counters
-from wanlat.emulator.backends.traffic_control import Statistics
+from wanlat.emulator.rtnetlink import Statistics
 from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 # Six standard deviations, and a few packets: one in 10⁹ such figures is above by chance.

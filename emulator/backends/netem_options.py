@@ -9,9 +9,10 @@ Source: include/uapi/linux/pkt_sched.h; netem_change() and netem_dump() in net/s
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Self
+from typing import Any
+
+from wanlat.emulator.rtnetlink import attribute, attributes
+from wanlat.topologies.netem import Netem
 
 # enum in linux/pkt_sched.h
 _CORR, _DELAY_DIST, _REORDER, _CORRUPT, _LOSS, _RATE, _ECN, _RATE64 = range(1, 9)
@@ -21,105 +22,66 @@ _QOPT = struct.Struct("=6I")  # struct tc_netem_qopt
 _RATE_STRUCT = struct.Struct("=IiIi")  # struct tc_netem_rate
 _MANY = 0xFFFFFFFF
 
-Bursts = tuple[int, int, int, int]  # struct tc_netem_gemodel: p, r, h and 1-k
 
+def encode(asked: Netem, seed: int | None = None, *, with_table: bool = True) -> bytes:
+    """Return the payload of TCA_OPTIONS.
 
-@dataclass(frozen=True, slots=True)
-class NetemOptions:
-    """One netem's parameters, in the kernel's units.
-
-    Probabilities and correlations are parts of 2^32 - 1; rates are bytes a second. ``table`` is
-    int16 in 1/8192 of the jitter, in the machine's byte order; where it is empty, the kernel
-    keeps the one that it has. ``seed`` is of the random numbers, from Linux 6.6 on; older
-    kernels ignore it. ``corr`` is of delay, loss and duplication.
+    What the kernel would else keep from an earlier change is always sent, zeros too, except the
+    table, which has a hundred times the size of everything else. ``seed`` is of the random
+    numbers, from Linux 6.6 on; older kernels ignore it.
     """
-
-    latency_ns: int = 0
-    jitter_ns: int = 0
-    table: bytes = b""
-    limit: int = 1000
-    loss: int = 0
-    bursts: Bursts | None = None
-    gap: int = 0
-    reorder: int = 0
-    duplicate: int = 0
-    corrupt: int = 0
-    rate_bytes: int = 0
-    corr: tuple[int, int, int] = (0, 0, 0)
-    seed: int | None = None
-
-    def encode(self) -> bytes:
-        """Return the payload of TCA_OPTIONS.
-
-        What the kernel would else keep from an earlier change is always sent, zeros too, except
-        the table, which has a hundred times the size of everything else.
-        """
-        pieces = [
-            _QOPT.pack(0, self.limit, self.loss, self.gap, self.duplicate, 0),
-            attribute(_LATENCY64, struct.pack("=q", self.latency_ns)),
-            attribute(_JITTER64, struct.pack("=q", self.jitter_ns)),
-            attribute(_CORR, struct.pack("=3I", *self.corr)),
-            attribute(_REORDER, struct.pack("=2I", self.reorder, 0)),
-            attribute(_CORRUPT, struct.pack("=2I", self.corrupt, 0)),
-            attribute(_RATE, _RATE_STRUCT.pack(min(self.rate_bytes, _MANY), 0, 0, 0)),
-        ]
-        if self.rate_bytes > _MANY:
-            pieces.append(attribute(_RATE64, struct.pack("=Q", self.rate_bytes)))
-        if self.bursts is not None:
-            chain = attribute(_LOSS_GE, struct.pack("=4I", *self.bursts))
-            pieces.append(attribute(_LOSS, chain))
-        if self.table:
-            pieces.append(attribute(_DELAY_DIST, self.table))
-        if self.seed is not None:
-            pieces.append(attribute(_PRNG_SEED, struct.pack("=Q", self.seed)))
-        return b"".join(pieces)
-
-    @classmethod
-    def decode(cls, payload: bytes) -> Self:
-        """Return the parameters in a TCA_OPTIONS, the kernel's or one of `encode`.
-
-        The kernel shows no table. A kernel without 64-bit times (before 4.15) shows none: they
-        are 0 here.
-        """
-        _, limit, loss, gap, duplicate, _ = _QOPT.unpack_from(payload)
-        found = dict(attributes(payload[_QOPT.size :]))
-
-        def numbers(form: str, number: int) -> tuple[int, ...]:
-            size = struct.calcsize(form)
-            return struct.unpack(form, found.get(number, b"").ljust(size, b"\0")[:size])
-
-        bursts: Bursts | None = None
-        for number, value in attributes(found.get(_LOSS, b"")):
-            if number == _LOSS_GE:
-                p, r, h, k1 = struct.unpack_from("=4I", value)
-                bursts = p, r, h, k1
-        delay_corr, loss_corr, duplicate_corr = numbers("=3I", _CORR)
-        (latency_ns,), (jitter_ns,) = numbers("=q", _LATENCY64), numbers("=q", _JITTER64)
-        return cls(
-            latency_ns=latency_ns,
-            jitter_ns=jitter_ns,
-            table=found.get(_DELAY_DIST, b""),
-            limit=limit,
-            loss=loss,
-            bursts=bursts,
-            gap=gap,
-            reorder=numbers("=2I", _REORDER)[0],
-            duplicate=duplicate,
-            corrupt=numbers("=2I", _CORRUPT)[0],
-            rate_bytes=numbers("=Q", _RATE64)[0] or numbers("=IiIi", _RATE)[0],
-            corr=(delay_corr, loss_corr, duplicate_corr),
-            seed=numbers("=Q", _PRNG_SEED)[0] if _PRNG_SEED in found else None,
-        )
+    rate_bytes = max(1, asked.rate_bps // 8) if asked.rate_bps else 0
+    gap = 1 if asked.overtake else 0
+    pieces = [
+        _QOPT.pack(0, asked.limit, _part(asked.loss), gap, _part(asked.duplicate), 0),
+        attribute(_LATENCY64, struct.pack("=q", asked.delay_ns)),
+        attribute(_JITTER64, struct.pack("=q", asked.jitter_ns)),
+        attribute(_CORR, bytes(12)),  # its correlations are not what the word says
+        attribute(_REORDER, struct.pack("=2I", _part(asked.overtake), 0)),
+        attribute(_CORRUPT, struct.pack("=2I", _part(asked.corrupt), 0)),
+        attribute(_RATE, _RATE_STRUCT.pack(min(rate_bytes, _MANY), 0, 0, 0)),
+    ]
+    if rate_bytes > _MANY:
+        pieces.append(attribute(_RATE64, struct.pack("=Q", rate_bytes)))
+    if asked.bursts is not None:
+        chain = asked.bursts
+        parts = map(_part, (chain.p, chain.r, chain.h, 1 - chain.k))
+        pieces.append(attribute(_LOSS, attribute(_LOSS_GE, struct.pack("=4I", *parts))))
+    if asked.table and with_table:
+        pieces.append(attribute(_DELAY_DIST, asked.table))
+    if seed is not None:
+        pieces.append(attribute(_PRNG_SEED, struct.pack("=Q", seed)))
+    return b"".join(pieces)
 
 
-def attribute(number: int, value: bytes) -> bytes:
-    """Return one netlink attribute, padded."""
-    return struct.pack("=HH", 4 + len(value), number) + value + b"\0" * (-len(value) % 4)
+def decode(payload: bytes) -> dict[str, Any]:
+    """Return the numbers in a TCA_OPTIONS, the kernel's or one of `encode`, in its own units.
+
+    The kernel shows no table, and no seed before Linux 6.6. A kernel without 64-bit times (before
+    4.15) shows none: they are 0 here.
+    """
+    _, limit, loss, gap, duplicate, _ = _QOPT.unpack_from(payload)
+    found = dict(attributes(payload[_QOPT.size :]))
+
+    def number(form: str, kind: int) -> int:
+        size = struct.calcsize(form)
+        value: int = struct.unpack(form, found.get(kind, b"").ljust(size, b"\0")[:size])[0]
+        return value
+
+    chains = dict(attributes(found.get(_LOSS, b"")))
+    return {
+        "latency_ns": number("=q", _LATENCY64),
+        "jitter_ns": number("=q", _JITTER64),
+        "limit": limit,
+        "loss": loss,
+        "bursts": struct.unpack_from("=4I", chains[_LOSS_GE]) if _LOSS_GE in chains else None,
+        "gap": gap,
+        "reorder": number("=I", _REORDER),
+        "duplicate": duplicate,
+        "corrupt": number("=I", _CORRUPT),
+        "rate_bytes": number("=Q", _RATE64) or number("=I", _RATE),
+    }
 
 
-def attributes(block: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield number and value of each attribute in a block of them."""
-    while len(block) >= 4:
-        length, number = struct.unpack_from("=HH", block)
-        yield number & 0x3FFF, block[4:length]  # the upper bits say how it was made
-        block = block[max(4, (length + 3) & ~3) :]
+def _part(probability: float) -> int:
+    return round(probability * _MANY)

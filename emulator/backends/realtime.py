@@ -13,6 +13,7 @@ it moves data in bulk.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -34,42 +35,41 @@ _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 
 
 class RealTime:
-    """Gives a process real-time priority while it is modest. Close it before the process ends."""
+    """Gives a process real-time priority while it is modest. Close it before the process ends.
+
+    ``allowed`` says whether that may be done.
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._pidfd = os.pidfd_open(pid)
         self._nice = os.getpriority(os.PRIO_PROCESS, pid)
         self._end = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._watch, name="real-time", daemon=True)
         self.allowed = self._set(real_time=True)
         if self.allowed:
-            self._thread = threading.Thread(target=self._watch, name="real-time", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
         """Look after the process no longer. Safe to repeat."""
         self._end.set()
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join()
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
 
     def _watch(self) -> None:
-        statistics = Path(f"/proc/{self._pid}/schedstat")
-        has_it = True
-        used_ns, seen_ns = 0, 0
+        has_it, used_ns, seen_ns = True, 0, 0
         while not self._end.wait(_LOOK_EVERY_S):
             try:
-                now_used_ns = int(statistics.read_text().split()[0])
-            except (OSError, ValueError, IndexError):
+                schedstat = Path(f"/proc/{self._pid}/schedstat").read_text()
+            except OSError:
                 return  # it has ended
-            now_ns = time.monotonic_ns()
-            if seen_ns:
-                modest = now_used_ns - used_ns < _MODEST * (now_ns - seen_ns)
-                if modest != has_it and self._set(real_time=modest):
-                    has_it = modest
+            now_used_ns, now_ns = int(schedstat.split()[0]), time.monotonic_ns()
+            modest = now_used_ns - used_ns < _MODEST * (now_ns - seen_ns)
+            if seen_ns and modest != has_it and self._set(real_time=modest):
+                has_it = modest
             used_ns, seen_ns = now_used_ns, now_ns
 
     def _set(self, *, real_time: bool) -> bool:
@@ -87,7 +87,7 @@ class RealTime:
 
 def for_wire(supervisor_pid: int) -> RealTime | None:
     """Look after the wire process of a lab; None where there is none or it may not be done."""
-    try:
+    with contextlib.suppress(OSError):
         children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text()
         for pid in map(int, children.split()):
             if Path(f"/proc/{pid}/comm").read_text() == "wire\n":
@@ -95,6 +95,4 @@ def for_wire(supervisor_pid: int) -> RealTime | None:
                 if real_time.allowed:
                     return real_time
                 real_time.close()
-    except OSError:
-        pass
     return None

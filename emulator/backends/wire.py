@@ -4,44 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import signal
 import subprocess
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from wanlat.emulator import addressing, syscalls
-from wanlat.emulator.backends import Counters
+from wanlat.emulator import syscalls
+from wanlat.emulator.backends import Counters, cannot_be_changed
 from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
 from wanlat.emulator.process import how_it_ended
+from wanlat.emulator.rpc import Closed, Stream
 from wanlat.topologies import shapes
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment
 
+_AS_THEY_ARE = ("delay_ns", "jitter_ns", "reorder", "overtake", "loss", "duplicate", "rate_bps")
+
 
 def unsupported(impairment: Impairment) -> str | None:
     """Say what of an impairment this backend does not apply; None when it applies all of it."""
-    del impairment  # it applies all there is
-    return None
-
-
-_AS_THEY_ARE = (
-    "delay_ns",
-    "jitter_ns",
-    "correlation",
-    "reorder",
-    "overtake",
-    "loss",
-    "duplicate",
-    "corrupt",
-    "rate_bps",
-    "queue_bytes",
-)
+    return "corruption of packets" if impairment.corrupt else None
 
 
 class Tables:
@@ -54,6 +41,7 @@ class Tables:
     def as_json(self, impairment: Impairment) -> dict[str, Any]:
         """Return an impairment as the program takes it, with its table by name."""
         return {name: getattr(impairment, name) for name in _AS_THEY_ARE} | {
+            "queue_bytes": impairment.room_bytes,
             "table": self._name(impairment),
             "bursts": asdict(impairment.bursts) if impairment.bursts else None,
         }
@@ -83,6 +71,7 @@ def _name_of(table: tuple[float, ...]) -> str:
 
 
 _STOP_S = 5.0
+_ANSWER_S = 60.0
 _CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
 _UNASKED_DROPS = ("rx_drops", "memory_drops", "receive_errors", "send_errors")
 
@@ -96,6 +85,7 @@ class WireBackend:
         self._program = program
         self._seed = seed
         self._process: subprocess.Popen[bytes] | None = None
+        self._stream: Stream | None = None
         self._links: list[Link] = []
         self._place: dict[Direction, tuple[int, str]] = {}
         self._tables = Tables()
@@ -119,22 +109,23 @@ class WireBackend:
         self._process = subprocess.Popen(
             [str(self._program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        names = [addressing.splice_interfaces(link.kind, link.index) for link in self._links]
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stream = Stream(self._process.stdout, self._process.stdin)
+        ends = [network.splice(link) for link in self._links]
         as_json = self._tables.as_json
         links = [
-            {"a": a, "b": b, "ab": as_json(link.ab), "ba": as_json(link.ba)}
-            for (a, b), link in zip(names, self._links, strict=True)
+            {"a": a.name, "b": b.name, "ab": as_json(link.ab), "ba": as_json(link.ba)}
+            for (a, b), link in zip(ends, self._links, strict=True)
         ]
         self._ask({"op": "start", "seed": self._seed, "links": links})
 
     def stop(self) -> None:
         """Have the program end in good order. Returns when it has, or after a while."""
-        if self._process is None:
+        if self._process is None or self._stream is None:
             return
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             end = os.pidfd_open(self._process.pid)
-            self._process.stdin.close()
+            self._stream.finish()
             syscalls.wait_readable([end], _STOP_S)
 
     def change(self, changes: dict[Direction, Impairment]) -> int:
@@ -142,10 +133,7 @@ class WireBackend:
         requests = []
         for direction, impairment in changes.items():
             if direction not in self._place:
-                raise MachineError(
-                    f"The link {direction} is a plain cable in this lab and cannot be impaired "
-                    'while it runs: make the lab with Lab(..., splice="all").'
-                )
+                raise cannot_be_changed(direction)
             place, side = self._place[direction]
             asked = self._tables.as_json(impairment)
             requests.append({"link": place, "direction": side, "impairment": asked})
@@ -174,15 +162,12 @@ class WireBackend:
     def start_capture(self, request: Request) -> CaptureStatus:
         """Have the program record what crosses the WAN links. Raises MachineError."""
         directions = wan_directions(self._links)
-        places = [self._place[direction] for direction in directions]
-        answer = self._ask(
-            {
-                "op": "capture",
-                "capture": request.settings(directions),
-                "directions": [{"link": link, "direction": side} for link, side in places],
-            }
-        )
-        return status_of(answer, directions)
+        places = [(*self._place[direction], str(direction)) for direction in directions]
+        keys = ("link", "direction", "name")
+        wanted = asdict(request) | {
+            "directions": [dict(zip(keys, each, strict=True)) for each in places]
+        }
+        return status_of(self._ask({"op": "capture", "capture": wanted}), directions)
 
     def capture_status(self) -> CaptureStatus:
         """Return how the record stands."""
@@ -193,14 +178,17 @@ class WireBackend:
         return status_of(self._ask({"op": "capture_stop"}), wan_directions(self._links))
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        assert self._process is not None
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
+        assert self._stream is not None
         if request["op"] in ("start", "set") and (tables := self._tables.unsent()):
             request = request | {"tables": tables}
-        answer = _exchange(stdin, stdout, request)
-        if answer is None:
-            raise self._gone(request["op"])
+        try:
+            answer: dict[str, Any] = self._stream.ask(request, _ANSWER_S)
+        except Closed:
+            raise self._gone(request["op"]) from None
+        except TimeoutError:
+            raise MachineError(
+                f"wire has not answered {request['op']!r} within {_ANSWER_S:g} s."
+            ) from None
         if not answer.get("ok"):
             raise MachineError(f"wire refused {request['op']!r}: {answer.get('error')}")
         if "tables" in request:
@@ -220,21 +208,3 @@ class WireBackend:
         if code is None or (code < 0 and -code not in _CRASHES):
             return MachineError(f"{said}; its last words are above.")
         return RuntimeError(f"{said}: it {how_it_ended(code)}; its last words are above.")
-
-
-def _exchange(
-    stdin: IO[bytes], stdout: IO[bytes], request: dict[str, Any]
-) -> dict[str, Any] | None:
-    """Return the answer; None when the program has ended instead."""
-    try:
-        stdin.write(json.dumps(request).encode() + b"\n")
-        stdin.flush()
-        line = stdout.readline()
-    except BrokenPipeError:
-        return None
-    except OSError as error:
-        raise MachineError(f"The wire process is gone: {error}") from error
-    if not line:
-        return None
-    answer: dict[str, Any] = json.loads(line)
-    return answer

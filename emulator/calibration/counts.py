@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from scipy import special
+
+from wanlat.emulator.calibration.delays import two_sided
 from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 UNNOTICED_CORRUPTION = 0.2
@@ -21,6 +24,11 @@ def corrupted_part(steps: Iterable[Impairment]) -> float:
     return 1 - math.prod(1 - step.corrupt for step in steps)
 
 
+def spoilt_part(steps: Sequence[Impairment]) -> float:
+    """Return the part of packets that do not arrive whole."""
+    return 1 - (1 - lost_part(steps)) * (1 - corrupted_part(steps))
+
+
 def duplicated_part(steps: Iterable[Impairment]) -> float:
     """Return how many copies more a path makes of a packet, on average."""
     return math.prod(1 + step.duplicate for step in steps) - 1
@@ -29,18 +37,18 @@ def duplicated_part(steps: Iterable[Impairment]) -> float:
 def p_value(count: int, total: int, part: float, inflation: float = 1.0) -> float:
     """Return how probable it is that ``count`` of ``total`` is at least that far from ``part``.
 
-    Binomial. With ``inflation`` (the variance by that of independent events), normal.
+    Binomial, twice the smaller tail. With ``inflation`` (the variance by that of independent
+    events), normal.
     """
-    from scipy import stats
-
     if total == 0:
         return 1.0
     if part <= 0 or part >= 1:
         return 1.0 if count == total * min(1.0, max(0.0, part)) else 0.0
     if inflation == 1:
-        return float(stats.binomtest(count, total, part).pvalue)
-    deviation = math.sqrt(total * part * (1 - part) * inflation)
-    return float(2 * stats.norm.sf(abs(count - total * part) / deviation))
+        at_most = special.bdtr(count, total, part)
+        at_least = special.bdtrc(count - 1, total, part) if count else 1.0
+        return float(min(1.0, 2 * min(at_most, at_least)))
+    return two_sided((count - total * part) / math.sqrt(total * part * (1 - part) * inflation))
 
 
 def p_value_between(count: int, total: int, least: float, most: float) -> float:

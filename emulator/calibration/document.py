@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
-from wanlat.emulator.calibration.delivery import delivery_pass, is_counted
-from wanlat.emulator.calibration.echoes import bare_pass, delay_pass, jitter_pass
-from wanlat.emulator.calibration.fit import PROBABILITIES
-from wanlat.emulator.calibration.judgement import Measured, judge
+import numpy as np
+
+from wanlat.emulator.calibration import passes
+from wanlat.emulator.calibration.delays import PROBABILITIES, milliseconds
+from wanlat.emulator.calibration.judgement import (
+    figures,
+    judge_delay,
+    judge_delivery,
+    judge_jitter,
+)
 from wanlat.emulator.calibration.pairs import Pair, pairs_of
-from wanlat.emulator.calibration.rate import rate_pass
-from wanlat.emulator.calibration.rounds import Judged, Limits, Round, measure_in_rounds
+from wanlat.emulator.calibration.rate import Rated, judge_rate
+from wanlat.emulator.calibration.rounds import Limits, Outcome, measure_in_rounds
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.prober import Prober
-from wanlat.emulator.stream import Stream
+from wanlat.emulator.prober import Prober, Probes
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 
 LIMITS = Limits(pause_s=0.5, longest_s=180.0)
 """Unless something else is asked for: what holds the machine up may be over after a pause."""
 
-_BARE_SAMPLES = 40
+_BARE_ECHOES = 20
+_SUMS = ("lost", "sent", "duplicated", "corrupted", "reordered")  # over the passes
 
 Progress = Callable[[str, float], None]
 
@@ -34,8 +40,8 @@ def calibrate(
     *,
     against: Plan | None = None,
     pairs: Sequence[Pair] | None = None,
-    samples: int = 200,
-    jitter_samples: int = 200,
+    samples: int | None = None,
+    jitter_samples: int | None = None,
     delivery_samples: int = 2000,
     tolerance: Tolerance | None = None,
     limits: Limits = LIMITS,
@@ -44,10 +50,11 @@ def calibrate(
     """Measure the lab's pairs and judge them; return the document of ``calibration.json``.
 
     What is requested may come from another plan than the lab's (``against``): that is how the
-    check is checked. A pair that looks off is sent more probes, within ``limits``, and judged by
-    all of them (`calibration.rounds`); the document says how many those were. The lab's
-    impairments are the same after as before. Raises MachineError when the lab ends, UserError for
-    a lab of one node.
+    check is checked. Of echoes a pair is sent as many as its verdict needs (`Tolerance.echoes`,
+    `Tolerance.delays`), unless ``samples`` and ``jitter_samples`` say how many. A pair that looks
+    off is sent more, within ``limits``, and judged by all of them (`calibration.rounds`); the
+    document says how many those were. The lab's impairments are the same after as before. Raises
+    MachineError when the lab ends, UserError for a lab of one node.
     """
     requested = against or lab.plan
     tolerance = tolerance or Tolerance()
@@ -57,50 +64,100 @@ def calibrate(
             f"Topology {lab.plan.name} has one node, so there is no path to measure. "
             "Choose one with two nodes or more."
         )
-    nodes = sorted({name for pair in wanted for name in pair})
-    with ExitStack() as opened:
-        prober = opened.enter_context(Prober(lab, nodes))
-        stream = opened.enter_context(Stream(lab, nodes))
-        bare = bare_pass(lab, prober, wanted, _BARE_SAMPLES, _stage(on_progress, "bare path"))
+    echoes = samples or tolerance.echoes
+    delays = jitter_samples or max(samples or 0, tolerance.delays)
+    drawn = [pair for pair in wanted if requested.jitter_ms(*pair) > 0]
+    counted = [p for p in wanted if p in drawn or passes.is_counted(requested.path(*p))]
+    rated = [pair for pair in wanted if Rated.of(requested.path(*pair))]
+    begun = time.monotonic()
 
-        def send(todo: list[Pair], size: int) -> dict[Pair, Measured]:
-            stage = partial(_stage, on_progress)
-            delay = delay_pass(lab, prober, requested, todo, samples * size, stage("delay"))
-            jitter = jitter_pass(
-                lab, prober, requested, todo, jitter_samples, stage("jitter"), size=size
-            )
-            counted = [p for p in todo if p in jitter or is_counted(requested.path(*p))]
-            delivery = delivery_pass(
-                lab, stream, requested, counted, delivery_samples, stage("delivery"), size=size
-            )
-            trains_bps = rate_pass(lab, requested, todo, stage("rate"), size=size)
-            return {
-                pair: Measured(
-                    bare=bare[pair],
-                    delay=delay[pair],
-                    jitter=jitter.get(pair),
-                    delivery=delivery.get(pair),
-                    trains_bps=trains_bps.get(pair, ()),
-                )
-                for pair in todo
-            }
+    def left() -> Limits:
+        return replace(limits, longest_s=limits.longest_s - (time.monotonic() - begun))
 
-        def judge_pair(pair: Pair, measured: Measured, this: Round) -> Judged:
-            return judge(requested, pair, measured, tolerance, this)
+    def stage(name: str) -> passes.Tell:
+        return lambda part: on_progress(name, part)
 
-        verdicts = measure_in_rounds(wanted, send, judge_pair, limits, lab.check)
+    with Prober(lab, sorted({name for pair in wanted for name in pair})) as prober:
+        common = lab, prober, requested
+        bare = passes.bare_pass(lab, prober, wanted, _BARE_ECHOES, stage("bare path"))
+        delay = measure_in_rounds(
+            wanted,
+            lambda todo, size: passes.delay_pass(*common, todo, echoes, stage("delay"), size),
+            lambda pair, found, this: judge_delay(requested, pair, found, tolerance, this),
+            left(),
+        )
+        reached = {pair for pair, outcome in delay.items() if outcome.evidence.rtt_ns.size}
+        jitter = measure_in_rounds(
+            [pair for pair in drawn if pair in reached],
+            lambda todo, size: passes.jitter_pass(*common, todo, delays, stage("jitter"), size),
+            lambda pair, found, this: judge_jitter(
+                requested, pair, found, delay[pair].evidence, tolerance, this
+            ),
+            left(),
+        )
+        delivery = measure_in_rounds(
+            [pair for pair in counted if pair in reached],
+            lambda todo, size: passes.delivery_pass(
+                *common, todo, delivery_samples, stage("delivery"), size
+            ),
+            lambda pair, found, this: judge_delivery(
+                requested, pair, found, _median_ms(bare[pair]) / 2, tolerance, this
+            ),
+            left(),
+        )
+        rate = measure_in_rounds(
+            [pair for pair in rated if pair in reached],
+            lambda todo, size: passes.rate_pass(*common, todo, stage("rate"), size),
+            lambda pair, found, _: judge_rate(requested.path(*pair), found, tolerance),
+            left(),
+        )
+    pairs_found = [
+        _entry(
+            requested,
+            pair,
+            bare[pair],
+            [each[pair] for each in (delay, jitter, delivery, rate) if pair in each],
+        )
+        for pair in wanted
+    ]
     overflows = sum(counters.overflows for counters in lab.counters().values())
-    passed = all(verdict["verdict"] == "pass" for verdict in verdicts.values())
+    passed = all(each["verdict"] == "pass" for each in pairs_found)
     return {
         "topology": requested.name,
         "backend": lab.backend,
         "tolerance": tolerance.as_json(),
         "quantiles": list(PROBABILITIES),
-        "pairs": [verdicts[pair] for pair in wanted],
+        "pairs": pairs_found,
         "overflows": overflows,
         "verdict": "pass" if passed and overflows == 0 else "fail",
     }
 
 
-def _stage(on_progress: Progress, name: str) -> Callable[[float], None]:
-    return lambda part: on_progress(name, part)
+def _entry(
+    requested: Plan, pair: Pair, bare: Probes, outcomes: Sequence[Outcome]
+) -> dict[str, Any]:
+    """Return one entry of ``pairs``, of what the passes found; the first is that of delay."""
+    entry: dict[str, Any] = {
+        "from": pair[0],
+        "to": pair[1],
+        "requested_rtt_ms": requested.rtt_ms(*pair),
+        "requested_jitter_ms": requested.jitter_ms(*pair),
+        **dict.fromkeys(_SUMS, 0),
+        "bare_rtt_ms": figures(milliseconds(bare.rtt_ns)),
+        **dict.fromkeys(("rtt_ms", "error_ms", "jitter", "delivery", "rate")),
+    }
+    for outcome in outcomes:
+        found = outcome.entry
+        entry |= found | {key: entry[key] + found.get(key, 0) for key in _SUMS}
+    if entry["delivery"]:
+        entry["reordered"] += entry["delivery"]["overtaken"]
+    return entry | {
+        "stall_ms": max(outcome.entry.get("stall_ms", 0.0) for outcome in outcomes),
+        "rounds": max(outcome.rounds for outcome in outcomes),
+        "reasons": [each.words for outcome in outcomes for each in outcome.findings],
+        "verdict": "fail" if any(outcome.findings for outcome in outcomes) else "pass",
+    }
+
+
+def _median_ms(echoes: Probes) -> float:
+    return float(np.median(milliseconds(echoes.rtt_ns))) if echoes.rtt_ns.size else 0.0

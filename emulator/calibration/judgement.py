@@ -4,125 +4,132 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from wanlat.emulator.calibration.counts import (
+    UNNOTICED_CORRUPTION,
     corrupted_part,
     duplicated_part,
     inflation,
     lost_part,
+    mean_burst,
     p_value,
+    p_value_between,
+    spoilt_part,
 )
-from wanlat.emulator.calibration.delivery import delivery_faults, delivery_figures
-from wanlat.emulator.calibration.figures import Values, figures, milliseconds
-from wanlat.emulator.calibration.fit import (
+from wanlat.emulator.calibration.delays import (
     PROBABILITIES,
-    correlation,
-    correlation_p_value,
+    Values,
     fit,
-    lawful,
-    requested_correlation,
+    milliseconds,
+    path_law,
 )
 from wanlat.emulator.calibration.pairs import Pair
-from wanlat.emulator.calibration.rate import rate_faults, rate_figures
+from wanlat.emulator.calibration.passes import ONE_WAY_STEP_S, TOGETHER, BothWays
 from wanlat.emulator.calibration.rounds import Finding, Judged, Round, is_certain
 from wanlat.emulator.calibration.tolerance import Tolerance
-from wanlat.emulator.prober import FRAME_BYTES, Echoes
-from wanlat.emulator.stream import Delivery
+from wanlat.emulator.prober import ECHO_BYTES, ETHERNET_BYTES, Probes
+from wanlat.topologies import shapes
 from wanlat.topologies.resolve import Impairment, Plan
+
+Steps = Sequence[Impairment]
 
 _P99 = 0.01  # of the probes may be later than the 99th percentile may be
 _EDGES = (0.5, 99)  # percentiles: what the machine holds up is not the network's range
+_BURSTS_OFF = 0.1  # of the mean length, allowed beyond what chance allows
+_BURST_DEVIATIONS = 4  # what chance allows
+_CERTAIN_DEVIATIONS = 2  # beyond that no chance, and no probe more, explains it
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What the passes found for one pair; None where one has nothing to measure."""
-
-    bare: Echoes
-    delay: Echoes
-    jitter: Echoes | None
-    delivery: Delivery | None
-    trains_bps: Sequence[float | None]
-
-    def __add__(self, later: Measured) -> Measured:
-        """Return what both found together; the bare path is measured once."""
-        return Measured(
-            self.bare,
-            self.delay + later.delay,
-            _sum(self.jitter, later.jitter),
-            _sum(self.delivery, later.delivery),
-            [*self.trains_bps, *later.trains_bps],
-        )
-
-
-T = TypeVar("T", Echoes, Delivery)
-
-
-def _sum(earlier: T | None, later: T | None) -> T | None:
-    if earlier is None or later is None:
-        return later if earlier is None else earlier
-    return earlier + later
-
-
-def judge(plan: Plan, pair: Pair, measured: Measured, tolerance: Tolerance, this: Round) -> Judged:
-    """Return one entry of ``pairs``, and what is wrong."""
-    delay, jitter = measured.delay, measured.jitter
-    shown = jitter if jitter is not None else delay
-    there, back = plan.path(*pair), plan.path(*pair[::-1])
-    rtt_ms = plan.rtt_ms(*pair)
-    echoes = [each for each in (delay, jitter) if each is not None]
-    delivery = measured.delivery
-    bare_ms = milliseconds(measured.bare.rtt_ns)
-    entry: dict[str, Any] = {
-        "from": pair[0],
-        "to": pair[1],
-        "requested_rtt_ms": rtt_ms,
-        "requested_jitter_ms": plan.jitter_ms(*pair),
-        "lost": sum(each.lost for each in echoes),
-        "sent": sum(each.sent for each in echoes),
-        "duplicated": sum(each.duplicates for each in echoes),
-        "corrupted": sum(each.corrupted for each in echoes),
-        "reordered": delay.reordered + (delivery.overtaken if delivery else 0),
-        "bare_rtt_ms": figures(bare_ms) if bare_ms.size else None,
-        "rtt_ms": None,
-        "error_ms": None,
-        "jitter": None,
-        "delivery": None,
-        "rate": rate_figures(there, measured.trains_bps, tolerance),
+def figures(values: Values) -> dict[str, float | int] | None:
+    """Return count, mean, deviation and quantiles; None of nothing."""
+    if not values.size:
+        return None
+    return {
+        "n": int(values.size),
+        "mean": float(values.mean()),
+        "stdev": float(values.std(ddof=1)) if values.size > 1 else 0.0,
+        "min": float(values.min()),
+        "p50": float(np.median(values)),
+        "p99": percentile99(values),
+        "max": float(values.max()),
     }
-    if not delay.rtt_ns or not shown.rtt_ns:
-        return entry, [Finding("no probe came back")]
-    expected_ms = rtt_ms + transmission_ms(there + back)
-    late_ms = milliseconds(delay.rtt_ns) - expected_ms
+
+
+def percentile99(values: Values) -> float:
+    """Return what at most one value in a hundred exceeds, one of them: of 99 it is the largest."""
+    return float(np.quantile(values, 1 - _P99, method="inverted_cdf"))
+
+
+def transmission_ms(steps: Steps) -> float:
+    """Return what rates add to the delay of an echo that finds every queue empty."""
+    bits = 8 * (ECHO_BYTES + ETHERNET_BYTES)
+    return sum(1000 * bits / step.rate_bps for step in steps if step.rate_bps is not None)
+
+
+def counts_of(echoes: Probes) -> dict[str, Any]:
+    """Return what an entry tells of the number of echoes."""
+    return {
+        "lost": echoes.lost,
+        "sent": echoes.sent,
+        "duplicated": echoes.duplicated,
+        "corrupted": echoes.damaged,
+        "stall_ms": echoes.stall_ms,
+    }
+
+
+def judge_delay(plan: Plan, pair: Pair, delay: Probes, tolerance: Tolerance, this: Round) -> Judged:
+    """Judge echoes without jitter: every one has one right answer."""
+    steps = plan.path(*pair) + plan.path(*pair[::-1])
+    rtt_ms = milliseconds(delay.rtt_ns)
+    entry = counts_of(delay) | {"reordered": delay.overtaken, "rtt_ms": figures(rtt_ms)}
+    if not rtt_ms.size:
+        return entry | {"error_ms": None}, [Finding("no probe came back")]
+    asked_ms = plan.rtt_ms(*pair)
+    late_ms = rtt_ms - asked_ms - transmission_ms(steps)
     errors_ms = np.abs(late_ms)
-    entry["rtt_ms"] = figures(milliseconds(shown.rtt_ns))
-    entry["error_ms"] = {
-        "p50": float(np.median(errors_ms)),
-        "p99": float(np.percentile(errors_ms, 99)),
+    entry["error_ms"] = {"p50": float(np.median(errors_ms)), "p99": percentile99(errors_ms)}
+    findings = list(_delay_faults(late_ms, entry["error_ms"], tolerance, asked_ms, this))
+    if delay.overtaken and not any(step.reorder or step.overtake for step in steps):
+        words = f"{delay.overtaken} echoes overtaken, no reordering asked for"
+        findings.append(Finding(words))
+    return entry, findings + list(echo_faults(steps, entry, tolerance.alpha, this))
+
+
+def judge_jitter(
+    plan: Plan, pair: Pair, jitter: BothWays, still: Probes, tolerance: Tolerance, this: Round
+) -> Judged:
+    """Judge echoes with jitter; ``still`` are those without."""
+    there, back = plan.path(*pair), plan.path(*pair[::-1])
+    rtt_ms = milliseconds(jitter.echoes.rtt_ns)
+    entry = counts_of(jitter.echoes) | {"rtt_ms": figures(rtt_ms), "jitter": None}
+    if not rtt_ms.size:
+        return entry, [Finding("no probe came back")]
+    entry["jitter"] = {
+        "there": _jitter_figures(there, still.delays_ns, jitter.there_ns),
+        "back": _jitter_figures(back, still.returns_ns, jitter.back_ns),
     }
-    findings = list(_delay_faults(late_ms, entry["error_ms"], tolerance, rtt_ms, this))
-    if jitter is not None:
-        entry["jitter"] = _jitter_figures(there, back, delay, jitter)
-        findings += _range_faults(there + back, jitter, tolerance, this)
-        findings += _jitter_faults(entry["jitter"], tolerance, this)
-    findings += _echo_faults(there + back, entry, tolerance, this)
-    if delivery is not None:
-        bare_one_way_ms = float(np.median(bare_ms)) / 2 if bare_ms.size else 0.0
-        entry["delivery"] = delivery_figures(there, delivery, bare_one_way_ms)
-        runs = delivery.bursts.size
-        findings += delivery_faults(there, entry["delivery"], runs, tolerance, this)
-    if entry["rate"] is not None:
-        findings += rate_faults(entry["rate"])
-    return entry, findings
+    return entry, [
+        *_range_faults(there + back, rtt_ms, tolerance, this),
+        *_jitter_faults(entry["jitter"], tolerance, this),
+        *echo_faults(there + back, entry, tolerance.alpha, this),
+    ]
 
 
-def transmission_ms(steps: Sequence[Impairment], frame_bytes: int = FRAME_BYTES) -> float:
-    """Return what rates add to the delay of a probe that finds every queue empty."""
-    return sum(8000 * frame_bytes / step.rate_bps for step in steps if step.rate_bps is not None)
+def judge_delivery(
+    plan: Plan, pair: Pair, delivery: Probes, bare_ms: float, tolerance: Tolerance, this: Round
+) -> Judged:
+    """Judge packets sent one way by their number; ``bare_ms``: what the path itself takes."""
+    steps = plan.path(*pair)
+    found = _delivery_figures(steps, delivery, bare_ms)
+    entry = {"delivery": found, "stall_ms": delivery.stall_ms}
+    return entry, [
+        *_delivery_faults(steps, found, tolerance, this),
+        *_burst_faults(found, delivery.bursts.size),
+        *_order_faults(steps, found),
+    ]
 
 
 def _delay_faults(
@@ -154,89 +161,9 @@ def _delay_faults(
         )
 
 
-def _jitter_figures(
-    there: Sequence[Impairment], back: Sequence[Impairment], delay: Echoes, jitter: Echoes
-) -> dict[str, Any]:
-    """Return the fit of either way's delays to what was asked for; None where one has no jitter."""
-    result: dict[str, Any] = {"there": None, "back": None}
-    sent_ns = np.asarray(jitter.seen_sent_ns, dtype=np.int64)
-    forward_ns = np.asarray(jitter.forward_ns, dtype=np.int64)
-    ways = (
-        ("there", there, delay.forward_ns, jitter.forward_ns, sent_ns),
-        ("back", back, delay.backward_ns, jitter.backward_ns, sent_ns + forward_ns),
-    )
-    for name, steps, still_ns, delays_ns, entered_ns in ways:
-        if not any(step.jitter_ns for step in steps) or not delays_ns:
-            continue
-        errors_ms = milliseconds(still_ns) - sum(step.delay_ns for step in steps) / 1e6
-        in_order = milliseconds(delays_ns)[np.argsort(entered_ns, kind="stable")]
-        found = fit(in_order, steps, errors_ms)
-        result[name] = {
-            "distribution": _named(steps),
-            "n": found.n,
-            "distance": found.distance,
-            "spread": found.spread,
-            "p_value": found.p_value,
-            "early_p_value": found.early_p_value,
-            "correlation": _correlation(steps, jitter) if name == "there" else None,
-            "requested_quantiles_ms": lawful(steps, errors_ms).quantiles(PROBABILITIES).tolist(),
-            "measured_quantiles_ms": np.quantile(in_order, PROBABILITIES).tolist(),
-        }
-    return result
-
-
-def _named(steps: Sequence[Impairment]) -> str:
-    names = [step.distribution for step in steps if step.jitter_ns]
-    return names[0] if len(names) == 1 else f"sum of {' and '.join(names)}"
-
-
-def _correlation(steps: Sequence[Impairment], jitter: Echoes) -> dict[str, float] | None:
-    if not any(step.correlation for step in steps if step.jitter_ns):
-        return None
-    by_number = np.full(jitter.sent, np.nan)
-    by_number[jitter.seen_numbers] = milliseconds(jitter.forward_ns)
-    measured, requested = correlation(by_number), requested_correlation(steps)
-    n = len(jitter.seen_numbers)
-    return {
-        "requested": requested,
-        "measured": measured,
-        "p_value": correlation_p_value(measured, requested, n),
-    }
-
-
-def _jitter_faults(found: dict[str, Any], tolerance: Tolerance, this: Round) -> Iterator[Finding]:
-    """How delays fit. A machine makes packets late, and neighbours alike; the rest is the link."""
-    alpha = this.alpha(tolerance.alpha)
-    for name in ("there", "back"):
-        way = found[name]
-        if way is None:
-            continue
-        if way["p_value"] < alpha:
-            yield Finding(
-                f"jitter on the way {name} is not {way['distribution']} as asked for "
-                f"({way['n']} delays, distance {way['distance']:.3f}, "
-                f"spread {way['spread']:.2f} of the requested, "
-                f"p = {way['p_value']:.1g}, allowed {alpha:g})",
-                is_final=is_certain(way["early_p_value"], tolerance.alpha),
-            )
-        related = way["correlation"]
-        if related is None:
-            continue
-        measured, requested = related["measured"], related["requested"]
-        if math.isnan(measured) or related["p_value"] < alpha:
-            is_less = not math.isnan(measured) and measured < requested
-            yield Finding(
-                f"successive delays on the way {name} have a correlation of "
-                f"{measured:.1%}, asked for {requested:.1%} "
-                f"(p = {related['p_value']:.1g}, allowed {alpha:g})",
-                is_final=is_less and is_certain(related["p_value"], tolerance.alpha),
-            )
-
-
 def _range_faults(
-    steps: Sequence[Impairment], jitter: Echoes, tolerance: Tolerance, this: Round
+    steps: Steps, rtt_ms: Values, tolerance: Tolerance, this: Round
 ) -> Iterator[Finding]:
-    rtt_ms = milliseconds(jitter.rtt_ns)
     least_ms, most_ms = (sum(step.range_ns[end] for step in steps) / 1e6 for end in (0, 1))
     low, high = np.percentile(rtt_ms, _EDGES)
     low_end = least_ms - tolerance.edge_ms
@@ -249,30 +176,159 @@ def _range_faults(
         )
 
 
-def _echo_faults(
-    steps: Sequence[Impairment], entry: dict[str, Any], tolerance: Tolerance, this: Round
-) -> Iterator[Finding]:
-    """What round trips tell of loss and of packets that nobody sent."""
-    lost, sent = entry["lost"], entry["sent"]
-    part = 1 - (1 - lost_part(steps)) * (1 - corrupted_part(steps))
-    if part == 0 and lost:
-        yield Finding(f"{lost} of {sent} probes lost, none asked for")
-    elif not corrupted_part(steps):
-        p = p_value(lost, sent, part, inflation(steps))
-        if p < this.alpha(tolerance.alpha):
+def _jitter_figures(steps: Steps, still_ns: Any, delays_ns: Any) -> dict[str, Any] | None:
+    """Return the fit of one way's delays to what was asked for; None without jitter.
+
+    ``still_ns`` are those of the same way with jitter off.
+    """
+    names = [step.distribution for step in steps if step.jitter_ns]
+    if not names or not delays_ns.size:
+        return None
+    errors_ms = milliseconds(still_ns) - sum(step.delay_ns for step in steps) / 1e6
+    delays_ms = milliseconds(delays_ns)
+    found = fit(delays_ms, steps, errors_ms)
+    expected = path_law(steps).later_by(errors_ms)
+    return {
+        "distribution": names[0] if len(names) == 1 else f"sum of {' and '.join(names)}",
+        "n": found.n,
+        "distance": found.distance,
+        "spread": found.spread,
+        "p_value": found.p_value,
+        "early_p_value": found.early_p_value,
+        "requested_quantiles_ms": expected.quantiles(PROBABILITIES).tolist(),
+        "measured_quantiles_ms": np.quantile(delays_ms, PROBABILITIES).tolist(),
+    }
+
+
+def _jitter_faults(found: dict[str, Any], tolerance: Tolerance, this: Round) -> Iterator[Finding]:
+    """How delays fit. A machine makes packets late; what is early is the link."""
+    alpha = this.alpha(tolerance.alpha)
+    for name, way in found.items():
+        if way is not None and way["p_value"] < alpha:
             yield Finding(
-                f"{lost} of {sent} probes lost, asked for {part:.2%}",
-                is_final=is_certain(p, tolerance.alpha),
+                f"jitter on the way {name} is not {way['distribution']} as asked for "
+                f"({way['n']} delays, distance {way['distance']:.3f}, "
+                f"spread {way['spread']:.2f} of the requested, "
+                f"p = {way['p_value']:.1g}, allowed {alpha:g})",
+                is_final=is_certain(way["early_p_value"], tolerance.alpha),
             )
-    if entry["duplicated"] and not duplicated_part(steps):
-        yield Finding(
-            f"{entry['duplicated']} of {sent} probes came back twice, no duplication asked for"
+
+
+def echo_faults(
+    steps: Steps, entry: dict[str, Any], alpha: float, this: Round, crowded: float = 0.0
+) -> Iterator[Finding]:
+    """What an entry's counts of round trips tell of loss and of packets that nobody sent.
+
+    ``crowded``: the part that may find a queue full which others fill.
+    """
+    lost, sent, part = entry["lost"], entry["sent"], spoilt_part(steps)
+    if crowded:
+        p = p_value_between(lost, sent, part, min(1.0, part + crowded))
+    elif corrupted_part(steps):
+        least = 1 - (1 - lost_part(steps)) * (
+            1 - corrupted_part(steps) * (1 - UNNOTICED_CORRUPTION)
         )
+        p = p_value_between(lost, sent, least, part)
+    else:
+        p = p_value(lost, sent, part, inflation(steps))
+    if p < this.alpha(alpha) or (lost and p == 0):
+        asked = f"asked for {part:.2%}" if part else "none asked for"
+        yield Finding(f"{lost} of {sent} probes lost, {asked}", is_final=is_certain(p, alpha))
+    if entry["duplicated"] and not duplicated_part(steps):
+        words = f"{entry['duplicated']} of {sent} probes came back twice, no duplication asked for"
+        yield Finding(words)
     if entry["corrupted"] and not corrupted_part(steps):
         yield Finding(f"{entry['corrupted']} of {sent} probes damaged, no corruption asked for")
-    if entry["reordered"] and not any(_may_reorder(step) for step in steps):
-        yield Finding(f"{entry['reordered']} probes overtaken, no reordering asked for")
 
 
-def _may_reorder(step: Impairment) -> bool:
-    return bool(step.reorder or step.overtake)
+def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[str, Any]:
+    """Return what was asked for and what was counted, one way.
+
+    ``undelayed`` packets took less than half of the shortest delay that is asked for.
+    """
+    overtake = max((step.overtake for step in steps), default=0.0)
+    delayed_ns = sum(
+        (step.delay_ns + step.jitter_ns * shapes.extent(step.distribution, step.table)[0])
+        / (2 if step.overtake else 1)
+        for step in steps
+    )
+    lossy = [step for step in steps if step.loss_probability]
+    bursts = delivery.bursts
+    length = mean_burst(lossy[0].bursts) if len(lossy) == 1 and lossy[0].bursts else math.inf
+    return {
+        "sent": delivery.sent,
+        "lost": max(0, delivery.lost - delivery.damaged),
+        "duplicated": delivery.duplicated,
+        "damaged": delivery.damaged,
+        "overtaken": delivery.overtaken,
+        "undelayed": int((delivery.delays_ns < delayed_ns + bare_ms * 1e6).sum())
+        if overtake
+        else 0,
+        "mean_burst": float(bursts.mean()) if bursts.size else None,
+        "requested": {
+            "loss": lost_part(steps),
+            "duplicate": duplicated_part(steps),
+            "corrupt": corrupted_part(steps),
+            "overtake": overtake,
+            "mean_burst": length if math.isfinite(length) else None,
+        },
+    }
+
+
+def _delivery_faults(
+    steps: Steps, found: dict[str, Any], tolerance: Tolerance, this: Round
+) -> Iterator[Finding]:
+    """What counts tell: each with how probable it is, if the link does what was asked."""
+    asked, sent, damaged = found["requested"], found["sent"], found["damaged"]
+    loss, corrupt = asked["loss"], asked["corrupt"]
+    counted = [("duplicated", asked["duplicate"] * (1 - loss), 1.0)]
+    if not corrupt:
+        counted.append(("lost", loss, inflation(steps)))
+        counted.append(("damaged", 0.0, 1.0))
+    if asked["overtake"]:
+        counted.append(("undelayed", asked["overtake"], 1.0))
+    judged = [
+        (p_value(found[name], sent, part, raised), f"{found[name]} of {sent} packets {name}", part)
+        for name, part, raised in counted
+    ]
+    if corrupt:  # a bit flipped in a header is a packet lost: judged together
+        spoilt = found["lost"] + damaged
+        least, most = (
+            1 - (1 - loss) * (1 - corrupt * noticed) for noticed in (1 - UNNOTICED_CORRUPTION, 1)
+        )
+        p = p_value_between(spoilt, sent, least, most) if damaged else 0.0
+        judged.append((p, f"{damaged} of {sent} packets damaged, {found['lost']} lost", most))
+    for p, words, part in judged:
+        if p < this.alpha(tolerance.alpha) or p == 0:
+            asked_for = f"{part * 100:.3g} %" if part else "none"
+            certain = is_certain(p, tolerance.alpha)
+            yield Finding(f"{words}, asked for {asked_for}", is_final=certain)
+
+
+def _burst_faults(found: dict[str, Any], bursts: int) -> Iterator[Finding]:
+    """``bursts``: how many runs of lost packets were seen."""
+    requested, mean = found["requested"]["mean_burst"], found["mean_burst"]
+    if requested is None or bursts < 10:
+        return  # too few to tell
+    # Lengths of bursts are about geometric, and the deviation of a mean falls with their number.
+    deviation = math.sqrt(max(requested * (requested - 1), 0.1) / bursts)
+    allowed = _BURSTS_OFF * requested + _BURST_DEVIATIONS * deviation
+    off = abs(mean - requested)
+    if off > allowed:
+        yield Finding(
+            f"losses come in bursts of {mean:.2f} packets on average, asked for {requested:.2f} "
+            f"(allowed: off by {allowed:.2f})",
+            is_final=off > allowed + _CERTAIN_DEVIATIONS * deviation,
+        )
+
+
+def _order_faults(steps: Steps, found: dict[str, Any]) -> Iterator[Finding]:
+    by_jitter = any(step.reorder and step.jitter_ns for step in steps)
+    if found["overtaken"] and not by_jitter and not any(step.overtake for step in steps):
+        yield Finding(
+            f"{found['overtaken']} packets of one flow overtaken, no reordering asked for"
+        )
+    if by_jitter and not found["overtaken"]:
+        low, high = path_law(steps).quantiles([0.25, 0.75])
+        if high - low > 2000 * ONE_WAY_STEP_S * TOGETHER:  # neighbours would change places
+            yield Finding(f"none of {found['sent']} packets overtaken, reordering asked for")

@@ -19,16 +19,11 @@ is however another chance for a wrong link to pass. So after round k a p-value m
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-SIZES = (1, 1, 2, 4, 8)
-"""Of the rounds, in units of the first one: 16 times its probes in all."""
-
-_EVERY_S = 0.01  # between two beats of the stall clock
 _STALL_MS = 50.0  # a shorter one is the scheduler's turn-taking
 
 
@@ -45,7 +40,7 @@ class Round:
 
     @property
     def is_again(self) -> bool:
-        """Return whether a round went before it."""
+        """Whether a round went before it."""
         return self.number > 1
 
     def alpha(self, alpha: float) -> float:
@@ -70,17 +65,6 @@ class Finding:
     is_final: bool = True
 
 
-class Evidence(Protocol):
-    """What rounds measured of a pair: the sum of two is the evidence of both."""
-
-    def __add__(self, other: Self, /) -> Self: ...
-
-
-K = TypeVar("K", bound=Hashable)
-E = TypeVar("E", bound=Evidence)
-Judged = tuple[dict[str, Any], Sequence[Finding]]
-
-
 @dataclass(frozen=True)
 class Limits:
     """How long a measurement may be extended.
@@ -89,7 +73,7 @@ class Limits:
     before another; none begins that would, at the pace so far, end after ``longest_s``.
     """
 
-    sizes: Sequence[int] = SIZES
+    sizes: Sequence[int] = (1, 2, 4, 8, 16)
     pause_s: float = 0.0
     longest_s: float = math.inf
 
@@ -97,89 +81,67 @@ class Limits:
 ONE_ROUND = Limits(sizes=(1,))
 """No extension: the verdict after the first round stands."""
 
+K = TypeVar("K", bound=Hashable)
+Judged = tuple[dict[str, Any], Sequence[Finding]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured of something, its entry, what is wrong, and after how many rounds."""
+
+    evidence: Any
+    entry: dict[str, Any]
+    findings: Sequence[Finding]
+    rounds: int
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether something is wrong that further probes might clear."""
+        return bool(self.findings) and not any(each.is_final for each in self.findings)
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """The entry's ``rounds``, ``reasons`` and ``verdict``."""
+        return {
+            "rounds": self.rounds,
+            "reasons": [finding.words for finding in self.findings],
+            "verdict": "fail" if self.findings else "pass",
+        }
+
 
 def measure_in_rounds(
     keys: Sequence[K],
-    send: Callable[[list[K], int], Mapping[K, E]],
-    judge: Callable[[K, E, Round], Judged],
+    send: Callable[[list[K], int], Mapping[K, Any]],
+    judge: Callable[[K, Any, Round], Judged],
     limits: Limits,
-    check: Callable[[], object] = lambda: None,
-) -> dict[K, dict[str, Any]]:
-    """Measure every key until its evidence decides; return their entries.
+) -> dict[K, Outcome]:
+    """Measure every key until its evidence decides.
 
-    ``send`` measures the given keys, with so many times the probes of the first round; ``judge``
-    returns an entry and what is wrong, by all evidence of a key. Entries get ``rounds`` (how many
-    the verdict rests on), ``stall_ms`` (the longest stall of this process meanwhile; it excuses
-    nothing), ``reasons`` and ``verdict`` (``pass``, ``fail``). ``check`` is called between rounds
-    and may raise.
+    ``send`` measures the given keys, with so many times the probes of the first round; the sum of
+    what it returns is the evidence of both. ``judge`` returns an entry and what is wrong, by all
+    evidence of a key.
     """
     begun = time.monotonic()
-    evidence: dict[K, E] = {}
-    entries: dict[K, dict[str, Any]] = {}
-    todo, total = list(keys), sum(limits.sizes)
-    sent = len(todo)
-    stall_ms = dict.fromkeys(todo, 0.0)
-    for number, size in enumerate(limits.sizes, start=1):
+    outcomes: dict[K, Outcome] = {}
+    todo = list(keys)
+    for number, size in enumerate(limits.sizes if todo else (), start=1):
         round_begun = time.monotonic()
-        with StallClock() as clock:
-            measured = send(todo, size)
-        this = Round(number, total / sum(limits.sizes[:number]))
-        unclear = []
+        measured = send(todo, size)
+        this = Round(number, sum(limits.sizes) / sum(limits.sizes[:number]))
         for key in todo:
-            evidence[key] = evidence[key] + measured[key] if key in evidence else measured[key]
-            stall_ms[key] = max(stall_ms[key], clock.longest_ms)
-            entry, findings = judge(key, evidence[key], this)
-            entries[key] = entry | {
-                "rounds": number,
-                "stall_ms": round(stall_ms[key], 1),
-                "reasons": [finding.words for finding in findings],
-                "verdict": "fail" if findings else "pass",
-            }
-            if findings and not any(finding.is_final for finding in findings):
-                unclear.append(key)
-        todo = unclear
-        if not todo or number == len(limits.sizes):
+            before = outcomes.get(key)
+            evidence = before.evidence + measured[key] if before else measured[key]
+            outcomes[key] = Outcome(evidence, *judge(key, evidence, this), number)
+        unclear = [key for key in todo if outcomes[key].is_unclear]
+        if not unclear or number == len(limits.sizes):
             break
         now, pause_s = time.monotonic(), limits.pause_s * number
-        share = len(todo) / sent
-        next_s = (now - round_begun) * limits.sizes[number] / size * share
-        sent = len(todo)
-        if now + pause_s + next_s > begun + limits.longest_s:
+        pace_s = (now - round_begun) / size * len(unclear) / len(todo)
+        if now + pause_s + pace_s * limits.sizes[number] > begun + limits.longest_s:
             break
+        todo = unclear
         time.sleep(pause_s)
-        check()
-    return entries
-
-
-@dataclass
-class StallClock:
-    """How long this process stood still at most, in ms, by a thread that only sleeps.
-
-    A context manager. It tells a machine that was busy from a link that is wrong, for people who
-    read a failure; no verdict depends on it.
-    """
-
-    longest_ms: float = 0.0
-    _over: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def __enter__(self) -> StallClock:
-        self._thread = threading.Thread(target=self._sleep, name="stall clock", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _sleep(self) -> None:
-        before, over = time.monotonic(), False
-        while not over:
-            over = self._over.wait(_EVERY_S)
-            now = time.monotonic()
-            self.longest_ms = max(self.longest_ms, 1000 * (now - before - _EVERY_S))
-            before = now
+    return outcomes
 
 
 def blame(entries: Sequence[Mapping[str, Any]]) -> str:

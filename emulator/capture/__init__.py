@@ -1,15 +1,15 @@
 """The packet record of a lab: every packet that crosses a WAN link, when it entered and left.
 
-``wire`` writes what it moves itself; where the kernel moves the packets (netem), a watcher of
-ours looks on. Both write the same pcapng file, which ``emulator.capture.table`` turns into rows.
+``wire`` writes what it moves: a pcapng file for people, and beside it the same packets as rows,
+of which ``emulator.capture.table`` makes a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from wanlat.emulator.links import Direction, Link
 from wanlat.topologies.errors import UserError
@@ -18,13 +18,14 @@ DEFAULT_LIMIT_BYTES = 256 << 20
 DEFAULT_SNAP_BYTES = 256
 FEWEST_SNAP_BYTES = 160  # headers are always whole; the same in emulator/wire/src/capture
 MOST_SNAP_BYTES = 65_600
-_LEAST_LIMIT_BYTES = 64 << 10
+LEAST_LIMIT_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
 class Capture:
-    """Where a lab records its packets: a pcapng file of at most ``limit_bytes``, with the first
-    ``snap_bytes`` of every packet. Raises UserError for figures that cannot be.
+    """Where a lab records its packets: a pcapng file with the first ``snap_bytes`` of every packet,
+    and rows beside it, together at most ``limit_bytes``. Raises UserError for figures that cannot
+    be.
     """
 
     file: Path
@@ -33,10 +34,10 @@ class Capture:
 
     def __post_init__(self) -> None:
         """Check the figures."""
-        if self.limit_bytes < _LEAST_LIMIT_BYTES:
+        if self.limit_bytes < LEAST_LIMIT_BYTES:
             raise UserError(
                 f"A packet record of at most {self.limit_bytes} bytes has no room for packets; "
-                f"allow at least {_LEAST_LIMIT_BYTES >> 10}KiB."
+                f"allow at least {LEAST_LIMIT_BYTES >> 10}KiB."
             )
         if not FEWEST_SNAP_BYTES <= self.snap_bytes <= MOST_SNAP_BYTES:
             raise UserError(
@@ -45,9 +46,26 @@ class Capture:
             )
 
 
+def rows_of(pcapng: Path) -> Path:
+    """Return the file that has the packets of a pcapng file as rows."""
+    return pcapng.with_suffix(".rows")
+
+
+def backend_of_record(
+    backend: Literal["netem", "wire"] | None,
+) -> Literal["wire"]:
+    """Return the backend of a lab whose packets are recorded. Raises UserError for netem."""
+    if backend == "netem":
+        raise UserError(
+            "The backend netem cannot record packets: the kernel does not tell what becomes of "
+            "each. Use --backend wire, or record none."
+        )
+    return "wire"
+
+
 @dataclass(frozen=True)
 class CaptureStatus:
-    """How a record stands. ``missing``: packets that crossed a direction and are not in the file.
+    """How a record stands. ``missing``: packets that crossed a direction and are not in the files.
 
     ``ended`` says why it ended before the lab did; None while it goes on or ended with the lab.
     """
@@ -65,38 +83,26 @@ class CaptureStatus:
 
 @dataclass(frozen=True)
 class Request:
-    """What a backend is asked to record; ``path`` is the file as it can be opened in the lab."""
+    """What a backend is asked to record, to files as they can be opened in the lab."""
 
-    program: Path
-    path: str
+    pcapng: str
+    rows: str
     limit_bytes: int
     snap_bytes: int
 
-    def settings(self, directions: list[Direction]) -> dict[str, Any]:
-        """Return the part of the request to the Rust program that both modes share."""
-        return {
-            "file": self.path,
-            "limit_bytes": self.limit_bytes,
-            "snap_bytes": self.snap_bytes,
-            "names": [str(direction) for direction in directions],
-        }
 
-
-def wan_directions(links: tuple[Link, ...] | list[Link]) -> list[Direction]:
+def wan_directions(links: Iterable[Link]) -> list[Direction]:
     """Return both directions of every WAN link, in the order of the record's interfaces."""
     return [direction for link in links if link.kind == "wan" for direction in link.directions]
 
 
-def status_of(answer: Mapping[str, Any], directions: list[Direction]) -> CaptureStatus:
+def status_of(answer: Mapping[str, Any], directions: Iterable[Direction]) -> CaptureStatus:
     """Return how a record stands from what the Rust program answers."""
     raw = answer["capture"]
+    missing = zip(map(str, directions), raw["missing"], strict=True)
     return CaptureStatus(
         packets=raw["packets"],
         bytes=raw["bytes"],
-        missing={
-            str(direction): count
-            for direction, count in zip(directions, raw["missing"], strict=True)
-            if count
-        },
+        missing={name: count for name, count in missing if count},
         ended=raw["ended"],
     )

@@ -1,69 +1,60 @@
-"""The part of a lab that records its packets."""
+"""The packet record of a lab, if it is told to make one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from typing import Any
 
-from wanlat.emulator.binaries import binary
-from wanlat.emulator.capture import Capture, CaptureStatus
-from wanlat.emulator.sandboxed import Sandboxed
-from wanlat.topologies.errors import MachineError, UserError
+from wanlat.emulator.capture import Capture, CaptureStatus, rows_of
+from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 
 
-class Captures(Sandboxed):
-    """The part of a lab that records what crosses its WAN links, if it is told to."""
+class Captures:
+    """Records what crosses a lab's WAN links. ``ask`` is the lab's way to its supervisor."""
 
-    def __init__(self, plan: Plan, capture: Capture | None) -> None:
-        Sandboxed.__init__(self, plan)
-        self._wanted_capture = capture
-        self._capture_status: CaptureStatus | None = None
-        self._is_capturing = False
+    def __init__(self, plan: Plan, ask: Callable[..., Any], wanted: Capture | None) -> None:
+        self.last: CaptureStatus | None = None
+        """How the record ended; None while it goes on, and where there is none."""
+        self._plan = plan
+        self._ask = ask
+        self._wanted = wanted
+        self._is_going_on = False
 
-    @property
-    def capture(self) -> CaptureStatus | None:
-        """Return how the packet record stands, or ended; None where there is none.
-
-        None also when the lab ended otherwise than by its block: such a record has no end.
-        """
-        if self._is_capturing and not self.fate:
+    def status(self) -> CaptureStatus | None:
+        """Return how the record stands, or ended; None where there is none."""
+        if self._is_going_on:
             status: CaptureStatus = self._ask("capture_status")[0]
             return status
-        return self._capture_status
+        return self.last
 
-    def stop_capture(self) -> CaptureStatus | None:
-        """Complete the packet record now instead of with the lab; return how it ended.
+    def stop(self) -> CaptureStatus | None:
+        """Complete the record; return how it ended. Raises MachineError."""
+        if self._is_going_on:
+            self._is_going_on = False
+            self.last = self._ask("stop_capture")[0]
+        return self.last
 
-        Packets that are on their way are in it as held. Raises MachineError.
-        """
-        if self._is_capturing:
-            self._is_capturing = False
-            self._capture_status = self._ask("stop_capture")[0]
-        return self._capture_status
-
-    def _start_capture(self) -> None:
-        wanted = self._wanted_capture
+    def start(self) -> None:
+        """Begin the record, where one is wanted. Raises UserError, MachineError."""
+        wanted = self._wanted
         if wanted is None:
             return
-        if not self.plan.wan_links:
+        if not self._plan.wan_links:
             raise UserError(
-                f"{self.plan.name} has one site and no WAN link, so there is nothing to record."
+                f"{self._plan.name} has one site and no WAN link, so there is nothing to record."
             )
-        program = binary("wire")
-        try:
-            file = os.open(wanted.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise UserError(
-                f"Packets cannot be recorded to {wanted.file}: {error.strerror}."
-            ) from error
-        try:
-            self._ask("start_capture", program, wanted.limit_bytes, wanted.snap_bytes, fds=(file,))
-        finally:
-            os.close(file)
-        self._is_capturing = True
-
-    def _end_capture(self) -> None:
-        """Complete the record if it can still be done; else it ends where it is."""
-        with contextlib.suppress(MachineError):
-            self.stop_capture()
+        with contextlib.ExitStack() as opened:
+            files = []
+            for path in (wanted.file, rows_of(wanted.file)):
+                try:
+                    files.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+                except OSError as error:
+                    raise UserError(
+                        f"Packets cannot be recorded to {path}: {error.strerror}."
+                    ) from error
+                opened.callback(os.close, files[-1])
+            self._ask("start_capture", wanted.limit_bytes, wanted.snap_bytes, fds=tuple(files))
+        self._is_going_on = True

@@ -1,17 +1,20 @@
-"""The packet records of a run: a pcapng file for each of its labs, and one table of them all."""
+"""The packet records of a run: two files for each of its labs, and one table of them all."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wanlat.emulator.capture import DEFAULT_LIMIT_BYTES, DEFAULT_SNAP_BYTES, Capture, CaptureStatus
+from wanlat.emulator.capture import (
+    DEFAULT_LIMIT_BYTES,
+    DEFAULT_SNAP_BYTES,
+    LEAST_LIMIT_BYTES,
+    Capture,
+    CaptureStatus,
+    rows_of,
+)
 from wanlat.topologies.errors import UserError, WanlatError
-
-_LEAST_LIMIT_BYTES = 64 << 10
 
 
 @dataclass
@@ -30,31 +33,19 @@ class CaptureStore:
         """Check the figures, before anything slow starts. Raises UserError."""
         Capture(self.directory, self.limit_bytes, self.snap_bytes)
 
-    def take_over(self, entry: Mapping[str, Any]) -> None:
-        """Take in the record of a lab of an earlier run, as ``files`` told of it."""
-        system = entry["system"]
-        status = CaptureStatus(
-            packets=entry["packets"] or 0, missing=entry["missing"] or {}, ended=entry["ended"]
-        )
-        self._records[system] = (self.directory / entry["file"], status)
-
     def prepare(self, system: str | None = None) -> Capture | None:
         """Return what to record of the next lab; None if earlier ones have used up the limit.
 
         Raises UserError when the directory cannot be written.
         """
-        used = sum(file.stat().st_size for file, _ in self._records.values())
+        used = self._used_bytes()
         file = self.directory / f"{system or 'packets'}.pcapng"
-        if self._records and self.limit_bytes - used < _LEAST_LIMIT_BYTES:
-            self._records[system] = (
-                file,
-                CaptureStatus(ended="its limit was used up by the labs before it"),
-            )
-            file.touch()
+        if self._records and self.limit_bytes - used < LEAST_LIMIT_BYTES:
+            ended = CaptureStatus(ended="its limit was used up by the labs before it")
+            self._records[system] = (file, ended)
             return None
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            file.touch()
         except OSError as error:
             raise UserError(f"Packets cannot be recorded to {file}: {error.strerror}.") from error
         self._records[system] = (file, None)
@@ -73,12 +64,11 @@ class CaptureStore:
         """
         error: str | None = None
         rows: int | None = None
-        files = {
-            system: file for system, (file, _) in self._records.items() if file.stat().st_size > 0
-        }
+        files = {system: file for system, (file, _) in self._records.items() if _size(file)}
         # Imported here: it takes longer than a lab takes to come up.
         from wanlat.emulator.capture.table import write_table
 
+        known = [status for _, status in self._records.values() if status is not None]
         try:
             rows = write_table(files, self.table).packets
         except WanlatError as failure:
@@ -89,26 +79,21 @@ class CaptureStore:
             "table": self.table.name if error is None else None,
             "table_error": error,
             "rows": rows,
-            "packets": sum(status.packets for _, status in self._known()),
-            "bytes": sum(file.stat().st_size for file, _ in self._records.values()),
-            "missing": sum(status.missed for _, status in self._known()),
-            "ended": next((status.ended for _, status in self._known() if status.ended), None),
-            "files": self.files,
+            "packets": sum(status.packets for status in known),
+            "bytes": self._used_bytes(),
+            "missing": sum(status.missed for status in known),
+            "ended": next((status.ended for status in known if status.ended), None),
+            "files": [
+                {
+                    "file": file.name,
+                    "system": system,
+                    "packets": status.packets if status else None,
+                    "missing": status.missing if status else None,
+                    "ended": status.ended if status else "the lab ended first",
+                }
+                for system, (file, status) in self._records.items()
+            ],
         }
-
-    @property
-    def files(self) -> list[dict[str, Any]]:
-        """What is known of the record of each lab."""
-        return [
-            {
-                "file": file.name,
-                "system": system,
-                "packets": status.packets if status else None,
-                "missing": status.missing if status else None,
-                "ended": status.ended if status else "the lab ended first",
-            }
-            for system, (file, status) in self._records.items()
-        ]
 
     def remarks(self) -> list[str]:
         """Return what a reader of the record must know, in sentences."""
@@ -129,16 +114,17 @@ class CaptureStore:
                 )
         return remarks
 
-    def _known(self) -> list[tuple[Path, CaptureStatus]]:
-        return [(file, status) for file, status in self._records.values() if status is not None]
+    def _used_bytes(self) -> int:
+        return sum(_size(file) + _size(rows_of(file)) for file, _ in self._records.values())
 
     def is_begun(self) -> bool:
         """Tell whether any lab came so far that its record was begun."""
-        return any(file.exists() and file.stat().st_size for file, _ in self._records.values())
+        return any(_size(file) for file, _ in self._records.values())
 
-    def discard_empty(self) -> None:
-        """Remove files that no packet was written to, of labs that never came up."""
-        for file, _ in self._records.values():
-            with contextlib.suppress(OSError):
-                if file.stat().st_size == 0:
-                    file.unlink()
+
+def _size(file: Path) -> int:
+    """Return the length of a file; 0 where there is none."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

@@ -1,7 +1,7 @@
 """A packet record as a table: one row a packet, in Parquet.
 
-The Rust program reads the pcapng file, which may have been cut short by a kill, and hands over
-rows of fixed length; they pass through here a part at a time, so that memory stays bounded.
+What ``wire`` knows of packets it writes as rows of fixed length, which are mapped and converted a
+part at a time, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -10,93 +10,68 @@ import contextlib
 import ipaddress
 import json
 import os
-import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wanlat.emulator.binaries import binary
+from wanlat.emulator.capture import rows_of
 from wanlat.topologies.errors import MachineError, UserError
 
+_COLUMNS = """
+    system:string source:string target:string entry_ns:int64 departure_ns:int64 fate:string
+    bytes:int64 segments:int32 frame_bytes:int32 captured_bytes:int32
+    source_address:string target_address:string protocol:int16 source_port:int32 target_port:int32
+    ip_id:int32 tcp_seq:int64 tcp_ack:int64 tcp_flags:int16 payload_bytes:int32
+    duplicate:bool corrupted:bool
+"""
 SCHEMA = pa.schema(
     [
-        ("system", pa.string()),
-        ("source", pa.string()),
-        ("target", pa.string()),
-        ("entry_ns", pa.int64()),
-        ("departure_ns", pa.int64()),
-        ("fate", pa.string()),
-        ("bytes", pa.int64()),
-        ("segments", pa.int32()),
-        ("frame_bytes", pa.int32()),
-        ("captured_bytes", pa.int32()),
-        ("source_address", pa.string()),
-        ("target_address", pa.string()),
-        ("protocol", pa.int16()),
-        ("source_port", pa.int32()),
-        ("target_port", pa.int32()),
-        ("ip_id", pa.int32()),
-        ("tcp_seq", pa.int64()),
-        ("tcp_ack", pa.int64()),
-        ("tcp_flags", pa.int16()),
-        ("payload_bytes", pa.int32()),
-        ("duplicate", pa.bool_()),
-        ("corrupted", pa.bool_()),
+        (name, pa.type_for_alias(kind))
+        for name, _, kind in (column.partition(":") for column in _COLUMNS.split())
     ]
 )
 
-FATES = ("sent", "lost", "queue_full", "dropped", "held", "unknown")
+FATES = ("sent", "lost", "queue_full", "dropped", "held")
 """In the order of ``Outcome`` in emulator/wire/src/capture/packet.rs."""
 
 # The layout is told in emulator/wire/src/capture/rows.rs.
+_VERSION = 1
+_LONGS = ("entry_ns", "departure_ns", "bytes", "tcp_seq", "tcp_ack")
+_WORDS = (
+    *("interface", "frame_bytes", "captured_bytes", "segments"),
+    *("source_port", "target_port", "payload_bytes", "ip_id"),
+)
 _ROW = np.dtype(
     [
-        ("entry_ns", "<i8"),
-        ("departure_ns", "<i8"),
-        ("bytes", "<i8"),
-        ("tcp_seq", "<i8"),
-        ("tcp_ack", "<i8"),
-        ("interface", "<u4"),
-        ("frame_bytes", "<i4"),
-        ("captured_bytes", "<i4"),
-        ("segments", "<i4"),
-        ("source_port", "<i4"),
-        ("target_port", "<i4"),
-        ("payload_bytes", "<i4"),
-        ("ip_id", "<i4"),
-        ("tcp_flags", "<i2"),
-        ("protocol", "<i2"),
-        ("version", "u1"),
-        ("fate", "u1"),
-        ("marks", "u1"),
-        ("padding", "V1"),
-        ("source_address", "V16"),
-        ("target_address", "V16"),
-        ("rest", "V16"),
+        *((name, "<i8") for name in _LONGS),
+        *((name, "<i4") for name in _WORDS),
+        *((name, "<i2") for name in ("tcp_flags", "protocol")),
+        *((name, "u1") for name in ("version", "fate", "duplicate", "padding")),
+        *((name, "V16") for name in ("source_address", "target_address")),
     ]
 )
 _ROWS_AT_A_TIME = 1 << 16
-_DUPLICATE, _CORRUPTED = 1, 2
+
+_Rows = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class TableSummary:
-    """What a table was made from: rows, and whether any file ended within a block."""
+    """What a table was made from: rows, and whether any file ended within one."""
 
     packets: int
     cut_short: bool
 
 
 def write_table(files: Mapping[str | None, Path], target: Path) -> TableSummary:
-    """Write the records of ``files`` (pcapng, each under the name of its system or None) as one
-    Parquet file; a reader sees all of it or nothing.
+    """Write the records of ``files`` (pcapng, or the rows beside them; each under the name of its
+    system or None) as one Parquet file; a reader sees all of it or nothing.
 
     Raises UserError when a file is no record of ours, MachineError when the table cannot be
     written (a full disk).
@@ -106,11 +81,12 @@ def write_table(files: Mapping[str | None, Path], target: Path) -> TableSummary:
     try:
         with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
             for system, file in files.items():
-                summary: dict[str, Any] = {}
-                for rows in _rows(file, summary):
-                    writer.write_table(_as_table(rows, system, _link_ends(file)))
-                packets += summary["packets"]
-                cut_short |= summary["cut_short"]
+                names, rows, is_cut = _read(rows_of(file))
+                for begin in range(0, len(rows), _ROWS_AT_A_TIME):
+                    part = rows[begin : begin + _ROWS_AT_A_TIME]
+                    writer.write_table(_as_table(part, system, names))
+                packets += len(rows)
+                cut_short |= is_cut
         os.replace(partial, target)
     except OSError as error:
         raise MachineError(
@@ -123,93 +99,59 @@ def write_table(files: Mapping[str | None, Path], target: Path) -> TableSummary:
     return TableSummary(packets, cut_short)
 
 
-def _rows(file: Path, summary: dict[str, Any]) -> Iterator[npt.NDArray[Any]]:
-    """Yield the rows of a record, and what the program says at their end into ``summary``."""
-    with tempfile.TemporaryFile() as said:
-        with subprocess.Popen(
-            [str(binary("wire")), "rows", str(file)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=said,
-        ) as reader:
-            assert reader.stdout is not None
-            try:
-                while chunk := _read(reader.stdout, _ROWS_AT_A_TIME * _ROW.itemsize):
-                    yield np.frombuffer(chunk, _ROW)
-            except BaseException:
-                reader.kill()
-                raise
-        said.seek(0)
-        words = said.read().decode(errors="replace").strip()
-    if reader.returncode != 0:
-        raise UserError(f"{file} is not a whole record: {words.removeprefix('wire: ')}.")
-    summary.update(json.loads(words.splitlines()[-1]))
+def _read(file: Path) -> tuple[list[str], _Rows, bool]:
+    """Return the names of the interfaces of a record, its rows, and whether it ends within one."""
+    try:
+        with file.open("rb") as stream:
+            head = json.loads(stream.readline(1 << 20))
+            start = stream.tell()
+        if (head["version"], head["row_bytes"]) != (_VERSION, _ROW.itemsize):
+            raise ValueError("another version of wanlat wrote it")
+        names = list(map(str, head["names"]))
+        count, rest = divmod(file.stat().st_size - start, _ROW.itemsize)
+        rows = np.memmap(file, _ROW, "r", start, (count,)) if count else np.empty(0, _ROW)
+    except OSError as error:
+        raise UserError(f"{file} is not a whole record: {error.strerror}.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{file} is not a whole record of packets, as wanlat writes it: {error}."
+        ) from error
+    return names, rows, rest > 0
 
 
-def _read(stream: IO[bytes], length: int) -> bytes:
-    """Read so many bytes, or what is left of whole rows."""
-    chunk = stream.read(length)
-    return chunk[: len(chunk) - len(chunk) % _ROW.itemsize]
-
-
-def _as_table(rows: npt.NDArray[Any], system: str | None, ends: list[tuple[str, str]]) -> pa.Table:
-    def number(name: str, kind: pa.DataType) -> pa.Array:
-        values = np.ascontiguousarray(rows[name])
-        return pa.array(values, type=kind, mask=values == -1)
-
-    def words(positions: npt.NDArray[Any], choice: list[str]) -> pa.Array:
-        indices = pa.array(positions.astype(np.int32))
-        return pa.DictionaryArray.from_arrays(indices, pa.array(choice, pa.string())).cast(
-            pa.string()
-        )
-
+def _as_table(rows: _Rows, system: str | None, names: list[str]) -> pa.Table:
+    ends = [name.partition("->") for name in names]
     columns: dict[str, pa.Array] = {
         "system": pa.array([system] * len(rows), pa.string()),
-        "source": words(rows["interface"], [source for source, _ in ends]),
-        "target": words(rows["interface"], [target for _, target in ends]),
-        "fate": words(rows["fate"], list(FATES)),
+        "source": _words(rows["interface"], [source for source, _, _ in ends]),
+        "target": _words(rows["interface"], [target for _, _, target in ends]),
+        "fate": _words(rows["fate"], FATES),
         "source_address": _addresses(rows, "source_address"),
         "target_address": _addresses(rows, "target_address"),
-        "duplicate": pa.array(rows["marks"] & _DUPLICATE != 0),
-        "corrupted": pa.array(rows["marks"] & _CORRUPTED != 0),
+        "duplicate": pa.array(rows["duplicate"] != 0),
+        "corrupted": pa.array(np.zeros(len(rows), bool)),  # wire does not
     }
     for field in SCHEMA:
         if field.name not in columns:
-            columns[field.name] = number(field.name, field.type)
+            values = np.ascontiguousarray(rows[field.name])
+            columns[field.name] = pa.array(values, type=field.type, mask=values == -1)
     return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
-def _addresses(rows: npt.NDArray[Any], name: str) -> pa.Array:
+def _words(places: npt.NDArray[Any], choice: list[Any] | tuple[str, ...]) -> pa.Array:
+    indices = pa.array(places.astype(np.int32))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(choice, pa.string())).cast(pa.string())
+
+
+def _addresses(rows: _Rows, name: str) -> pa.Array:
     packed = np.zeros(len(rows), np.dtype([("version", "u1"), ("address", "V16")]))
     packed["version"], packed["address"] = rows["version"], rows[name]
     distinct, places = np.unique(packed.view("V17"), return_inverse=True)
-    texts = [_address(value.tobytes()) for value in distinct]
-    indices = pa.array(places.reshape(-1).astype(np.int32))
-    return pa.DictionaryArray.from_arrays(indices, pa.array(texts, pa.string())).cast(pa.string())
+    return _words(places.reshape(-1), [_address(value.tobytes()) for value in distinct])
 
 
 def _address(packed: bytes) -> str | None:
     version, address = packed[0], packed[1:]
-    if version == 4:
-        return str(ipaddress.IPv4Address(address[:4]))
-    if version == 6:
-        return str(ipaddress.IPv6Address(address))
-    return None
-
-
-def _link_ends(file: Path) -> list[tuple[str, str]]:
-    """Return source and target of every interface of a record, read off its first blocks."""
-    ends: list[tuple[str, str]] = []
-    with file.open("rb") as stream:
-        while True:
-            head = stream.read(8)
-            if len(head) < 8:
-                return ends
-            kind, length = (int.from_bytes(head[at : at + 4], "little") for at in (0, 4))
-            if kind not in (0x0A0D0D0A, 1) or length < 12:
-                return ends
-            body = stream.read(length - 8)
-            if kind == 1:
-                name_bytes = int.from_bytes(body[10:12], "little")
-                source, _, target = body[12 : 12 + name_bytes].decode().partition("->")
-                ends.append((source, target))
+    if version == 0:
+        return None
+    return str(ipaddress.ip_address(address[:4] if version == 4 else address))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from wanlat.emulator.control import address
-from wanlat.emulator.control.lines import Lines
+from wanlat.emulator.rpc import Closed, Stream
 from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
 from wanlat.topologies.wording import did_you_mean, listing, show
 
@@ -23,8 +23,9 @@ class LabClient:
 
     def __init__(self, pid: int, *, timeout_s: float = _PATIENCE_S) -> None:
         self.pid = pid
+        self._timeout_s = timeout_s
         try:
-            self._lines = Lines(address.connect(pid, timeout_s))
+            self._stream = Stream(address.connect(pid, timeout_s))
         except OSError as error:
             raise MachineError(
                 f"The lab of process {pid} cannot be reached: {error.strerror or error}."
@@ -38,65 +39,47 @@ class LabClient:
 
     def close(self) -> None:
         """Close the connection."""
-        self._lines.close()
+        self._stream.close()
 
     def ask(self, operation: str, **request: Any) -> dict[str, Any]:
         """Return the lab's answer."""
-        return self._exchange({"op": operation, **request}, ())
+        self._send({"op": operation, **request})
+        try:
+            return self._take(self._timeout_s)
+        except TimeoutError as error:
+            raise MachineError(
+                f"The lab of process {self.pid} gives no answer; is it stopped?"
+            ) from error
 
     def spawn(self, node: str, argv: Sequence[str], fds: tuple[int, int, int]) -> None:
         """Start a program on a node, with these streams, this environment and directory.
 
         It lives as long as this connection; ``wait`` returns its exit code.
         """
-        request = {
-            "op": "exec",
-            "node": node,
-            "argv": list(argv),
-            "env": dict(os.environ),
-            "cwd": str(Path.cwd()),
-        }
-        try:
-            self._lines.send(request, fds)
-        except ConnectionError as error:
-            self._take()  # it may have refused before it closed, and that says more
-            raise self._gone(error) from error
-        self._lines.socket.settimeout(None)
+        request = {"op": "exec", "node": node, "argv": list(argv)}
+        self._send({**request, "env": dict(os.environ), "cwd": str(Path.cwd())}, fds)
 
     def wait(self, timeout_s: float | None = None) -> int:
         """Return the exit code of what ``spawn`` started. Raises TimeoutError."""
-        self._lines.socket.settimeout(timeout_s)
-        return int(self._take()["exit_code"])
+        return int(self._take(timeout_s)["exit_code"])
 
     def send_signal(self, number: int) -> None:
         """Send a signal to what ``spawn`` started. Where that has ended, ``wait`` tells how."""
-        with contextlib.suppress(ConnectionError):
-            self._lines.send({"signal": int(number)})
+        self._send({"signal": int(number)})
 
-    def _exchange(self, request: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
-        try:
-            self._lines.send(request, fds)
-            return self._take()
-        except TimeoutError as error:
-            raise MachineError(
-                f"The lab of process {self.pid} gives no answer; is it stopped?"
-            ) from error
-        except ConnectionError as error:
-            raise self._gone(error) from error
+    def _send(self, request: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        # A lab that takes no more may have said why before it closed; whoever waits hears it.
+        with contextlib.suppress(Closed, TimeoutError):
+            self._stream.send(request, fds, self._timeout_s)
 
-    def _take(self) -> dict[str, Any]:
+    def _take(self, timeout_s: float | None) -> dict[str, Any]:
         try:
-            answer = self._lines.receive()
-        except ConnectionError as error:
-            raise self._gone(error) from error
-        if answer is None:
-            raise MachineError(f"The lab of process {self.pid} has ended.")
+            answer: dict[str, Any] = self._stream.receive(timeout_s)[0]
+        except Closed as error:
+            raise MachineError(f"The lab of process {self.pid} has ended: {error}.") from error
         if not answer.pop("ok", False):
             raise _ERRORS.get(answer.get("exit_code", 3), MachineError)(answer.get("error"))
         return answer
-
-    def _gone(self, error: Exception) -> MachineError:
-        return MachineError(f"The lab of process {self.pid} has ended ({error}).")
 
 
 def labs() -> list[dict[str, Any]]:

@@ -12,23 +12,26 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from wanlat.emulator.control import address
-from wanlat.emulator.control.lines import Lines
 from wanlat.emulator.failures import REPORT_IT, is_refusal
 from wanlat.emulator.impairment_words import figures, words
 from wanlat.emulator.impairments import Hold
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.links import Direction
+from wanlat.emulator.process import Process
+from wanlat.emulator.rpc import Closed, Stream
 from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
 
 _ORIGIN = "command"
 _LONGEST_HOLD_S = 366 * 24 * 3600.0
+_SEND_S = 10.0  # a client that takes no answer for so long has none
+
+Answer = dict[str, Any]
 
 
 class ControlServer:
@@ -41,8 +44,8 @@ class ControlServer:
         self._holds: dict[threading.Timer, tuple[Hold, str, datetime]] = {}
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._operations: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-            "hello": lambda _request: self.description(),
+        self._operations: dict[str, Callable[..., Answer]] = {
+            "hello": self.description,
             "show": self._show,
             "change": self._change,
             "cut": self._cut,
@@ -77,35 +80,35 @@ class ControlServer:
                 connection, _ = listening.accept()
             except OSError:
                 return
-            if not address.is_ours(connection):
+            if address.is_ours(connection):
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            else:
                 connection.close()
-                continue
-            threading.Thread(target=self._serve, args=(Lines(connection),), daemon=True).start()
 
-    def _serve(self, lines: Lines) -> None:
+    def _serve(self, connection: socket.socket) -> None:
+        stream = Stream(connection)
         try:
-            while (request := lines.receive()) is not None:
+            while isinstance((received := stream.receive())[0], dict):
+                request, fds = received
                 if request.get("op") == "exec":
-                    _Guest(self.lab, lines).serve(request)
+                    _run_for(stream, self.lab, request, fds)
                     return
-                lines.send(self._answer(request))
-        except ConnectionError:
+                stream.send(self._answer(request), timeout_s=_SEND_S)
+        except (Closed, TimeoutError):
             pass
         finally:
-            lines.close()
+            stream.close()
 
-    def _answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        operation = self._operations.get(str(request.get("op")))
+    def _answer(self, request: dict[str, Any]) -> Answer:
         try:
-            if operation is None:
-                raise UserError(f"This lab does not know how to {request.get('op')}.")
-            return {"ok": True, **operation(request)}
-        except WanlatError as error:
-            return refusal(error)
-        except Exception as error:  # a mistake, or a request that our own client does not send
-            return refusal(_unexpected(error))
+            op = request.pop("op", None)
+            if op not in self._operations:
+                raise UserError(f"This lab does not know how to {op}.")
+            return {"ok": True, **self._operations[op](**request)}
+        except Exception as error:
+            return _refusal(error)
 
-    def description(self) -> dict[str, Any]:
+    def description(self) -> Answer:
         """Return what it says of itself: name, process, topology, backend, size, since when."""
         return {
             "name": self.name,
@@ -118,8 +121,7 @@ class ControlServer:
             "supervisor_pid": self.lab.supervisor_pid,
         }
 
-    def _show(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        targets = request.get("targets")
+    def _show(self, targets: Sequence[str] | None = None) -> Answer:
         lab = self.lab
         shown = lab.targets.directions(targets) if targets else tuple(lab.impairments)
         in_force, asked, cut = lab.impairments, lab.requested, lab.cut_off
@@ -135,7 +137,9 @@ class ControlServer:
             "lab": self.description(),
             "directions": [
                 {
-                    **_ends(each),
+                    "link": each.kind,
+                    "from": each.source,
+                    "to": each.target,
                     "in_force": figures(in_force[each]),
                     "requested": figures(asked[each]),
                     "changed": in_force[each] != asked[each],
@@ -149,122 +153,102 @@ class ControlServer:
             "holds": holds,
         }
 
-    def _change(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        targets, settings = request["targets"], request["settings"]
-        what = f"{'+'.join(targets)} {' '.join(f'{k}={v}' for k, v in settings.items())}"
-        if request.get("for_s") is None:
+    def _change(
+        self, targets: Sequence[str], settings: dict[str, Any], for_s: float | None = None
+    ) -> Answer:
+        if for_s is None:
             return self._done(self.lab.change(targets, origin=_ORIGIN, **settings))
-        hold = self.lab.changed(targets, origin=_ORIGIN, **settings)
-        return self._hold(hold, what, request["for_s"])
+        what = " ".join(["+".join(targets), *(f"{key}={each}" for key, each in settings.items())])
+        return self._hold(self.lab.changed(targets, origin=_ORIGIN, **settings), what, for_s)
 
-    def _cut(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        targets = request["targets"]
-        if request.get("for_s") is None:
+    def _cut(self, targets: Sequence[str], for_s: float | None = None) -> Answer:
+        if for_s is None:
             return self._done(self.lab.cut(targets, origin=_ORIGIN))
         hold = self.lab.cutting(targets, origin=_ORIGIN)
-        return self._hold(hold, f"{'+'.join(targets)} cut", request["for_s"])
+        return self._hold(hold, f"{'+'.join(targets)} cut", for_s)
 
-    def _heal(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return self._done(self.lab.heal(request.get("targets") or "all", origin=_ORIGIN))
+    def _heal(self, targets: Sequence[str] | None = None) -> Answer:
+        return self._done(self.lab.heal(targets or "all", origin=_ORIGIN))
 
-    def _restore(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return self._done(self.lab.restore(request.get("targets") or "all", origin=_ORIGIN))
+    def _restore(self, targets: Sequence[str] | None = None) -> Answer:
+        return self._done(self.lab.restore(targets or "all", origin=_ORIGIN))
 
-    def _journal(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        after = int(request.get("after", 0))
+    def _journal(self, after: int = 0) -> Answer:
         entries = self.lab.journal[after:]
         return {"entries": [_line(each) for each in entries], "next": after + len(entries)}
 
-    def _hold(self, hold: Hold, what: str, for_s: float) -> dict[str, Any]:
+    def _hold(self, hold: Hold, what: str, for_s: float) -> Answer:
         if not 0 < for_s <= _LONGEST_HOLD_S:
             raise UserError(f"A change for {for_s:g} s cannot be held; give more than 0.")
-        timer = threading.Timer(for_s, self._end_hold)
+
+        def end() -> None:
+            with self._lock:
+                del self._holds[timer]
+            with contextlib.suppress(WanlatError):  # the lab has ended, or its journal is full
+                hold.end()
+
+        timer = threading.Timer(for_s, end)
         timer.daemon = True
-        timer.args = [timer]  # it tells which one has ended
         done = self._done(hold.begin())
-        end = datetime.now(UTC) + timedelta(seconds=for_s)
+        until = datetime.now(UTC) + timedelta(seconds=for_s)
         with self._lock:
-            self._holds[timer] = (hold, what, end)
+            self._holds[timer] = (hold, what, until)
         timer.start()
-        return {**done, "until": end.isoformat(timespec="milliseconds")}
+        return {**done, "until": until.isoformat(timespec="milliseconds")}
 
-    def _end_hold(self, timer: threading.Timer) -> None:
-        with self._lock:
-            hold, _, _ = self._holds.pop(timer)
-        with contextlib.suppress(WanlatError):  # the lab has ended, or its journal is full
-            hold.end()
-
-    def _done(self, t_ns: int) -> dict[str, Any]:
-        entries = []
-        for entry in reversed(self.lab.journal[:]):
-            if entry.t_ns < t_ns:
-                break
-            if entry.t_ns == t_ns:
-                entries.append(_line(entry))
-        return {"t_ns": t_ns, "clock": _clock(t_ns), "entries": entries[::-1]}
+    def _done(self, t_ns: int) -> Answer:
+        entries = [_line(entry) for entry in self.lab.journal[:] if entry.t_ns == t_ns]
+        return {"t_ns": t_ns, "clock": _clock(t_ns), "entries": entries}
 
 
-class _Guest:
-    """A program on a node of the lab, for a client that lends it its streams."""
+def _run_for(stream: Stream, lab: Lab, request: dict[str, Any], fds: list[int]) -> None:
+    """Run a program for a client that lends it its streams.
 
-    def __init__(self, lab: Lab, lines: Lines) -> None:
-        self._lab = lab
-        self._lines = lines
-        self._sending = threading.Lock()
+    Signals come over the stream, the exit code goes back; when the client goes, it is killed.
+    """
+    sending = threading.Lock()
 
-    def serve(self, request: Mapping[str, Any]) -> None:
-        """Start it, pass signals to it, tell how it ended; when the client goes, kill it."""
-        try:
-            stdin, stdout, stderr = self._lines.fds
-            node, argv, env, cwd = (request[name] for name in ("node", "argv", "env", "cwd"))
-        except (KeyError, TypeError, ValueError) as error:
-            self._send(refusal(UserError(f"The request is not complete: {error}")))
-            return
-        try:
-            process = self._lab.spawn(
-                node, argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr
-            )
-        except WanlatError as error:
-            self._send(refusal(error))
-            return
-        except Exception as error:
-            self._send(refusal(_unexpected(error)))
-            return
-        process.when_ended(lambda ended: self._tell(ended.poll()))
-        try:
-            while (message := self._lines.receive()) is not None:
-                process.send_signal_to_all(int(message["signal"]))
-        except (ConnectionError, KeyError, ValueError, TypeError, WanlatError):
-            pass
-        finally:
-            if process.poll() is None:
-                with contextlib.suppress(WanlatError):
-                    process.send_signal_to_all(signal.SIGKILL)
+    def say(answer: Answer) -> None:
+        with sending, contextlib.suppress(Closed, TimeoutError):
+            stream.send(answer, timeout_s=_SEND_S)
 
-    def _tell(self, code: int | None) -> None:
+    def say_end(ended: Process) -> None:
+        code = ended.poll()
         if code is None:
-            self._send(refusal(MachineError(f"The lab has ended. {self._lab.fate}")))
+            say(_refusal(MachineError(f"The lab has ended. {lab.fate}")))
         else:
-            self._send({"ok": True, "exit_code": code})
+            say({"ok": True, "exit_code": code})
 
-    def _send(self, document: dict[str, Any]) -> None:
-        with self._sending, contextlib.suppress(ConnectionError):
-            self._lines.send(document)
+    try:
+        stdin, stdout, stderr = fds
+        node, argv, env, cwd = (request[name] for name in ("node", "argv", "env", "cwd"))
+        process = lab.spawn(node, argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
+    except Exception as error:
+        say(_refusal(error))
+        return
+    finally:
+        for fd in fds:
+            os.close(fd)
+    process.when_ended(say_end)
+    try:
+        while True:
+            message, _ = stream.receive()
+            process.send_signal_to_family(int(message["signal"]))
+    except (Closed, KeyError, ValueError, TypeError, WanlatError):
+        pass
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(WanlatError):
+                process.send_signal_to_family(signal.SIGKILL)
 
 
-def refusal(error: WanlatError) -> dict[str, Any]:
-    """Return the answer that makes the client raise the same error."""
+def _refusal(error: Exception) -> Answer:
+    """Return the answer that makes the client raise the same error, or one that says it."""
+    if not isinstance(error, WanlatError):  # a mistake, or a request that our client does not send
+        said = f"The lab could not do it: {type(error).__name__}: {error}"
+        refused = is_refusal(error)
+        error = MachineError(said) if refused else RunFailed(f"{said}. {REPORT_IT}")
     return {"ok": False, "error": str(error), "exit_code": error.exit_code}
-
-
-def _unexpected(error: Exception) -> WanlatError:
-    """Return what the client is told of an error that is none of ours."""
-    said = f"The lab could not do it: {type(error).__name__}: {error}"
-    return MachineError(said) if is_refusal(error) else RunFailed(f"{said}. {REPORT_IT}")
-
-
-def _ends(direction: Direction) -> dict[str, str]:
-    return {"link": direction.kind, "from": direction.source, "to": direction.target}
 
 
 def _line(entry: Entry) -> dict[str, Any]:

@@ -4,47 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wanlat.emulator.faults.fault import Fault, Roles
 from wanlat.topologies.errors import UserError
-from wanlat.topologies.resolve import Plan
 from wanlat.topologies.wording import did_you_mean, listing, show
 
-# A module is imported when a drill asks for its kind: most use one or two.
-_CLASSES = {
-    "kill": "Kill",
-    "stop": "Stop",
-    "restart": "Restart",
-    "crash-loop": "CrashLoop",
-    "slow": "Slow",
-    "lossy": "Lossy",
-    "throttled": "Throttled",
-    "blackhole": "Blackhole",
-    "partition": "Partition",
-    "one-way-cut": "OneWayCut",
-    "flapping": "Flapping",
-    "disk-full": "DiskFull",
-    "cpu-throttled": "CpuThrottled",
-}
+if TYPE_CHECKING:
+    from wanlat.emulator.faults.fault import Fault, Roles
+    from wanlat.topologies.resolve import Plan
 
 
-class _Kinds(Mapping[str, type[Fault]]):
-    """The classes, looked up as they are asked for; to add one: its module, and its line above."""
+class _Kinds(Mapping[str, "type[Fault]"]):
+    """The classes by their kinds. To add one: its module, and its name here.
+
+    A module is imported when a drill asks for its kind: most use one or two.
+    """
+
+    _names = (
+        *("kill", "stop", "restart", "crash-loop"),
+        *("slow", "lossy", "throttled", "blackhole", "partition", "one-way-cut", "flapping"),
+        *("disk-full", "cpu-throttled"),
+    )
 
     def __getitem__(self, kind: str) -> type[Fault]:
-        module = f"wanlat.emulator.faults.{kind.replace('-', '_')}"
-        found: type[Fault] = getattr(import_module(module), _CLASSES[kind])
+        if kind not in self._names:
+            raise KeyError(kind)
+        module = import_module(f"wanlat.emulator.faults.{kind.replace('-', '_')}")
+        found: type[Fault] = getattr(module, kind.title().replace("-", ""))
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_CLASSES)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(_CLASSES)
+        return len(self._names)
 
     def __contains__(self, kind: object) -> bool:
-        return kind in _CLASSES
+        return kind in self._names
 
 
 KINDS: Mapping[str, type[Fault]] = _Kinds()

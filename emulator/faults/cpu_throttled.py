@@ -6,19 +6,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator
 
 from wanlat.emulator import family
 from wanlat.emulator.cgroup import CpuGroup, Usage
-from wanlat.emulator.faults import limits, naming
-from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Fault, FaultFailed, Roles, Scene
-from wanlat.emulator.process_ids import outside
+from wanlat.emulator.family import outside
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
 from wanlat.topologies.errors import MachineError
-from wanlat.topologies.resolve import Plan
-from wanlat.topologies.units import Fraction, QuantityError
+from wanlat.topologies.units import Fraction
 from wanlat.topologies.wording import listing, show
 
 if TYPE_CHECKING:
@@ -40,6 +39,12 @@ print((time.process_time() - used) / (time.monotonic() - begun))
 """
 
 
+def _enough(quota: Fraction) -> Fraction:
+    if quota < _LEAST:
+        raise ValueError(f"{show(str(quota))} is less than the kernel can give; at least {_LEAST}")
+    return quota
+
+
 class CpuThrottled(Fault):
     """All processes of each node together get ``quota`` of one processor's time.
 
@@ -49,10 +54,14 @@ class CpuThrottled(Fault):
 
     kind = "cpu-throttled"
 
-    def __init__(self, nodes: tuple[str, ...], quota: Fraction) -> None:
-        self.quota = quota
-        self._nodes = nodes
-        self._groups: dict[str, CpuGroup] = {}
+    class Settings(Fault.Settings):
+        """The part of a processor."""
+
+        quota: Annotated[Fraction, AfterValidator(_enough)]
+
+    def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
+        super().__init__(hit, settings)
+        self._limits: dict[str, _Limit] = {}
         self._before: dict[str, Usage] = {}
         self._limited: dict[str, Process] = {}
         self._over = threading.Event()
@@ -60,51 +69,41 @@ class CpuThrottled(Fault):
         self.usage: dict[str, Usage] = {}
         """What the kernel counted of each node, from the beginning to the end."""
 
-    @classmethod
-    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
-        """``cpu-throttled: T {quota: 10%}``. Raises UserError."""
-        values = written.read(cls.kind, settings, needed={"quota": _quota})
-        return cls(naming.nodes(cls.kind, target, plan, roles), values["quota"])
-
-    @property
-    def subject(self) -> str:
-        """Whose processes."""
-        return ", ".join(self._nodes)
-
     @property
     def detail(self) -> str:
         """How much they have, and once it is over, how often they wanted more."""
-        text = f"{self.quota} of one processor"
+        text = f"{self.settings.quota} of one processor"
         if self.usage:
             held_s = sum(usage.throttled_s for usage in self.usage.values())
             text += f"; processors made to wait for {held_s:.1f} s in all"
         return text
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes whose processes are limited."""
-        return self._nodes
-
     def check(self, lab: Lab) -> None:  # noqa: ARG002 - a trial of the machine, not of the lab
         """Limit a process of our own and see that it is. Raises MachineError when it is not."""
-        group = CpuGroup(self.quota.value)
+        quota = self.settings.quota
+        group = CpuGroup(quota.value)
         try:
             measured = _spin(group)
         finally:
             group.remove()
-        if measured > self.quota.value + _EXCESS:
+        if measured > quota.value + _EXCESS:
             raise MachineError(
-                f"The fault {show(self.kind)}: a process limited to {self.quota} of a processor "
+                f"The fault {show(self.kind)}: a process limited to {quota} of a processor "
                 f"got {measured:.0%} on this machine, so its limits cannot be relied on."
             )
 
     def begin(self, scene: Scene) -> int:
         """Limit the processes; return the instant at which the last one was."""
-        with scene.holding(self._nodes):
+        quota = self.settings.quota.value
+        with scene.holding(self.nodes):
             try:
-                for node in self._nodes:
-                    self._groups[node] = limits.hold(scene.lab, node, self, self.quota.value)
-                    self._before[node] = self._groups[node].usage
+                for node in self.nodes:
+                    with scene.lock:
+                        key = self.kind, node
+                        limit = scene.shared.get(key) or _Limit(quota)
+                        scene.shared[key] = self._limits[node] = limit
+                        limit.ask(self, quota)
+                    self._before[node] = limit.group.usage
                     self._limit(scene, node)
             except OSError as error:
                 raise FaultFailed(
@@ -123,21 +122,25 @@ class CpuThrottled(Fault):
         if self._follower is not None:
             self._follower.join()
         failures = []
-        with scene.holding(self._nodes):
-            for node, group in self._groups.items():
+        with scene.holding(self.nodes):
+            for node, limit in self._limits.items():
                 try:
-                    self.usage[node] = group.usage.since(self._before[node])
-                    limits.release(scene.lab, node, self)
+                    if node in self._before:
+                        self.usage[node] = limit.group.usage.since(self._before[node])
+                    with scene.lock:
+                        if limit.ask(self, None):
+                            del scene.shared[self.kind, node]
+                            limit.group.remove()
                 except (OSError, MachineError) as error:
                     failures.append(f"{node} ({error})")
-        self._groups.clear()
+        self._limits.clear()
         if failures:
             raise FaultFailed(f"The processes of {listing(failures)} could not be freed again.")
         return time.monotonic_ns()
 
     def _limit(self, scene: Scene, node: str) -> None:
         """Move a node's process, and all that it has started, into its group."""
-        process, group = scene.services[node].process, self._groups[node]
+        process, group = scene.services[node].process, self._limits[node].group
         if process is None or process.poll() is not None:
             return  # another fault has ended it: it is limited as soon as it is there again
         proc = Path(f"/proc/{scene.lab.supervisor_pid}/root/proc")
@@ -155,12 +158,31 @@ class CpuThrottled(Fault):
         """Limit what takes the place of a process that has ended."""
         try:
             while not self._over.wait(_LOOK_S) and not scene.stopping.is_set():
-                for node in self._nodes:
+                for node in self.nodes:
                     process = scene.services[node].process
                     if process is not self._limited.get(node):
                         self._limit(scene, node)
         except BaseException as error:
             scene.on_failure(self, error)
+
+
+class _Limit:
+    """The one control group of a node: the smallest quota that anybody asks for is in force."""
+
+    def __init__(self, quota: float) -> None:
+        self.group = CpuGroup(quota)
+        self._quotas: dict[Hashable, float] = {}
+
+    def ask(self, holder: Hashable, quota: float | None) -> bool:
+        """Ask for a quota, or (None) no longer; return whether nobody asks for any."""
+        if quota is None:
+            self._quotas.pop(holder, None)
+        else:
+            self._quotas[holder] = quota
+        smallest = min(self._quotas.values(), default=None)
+        if smallest is not None and smallest != self.group.quota:
+            self.group.limit(smallest)
+        return smallest is None
 
 
 def _spin(group: CpuGroup) -> float:
@@ -178,10 +200,3 @@ def _spin(group: CpuGroup) -> float:
             spinner.kill()
             raise
     return float(out)
-
-
-def _quota(value: Any) -> Fraction:
-    part = Fraction.parse(value)
-    if part < _LEAST:
-        raise QuantityError(f"{show(value)} is less than the kernel can give; at least {_LEAST}")
-    return part

@@ -7,42 +7,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from wanlat.topologies.errors import RunFailed, UserError
-from wanlat.topologies.wording import listing
+from wanlat.emulator.faults.held import FaultFailed, Held, Service
+from wanlat.emulator.settings import checked
+from wanlat.emulator.targets import Roles, Targets
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import listing, show
+from wanlat.topologies.yaml_model import YamlModel
 
 if TYPE_CHECKING:
-    from wanlat.emulator.faults.held import Held
     from wanlat.emulator.lab import Lab
     from wanlat.emulator.links import Direction
-    from wanlat.emulator.process import Process
     from wanlat.topologies.resolve import Plan
 
-Roles = Mapping[str, Sequence[str]]
-"""The nodes of each role of a drill, as `emulator.faults.roles.draw` drew them."""
+__all__ = ["Fault", "FaultFailed", "Hit", "Roles", "Scene", "Service"]
 
-
-class FaultFailed(RunFailed):
-    """A fault could not be applied, or not be undone: what was measured means nothing."""
-
-
-class Service(Protocol):
-    """A program that runs on one node and can be started again (`systems.nodes.NodeProcess`)."""
-
-    @property
-    def node(self) -> str:
-        """Where it runs."""
-
-    @property
-    def process(self) -> Process | None:
-        """The one that was started last."""
-
-    def start(self, lab: Lab) -> None:
-        """Start it anew."""
-
-    def stop(self, how: int = ...) -> object:
-        """Send a signal that ends it and what it started; its end is nobody's surprise then."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -57,14 +38,14 @@ class Scene:
     """Told of each occurrence of a fault that has several: the fault, the instant, more."""
     on_failure: Callable[[Fault, BaseException], None] = lambda *_: None
     """Told when a fault fails between its beginning and its end, in a thread of its own."""
+    shared: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """What several faults of one kind share on one node, by both; ``lock`` guards it."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
     _held: dict[str, Held] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Note of every service which faults hold it; nobody does so far."""
-        from wanlat.emulator.faults.held import Held
-
-        for node, service in self.services.items():
-            self._held[node] = Held(self.lab, service)
+        self._held.update((node, Held(self.lab, each)) for node, each in self.services.items())
 
     @contextmanager
     def holding(self, nodes: Sequence[str]) -> Iterator[list[Held]]:
@@ -81,55 +62,75 @@ class Scene:
             yield [self._held[node] for node in nodes]
 
 
+@dataclass(frozen=True)
+class Hit:
+    """What a fault hits: in words, the nodes that are hit themselves, directions of links."""
+
+    subject: str
+    nodes: tuple[str, ...] = ()
+    directions: tuple[Direction, ...] = ()
+
+    @classmethod
+    def of(cls, *nodes: str) -> Hit:
+        """Return some nodes."""
+        return cls(", ".join(nodes), nodes)
+
+
 class Fault(ABC):
-    """One fault on its targets. It begins once and ends once."""
+    """One fault on its targets. It begins once and ends once.
+
+    ``subject`` and ``detail`` are for people: ``n1, n2 | n3, n4``, ``5% of packets lost``.
+    ``nodes`` are those that are hit themselves; ``directions`` are changed, and so calibrated
+    again when it has ended; ``volumes`` are the nodes whose directory must be a file system of
+    limited size, and that in bytes.
+    """
 
     kind: ClassVar[str]
     """As drills name it: ``kill``, ``one-way-cut``, …"""
     settle_s: ClassVar[float] = 0.0
     """How long after its end `confirm` is asked; 0: it is not."""
+    subject: str = ""
+    nodes: tuple[str, ...] = ()
+    directions: tuple[Direction, ...] = ()
+    volumes: Mapping[str, int] = {}
+    is_undone: bool = True
+    """Whether it lasts until it ends. The end of one that is over when it has happened, such as
+    a restart, is asked for as soon as it has begun."""
+
+    class Settings(YamlModel):
+        """The keys that a drill's file may have beside the target and the times."""
+
+    def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
+        """Raises UserError for settings that cannot be."""
+        self.subject, self.nodes, self.directions = hit.subject, hit.nodes, hit.directions
+        self.settings: Any = checked(self.Settings, settings or {})
 
     @classmethod
-    @abstractmethod
     def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
         """Return the fault that a drill's file means, all of whose mistakes UserError lists.
 
         ``target`` is the value of the kind's key: a text or a list of texts. ``settings`` are
         the other keys, without the times. Names of roles stand for their nodes.
         """
+        try:
+            fault = cls(cls.hit(target, Targets(plan, roles)), settings)
+            fault.check_plan(plan)
+        except UserError as error:
+            raise UserError(f"The fault {show(cls.kind)}: {error}") from None
+        return fault
 
-    @property
-    @abstractmethod
-    def subject(self) -> str:
-        """What is broken, for people: ``n2``, ``dc1 → dc2``, ``n1, n2 | n3, n4``."""
+    @classmethod
+    def hit(cls, target: object, targets: Targets) -> Hit:
+        """Return what a target means to this kind of fault: nodes. Raises UserError."""
+        return Hit.of(*targets.nodes(target))
 
     @property
     def detail(self) -> str:
         """How it is broken: ``+200 ms``, ``5 % of packets``; empty where the kind says it all."""
         return ""
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes that are hit themselves; none where only links are."""
-        return ()
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """The directions of links that are changed, and so calibrated again when it has ended."""
-        return ()
-
-    @property
-    def volumes(self) -> Mapping[str, int]:
-        """The nodes whose directory must be a file system of limited size, and that in bytes."""
-        return {}
-
-    @property
-    def is_undone(self) -> bool:
-        """Whether it lasts until it ends; a restart, for one, is over when it has happened.
-
-        The end of one that is over by itself is asked for as soon as it has begun.
-        """
-        return True
+    def check_plan(self, plan: Plan) -> None:  # noqa: B027 - most fit any
+        """Raise UserError when it does not fit what the topology asks for."""
 
     def check(self, lab: Lab) -> None:  # noqa: B027 - most can always be applied
         """Raise MachineError or UserError when it cannot be applied here; asked before anything

@@ -16,13 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from wanlat.emulator import family
-from wanlat.emulator.faults.fault import FaultFailed
+from wanlat.emulator.process import how_it_ended
+from wanlat.topologies.errors import RunFailed
 
 if TYPE_CHECKING:
-    from wanlat.emulator.faults.fault import Service
     from wanlat.emulator.lab import Lab
     from wanlat.emulator.process import Process
 
@@ -36,26 +36,39 @@ _LOOK_EVERY_S = 0.0005
 _AT_REST = frozenset("TD")
 
 
+class FaultFailed(RunFailed):
+    """A fault could not be applied, or not be undone: what was measured means nothing."""
+
+
+class Service(Protocol):
+    """A program that runs on one node and can be started again (`systems.nodes.NodeProcess`)."""
+
+    @property
+    def node(self) -> str:
+        """Where it runs."""
+
+    @property
+    def process(self) -> Process | None:
+        """The one that was started last."""
+
+    def start(self, lab: Lab) -> None:
+        """Start it anew."""
+
+    def stop(self, how: int = ...) -> object:
+        """Send a signal that ends it and what it started; its end is nobody's surprise then."""
+
+
 class Held:
     """One node's service. Whoever calls a method has its lock (`Scene.holding`)."""
 
     def __init__(self, lab: Lab, service: Service) -> None:
         self.lock = threading.RLock()
+        self.node = service.node
         self._lab = lab
         self._service = service
         self._down: set[Hashable] = set()
         self._still: set[Hashable] = set()
         self._ended_by_us: Process | None = None
-
-    @property
-    def node(self) -> str:
-        """The node's name."""
-        return self._service.node
-
-    @property
-    def is_down(self) -> bool:
-        """Whether a fault holds it down."""
-        return bool(self._down)
 
     @property
     def ended_by_itself(self) -> int | None:
@@ -78,27 +91,19 @@ class Held:
         code = self.ended_by_itself
         if code is not None:
             raise FaultFailed(
-                f"The process on {self.node} had ended by itself before, {how_ended(code)}. Its "
-                "log tells why."
+                f"The process on {self.node} {how_it_ended(code)} by itself before. Its log tells "
+                "why."
             )
 
     def send_end(self, holder: Hashable, number: int = signal.SIGKILL) -> int:
         """Hold it down: send the signal that ends it. Return the instant before it was sent."""
-        was_down = self.is_down
+        was_down = bool(self._down)
         self._down.add(holder)
         instant = time.monotonic_ns()
         if not was_down:
             self._ended_by_us = self._service.process
             self._service.stop(number)
         return instant
-
-    def has_ended(self, within_s: float) -> bool:
-        """Wait so long at most, and return whether all of it has ended."""
-        try:
-            self.await_end(within_s)
-        except TimeoutError:
-            return False
-        return True
 
     def await_end(self, within_s: float = _END_WITHIN_S) -> int:
         """Return the instant at which it had ended, with all it started. Raises TimeoutError."""
@@ -153,15 +158,15 @@ class Held:
     def free(self, holder: Hashable) -> int | None:
         """No longer hold it still; return the instant of SIGCONT, None if it was not sent.
 
-        It is not while another holds it still, nor where no process is.
+        It is not while another holds it still, nor where no process is. Raises FaultFailed when
+        something of it stays stopped.
         """
         had = holder in self._still
         self._still.discard(holder)
-        return None if self._still or not had else self._signal(signal.SIGCONT)
-
-    def await_continued(self) -> None:
-        """Return when nothing of it is stopped. Raises FaultFailed when something stays so."""
-        self._await(lambda states: "T" not in states, "is still stopped after SIGCONT")
+        instant = None if self._still or not had else self._signal(signal.SIGCONT)
+        if instant is not None:
+            self._await(lambda states: "T" not in states, "is still stopped after SIGCONT")
+        return instant
 
     @property
     def _proc(self) -> Path:
@@ -207,13 +212,3 @@ class _StartsStopped:
         return self._lab.spawn(
             node, ["/bin/sh", "-c", 'kill -STOP $$; exec "$@"', "sh", *argv], **more
         )
-
-
-def how_ended(code: int) -> str:
-    """Return an exit code in words: ``with exit code 1``, ``by SIGSEGV``."""
-    if code >= 0:
-        return f"with exit code {code}"
-    try:
-        return f"by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"by signal {-code}"

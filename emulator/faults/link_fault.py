@@ -7,14 +7,13 @@ faults do stays.
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from wanlat.emulator.changes import Change, mistakes
-from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
-from wanlat.emulator.faults.naming import Links
+from wanlat.emulator.changes import Change, Settings, mistakes
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
 from wanlat.emulator.links import Direction, requested
+from wanlat.emulator.targets import Targets, texts
 from wanlat.topologies.errors import UserError, WanlatError
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.wording import listing, show
@@ -23,30 +22,34 @@ if TYPE_CHECKING:
     from wanlat.emulator.impairments import Hold
     from wanlat.emulator.lab import Lab
 
-Settings = Mapping[str, Any]
-
 
 class LinkFault(Fault):
-    """A fault of links. What it does to them is in ``hold``."""
+    """A fault of links. What it does to each direction is in ``change``; by default, a cut."""
 
-    def __init__(self, links: Links) -> None:
-        self._links = links
+    def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
+        super().__init__(hit, settings)
         self._hold: Hold | None = None
 
-    @property
-    def subject(self) -> str:
-        """What is broken, for people."""
-        return self._links.subject
+    @classmethod
+    def hit(cls, target: object, targets: Targets) -> Hit:
+        """Return the directions of links that a target names. Raises UserError."""
+        directions = targets.directions(texts(target))
+        return Hit(targets.shown(target), targets.nodes_of(directions), directions)
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The nodes whose LAN link is hit."""
-        return self._links.nodes
+    def change(self, direction: Direction) -> Settings | None:  # noqa: ARG002
+        """Return what a direction gets on top of what it has; None: nothing crosses it."""
+        return None
 
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """The directions of links that are changed."""
-        return self._links.directions
+    def check_plan(self, plan: Plan) -> None:
+        """Raise UserError when the topology's own impairment and the change exclude each other."""
+        asked = requested(plan)
+        for direction in self.directions:
+            change = self.change(direction)
+            if change is None:
+                continue
+            wrong = mistakes(Change.of(change, both_ways=False).on(asked[direction]))
+            if wrong:
+                raise UserError(f"it does not fit the link {direction}: {listing(wrong)}.")
 
     def check(self, lab: Lab) -> None:
         """Raise UserError when a link is a plain cable, which carries packets unchanged."""
@@ -58,17 +61,18 @@ class LinkFault(Fault):
                 'Lab(..., splice="all").'
             )
 
-    @abstractmethod
-    def hold(self, lab: Lab) -> Hold:
-        """Return the change of the lab's links, not begun."""
-
     def begin(self, scene: Scene) -> int:
         """Change the links; return the instant from which packets meet that."""
+        changes = {each: self.change(each) for each in self.directions}
+        given = {each: change for each, change in changes.items() if change is not None}
         try:
-            self._hold = self.hold(scene.lab)
+            if given:
+                self._hold = scene.lab.changed(given, origin=self.kind)
+            else:
+                self._hold = scene.lab.cutting(self.directions, origin=self.kind)
             return self._hold.begin()
         except WanlatError as error:
-            raise self.failed("applied", error) from error
+            raise self._failed("applied", error) from error
 
     def end(self, scene: Scene) -> int:  # noqa: ARG002 - the hold knows its lab
         """Take away what it did, and no more; return the instant from which packets meet that."""
@@ -77,30 +81,7 @@ class LinkFault(Fault):
         try:
             return self._hold.end()
         except WanlatError as error:
-            raise self.failed("undone", error) from error
+            raise self._failed("undone", error) from error
 
-    def failed(self, what: str, error: Exception) -> FaultFailed:
-        """Return the error that says that it could not be ``what``, and why."""
+    def _failed(self, what: str, error: Exception) -> FaultFailed:
         return FaultFailed(f"{self.kind} of {self.subject} could not be {what}: {error}")
-
-
-def each_direction(
-    kind: str, plan: Plan, directions: tuple[Direction, ...], settings: Settings
-) -> dict[Direction, Settings]:
-    """Return the same settings for each direction, after a look at whether they fit there.
-
-    Raises UserError when the topology's own impairment and these settings exclude each other.
-    """
-    return checked(kind, plan, dict.fromkeys(directions, settings))
-
-
-def checked(kind: str, plan: Plan, changes: dict[Direction, Settings]) -> dict[Direction, Settings]:
-    """Return changes that fit what the topology asks of their directions. Raises UserError."""
-    asked = requested(plan)
-    for direction, settings in changes.items():
-        wrong = mistakes(Change.of(settings, both_ways=False).on(asked[direction]))
-        if wrong:
-            raise UserError(
-                f"The fault {show(kind)} does not fit the link {direction}: {listing(wrong)}."
-            )
-    return changes

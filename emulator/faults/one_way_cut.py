@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
-
-from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Roles
-from wanlat.emulator.faults.link_fault import LinkFault, Settings
-from wanlat.emulator.faults.naming import links
+from wanlat.emulator.faults.fault import Hit
+from wanlat.emulator.faults.link_fault import LinkFault
+from wanlat.emulator.targets import Targets
 from wanlat.topologies.errors import UserError
-from wanlat.topologies.resolve import Plan
 from wanlat.topologies.wording import show
-
-if TYPE_CHECKING:
-    from wanlat.emulator.impairments import Hold
-    from wanlat.emulator.lab import Lab
 
 
 class OneWayCut(LinkFault):
@@ -23,18 +15,13 @@ class OneWayCut(LinkFault):
     kind = "one-way-cut"
 
     @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
-        """``one-way-cut: "A:B"``. Raises UserError."""
-        written.read(cls.kind, settings)
-        named = links(cls.kind, target, plan, roles)
-        if any(each.opposite in named.directions for each in named.directions):
+    def hit(cls, target: object, targets: Targets) -> Hit:
+        """Return directions of which none is another's opposite. Raises UserError."""
+        hit = super().hit(target, targets)
+        if any(each.opposite in hit.directions for each in hit.directions):
             raise UserError(
-                f"The fault {show(cls.kind)}: {show(target)} is both ways. Say from where to "
-                "where: `A:B`, or `NODE:SITE` for what a node sends, `SITE:NODE` for what it "
-                "gets; both ways are `blackhole` or `partition`."
+                f"{show(target)} is both ways. Say from where to where: `A:B`, or `NODE:SITE` for "
+                "what a node sends, `SITE:NODE` for what it gets; both ways are `blackhole` or "
+                "`partition`."
             )
-        return cls(named)
-
-    def hold(self, lab: Lab) -> Hold:
-        """Return the cut."""
-        return lab.cutting(self.directions, origin=self.kind)
+        return hit

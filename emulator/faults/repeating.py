@@ -5,22 +5,26 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
-from wanlat.emulator.faults.fault import Fault, Scene
+from wanlat.emulator.faults.fault import Fault, Hit, Scene
 
 _LONGEST_OCCURRENCE_S = 60.0
 
 
 class Repeating(Fault):
-    """Strikes at its beginning and every ``period_ns`` from then on, and mends ``down_ns`` later.
+    """Strikes at its beginning and every ``period``, and mends after the part ``down`` of it.
 
-    Each occurrence is told as it happens: ``{"occurrence": 1, "state": "down"}``, then ``"up"``. A
-    beat that a slow occurrence has run over is left out, so that the others keep their times.
+    Both are settings. Each occurrence is told: ``{"occurrence": 1, "state": "down"}``, then
+    ``"up"``. A beat that a slow occurrence has run over is left out, so that the others keep
+    their times.
     """
 
-    def __init__(self, period_ns: int, down_ns: int) -> None:
-        self.period_ns = period_ns
-        self.down_ns = down_ns
+    def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
+        super().__init__(hit, settings)
+        self.period_ns: int = self.settings.period.ns
+        self.down_ns = round(self.period_ns * self.settings.down.value)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_down = False
@@ -53,13 +57,11 @@ class Repeating(Fault):
     def _go_on(self, scene: Scene, first_ns: int) -> None:
         try:
             beat = 0
-            while True:
-                if self._waits_until(first_ns + beat * self.period_ns + self.down_ns, scene):
-                    return
+            while self._waits_until(first_ns + beat * self.period_ns + self.down_ns, scene):
                 self._mend(scene)
                 behind = (time.monotonic_ns() - first_ns) // self.period_ns
                 beat = max(beat, behind) + 1
-                if self._waits_until(first_ns + beat * self.period_ns, scene):
+                if not self._waits_until(first_ns + beat * self.period_ns, scene):
                     return
                 self._strike(scene)
         except BaseException as error:
@@ -79,10 +81,10 @@ class Repeating(Fault):
         return instant
 
     def _waits_until(self, due_ns: int, scene: Scene) -> bool:
-        """Wait; return whether it is over before that."""
+        """Wait for an instant; return False if it is over before that."""
         while not (self._over.is_set() or scene.stopping.is_set()):
             left_s = (due_ns - time.monotonic_ns()) / 1e9
             if left_s <= 0:
-                return False
+                return True
             self._over.wait(min(left_s, 0.2))  # `stopping` is another's, and looked at besides
-        return True
+        return False

@@ -7,74 +7,52 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
 
-from wanlat.emulator.faults import naming, settings
-from wanlat.emulator.faults.fault import FaultFailed, Roles, Scene
-from wanlat.emulator.faults.on_nodes import OnNodes
-from wanlat.topologies.resolve import Plan
+from wanlat.emulator.faults.fault import Fault, Scene
+from wanlat.emulator.faults.process_fault import ProcessFault
 from wanlat.topologies.units import Duration
 
-_GRACE = Duration(10 * 10**9)
 _LOOK_EVERY_S = 0.1
 
 
-class Restart(OnNodes):
+class Restart(ProcessFault):
     """An orderly restart: it is over when it has happened."""
 
-    kind: ClassVar[str] = "restart"
+    kind = "restart"
+    is_undone = False
+    _did = ""
 
-    def __init__(self, nodes: tuple[str, ...], grace: Duration = _GRACE) -> None:
-        super().__init__(nodes)
-        self.grace = grace
-        self._took_ms: float | None = None
-        self._had_to_kill: list[str] = []
-        self._were_down: list[str] = []
+    class Settings(Fault.Settings):
+        """How long processes are given to end."""
 
-    @classmethod
-    def parse(cls, target: object, given: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
-        """Take nodes, and how long they are given to end."""
-        values = settings.read(cls.kind, given, optional={"grace": Duration.parse})
-        return cls(naming.nodes(cls.kind, target, plan, roles), values.get("grace", _GRACE))
-
-    @property
-    def is_undone(self) -> bool:
-        """Nothing of it lasts."""
-        return False
+        grace: Duration = Duration(10 * 10**9)
 
     @property
     def detail(self) -> str:
         """What is going to happen; afterwards, what did."""
-        if self._took_ms is None:
-            return f"SIGTERM, SIGKILL after {self.grace}"
-        killed = f", {', '.join(self._had_to_kill)} by SIGKILL" if self._had_to_kill else ""
-        down = f", {', '.join(self._were_down)} was down" if self._were_down else ""
-        return f"SIGTERM, ended after {self._took_ms:.0f} ms{killed}{down}"
+        return self._did or f"SIGTERM, SIGKILL after {self.settings.grace}"
 
     def begin(self, scene: Scene) -> int:
         """End the processes; return the instant at which SIGTERM was sent."""
-        with scene.holding(self._nodes) as services:
+        had_to_kill = []
+        with scene.holding(self.nodes) as services:
             for held in services:
                 held.check_runs()
-            self._were_down = [held.node for held in services if held.is_down]
             sent = max([held.send_end(self, signal.SIGTERM) for held in services])
-            deadline_ns = sent + self.grace.ns
+            deadline_ns = sent + self.settings.grace.ns
             for held in services:
-                while not held.has_ended(_LOOK_EVERY_S):
-                    if time.monotonic_ns() > deadline_ns or scene.stopping.is_set():
-                        held.end_what_is_left()
-                        self._had_to_kill.append(held.node)
+                while True:
+                    try:
+                        held.await_end(_LOOK_EVERY_S)
                         break
-            try:
-                ended = max([held.await_end() for held in services])
-            except TimeoutError as error:
-                raise FaultFailed(f"{error} after SIGKILL.") from None
-        self._took_ms = max(0, ended - sent) / 1e6
+                    except TimeoutError:
+                        if time.monotonic_ns() <= deadline_ns and not scene.stopping.is_set():
+                            continue
+                    held.end_what_is_left()
+                    had_to_kill.append(held.node)
+                    break
+            ended = max(self.await_ends(services))
+        self._did = f"SIGTERM, ended after {max(0, ended - sent) / 1e6:.0f} ms"
+        if had_to_kill:
+            self._did += f", {', '.join(had_to_kill)} by SIGKILL"
         return sent
-
-    def end(self, scene: Scene) -> int:
-        """Start the processes again; return the instant at which all were started."""
-        with scene.holding(self._nodes) as services:
-            self.start_all(services)
-        return time.monotonic_ns()

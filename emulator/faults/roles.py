@@ -19,7 +19,9 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
+from wanlat.emulator.targets import Targets, is_pick
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.wording import did_you_mean, listing, show
@@ -27,12 +29,18 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 Select = str | int | Sequence[str]
 """What a role selects, as a drill's file has it."""
 
+Nodes = tuple[str, ...]
+T = TypeVar("T")
+
 _DRAWS = 200
-_COUNTS = ("one", "minority", "majority")
-_WORDS = (*_COUNTS, "rest", "one site")
-_RESERVED = {*_COUNTS, "rest", "site", "node", "wan", "lan", "all"}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_SITES = re.compile(r"(one|[1-9]\d{0,3}) sites?")
+_WORDS = ("one", "minority", "majority", "rest")
+_RESERVED = {*_WORDS, "site", "node", "wan", "lan", "all"}
+_PICKS = "`select` is one, minority, majority, rest, one site, a number, or names"
+
+
+class _NoRoom(UserError):
+    """Chance left too few nodes; another draw may leave more."""
 
 
 def draw(
@@ -40,189 +48,112 @@ def draw(
     plan: Plan,
     system_roles: Mapping[str, Sequence[str]],
     seed: int,
-) -> dict[str, tuple[str, ...]]:
+) -> dict[str, Nodes]:
     """Return the nodes of every role, in the order of the roles; nodes in that of the topology.
 
     ``system_roles``: the nodes that have a role of the system, by its name. The same arguments
     give the same nodes. Raises UserError for names that cannot be, unknown selections, and more
     nodes than there are.
     """
-    draws = _Draw(plan, system_roles, dict(spec))
-    fixed = draws.set_aside()
+    _check_names(spec, plan)
+    fixed = _set_aside(spec, plan, Targets(plan, system_roles))
     for attempt in range(_DRAWS):
-        # This text is a part of every seed: another one would draw other nodes.
-        roles = draws.drawn(fixed, random.Random(f"wanlat cast {seed} {attempt}"))
-        if isinstance(roles, dict):
-            return roles
+        try:
+            # This text is a part of every seed: another one would draw other nodes.
+            return _drawn(spec, plan, fixed, random.Random(f"wanlat cast {seed} {attempt}"))
+        except _NoRoom as error:
+            why = error
     raise UserError(
-        f"There is no room for all roles in {plan.name}: {roles} "
+        f"There is no room for all roles in {plan.name}: {why} "
         "Ask for fewer nodes, or use a topology with more."
     )
 
 
-def is_pick(word: str) -> bool:
-    """Whether a word selects by chance, or the rest: what only a role can say."""
-    return word in _WORDS or bool(re.fullmatch(r"[1-9]\d*", word) or _SITES.fullmatch(word))
-
-
-class _Draw:
-    """Roles to be drawn: which are fixed, which are left to chance."""
-
-    def __init__(
-        self, plan: Plan, system_roles: Mapping[str, Sequence[str]], spec: dict[str, Select]
-    ) -> None:
-        self._plan = plan
-        self._system_roles = system_roles
-        self._spec = spec
-        self._sites = {site.name: [node.name for node in site.nodes] for site in plan.sites}
-        self._nodes = [node.name for node in plan.nodes]
-        for name in spec:
-            self._check_name(name)
-
-    def set_aside(self) -> dict[str, tuple[str, ...]]:
-        """Return the nodes of the roles that say outright which."""
-        fixed: dict[str, tuple[str, ...]] = {}
-        owner: dict[str, str] = {}
-        for name, pick in self._spec.items():
-            if self._is_by_chance(name, pick) or pick == "rest":
-                continue
-            words = [pick] if isinstance(pick, str) else list(pick)  # type: ignore[arg-type]
-            wanted = {node for word in words for node in self._named(name, word)}
-            for node in self._nodes:
-                if node in wanted and owner.setdefault(node, name) != name:
-                    raise UserError(
-                        f"roles: {name} and {owner[node]} both have {node}, and a node has "
-                        "one role at most. Take it out of one of them."
-                    )
-            fixed[name] = self._ordered(wanted)
-        remainders = [name for name, pick in self._spec.items() if pick == "rest"]
-        if len(remainders) > 1:
-            raise UserError(
-                f"roles: {listing(remainders)} all select the rest; there is only one rest. "
-                "Say of the others how many they are."
-            )
-        return fixed
-
-    def drawn(
-        self, fixed: Mapping[str, tuple[str, ...]], chance: random.Random
-    ) -> dict[str, tuple[str, ...]] | str:
-        """Return all roles, or in words what there was too little of."""
-        roles = dict(fixed)
-        for name, pick in self._spec.items():
-            if not self._is_by_chance(name, pick):
-                continue
-            free = self._free(roles)
-            sites = _SITES.fullmatch(str(pick))
-            if sites:
-                count = 1 if sites[1] == "one" else int(sites[1])
-                whole = [
-                    nodes for nodes in self._sites.values() if nodes and free.issuperset(nodes)
-                ]
-                if count > len(whole):
-                    return (
-                        f"{name} is {show(pick)}, and no other role has nodes in "
-                        f"{len(whole) or 'none'} of its {len(self._sites)} sites."
-                    )
-                roles[name] = self._ordered(
-                    {node for nodes in _chosen(whole, count, chance) for node in nodes}
-                )
-                continue
-            count = self._count(pick)
-            if count > len(free):
-                return (
-                    f"{name} is {show(pick)}, that is {count}, with {len(free) or 'none'} of its "
-                    f"{len(self._nodes)} nodes left."
-                )
-            some = [node for node in self._nodes if node in free]
-            roles[name] = self._ordered(set(_chosen(some, count, chance)))
-        for name, pick in self._spec.items():
-            if pick == "rest":
-                roles[name] = self._ordered(self._free(roles))
-                if not roles[name]:
-                    return f"{name} is the rest, and no node is left."
-        return {name: roles[name] for name in self._spec}
-
-    def _count(self, pick: Select) -> int:
-        nodes = len(self._nodes)
-        words = {"one": 1, "minority": (nodes - 1) // 2, "majority": nodes // 2 + 1}
-        return words[str(pick)] if str(pick) in words else int(str(pick))
-
-    def _is_by_chance(self, name: str, pick: Select) -> bool:
-        if isinstance(pick, str):
-            if pick == "minority" and self._count(pick) == 0:
-                raise UserError(
-                    f"roles: {name} is a minority, and of the {len(self._nodes)} nodes of "
-                    f"{self._plan.name} none can be lost with more than half left."
-                )
-            number = re.fullmatch(r"[1-9]\d{0,5}", pick)
-            return pick in _COUNTS or bool(number) or bool(_SITES.fullmatch(pick))
-        if isinstance(pick, bool) or (isinstance(pick, int) and pick < 1):
-            raise UserError(f"roles: {name} is {show(pick)}; a number of nodes is 1 or more.")
-        if isinstance(pick, list | tuple) and not pick:
-            raise UserError(f"roles: {name} is an empty list. {self._picks()}")
-        if not isinstance(pick, int | list | tuple):
-            raise UserError(f"roles: {name} is {show(pick)}. {self._picks()}")
-        return isinstance(pick, int)
-
-    def _named(self, name: str, word: object) -> Sequence[str]:
-        if not isinstance(word, str):
-            raise UserError(f"roles: {name} names {show(word)}, which is no text. {self._picks()}")
-        prefix, dot, rest = word.partition(".")
-        kind, plain = (prefix, rest) if dot and prefix in ("site", "node") else ("", word)
-        meanings: dict[str, Sequence[str]] = {}
-        if kind in ("", "node") and plain in self._nodes:
-            meanings["node"] = [plain]
-        if kind in ("", "site") and plain in self._sites:
-            meanings["site"] = self._sites[plain]
-        if not kind and word in self._system_roles:
-            meanings["role"] = self._system_roles[word]
-        if len({tuple(each) for each in meanings.values()}) > 1:
-            raise UserError(
-                f"roles: {name} is {show(word)}, which is {listing(meanings)} at once. Write "
-                f"`node.{word}` or `site.{word}`, or name the nodes."
-            )
-        if not meanings:
-            known = [*_WORDS, *self._sites, *self._nodes, *self._system_roles]
-            raise UserError(
-                f"roles: {name} is {show(word)}, which is nothing in {self._plan.name}"
-                f"{did_you_mean(word, known)}. {self._picks()}"
-            )
-        (found, *_) = meanings.values()
-        if not found:
-            raise UserError(f"roles: {name} is {show(word)}, which stands for no node just now.")
-        return found
-
-    def _check_name(self, name: str) -> None:
+def _check_names(spec: Mapping[str, Select], plan: Plan) -> None:
+    taken = {site.name: "a site" for site in plan.sites} | {
+        node.name: "a node" for node in plan.nodes
+    }
+    for name in spec:
         if not _NAME.fullmatch(name):
             raise UserError(
                 f"roles: {show(name)} is no name; one begins with a letter and has letters, "
                 "digits, `-` and `_`."
             )
-        if name in _RESERVED:
-            raise UserError(f"roles: {show(name)} has a meaning of its own; choose another name.")
-        for what, taken in (("node", self._nodes), ("site", self._sites)):
-            if name in taken:
+        if name in _RESERVED or name in taken:
+            what = f"is {taken[name]} of {plan.name}" if name in taken else "has another meaning"
+            raise UserError(f"roles: {show(name)} {what}; choose another name.")
+    rests = [name for name, pick in spec.items() if pick == "rest"]
+    if len(rests) > 1:
+        raise UserError(
+            f"roles: {listing(rests)} all select the rest; there is only one rest. Say of the "
+            "others how many they are."
+        )
+
+
+def _set_aside(spec: Mapping[str, Select], plan: Plan, targets: Targets) -> dict[str, Nodes]:
+    """Return the nodes of the roles that say outright which."""
+    fixed: dict[str, Nodes] = {}
+    owner: dict[str, str] = {}
+    for name, pick in spec.items():
+        if is_pick(str(pick)) and isinstance(pick, str | int) and not isinstance(pick, bool):
+            if pick == "minority" and len(plan.nodes) < 3:
                 raise UserError(
-                    f"roles: {show(name)} is a {what} of {self._plan.name}; a role must "
-                    "not have its name. Choose another name."
+                    f"roles: {name} is a minority, and of the {len(plan.nodes)} nodes of "
+                    f"{plan.name} none can be lost with more than half left."
                 )
+            continue
+        try:
+            fixed[name] = _ordered(plan, targets.nodes(pick))
+        except UserError as error:
+            near = did_you_mean(str(pick), _WORDS)
+            raise UserError(f"roles: {name} is {show(pick)}{near}: {error} {_PICKS}.") from None
+        if not fixed[name]:
+            raise UserError(f"roles: {name} is {show(pick)}, which stands for no node just now.")
+        for node in fixed[name]:
+            if owner.setdefault(node, name) != name:
+                raise UserError(
+                    f"roles: {name} and {owner[node]} both have {node}, and a node has one role "
+                    "at most. Take it out of one of them."
+                )
+    return fixed
 
-    def _picks(self) -> str:
-        also = (
-            f"; a role of the system: {listing(self._system_roles)}" if self._system_roles else ""
-        )
-        return (
-            f"`select` is {listing((*_WORDS, 'a number'), 'or')}; a site or a node or a list of "
-            f"them: {listing([*self._sites, *self._nodes], at_most=20)}{also}."
-        )
 
-    def _free(self, roles: Mapping[str, Sequence[str]]) -> set[str]:
-        return set(self._nodes).difference(*roles.values())
+def _drawn(
+    spec: Mapping[str, Select], plan: Plan, fixed: Mapping[str, Nodes], chance: random.Random
+) -> dict[str, Nodes]:
+    """Return all roles. Raises _NoRoom when one finds too few nodes."""
+    roles = dict(fixed)
+    names = [node.name for node in plan.nodes]
+    for name, pick in sorted(spec.items(), key=lambda item: item[1] == "rest"):
+        if name in fixed:
+            continue
+        free = set(names).difference(*roles.values())
+        by_site = str(pick).endswith(("site", "sites"))
+        units = [tuple(node.name for node in site.nodes) for site in plan.sites]
+        if not by_site:
+            units = [(node,) for node in names]
+        left = [unit for unit in units if unit and free.issuperset(unit)]
+        count = len(left) if pick == "rest" else _count(str(pick), len(names))
+        if count > len(left) or not count:
+            raise _NoRoom(
+                f"{name} is {show(pick)}, and {len(left) or 'none'} of the {len(units)} "
+                f"{'sites have' if by_site else 'nodes have'} no other role."
+            )
+        chosen = _chosen(left, count, chance)
+        roles[name] = _ordered(plan, [node for unit in chosen for node in unit])
+    return {name: roles[name] for name in spec}
 
-    def _ordered(self, nodes: set[str]) -> tuple[str, ...]:
-        return tuple(node for node in self._nodes if node in nodes)
+
+def _count(pick: str, nodes: int) -> int:
+    words = {"one": 1, "minority": (nodes - 1) // 2, "majority": nodes // 2 + 1}
+    first = pick.split(maxsplit=1)[0]
+    return words[first] if first in words else int(first)
 
 
-def _chosen(some: Sequence[object], count: int, chance: random.Random) -> list:  # type: ignore
+def _ordered(plan: Plan, nodes: Sequence[str]) -> Nodes:
+    return tuple(node.name for node in plan.nodes if node.name in nodes)
+
+
+def _chosen(pools: Sequence[T], count: int, chance: random.Random) -> list[T]:
     # Only random() is promised to give the same numbers in every Python.
-    return sorted(some, key=lambda _: chance.random())[:count]
+    return sorted(pools, key=lambda _: chance.random())[:count]

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
-
-from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Roles
-from wanlat.emulator.faults.link_fault import LinkFault, Settings, checked
-from wanlat.emulator.faults.naming import Links, links
+from wanlat.emulator.changes import Settings as Change
+from wanlat.emulator.faults.fault import Fault
+from wanlat.emulator.faults.link_fault import LinkFault
 from wanlat.emulator.links import Direction
-from wanlat.topologies.resolve import Plan
+from wanlat.emulator.settings import PositiveDuration
 from wanlat.topologies.units import Duration
-
-if TYPE_CHECKING:
-    from wanlat.emulator.impairments import Hold
-    from wanlat.emulator.lab import Lab
 
 
 class Slow(LinkFault):
@@ -27,43 +20,20 @@ class Slow(LinkFault):
 
     kind = "slow"
 
-    def __init__(
-        self, links: Links, delay: Duration, jitter: Duration, changes: dict[Direction, Settings]
-    ) -> None:
-        super().__init__(links)
-        self.delay = delay
-        self.jitter = jitter
-        self._changes = changes
+    class Settings(Fault.Settings):
+        """What is added to the round trip."""
 
-    @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
-        """``slow: T {delay: 200ms, jitter: 20ms}``. Raises UserError."""
-        values = written.read(
-            cls.kind,
-            settings,
-            needed={"delay": written.more_than_none(Duration.parse)},
-            optional={"jitter": Duration.parse},
-        )
-        named = links(cls.kind, target, plan, roles)
-        delay, jitter = values["delay"], values.get("jitter", Duration(0))
-        changes = {
-            each: _share(delay, jitter, 2 if each.opposite in named.directions else 1)
-            for each in named.directions
-        }
-        return cls(named, delay, jitter, checked(cls.kind, plan, changes))
+        delay: PositiveDuration
+        jitter: Duration = Duration(0)
 
     @property
     def detail(self) -> str:
         """By how much."""
-        return f"+{self.delay} ± {self.jitter}" if self.jitter.ns else f"+{self.delay}"
+        delay, jitter = self.settings.delay, self.settings.jitter
+        return f"+{delay} ± {jitter}" if jitter.ns else f"+{delay}"
 
-    def hold(self, lab: Lab) -> Hold:
-        """Return the delays that are added."""
-        return lab.changed(self._changes, origin=self.kind)
-
-
-def _share(delay: Duration, jitter: Duration, ways: int) -> Settings:
-    added = {"delay": f"+{Duration(delay.ns // ways)}"}
-    if jitter.ns:
-        added["jitter"] = f"+{Duration(jitter.ns // ways)}"
-    return added
+    def change(self, direction: Direction) -> Change:
+        """Return the direction's share."""
+        ways = 2 if direction.opposite in self.directions else 1
+        added = {"delay": self.settings.delay, "jitter": self.settings.jitter}
+        return {key: f"+{Duration(whole.ns // ways)}" for key, whole in added.items() if whole.ns}

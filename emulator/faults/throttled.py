@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
-
-from wanlat.emulator.faults import settings as written
-from wanlat.emulator.faults.fault import Roles
-from wanlat.emulator.faults.link_fault import LinkFault, Settings, each_direction
-from wanlat.emulator.faults.naming import Links, links
+from wanlat.emulator.changes import Settings as Change
+from wanlat.emulator.faults.fault import Fault
+from wanlat.emulator.faults.link_fault import LinkFault
 from wanlat.emulator.links import Direction
-from wanlat.topologies.resolve import Plan
-from wanlat.topologies.units import Rate, Size
-
-if TYPE_CHECKING:
-    from wanlat.emulator.impairments import Hold
-    from wanlat.emulator.lab import Lab
+from wanlat.emulator.settings import PositiveSize
+from wanlat.topologies.units import Rate
 
 
 class Throttled(LinkFault):
@@ -22,38 +15,21 @@ class Throttled(LinkFault):
 
     kind = "throttled"
 
-    def __init__(
-        self, links: Links, rate: Rate, queue: Size | None, changes: dict[Direction, Settings]
-    ) -> None:
-        super().__init__(links)
-        self.rate = rate
-        self.queue = queue
-        self._changes = changes
+    class Settings(Fault.Settings):
+        """The rate, and what may wait for it (None: as a topology's `queue`)."""
 
-    @classmethod
-    def parse(cls, target: object, settings: Settings, plan: Plan, roles: Roles) -> Self:
-        """``throttled: T {rate: 1mbit, queue: 64KiB}``. Raises UserError."""
-        values = written.read(
-            cls.kind,
-            settings,
-            needed={"rate": Rate.parse},
-            optional={"queue": written.more_than_none(Size.parse)},
-        )
-        named = links(cls.kind, target, plan, roles)
-        changed = {name: str(value) for name, value in values.items()}
-        changes = each_direction(cls.kind, plan, named.directions, changed)
-        return cls(named, values["rate"], values.get("queue"), changes)
+        rate: Rate
+        queue: PositiveSize | None = None
 
     @property
     def detail(self) -> str:
         """To how much."""
-        waiting = f", {self.queue} may wait" if self.queue is not None else ""
-        return f"{self.rate} each way{waiting}" if self._both_ways else f"{self.rate}{waiting}"
+        rate, queue = self.settings.rate, self.settings.queue
+        both_ways = all(each.opposite in self.directions for each in self.directions)
+        waiting = f", {queue} may wait" if queue is not None else ""
+        return f"{rate}{' each way' if both_ways else ''}{waiting}"
 
-    @property
-    def _both_ways(self) -> bool:
-        return all(each.opposite in self.directions for each in self.directions)
-
-    def hold(self, lab: Lab) -> Hold:
-        """Return the rate that takes the place of the links' own."""
-        return lab.changed(self._changes, origin=self.kind)
+    def change(self, direction: Direction) -> Change:  # noqa: ARG002
+        """Return the rate that takes the place of the link's own, and its queue."""
+        given = {"rate": self.settings.rate, "queue": self.settings.queue}
+        return {key: value for key, value in given.items() if value is not None}

@@ -18,6 +18,8 @@ from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.wording import listing
 
+Kind = Literal["inject", "heal", "occurrence"]
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -52,7 +54,7 @@ class Mark:
     """What happened to a fault, and when it took effect (CLOCK_MONOTONIC)."""
 
     t_ns: int
-    kind: Literal["inject", "heal", "occurrence"]
+    kind: Kind
     step: Step
     detail: Mapping[str, Any]
     """``id``, ``kind``, ``subject``, ``detail``, ``nodes``, ``directions``, ``late_ms`` (None
@@ -108,7 +110,11 @@ class Timeline:
         threads = [
             threading.Thread(
                 target=self._carry_out,
-                args=(event, origin_ns, [each for each in events[:place] if each.concerns(event)]),
+                args=(
+                    event,
+                    origin_ns,
+                    [each for each in events[:place] if each.step.concerns(event.step)],
+                ),
                 name=event.step.title,
                 daemon=True,
             )
@@ -159,10 +165,7 @@ class Timeline:
                 each.is_done.wait()
             if self._halted.is_set():
                 return
-            if event.is_end:
-                self._end(event.step, due_ns)
-            else:
-                self._begin(event.step, due_ns)
+            (self._end if event.is_end else self._begin)(event.step, due_ns)
         except BaseException as error:
             self._fail(error)
             return
@@ -178,7 +181,7 @@ class Timeline:
             instant = step.fault.begin(self._scene)
         except Exception as error:
             raise self._failure(step, "could not be applied", error) from error
-        self._tell("inject", step, instant, due_ns)
+        self._tell("inject", step, instant, due_ns=due_ns)
         if not step.fault.is_undone:
             self._end(step, None)
 
@@ -191,7 +194,7 @@ class Timeline:
             with self._lock:
                 if step in self._begun:
                     self._begun.remove(step)
-        self._tell("heal", step, instant, due_ns)
+        self._tell("heal", step, instant, due_ns=due_ns)
 
     def _confirm(self, step: Step) -> None:
         """Look a moment later whether what was mended still is."""
@@ -213,34 +216,26 @@ class Timeline:
                 self._fail(error)
 
     def _tell(
-        self,
-        kind: Literal["inject", "heal"],
-        step: Step,
-        instant: int,
-        due_ns: int | None,
+        self, kind: Kind, step: Step, instant: int, due_ns: int | None = None, **more: Any
     ) -> None:
         late_ms = None if due_ns is None else round((instant - due_ns) / 1e6, 3)
-        self._note(Mark(instant, kind, step, {**described(step), "late_ms": late_ms}))
+        self._note(Mark(instant, kind, step, {**described(step), "late_ms": late_ms, **more}))
 
     def _occurrence(self, fault: Fault, instant: int, more: Mapping[str, Any]) -> None:
         self._own.add(threading.current_thread())
-        step = self._step_of(fault)
-        self._note(Mark(instant, "occurrence", step, {**described(step), "late_ms": None, **more}))
+        self._tell("occurrence", self._step_of(fault), instant, **more)
 
     def _failed_between(self, fault: Fault, error: BaseException) -> None:
-        step = self._step_of(fault)
-        self._fail(self._failure(step, "could not go on", error))
+        self._fail(self._failure(self._step_of(fault), "could not go on", error))
 
     def _step_of(self, fault: Fault) -> Step:
         return next(step for step in self._steps if step.fault is fault)
 
     def _failure(self, step: Step, what: str, error: BaseException) -> BaseException:
-        if self._scene.lab.fate:  # then nothing can be applied or undone, and that is why
-            return (
-                error
-                if isinstance(error, MachineError)
-                else MachineError(f"The lab has ended. {self._scene.lab.fate}")
-            )
+        fate = self._scene.lab.fate
+        if fate:  # then nothing can be applied or undone, and that is why
+            ended = MachineError(f"The lab has ended. {fate}")
+            return error if isinstance(error, MachineError) else ended
         where = listing(step.fault.nodes or map(str, step.fault.directions), at_most=6)
         how = f" ({step.fault.detail})" if step.fault.detail else ""
         at = f" on {where}" if where else ""
@@ -275,10 +270,6 @@ class _Event:
     is_end: bool
     step: Step
     is_done: threading.Event = field(default_factory=threading.Event)
-
-    def concerns(self, later: _Event) -> bool:
-        """Whether the later one has to wait for this."""
-        return self.step.concerns(later.step)
 
 
 def _in_order(steps: Sequence[Step]) -> list[_Event]:

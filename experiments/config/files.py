@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from wanlat.topologies.findings import YamlError
 from wanlat.topologies.wording import did_you_mean, listing, show
-from wanlat.topologies.yaml_errors import YamlError
 
 
 @dataclass(frozen=True)

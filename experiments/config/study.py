@@ -16,12 +16,11 @@ from wanlat.experiments.config.load import LoadSpec, PrefillSpec, ReclaimSpec, R
 from wanlat.experiments.config.matrix import Matrix, matrix_mistakes
 from wanlat.experiments.config.rtt_steps import RoundTripsSpec
 from wanlat.probes.plan import MAX_MESSAGE_BYTES
-from wanlat.topologies.describe import path_in
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
-from wanlat.topologies.yaml_lines import load_yaml_model
+from wanlat.topologies.yaml_lines import load_yaml_model, path_in
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 from wanlat.topologies.yaml_tree import Document
 
@@ -138,7 +137,6 @@ class Study(YamlModel):
         "and not of one cluster, needs five or more",
     )
 
-    checks_all_within: ClassVar[bool] = True
     key_hints: ClassVar[dict[str, str]] = {
         "rtt": "delays are the topology's",
         "rtts": "it belongs into `round_trips`",

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from wanlat.emulator.calibration import blame
-from wanlat.emulator.calibration.again import recalibrate
+from wanlat.emulator.calibration.live import recalibrate
 from wanlat.emulator.faults.fault import Scene, Service
 from wanlat.emulator.faults.timeline import Mark, Step, Timeline
 from wanlat.emulator.lab import Lab
@@ -21,7 +21,7 @@ from wanlat.experiments.session import Session
 if TYPE_CHECKING:
     from wanlat.bundle.write import BundleWriter
     from wanlat.emulator.process import Process
-    from wanlat.systems.nodes import NodeProcess
+    from wanlat.systems.engine.process import NodeProcess
 
 _UNDOING_S = 3.0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.experiments.config.files import Shipped
-from wanlat.topologies.yaml_errors import YamlError
+from wanlat.topologies.findings import YamlError
 
 if TYPE_CHECKING:
     from wanlat.experiments.drill.model import Drill

@@ -33,7 +33,7 @@ MIN_REQUESTS = 10
 
 
 def _system(given: str) -> str:
-    known = list(registry.SYSTEMS)
+    known = registry.names()
     if given not in known:
         near = did_you_mean(given, known)
         raise ValueError(f"{show(given)} is no system{near}; there are {listing(known)}")

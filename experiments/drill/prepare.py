@@ -124,7 +124,7 @@ def _check_machine(prepared: PreparedDrill) -> None:
     for step in prepared.steps:
         step.fault.check(lab)
     if prepared.capture is not None:
-        prepared.capture.check(prepared.plan)
+        prepared.capture.check(prepared.plan, prepared.backend)
     directory = prepared.directory
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UserError(

@@ -12,7 +12,7 @@ from wanlat.emulator.faults.timeline import Step
 from wanlat.experiments.drill.model import Drill, FaultSpec
 from wanlat.systems import registry
 from wanlat.systems.base import Api
-from wanlat.systems.options import Options
+from wanlat.systems.engine.options import Options
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding, path_text
 from wanlat.topologies.load import load as load_topology

@@ -42,8 +42,8 @@ from wanlat.experiments.session import (
     system_entry,
 )
 from wanlat.systems.base import Cluster
+from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
-from wanlat.systems.wait import Wait
 from wanlat.topologies.wording import listing
 
 Reached = Literal[

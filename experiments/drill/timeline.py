@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.model import MIN_INTERVAL, PHASES, Drill, Phases
-from wanlat.systems.progress import elapsed
+from wanlat.systems.engine.progress import elapsed
 from wanlat.topologies.errors import RunFailed, UserError, WanlatError
 from wanlat.topologies.units import Duration, QuantityError
 from wanlat.topologies.wording import show

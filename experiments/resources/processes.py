@@ -21,8 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+from wanlat.emulator.family import outside
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.process_ids import outside
 from wanlat.systems.base import Cluster
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")

@@ -7,12 +7,12 @@ run on the client's node and have the same target node.
 from __future__ import annotations
 
 import json
-import select
 import time
 from contextlib import suppress
 from typing import Any
 
 from wanlat.emulator.lab import Lab
+from wanlat.emulator.syscalls import wait_readable
 from wanlat.experiments.config.load import BUCKET, Api, LoadSpec
 from wanlat.experiments.not_found import NotFoundTracker
 from wanlat.experiments.open_loop import never_sent
@@ -95,7 +95,7 @@ class LoadWorkload(Workload):
                     probe.begin(take)
                     while self._end is None:
                         probe.check()
-                        select.select([generator], [], [], _POLL_S)
+                        wait_readable([generator.fileno()], _POLL_S)
                         self._listen(generator, cluster, began_ns)
                     probe.end()
                 except BaseException:
@@ -139,7 +139,7 @@ class LoadWorkload(Workload):
         with suppress(WanlatError, OSError):
             generator.stop()
             while self._end is None and time.monotonic() < until_s:
-                select.select([generator], [], [], _POLL_S)
+                wait_readable([generator.fileno()], _POLL_S)
                 ends = (said for said in generator.news() if isinstance(said, End))
                 self._end = next(ends, None)
 

@@ -27,9 +27,9 @@ from wanlat.probes.load import LoadJob, Progress, body_seed_of, key_of, run_job
 from wanlat.probes.oneshot import prepare
 from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import Spawn
-from wanlat.systems.ask import NoAnswer
 from wanlat.systems.base import Cluster
-from wanlat.systems.progress import elapsed
+from wanlat.systems.engine.progress import elapsed
+from wanlat.systems.engine.request import NoAnswer
 from wanlat.topologies.errors import RunFailed
 
 READ_BACK = 100

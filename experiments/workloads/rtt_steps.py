@@ -18,7 +18,7 @@ from typing import TypeVar
 from wanlat.bundle.documents import RttStep, RttStepPair, RttSteps
 from wanlat.bundle.write import BundleWriter
 from wanlat.emulator.calibration import Tolerance, blame
-from wanlat.emulator.calibration.between_sites import BetweenSites, pairs_between_sites
+from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.config.rtt_steps import IDLE, RoundTripsSpec

@@ -9,8 +9,7 @@ import pytest
 
 from tests.calibration.bench import STRAGGLERS, Bench, Draws, Misfit
 from tests.emulator.plans import ms
-from wanlat.emulator.calibration.fit import apart, correlation
-from wanlat.emulator.calibration.law import Values
+from wanlat.emulator.calibration.delays import Values
 from wanlat.topologies import shapes
 from wanlat.topologies.resolve import Impairment
 
@@ -34,9 +33,6 @@ ALIKE = {
 }
 """Of the same standard deviation."""
 STALLS_MS = ((300, 150), (900, 300), (2000, 150))  # when, and for how long
-RELATED_DELAYS = 6000
-DEVIATIONS = 6  # how far off their correlation may be
-FEWEST = 300  # to tell a correlation
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -81,26 +77,3 @@ def test_such_a_sample_shows_more_jitter_and_another_delay(shape: str, spoilt: s
     assert earlier.early > 0, earlier
     later = Misfit.of(sample(replace(asked, delay_ns=63_000_000), spoilt), asked)
     assert later.late > STRAGGLERS, later
-
-
-def related(rho: float) -> Impairment:
-    return ms(60, jitter=8, distribution="normal", correlation=rho)
-
-
-@pytest.mark.parametrize("rho", [0.0, 0.25, 0.8])
-def test_successive_delays_are_correlated_as_asked(bench: Bench, rho: float) -> None:
-    """And their distribution stays what it is without."""
-    if bench.backend != "wire":
-        pytest.skip("netem keeps the order of a link, so delays of close packets are related")
-    asked = related(rho)
-    delivery = bench.send(asked, RELATED_DELAYS, 3000, flows=RELATED_DELAYS)
-    draws = Draws.of(delivery)
-    misfit = Misfit.of(draws, asked, apart([asked]))
-    assert misfit.is_right, misfit
-    # Those that were held up have each other's delay.
-    calm = draws.calm(asked)
-    by_number = np.full(delivery.sent, np.nan)
-    by_number[~delivery.missing] = np.where(calm, draws.delays_ms, np.nan)
-    if calm.sum() >= FEWEST:
-        off = DEVIATIONS / np.sqrt(calm.sum())
-        assert correlation(by_number) == pytest.approx(rho, abs=off)

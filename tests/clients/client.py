@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +14,9 @@ from typing import Any, Self
 from wanlat.emulator.lab import Lab
 from wanlat.probes.plan import Request
 from wanlat.systems.base import Cluster
-from wanlat.systems.bob_api import PROTO
-from wanlat.systems.grpcurl import find_grpcurl
+from wanlat.systems.engine.protocols import BOB_PROTO as PROTO
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.registry import find_tool
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MODULES = {
@@ -35,8 +36,8 @@ class Client:
         self._read, answered = os.pipe()
         argv = [sys.executable, "-m", f"tests.clients.{MODULES[name]}"]
         env = {"PYTHONPATH": os.pathsep.join([str(CHECKOUT), *filter(None, sys.path)])}
-        if found := find_grpcurl():
-            env["WANLAT_GRPCURL_BINARY"] = str(found)  # HOME is another directory on a node
+        with suppress(SystemMissing):  # HOME is another directory on a node
+            env["WANLAT_GRPCURL_BINARY"] = str(find_tool("grpcurl").path)
         self._process = lab.spawn(node, argv, env=env, stdin=given, stdout=answered)
         os.close(given)
         os.close(answered)

@@ -20,7 +20,7 @@ from tests.clients.serve import (
     same_as,
     serve,
 )
-from wanlat.systems.grpcurl import find_grpcurl, read_version
+from wanlat.systems.registry import find_tool
 
 _SERVICE = "bob_storage.BobApi"
 
@@ -32,16 +32,14 @@ class Grpcurl(IndependentClient):
     configured = "-plaintext -proto (no reflection), a process a call; the rest is default"
 
     def __init__(self, at: dict[str, Any]) -> None:
-        found = find_grpcurl()
-        if found is None:
-            raise FileNotFoundError("grpcurl is not installed: `wanlat system install grpcurl`")
-        self._start = [str(found), "-plaintext"]
+        found = find_tool("grpcurl")
+        self._start = [str(found.path), "-plaintext"]
         for include in at["includes"]:
             self._start += ["-import-path", include]
         for proto in at["protos"]:
             self._start += ["-proto", proto]
         self._start += ["-d", "@", f"{at['host']}:{at['port']}"]
-        self.version = read_version(found)
+        self.version = found.version
 
     def prepare(self, request: dict[str, Any]) -> tuple[Call, Check]:
         """Write the message as JSON; the call is the whole life of a process."""

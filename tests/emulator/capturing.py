@@ -7,7 +7,6 @@ import socket
 import tempfile
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +18,17 @@ from wanlat.emulator.lab import Lab
 _PORT = 7_000
 
 
-def record_of(pcapng: Path, scratch: Path | None = None) -> list[dict[str, Any]]:
+def record_of(pcapng: Path) -> list[dict[str, Any]]:
     """Return the rows of a record."""
-    with tempfile.TemporaryDirectory(dir=scratch) as name:
+    with tempfile.TemporaryDirectory() as name:
         table = Path(name, "packets.parquet")
         write_table({None: pcapng}, table)
         rows: list[dict[str, Any]] = pq.read_table(table).to_pylist()
         return rows
 
 
-def interface_counts(pcapng: Path) -> dict[str, int]:
-    """Return how many packets each interface has."""
-    return dict(Counter(f"{row['source']}->{row['target']}" for row in record_of(pcapng)))
-
-
-def comes(receiver: socket.socket) -> bool:
-    """Wait for a datagram; return whether there is one after a third of a second.
-
-    In steps, so that a stall of the machine, and of what is on its way, uses up but one of them.
-    """
-    return any(select.select([receiver], [], [], 0.01)[0] for _ in range(33))
-
-
 def a_moment(seconds: float = 0.1) -> None:
-    """Let packets that were sent get through, in steps as well."""
+    """Let packets that were sent get through; in steps, of which a stall uses up but one."""
     for _ in range(round(seconds / 0.01)):
         time.sleep(0.01)
 
@@ -59,36 +45,43 @@ def send_udp(
 ) -> None:
     """Send numbered datagrams from node to node; with ``echo``, each that arrives comes back.
 
-    To a port on which somebody listens: nothing else crosses the links.
+    To a port on which somebody listens, until nothing arrives any more: nothing else crosses the
+    links.
     """
     receiver = lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM)
     sender = lab.socket(source, socket.AF_INET, socket.SOCK_DGRAM)
+    where = (lab.node(target).address, _PORT)
+
+    def take(steps: int) -> None:
+        """Take what has arrived, until for so many steps nothing has."""
+        silent = 0
+        while silent < steps:
+            ready, _, _ = select.select([receiver, sender], [], [], 0.01 if steps > 1 else 0)
+            silent = 0 if ready else silent + 1
+            for each in ready:
+                data, origin = each.recvfrom(65_536)
+                if echo and each is receiver:
+                    receiver.sendto(data, origin)
+
     with receiver, sender:
-        receiver.bind((lab.node(target).address, _PORT))
-        reflected = 0
-
-        def reflect() -> None:
-            nonlocal reflected
-            while reflected < count and comes(receiver):
-                data, where = receiver.recvfrom(65_536)
-                if echo:
-                    receiver.sendto(data, where)
-                reflected += 1
-
-        reflector = threading.Thread(target=reflect)
-        reflector.start()
+        receiver.bind(where)
         for number in range(count):
-            sender.sendto(
-                number.to_bytes(4, "big").ljust(size, b"."), (lab.node(target).address, _PORT)
-            )
+            sender.sendto(number.to_bytes(4, "big").ljust(size, b"."), where)
+            take(1)
             if gap_s:
                 time.sleep(gap_s)
-        reflector.join()
-        # Answers arrive at an open socket: no ICMP error crosses back.
-        answered = 0
-        while echo and answered < reflected and comes(sender):
-            sender.recv(65_536)
-            answered += 1
+        take(33)
+
+
+def send_a_last_one(lab: Lab, source: str, target: str) -> None:
+    """Send a datagram of one byte, to a port of its own, and return when it has arrived."""
+    where = (lab.node(target).address, _PORT + 1)
+    receiver = lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM)
+    with receiver, lab.socket(source, socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        receiver.bind(where)
+        receiver.settimeout(60)
+        sender.sendto(b".", where)
+        assert receiver.recv(2) == b"."
 
 
 def ask_and_answer(lab: Lab, source: str, target: str, count: int) -> None:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wanlat.emulator.addressing import router_lan_interface, router_namespace, splice_interfaces
+from wanlat.emulator import addressing
 from wanlat.emulator.arrivals import Arrivals, instants_ns
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.namespaces import CORE
-from wanlat.emulator.stream import FRAME_BYTES
+from wanlat.emulator.prober import ETHERNET_BYTES, ONE_WAY_BYTES
 
 _ETH_P_IP = 0x0800
-# From the start of the packet, in 16-bit words: turn, number (emulator.stream).
+# From the start of the packet, in 16-bit words: turn, number (emulator.prober).
 _TURN, _NUMBER = 14, 16
 
 
@@ -28,19 +27,17 @@ class Entries(Arrivals):
     """
 
     def __init__(self, lab: Lab, side: int, capacity: int) -> None:
-        site = lab.plan.sites[side].name
         if lab.backend == "wire":
-            namespace, interface = CORE, splice_interfaces("wan", 0)[side]
+            end = addressing.splice("wan", 0)[side]
         else:
             first = lab.plan.sites[side].nodes[0]
-            namespace = router_namespace(site)
-            interface = router_lan_interface(lab.plan.nodes.index(first))
-        _, (fd,) = lab._ask("socket", namespace, int(socket.AF_PACKET), int(socket.SOCK_RAW), 0)
+            end = addressing.router_lan_end(first.site, lab.plan.nodes.index(first))
+        _, (fd,) = lab._ask("socket", end.namespace, int(socket.AF_PACKET), int(socket.SOCK_RAW), 0)
         self._missed = 0
         self._socket = socket.socket(fileno=fd)
         try:
             self._ring = self._map(capacity)
-            self._socket.bind((interface, _ETH_P_IP))
+            self._socket.bind((end.name, _ETH_P_IP))
         except BaseException:
             self._socket.close()
             raise
@@ -48,7 +45,7 @@ class Entries(Arrivals):
     def by_number(self, turn: int, count: int) -> np.ndarray:
         """Return the instants of entry (CLOCK_REALTIME, ns) of a turn's packets; 0: none seen."""
         frames = self.frames()
-        frames = frames[frames["length"] == FRAME_BYTES]
+        frames = frames[frames["length"] == ONE_WAY_BYTES + ETHERNET_BYTES]
         words = np.ascontiguousarray(frames["packet"]).view(">u2").astype(np.int64)
         turns = words[:, _TURN] << 16 | words[:, _TURN + 1]
         numbers = words[:, _NUMBER] << 16 | words[:, _NUMBER + 1]

@@ -11,7 +11,7 @@ from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import Impairment
 
 LINK = wan("dc1", "dc2")
-CORRELATED = ms(20, 5, correlation=0.5)
+REORDERED = ms(20, 5, reorder=True, rate_bps=10**6)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ CORRELATED = ms(20, 5, correlation=0.5)
     [
         (None, ms(20), True, "netem"),
         (None, ms(20), False, "wire"),
-        (None, CORRELATED, True, "wire"),
+        (None, REORDERED, True, "wire"),
         ("wire", ms(20), True, "wire"),
         ("netem", ms(20), False, "netem"),  # which then says why the kernel has none
     ],
@@ -31,10 +31,12 @@ def test_the_backend_that_fits(
 
 
 def test_one_link_that_netem_cannot_do_decides_for_all() -> None:
-    asked = {LINK: ms(20), wan("dc2", "dc1"): CORRELATED}
+    asked = {LINK: ms(20), wan("dc2", "dc1"): REORDERED}
     assert choice.choose(None, asked, netem_available=True) == "wire"
 
 
 def test_a_wanted_backend_that_does_not_do_it_is_an_error_that_names_the_other() -> None:
-    with pytest.raises(MachineError, match=r"netem does not do correlated jitter .*dc1->dc2.*wire"):
-        choice.choose("netem", {LINK: CORRELATED}, netem_available=True)
+    with pytest.raises(MachineError, match=r"netem does not do jitter that .*dc1->dc2.*wire"):
+        choice.choose("netem", {LINK: REORDERED}, netem_available=True)
+    with pytest.raises(MachineError, match=r"wire does not do corruption .*dc1->dc2.*netem"):
+        choice.choose(None, {LINK: ms(20, corrupt=0.1)}, netem_available=False)

@@ -48,23 +48,13 @@ def test_a_program_runs_on_its_node_and_sees_only_the_lab(lab):
 
 def test_exit_codes_and_signals_come_back(lab):
     assert lab.spawn("n1", ["sh", "-c", "exit 7"]).wait(60) == 7
-    sleeper = lab.spawn("n1", ["sleep", "60"])
-    assert sleeper.poll() is None
-    sleeper.terminate()
-    assert sleeper.wait(60) == -signal.SIGTERM
-    assert sleeper.ended_ns is not None
-
-
-def test_an_interrupt_is_not_ignored_inside(lab):
     # The guard ignores SIGINT; what is started in the lab must not inherit that.
-    sleeper = lab.spawn("n1", ["sleep", "60"])
-    sleeper.send_signal(signal.SIGINT)
-    assert sleeper.wait(60) == -signal.SIGINT
-
-
-def test_a_program_that_does_not_exist_is_named(lab):
-    with pytest.raises(MachineError, match="no-such-program could not be started on n1"):
-        lab.spawn("n1", ["/no-such-program"])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        sleeper = lab.spawn("n1", ["sleep", "60"])
+        assert sleeper.poll() is None
+        sent_ns = sleeper.send_signal(number)
+        assert sleeper.wait(60) == -number
+        assert sleeper.ended_ns > sent_ns
 
 
 def test_an_unknown_node_is_answered_with_the_known_ones(lab):
@@ -144,11 +134,6 @@ def test_nothing_outside_is_reachable_from_inside(lab):
             lab.connect("n1", ("127.0.0.1", port), timeout_s=0.5)
     with pytest.raises(OSError):
         lab.connect("n1", ("192.0.2.1", 80), timeout_s=0.5)
-
-
-def test_an_unknown_link_cannot_be_changed(lab):
-    with pytest.raises(UserError, match="no link dc1->dc7"):
-        lab.change({wan("dc1", "dc7"): ms(1)})
 
 
 def test_callbacks_are_called_once_a_process_ends(lab):
@@ -281,7 +266,7 @@ def test_a_missing_program_comes_with_its_package(lab, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(MachineError, match="apt-get install iproute2"):
         lab.spawn("n1", ["ss"])
-    with pytest.raises(MachineError, match=r"No such file or directory\.$"):
+    with pytest.raises(MachineError, match=r"on n1: No such file or directory\.$"):
         lab.spawn("n1", ["no-such-program"])
 
 

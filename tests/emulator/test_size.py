@@ -56,10 +56,6 @@ def large() -> Iterator[Lab]:
         yield lab
 
 
-def test_a_thousand_nodes_are_up(large: Lab) -> None:
-    assert len(large.nodes) == 1000
-
-
 def test_no_process_is_started_for_a_node(large: Lab) -> None:
     assert processes_inside(large) == ["wanlat-lab", "wire"]
 
@@ -79,18 +75,6 @@ def test_every_node_answers_after_the_round_trip_time_asked_for(large: Lab) -> N
     assert min(over.values()) < 5
 
 
-def test_pairs_anywhere_have_the_round_trip_time_asked_for(large: Lab) -> None:
-    names = [node.name for node in large.nodes]
-    pick = random.Random(4)
-    pairs = [tuple(pick.sample(names, 2)) for _ in range(10)]
-    for source, target in pairs:
-        with large.socket(source, socket.AF_INET, socket.SOCK_RAW, 1) as raw:
-            echoes = [echo_all(raw, [large.node(target).address]) for _ in range(5)]
-        asked_ms = large.plan.rtt_ms(source, target)
-        over_ms = [rtt - asked_ms for each in echoes for rtt in each.values()]
-        assert 0 <= min(over_ms) < 20, f"{source} to {target}"
-
-
 def test_a_program_starts_on_the_last_node_as_fast_as_on_the_first(large: Lab) -> None:
     took_s: dict[str, list[float]] = {"n1": [], "n1000": []}
     for _ in range(8):
@@ -99,14 +83,6 @@ def test_a_program_starts_on_the_last_node_as_fast_as_on_the_first(large: Lab) -
             assert large.run(node, ["true"]).returncode == 0
             times.append(time.monotonic() - start)
     assert min(took_s["n1000"]) < 5 * min(took_s["n1"]) + 0.05
-
-
-def test_nothing_is_left_when_close_returns() -> None:
-    lab = Lab(mesh(4, 25, wan=ms(1)), backend="wire")
-    with lab:
-        supervisor = lab.supervisor_pid
-        assert processes_inside(lab) == ["wanlat-lab", "wire"]
-    assert not Path(f"/proc/{supervisor}").exists()
 
 
 def test_the_labs_first_process_loads_no_library() -> None:
@@ -122,7 +98,8 @@ def test_the_labs_first_process_loads_no_library() -> None:
 _LET_GO = """
 import os, socket
 from wanlat.emulator import rtnetlink, syscalls
-from wanlat.emulator.dismantling import wait_until_dismantled
+from wanlat.emulator.addressing import End
+from wanlat.emulator.sandbox import wait_until_dismantled
 uid, gid = os.geteuid(), os.getegid()
 syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET)
 for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
@@ -132,8 +109,8 @@ home = os.open("/proc/self/ns/net", os.O_RDONLY)
 for index in range(2, 202):
     syscalls.unshare(syscalls.CLONE_NEWNET)
     with rtnetlink.Socket() as netlink:
-        far = rtnetlink.VethEnd(f"v{index}", index, namespace_fd=home)
-        netlink.send([rtnetlink.veth(rtnetlink.VethEnd("v", 2), far)])
+        far = End("home", f"v{index}", index)
+        netlink.send([rtnetlink.veth(End("other", "v", 2), far, home)])
 syscalls.setns(home, syscalls.CLONE_NEWNET)
 assert wait_until_dismantled(30)
 syscalls.setns(home, syscalls.CLONE_NEWNET)
@@ -153,11 +130,11 @@ def test_the_end_of_namespaces_is_awaited() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"namespaces": 500}, "user.max_net_namespaces"),
-        ({"mounts": 1500}, "fs.mount-max"),
-        ({"hard descriptors": 256}, "ulimit -Hn"),
-        ({"descriptors": 64}, "ulimit -n"),
-        ({"memory": 100_000_000}, "MB of memory"),
+        ({"user.max_net_namespaces": 500}, "user.max_net_namespaces"),
+        ({"fs.mount-max": 1500}, "fs.mount-max"),
+        ({"ulimit -Hn": 256}, "ulimit -Hn"),
+        ({"ulimit -n": 64}, "ulimit -n"),
+        ({"MemAvailable": 100_000_000}, "smaller topology"),
     ],
 )
 def test_a_limit_that_is_too_small_is_named(limits: capacity.Limits, words: str) -> None:

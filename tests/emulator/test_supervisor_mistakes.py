@@ -62,7 +62,7 @@ def enter() -> BaseException:
 def test_a_mistake_in_a_request_is_raised_as_itself(
     how: str, kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(monkeypatch, "supervisor.Supervisor._build", how)
+    plant(monkeypatch, "supervisor.Supervisor.build", how)
     error = enter()
     assert type(error) is kind, repr(error)
     assert says in str(error)
@@ -72,14 +72,12 @@ def test_a_mistake_in_a_request_is_raised_as_itself(
     assert "report" in note
 
 
-@pytest.mark.parametrize(
-    "number", ["EPERM", "EACCES", "ENOSPC", "ENOSYS", "ENOMEM", "EMFILE", "EOPNOTSUPP", "EAGAIN"]
-)
+@pytest.mark.parametrize("number", ["EPERM", "ENOSPC", "ENOSYS", "EMFILE"])
 def test_a_refusal_of_the_machine_in_a_request_is_one(
     number: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     how = f"raise OSError(errno.{number}, 'planted')"
-    plant(monkeypatch, "supervisor.Supervisor._build", how)
+    plant(monkeypatch, "supervisor.Supervisor.build", how)
     error = enter()
     assert type(error) is MachineError
     assert "could not build: " in str(error)
@@ -114,15 +112,15 @@ def test_a_guard_that_cannot_even_begin_is_a_mistake(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("where", "what", "says"),
     [
-        ("sandbox._enter_namespaces", "unshare", "seccomp"),
-        ("sandbox._leave_guard", "unshare", "seccomp"),
-        ("sandbox._mount_private_directories", "mount proc on /proc", "systempaths=unconfined"),
+        ("sandbox._enter_namespaces", "'unshare'", "seccomp"),
+        ("sandbox._leave_guard", "'unshare'", "seccomp"),
+        ("sandbox._mount_private_directories", "'mount', '/proc'", "systempaths=unconfined"),
     ],
 )
 def test_namespaces_that_are_refused_are_explained_whenever_that_is(
     where: str, what: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(monkeypatch, where, f"raise OSError(errno.EPERM, '{what}: not permitted')")
+    plant(monkeypatch, where, f"raise OSError(errno.EPERM, {what})")
     error = enter()
     assert type(error) is MachineError, repr(error)
     assert says in str(error)
@@ -131,8 +129,20 @@ def test_namespaces_that_are_refused_are_explained_whenever_that_is(
 def test_a_lab_lives_on_after_a_mistake_in_a_request() -> None:
     with Lab(mesh(1, 1)) as lab:
         with pytest.raises(TypeError):
-            lab._ask("signal", "no number", 9)
+            lab._ask("signal", "too few arguments")
         assert lab.run("n1", ["echo", "alive"]).stdout == "alive\n"
+
+
+def test_who_waits_is_told_of_the_end_though_an_answer_was_lost() -> None:
+    with Lab(mesh(1, 1)) as lab:
+        sleeper = lab.spawn("n1", ["sleep", "60"])
+        home = str(lab.node("n1").directory)
+        # As if Ctrl-C had come before the answer: nobody knows that this was started.
+        lab._ask("spawn", "n1", ["true"], {"PATH": "/usr/bin:/bin"}, home, (False,) * 3)
+        assert lab.run("n1", ["true"]).returncode == 0
+        lab.abort("That is enough.")
+        with pytest.raises(MachineError, match="That is enough"):
+            sleeper.wait(60)
 
 
 def test_a_mistake_at_the_end_of_a_record_ends_the_lab_all_the_same(
@@ -177,9 +187,7 @@ def test_a_wire_that_ends_by_itself_is_a_mistake_and_one_that_is_killed_is_not(
 def test_a_running_lab_tells_its_clients_of_a_mistake(tmp_path: Path) -> None:
     site = tmp_path / "site"
     site.mkdir()
-    planted = PLANTED.format(
-        where="supervisor.Supervisor._change", how="raise TypeError('planted')"
-    )
+    planted = PLANTED.format(where="supervisor.Supervisor.change", how="raise TypeError('planted')")
     (site / "sitecustomize.py").write_text(
         "from wanlat.emulator import owner\n"
         f"owner._GUARD_PROGRAM = {planted!r} + chr(10) + owner._GUARD_PROGRAM\n"

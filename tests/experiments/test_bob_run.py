@@ -19,8 +19,8 @@ from tests.experiments.commands import (
 from wanlat.emulator.binaries import binary
 from wanlat.probes.bob_plan import bob_plan
 from wanlat.systems import registry
+from wanlat.systems.engine.cache import sha256_of
 from wanlat.systems.errors import SystemMissing
-from wanlat.systems.receipt import sha256_of
 
 SAMPLES = 12
 RTT_MS = 50.0

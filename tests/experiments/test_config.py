@@ -29,10 +29,10 @@ from wanlat.experiments.matrix_points import points_of
 from wanlat.systems import registry
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.findings import YamlError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.units import Duration
-from wanlat.topologies.yaml_errors import YamlError
 from wanlat.topologies.yaml_lines import load_yaml_model
 
 STUDY = "name: mine\ntopology: five-sites\nendpoints: [GetObject, Put]\n"
@@ -160,12 +160,12 @@ kill: victim | kill: {at: 1s} | faults[0].kill | settings stand beside it
 at: 1s | at: 41s | faults[0].at | after `during`
 for: 30s | for: 50s | faults[0].for | healed by its end
 kill: victim | kill: victm | faults[0] | did you mean `victim`?
-kill: victim | slow: victim | faults[0] | it needs `delay`
+kill: victim | slow: victim | faults[0] | `delay` is missing
 kill: victim | restart: victim | faults[0] | leave out `for: 30s`
 name: mine | name: Mine | name | should match
 five-sites | five-site | topology | did you mean `five-sites`?
 select: one | select: oen | roles.victim | did you mean `one`?
-victim: {select: one} | n2: {select: one} | roles.n2 | must not have its name
+victim: {select: one} | n2: {select: one} | roles.n2 | is a node of
 select: rest | select: 9 | roles.others | 9
 select: one | select: true | roles.victim.select | selects no nodes
 select: rest | select: [n1]}, again: {select: [n1] | roles | both have n1

@@ -116,6 +116,7 @@ def test_packets_are_recorded_unless_they_are_not_wanted() -> None:
     assert _capture(round_trips, True, Size(1 << 20), Size(200)) == CaptureWanted(1 << 20, 200)
     assert _capture(round_trips, False, None, Size(256)) is None
     assert _capture(latency, None, None, Size(256)) is None
+    assert _capture(round_trips, None, None, Size(256), "netem") is None
 
 
 @pytest.mark.parametrize("key", ["key_mode", "prefill", "reclaim", "load"])

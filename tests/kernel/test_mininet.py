@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from wanlat.emulator.lab import Lab
+from wanlat.emulator.prober import Prober
 from wanlat.topologies.load import load
+from wanlat.topologies.mininet_import import import_mininet
 from wanlat.topologies.resolve import Plan, resolve
 
 ROOT = Path(__file__).parents[2]
@@ -146,3 +149,69 @@ def test_a_users_mistake_ends_mininet_without_its_clean_up() -> None:
     assert done.returncode == 2
     assert "five-sites" in done.stderr
     assert "Traceback" not in done.stderr and "Cleaning up" not in done.stderr
+
+
+# A topology of Mininet's own: a line of switches, and a host behind a slow line of its own.
+NATIVE = """
+from mininet.link import TCLink
+from mininet.net import Mininet
+from mininet.node import Switch
+from mininet.topo import Topo
+
+
+class Bridge(Switch):
+    def start(self, controllers):
+        self.cmd(f"ip link add br-{self} type bridge; ip link set br-{self} up")
+        for name in self.intfNames()[1:]:  # without lo
+            self.cmd(f"ip link set {name} up master br-{self}")
+
+
+class Net(Topo):
+    def build(self):
+        s1, s2, s3 = (self.addSwitch(f"s{i}") for i in (1, 2, 3))
+        for host, switch, options in (
+            ("h1", s1, {}),
+            ("h2", s2, {"delay": "20ms"}),
+            ("h3", s3, {"params1": {"delay": "5ms"}, "params2": {"delay": "35ms"}}),
+        ):
+            self.addLink(self.addHost(host), switch, cls=TCLink, **options)
+        self.addLink(s1, s2, cls=TCLink, delay="50ms", bw=100)
+        self.addLink(s2, s3, cls=TCLink, delay="30ms")
+
+
+if __name__ == "__main__":
+    net = Mininet(topo=Net(), switch=Bridge, controller=None)
+    net.start()
+    for a in net.hosts:
+        for b in net.hosts:
+            if a is not b:
+                a.cmd("ping -n -c 1 -W 5", b.IP())  # ARP
+                print("PINGED", a, b, a.cmd("ping -n -c 5 -i 0.2 -W 5", b.IP()).split("= ")[-1])
+    net.stop()
+"""
+
+
+@needs_mininet
+def test_a_topology_of_mininets_has_the_same_pings_under_mininet_and_wanlat(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(NATIVE)
+    done = subprocess.run(
+        ["/usr/bin/python3", str(file)], capture_output=True, text=True, timeout=300, check=False
+    )
+    theirs = {
+        (a, b): float(ms)
+        for a, b, ms in re.findall(r"PINGED (\w+) (\w+) ([\d.]+)/", done.stdout + done.stderr)
+    }
+    plan = resolve(import_mininet(f"{file}:Net").topology)
+    assert set(theirs) == every_pair(plan), done.stdout + done.stderr
+    nodes = [node.name for node in plan.nodes]
+    with Lab(plan, backend="netem") as lab, Prober(lab, nodes) as prober:
+        echoes = prober.measure(sorted(theirs), 5, 0.2, 1)
+    # No packet is early, and the quickest of five is late by a stall at most: 40 ms and more lie
+    # between the pairs.
+    for pair, ms in theirs.items():
+        for measured_ms in (ms, min(echoes[pair].rtt_ns) / 1e6):
+            late_ms = measured_ms - plan.rtt_ms(*pair)
+            assert -0.1 < late_ms < 15, (pair, measured_ms, plan.rtt_ms(*pair))

@@ -4,45 +4,28 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.emulator.plans import mesh, ms
-from tests.kernel import packets
-from wanlat.emulator.backends import netem_parameters, traffic_control
-from wanlat.emulator.backends.netem_options import NetemOptions
-from wanlat.emulator.backends.traffic_control import Refused, TrafficControl
+from wanlat.emulator import rtnetlink
+from wanlat.emulator.backends.netem_options import decode, encode
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import wan
-from wanlat.emulator.rtnetlink import queueing_discipline
+from wanlat.emulator.rtnetlink import Refusal, Socket, put_qdisc
+from wanlat.topologies.netem import Netem, queue_limit, tc_words
 from wanlat.topologies.resolve import GilbertElliott, Impairment
 
+ROUTER = ["ip", "netns", "exec", "site.dc1"]
 
-def shown(lab: Lab, namespace: str = "site.dc1") -> dict[str, Any]:
+
+def shown(lab: Lab) -> dict[str, Any]:
     """Return what tc says of the netem of a router of a lab of two sites."""
-    command = ["ip", "netns", "exec", namespace, "tc", "-j", "qdisc", "show"]
-    (netem,) = [q for q in json.loads(lab.run("n1", command).stdout) if q["kind"] == "netem"]
+    told = lab.run("n1", [*ROUTER, "tc", "-j", "qdisc", "show"]).stdout
+    (netem,) = [q for q in json.loads(told) if q["kind"] == "netem"]
     options: dict[str, Any] = netem["options"]
     return options
-
-
-def tc(lab: Lab, arguments: str, namespace: str = "site.dc1") -> None:
-    """Have tc change the netem of a router, past the emulator."""
-    (name,) = [
-        each["ifname"]
-        for each in json.loads(
-            lab.run("n1", ["ip", "netns", "exec", namespace, "ip", "-j", "link"]).stdout
-        )
-        if each["ifname"].startswith("w")
-    ]
-    command = f"ip netns exec {namespace} tc qdisc change dev {name} root netem {arguments}"
-    done = lab.run("n1", command.split())
-    assert done.returncode == 0, done.stderr
-
-
-PROBABILITY = 1e-6  # tc prints no more digits
 
 
 @pytest.fixture(scope="module")
@@ -51,111 +34,88 @@ def lab() -> Any:
         yield made
 
 
-def put(lab: Lab, asked: Impairment) -> dict[str, Any]:
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        # tc prints microseconds and six digits; all of them are read back by netlink, below.
+        (Impairment(50_012_000, 10_045_000), {"delay": {"delay": 0.050012, "jitter": 0.010045}}),
+        (Impairment(200 * 10**9, 2 * 10**9), {"delay": {"delay": 200, "jitter": 2}}),
+        (ms(5, loss=0.01), {"loss-random": {"loss": 0.01}}),
+        (ms(5, corrupt=0.02), {"corrupt": {"corrupt": 0.02}}),
+        (ms(5, duplicate=0.03), {"duplicate": {"duplicate": 0.03}}),
+        (
+            ms(5, bursts=GilbertElliott(0.01, 0.3, 0.2, 0.999)),
+            {"loss-gemodel": {"p": 0.01, "r": 0.3, "1-h": 0.8, "1-k": 0.001}},
+        ),
+        (ms(5, overtake=0.25), {"reorder": {"reorder": 0.25}}),
+        (ms(50, rate_bps=8_000), {"rate": {"rate": 1_000}}),
+        (ms(50, rate_bps=40_000_000_000), {"rate": {"rate": 5_000_000_000}}),
+    ],
+)
+def test_tc_shows_what_was_asked_for_and_nothing_of_what_was_before(
+    lab: Lab, asked: Impairment, said: dict[str, dict[str, float]]
+) -> None:
     lab.change({wan("dc1", "dc2"): asked})
-    return shown(lab)
+    options = shown(lab)
+    for kind, values in said.items():
+        told = {key: options[kind][key] for key in values}
+        assert told == pytest.approx(values, abs=1.1e-6)
+    kinds = {"loss-random", "loss-gemodel", "duplicate", "corrupt", "reorder"}
+    assert kinds & set(options) == kinds & set(said)
+    assert options["limit"] == queue_limit(asked)
 
 
-def test_tc_shows_delay_and_jitter(lab: Lab) -> None:
-    # tc prints microseconds; nanoseconds are read back by netlink, below.
-    delay = put(lab, Impairment(50_012_000, 10_045_000))["delay"]
-    assert delay["delay"] == pytest.approx(0.050012, abs=1.1e-6)
-    assert delay["jitter"] == pytest.approx(0.010045, abs=1.1e-6)
-
-
-def test_tc_shows_a_delay_of_more_than_32_bits_of_nanoseconds(lab: Lab) -> None:
-    delay = put(lab, Impairment(200_000_000_000, 2_000_000_000))["delay"]
-    assert (delay["delay"], delay["jitter"]) == (200, 2)
-
-
-def test_tc_shows_loss_duplication_and_corruption(lab: Lab) -> None:
-    options = put(lab, ms(5, loss=0.01, corrupt=0.02))
-    assert options["loss-random"]["loss"] == pytest.approx(0.01, abs=PROBABILITY)
-    assert options["corrupt"]["corrupt"] == pytest.approx(0.02, abs=PROBABILITY)
-    options = put(lab, ms(5, duplicate=0.03))
-    assert options["duplicate"]["duplicate"] == pytest.approx(0.03, abs=PROBABILITY)
-    assert "loss-random" not in options and "corrupt" not in options
-
-
-def test_tc_shows_loss_in_bursts(lab: Lab) -> None:
-    chain = put(lab, ms(5, bursts=GilbertElliott(0.01, 0.3, 0.2, 0.999)))["loss-gemodel"]
-    assert [chain[each] for each in ("p", "r", "1-h", "1-k")] == pytest.approx(
-        [0.01, 0.3, 0.8, 0.001], abs=PROBABILITY
-    )
-    assert "loss-gemodel" not in put(lab, ms(5))
-
-
-def test_tc_shows_overtaking(lab: Lab) -> None:
-    options = put(lab, ms(5, overtake=0.25))
-    assert options["reorder"]["reorder"] == pytest.approx(0.25, abs=PROBABILITY)
-    assert options["gap"] == 1
-    assert "reorder" not in put(lab, ms(5))
-
-
-@pytest.mark.parametrize("rate_bps", [8_000, 80_000_000, 40_000_000_000])
-def test_tc_shows_the_rate_and_the_limit(lab: Lab, rate_bps: int) -> None:
-    asked = ms(50, rate_bps=rate_bps)
-    options = put(lab, asked)
-    assert options["rate"]["rate"] == rate_bps // 8
-    assert options["limit"] == netem_parameters.queue_limit(asked)
+def test_tc_takes_the_words_of_an_export(lab: Lab) -> None:
+    asked = ms(20, 5, loss=0.01, corrupt=0.02)
+    links = json.loads(lab.run("n1", [*ROUTER, "ip", "-j", "link"]).stdout)
+    (name,) = [each["ifname"] for each in links if each["ifname"].startswith("w")]
+    command = [*ROUTER, *("tc", "qdisc", "replace", "dev", name, "root", "netem")]
+    done = lab.run("n1", [*command, *tc_words(asked)])
+    assert done.returncode == 0, done.stderr
+    assert shown(lab)["rate"]["rate"] == 10**15
+    assert shown(lab)["delay"]["jitter"] == pytest.approx(0.005)
 
 
 def test_random_parameters_come_back_from_the_kernel_as_they_were_sent() -> None:
     """With a seed, and in one order: what one leaves behind would show in the next."""
     draw = random.Random(4)
 
-    def word() -> int:
-        return draw.choice([0, 1, draw.getrandbits(32), 2**32 - 1])
+    def part() -> float:
+        return draw.choice([0.0, 1e-9, draw.random(), 1.0])
 
-    control = TrafficControl()
-    control.send([traffic_control.put(1, "lo", NetemOptions().encode())])
+    control = Socket()
+    control.send([put_qdisc(1, "lo", "netem", encode(Netem()))])
     try:
         for _ in range(500):
-            sent = NetemOptions(
-                latency_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(50)]),
+            sent = Netem(
+                delay_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(50)]),
                 jitter_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(31)]),
                 table=draw.choice([b"", draw.randbytes(2 * draw.randint(1, 16384))]),
                 limit=draw.getrandbits(31),
-                loss=word(),
-                bursts=draw.choice([None, (word(), word(), word(), word())]),
-                gap=draw.choice([0, 1]),
-                reorder=word(),
-                duplicate=word(),
-                corrupt=word(),
-                rate_bytes=draw.choice([0, draw.getrandbits(32), draw.getrandbits(60)]),
-                corr=(word(), word(), word()),
-                seed=draw.getrandbits(64),
+                loss=part(),
+                bursts=draw.choice([None, GilbertElliott(part(), part(), part(), part())]),
+                overtake=part(),
+                duplicate=part(),
+                corrupt=part(),
+                rate_bps=draw.choice([0, 8 * draw.getrandbits(32), 8 * draw.getrandbits(60)]),
             )
+            encoded = encode(sent, draw.getrandbits(64))
             (_, answer) = control.send(
                 [
-                    traffic_control.put(1, "lo", sent.encode(), change=True),
-                    traffic_control.look(1, "lo"),
+                    put_qdisc(1, "lo", "netem", encoded, change=True),
+                    rtnetlink.look_at_qdisc(1, "lo"),
                 ]
             )
             assert answer is not None
-            back = NetemOptions.decode(traffic_control.options(answer))
-            # The kernel shows no table, and before 6.6 it has no seed.
-            expected = replace(sent, table=b"", seed=sent.seed if back.seed is not None else None)
-            assert back == expected
+            assert decode(rtnetlink.qdisc_options(answer)) == decode(encoded)
     finally:
-        control.send([traffic_control.remove(1, "lo")])
+        control.send([rtnetlink.remove_qdisc(1, "lo")])
         control.close()
 
 
 def test_a_refusal_names_the_interface_and_the_kernels_reason() -> None:
-    control = TrafficControl()
-    with pytest.raises(Refused, match="qdisc") as caught:
-        control.send([queueing_discipline(1, "lo", "nonsense", 0x10000, b"")])
+    control = Socket()
+    with pytest.raises(Refusal, match="qdisc") as caught:
+        control.send([put_qdisc(1, "lo", "nonsense", b"")])
     control.close()
     assert caught.value.what == "put nonsense on the interface lo"
-
-
-def test_netems_own_delay_correlation_has_no_effect(lab: Lab) -> None:
-    """Why correlation is refused: asked for 90 % in tc's way, netem delivers none."""
-    # With reordering, no packet waits for the one before, which alone would correlate them.
-    put(lab, ms(60, 50, reorder=True))
-    tc(lab, "limit 10000 delay 60ms 50ms 90%")
-    assert shown(lab)["delay"]["correlation"] == pytest.approx(0.9, abs=1e-4)
-    passage = packets.send(lab, "n1", "n2", 3000, interval_s=0.0002)
-    assert passage.lost == 0
-    assert abs(passage.correlation()) < 0.5

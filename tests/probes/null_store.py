@@ -20,11 +20,11 @@ class NullStore:
     host: str
     port: int
     said: dict[str, int] = field(default_factory=dict)
-    """null-epoll's last words, once it has ended: how many requests it saw."""
+    """null-server's last words, once it has ended: how many requests it saw."""
 
     @property
     def s3(self) -> PlanHeader:
-        """A plan's header for null-epoll."""
+        """A plan's header for null-server."""
         return PlanHeader(self.host, self.port, "garage", "ACCESS", "SECRET", deadline_ms=5_000)
 
     @property
@@ -35,7 +35,7 @@ class NullStore:
 
 @contextmanager
 def null_store(
-    seed: int, *, program: str = "null-epoll", object_bytes: int = 1024, index: int = 0
+    seed: int, *, program: str = "null-server", object_bytes: int = 1024, index: int = 0
 ) -> Iterator[NullStore]:
     """Run one; it is gone afterwards."""
     body_seed = body_seed_of(seed, "b0", index)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanlat.probes.bob_plan import BobEndpoint, Keys, bob_plan, turns
+from wanlat.probes.bob_plan import BobEndpoint, bob_plan, turns
 from wanlat.probes.plan import READ_BYTES, Plan, Request
 
 BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
@@ -102,12 +102,6 @@ def test_placements_are_mixed_and_not_in_blocks() -> None:
     assert 160 < changes < 240  # 399 steps, half of them
 
 
-def test_requests_are_numbered_in_the_order_they_are_sent() -> None:
-    plan = plan_of()
-    numbers = [request.seq for request in (*plan.prepare, *plan.warmup, *plan.measure)]
-    assert numbers == list(range(len(numbers)))
-
-
 @given(
     samples=st.integers(1, 20),
     warmup=st.integers(0, 5),
@@ -157,19 +151,6 @@ def test_reads_spread_over_many_keys_unless_the_objects_are_large() -> None:
     assert read(large) == {"local": 4, "remote": 4}
 
 
-def test_exist_asks_for_what_get_reads() -> None:
-    plan = plan_of(endpoints=["Get", "Exist"])
-    assert len(plan.prepare) == 40
-    assert {r.key for r in plan.measure if r.endpoint == "Exist"} == {
-        r.key for r in plan.measure if r.endpoint == "Get"
-    }
-
-
-def test_only_what_is_needed_is_prepared() -> None:
-    assert plan_of(endpoints=["Ping", "Put"]).prepare == ()
-    assert len(plan_of(endpoints=["Delete"]).prepare) == 2 * 23
-
-
 def test_a_ping_needs_no_vdisks() -> None:
     def refuse(_: bytes) -> None:
         raise AssertionError("a Ping has no key")
@@ -206,10 +187,3 @@ def test_a_line_holds_what_the_endpoint_needs_and_not_where_the_key_lies() -> No
     }
     ping = next(request for request in plan_of().measure if request.endpoint == "Ping")
     assert json.loads(ping.line()).keys() == {"seq", "phase", "endpoint"}
-
-
-def test_keys_are_taken_once() -> None:
-    keys = Keys(1, "n1", two_of_five)
-    assert keys.placements() == ("local", "remote")
-    taken = [keys.take("local") for _ in range(1000)] + [keys.take("remote") for _ in range(1000)]
-    assert len(set(taken)) == 2000

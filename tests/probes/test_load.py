@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from tests.probes.null_store import null_store
 from wanlat.bundle.load_records import ENDPOINTS, OUTCOMES, RAMP, Records, records_table
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.load import End, Generator, LoadJob, read_records, run_job
+from wanlat.probes.load import End, Generator, LoadJob, Progress, read_records, run_job
 from wanlat.probes.plan import Header, PlanHeader
 from wanlat.probes.process import Here, Process, spawn_here
 
@@ -46,7 +48,7 @@ def mix(records: Path, **changes: object) -> LoadJob:
 def test_a_mix_keeps_every_worker_busy_and_writes_down_every_request(
     tmp_path: Path, api: str
 ) -> None:
-    program = "null-epoll" if api == "s3" else "null-grpc"
+    program = "null-server" if api == "s3" else "null-grpc"
     names = ("GetObject", "PutObject") if api == "s3" else ("Get", "Put")
     job = mix(tmp_path / "r", ramp_ms=100, duration_ms=3000, mix={names[0]: 0.7, names[1]: 0.3})
     with null_store(SEED, program=program) as store:
@@ -88,7 +90,7 @@ def test_its_cpu_time_is_told_and_adds_up(null: PlanHeader, tmp_path: Path) -> N
 def test_a_body_that_is_another_objects_is_no_success(
     tmp_path: Path, api: str, object_bytes: int
 ) -> None:
-    program = "null-epoll" if api == "s3" else "null-grpc"
+    program = "null-server" if api == "s3" else "null-grpc"
     job = mix(
         tmp_path / "r",
         **{"object_bytes": object_bytes, "workers": 1, "duration_ms": 400},
@@ -104,14 +106,14 @@ def test_a_body_that_is_another_objects_is_no_success(
     assert set(table["outcome"].to_pylist()) == {"fail"}
 
 
-@pytest.mark.parametrize(("program", "name"), [("null-epoll", "PutObject"), ("null-grpc", "Get")])
+@pytest.mark.parametrize(("program", "name"), [("null-server", "PutObject"), ("null-grpc", "Get")])
 def test_large_objects_of_many_workers_take_the_memory_of_small_ones(
     tmp_path: Path, program: str, name: str
 ) -> None:
     started, peak_kib = Started(), 0
     job = mix(tmp_path / "r", object_bytes=30_000_000, workers=16, duration_ms=1200, mix={name: 1})
     with null_store(SEED, program=program, object_bytes=30_000_000) as store:
-        header: Header = store.s3 if program == "null-epoll" else store.bob
+        header: Header = store.s3 if program == "null-server" else store.bob
         with Generator(started, header, job) as generator:
             while not isinstance(said := generator.next(), End):
                 status = Path(f"/proc/{started.process.pid}/status").read_text()
@@ -225,6 +227,28 @@ class Started:
         """As ``spawn_here``."""
         self.process = subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr)
         return Here(self.process)
+
+
+def test_what_it_says_just_before_its_end_is_heard(null: PlanHeader, tmp_path: Path) -> None:
+    lists = ("thread_cpu_ns", "thread_waited_ns")
+    said = json.dumps({each.name: [] if each.name in lists else 0 for each in fields(End)})
+    program, go = tmp_path / "stand-in", tmp_path / "go"
+    program.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.01; done; echo '{said}'\n")
+    program.chmod(0o755)
+
+    class EndsWhenLookedAt(Here):
+        def __init__(self, process: subprocess.Popen[bytes]) -> None:
+            super().__init__(process)
+            self.poll = lambda: go.touch() or process.wait(60)  # type: ignore[func-returns-value]
+
+    def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
+        return EndsWhenLookedAt(subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr))
+
+    with Generator(spawn, null, mix(tmp_path / "r"), executable=program) as generator:
+        heard: list[Progress | End] = []
+        while not heard:
+            heard = generator.news()
+    assert isinstance(heard[-1], End)
 
 
 @pytest.mark.parametrize("how", ["closed", signal.SIGINT, signal.SIGTERM])

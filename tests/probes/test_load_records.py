@@ -49,11 +49,6 @@ def test_keys_and_bodies_are_those_of_the_generator() -> None:
     assert body_seed_of(7, "b1", 17) == 6_218_993_710_871_038
 
 
-def test_no_two_keys_of_bob_are_alike() -> None:
-    keys = {key_of(1, bucket, index, "bob") for bucket in ("a", "b") for index in range(5000)}
-    assert len(keys) == 10_000
-
-
 def test_a_word_is_that_of_the_body() -> None:
     made = body(99, 80)
     words = [int.from_bytes(made[8 * i : 8 * i + 8], "little") for i in range(10)]

@@ -54,19 +54,6 @@ def test_a_request_has_what_its_message_has_a_place_for() -> None:
     assert (sent.key, sent.object_bytes) == (None, 100)
 
 
-def test_requests_are_numbered_in_the_order_they_are_sent() -> None:
-    plan = plan_of()
-    numbers = [request.seq for request in (*plan.prepare, *plan.warmup, *plan.measure)]
-    assert numbers == list(range(len(numbers)))
-
-
-def test_a_line_carries_the_message_as_it_was_given() -> None:
-    line = json.loads(plan_of(FIND).measure[0].line())
-    assert line["endpoint"] == "shop.Catalogue/Find"
-    assert line["request"] == {"id": "{key}"}
-    assert (line["object_bytes"], len(line["key"])) == (100, 16)
-
-
 @pytest.mark.parametrize("method", ["Find", "shop.Catalogue", "/Find", "a.B/C/D", "a..B/C", ""])
 def test_what_names_no_method_is_refused(method: str) -> None:
     with pytest.raises(ValueError, match=r"package\.Service/Method"):

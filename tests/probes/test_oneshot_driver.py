@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -16,9 +17,10 @@ import pytest
 
 from wanlat.probes import oneshot
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.load import End, Generator, LoadJob, Progress
 from wanlat.probes.oneshot import Oneshot, prepare, run_plan, run_requests
 from wanlat.probes.plan import PlanHeader, Request
-from wanlat.probes.process import Process, spawn_here
+from wanlat.probes.process import Process
 from wanlat.probes.records import Sample
 from wanlat.probes.s3_plan import S3Endpoint, s3_plan
 from wanlat.topologies.errors import MachineError, RunFailed
@@ -189,14 +191,6 @@ def test_the_last_words_of_a_process_are_passed_on(spawn: Spawned) -> None:
     assert isinstance(caught.value, RunFailed)
 
 
-def test_only_the_end_of_long_last_words_is_quoted(spawn: Spawned, tmp_path: Path) -> None:
-    chatty = script(tmp_path, "for i in 1 2 3 4 5 6 7 8 9; do echo line $i >&2; done; exit 3")
-    with pytest.raises(ProbeFailed, match="exit code 3") as caught:
-        run_requests(spawn, NOWHERE, lists(1), ignore, executable=chatty)
-    assert "line 9" in str(caught.value)
-    assert "line 4" not in str(caught.value)
-
-
 def test_a_silent_process_is_not_waited_for_forever(
     spawn: Spawned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +222,40 @@ def test_all_descriptors_are_closed_when_a_plan_ends_well_or_badly(
     with contextlib.suppress(ProbeFailed):
         run_requests(spawn, NOWHERE, plan, ignore)
     assert open_files() == before
+
+
+@pytest.fixture
+def many_descriptors() -> Iterator[None]:
+    """Descriptors below 1,100 are taken: select() knows none above 1,023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1100):
+            stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        yield
+
+
+@pytest.mark.usefixtures("many_descriptors")
+def test_descriptors_may_have_large_numbers(
+    null_server: StartServer, spawn: Spawned, tmp_path: Path
+) -> None:
+    header = null_server("--memory").header
+    samples: list[Sample] = []
+    run_plan(
+        spawn,
+        header,
+        s3_plan(S3, samples=1, warmup=0, object_bytes=1024, seed=1, bucket="b"),
+        into(samples),
+    )
+    assert {sample.outcome for sample in samples} == {"ok"}
+    job = LoadJob("fill", tmp_path / "r", ["b"], 100, 1024, seed=1, workers=2)
+    with Generator(spawn, header, job) as generator:
+        said: list[Progress | End] = []
+        while not said or not isinstance(said[-1], End):
+            said += generator.news()
+    assert isinstance(said[-1], End)
+    assert said[-1].ok == 100
 
 
 def test_a_probe_that_is_not_built_says_how_to_build_it(
@@ -278,10 +306,3 @@ def test_a_bucket_that_is_there_already_is_fine(null_server: StartServer, spawn:
         bucket = [Request(0, "prepare", "CreateBucket", "b")]
         prepare(spawn, server.header, bucket, into(samples))
     assert [sample.error for sample in samples] == [None, "http 409 BucketAlreadyOwnedByYou"]
-
-
-def test_here_means_without_a_lab() -> None:
-    with Oneshot(spawn_here, NOWHERE) as probe:
-        probe.send(lists(1)[0])
-        assert probe.receive().error == "refused"
-        probe.finish()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from systems_doubles import StandInLab, plan_of
 
-from wanlat.systems.cache import Cache
+from wanlat.systems.engine.cache import Cache
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 from wanlat.emulator.lab import Lab
 from wanlat.systems.base import Cluster
-from wanlat.systems.bob_api import PROTO
+from wanlat.systems.engine.protocols import BOB_PROTO as PROTO
 
 Call = tuple[str, str, dict[str, Any]]
 """The node that is asked, the method, and the request as protobuf's JSON."""

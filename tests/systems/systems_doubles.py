@@ -14,24 +14,22 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from rich.console import Console
 
-from wanlat.systems.ask import ask
-from wanlat.systems.base import Binary, Cluster, NodeProcess, S3Target, System
-from wanlat.systems.cache import Cache
-from wanlat.systems.install import install
-from wanlat.systems.options import Options
-from wanlat.systems.progress import PlainReporter
-from wanlat.systems.recipe import Place, Recipe, Step
-from wanlat.systems.tools import Tool
-from wanlat.systems.wait import Wait
+from wanlat.systems.engine.cache import Cache
+from wanlat.systems.engine.definition import Definition, Install
+from wanlat.systems.engine.install import Recipe, install
+from wanlat.systems.engine.kinds import Kind, Place, Step
+from wanlat.systems.engine.progress import PlainReporter
+from wanlat.systems.engine.system import System
 from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
+from wanlat.topologies.units import Size
 
 # -- a lab without namespaces ---------------------------------------------------------------
 
@@ -155,53 +153,29 @@ http.server.HTTPServer((address, int(port)), Handler).serve_forever()
 """
 
 
-class ToyOptions(Options):
-    bad_node: str = ""
-    bad_behaviour: str = "dies"
+TOY = {
+    "schema": 1,
+    "name": "toy",
+    "title": "Toy",
+    "origin": "the tests' own",
+    "install": {"path": sys.executable, "program": "toy"},
+    "nodes": {"min": 2, "max": 4},
+    "ports": {"s3": TOY_PORT},
+    "options": {
+        "bad_node": {"type": "text", "default": ""},
+        "bad_behaviour": {"type": "text", "default": "dies"},
+    },
+    "command": [
+        *("toy", "-c", TOY_PROGRAM, "{node.address}", "{ports.s3}"),
+        "{options.bad_behaviour if node.name == options.bad_node else 'serves'}",
+    ],
+    "s3": {"region": "toy", "access_key": "key", "secret_key": "secret"},
+    "ready": [{"name": "serves", "http": {"port": "{ports.s3}", "path": "/"}}],
+}
 
 
-class Toy(System[ToyOptions]):
-    name = "toy"
-    title = "Toy"
-    origin = "the tests' own"
-    min_nodes = 2
-    max_nodes = 4
-    options_model = ToyOptions
-
-    def find(self) -> Binary:
-        return Binary(Path(sys.executable), "1.0", "0" * 64)
-
-    def configure(self, lab: Any, options: ToyOptions, binary: Binary, log_dir: Path) -> Cluster:
-        def behaviour(name: str) -> str:
-            return options.bad_behaviour if name == options.bad_node else "serves"
-
-        program = [str(binary.path), "-c", TOY_PROGRAM]
-        processes = [
-            NodeProcess(
-                self.title,
-                node.name,
-                [*program, node.address, str(TOY_PORT), behaviour(node.name)],
-                {},
-                self.log(log_dir, node.name),
-            )
-            for node in lab.nodes
-        ]
-        return ToyCluster(self.name, lab, binary, {}, processes)
-
-
-class ToyCluster(Cluster):
-    def s3(self, node: str) -> S3Target:
-        return S3Target(self.lab.node(node).address, TOY_PORT, "toy", "key", "secret")
-
-    def make_ready(self, wait: Wait) -> None:
-        self.await_serving(wait)
-
-    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
-        wait.each("serves", self._serves, names)
-
-    def _serves(self, name: str) -> str | None:
-        answer = ask(self.lab, name, TOY_PORT, "/")
-        return None if answer.ok else answer.brief()
+def toy(**changes: object) -> System:
+    return System(Definition.model_validate({**TOY, **changes}), Path(), None)
 
 
 # -- a recipe that builds in no time --------------------------------------------------------
@@ -226,32 +200,9 @@ binary.chmod(0o755)
 """
 
 
-def fake_version(binary: Path) -> str:
+def fake_version(binary: Path, _: dict[str, str] | None = None) -> str:
     said = subprocess.run([binary], capture_output=True, text=True, check=True).stdout
     return said.removeprefix("fake ").strip()
-
-
-@dataclass(frozen=True)
-class FakeRecipe(Recipe):
-    crates: int = field(default=4, kw_only=True)
-    seconds_a_crate: float = field(default=0.02, kw_only=True)
-    fails: bool = field(default=False, kw_only=True)
-
-    @property
-    def source(self) -> str:
-        return f"fake crate {self.version}"
-
-    def command(self, place: Place) -> list[str]:
-        numbers = [str(self.crates), str(self.seconds_a_crate)]
-        fate = "fails" if self.fails else "succeeds"
-        return [sys.executable, "-c", FAKE_BUILD, str(place.out), str(place.work), *numbers, fate]
-
-    def environment(self, place: Place) -> dict[str, str]:
-        return {}
-
-    def progress(self, line: str, before: Step) -> Step | None:
-        bar = re.fullmatch(r"(\d+)/(\d+)", line)
-        return Step(int(bar[1]), int(bar[2]), "compiling") if bar else None
 
 
 def fake_recipe(
@@ -260,21 +211,22 @@ def fake_recipe(
     seconds_a_crate: float = 0.02,
     fails: bool = False,
     version: str = "1.0",
-    tools: tuple[Tool, ...] = (),
+    tools: tuple[str, ...] = (),
     disk_bytes: int = 1,
-) -> FakeRecipe:
-    return FakeRecipe(
-        "fake",
-        version,
-        "fake",
-        fake_version,
-        1,
-        disk_bytes,
-        tools=tools,
-        crates=crates,
-        seconds_a_crate=seconds_a_crate,
-        fails=fails,
-    )
+) -> Recipe:
+    def commands(_: Install, place: Place) -> list[list[str]]:
+        numbers = [str(crates), str(seconds_a_crate)]
+        fate = "fails" if fails else "succeeds"
+        build = [sys.executable, "-c", FAKE_BUILD, str(place.out), str(place.work)]
+        return [[*build, *numbers, fate]]
+
+    def progress(line: str, _: Step) -> Step | None:
+        bar = re.fullmatch(r"(\d+)/(\d+)", line)
+        return Step(int(bar[1]), int(bar[2]), "compiling") if bar else None
+
+    kind = Kind(tools, "fake crate {0.version}", commands, progress=progress)
+    wanted = Install(cargo="fake", version=version, disk=Size(disk_bytes))
+    return Recipe("fake", wanted, fake_version, kind)
 
 
 def plain_reporter() -> PlainReporter:

@@ -14,10 +14,10 @@ from tests.needs import lab_of, needs
 from wanlat.emulator.lab import Lab
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster
-from wanlat.systems.bob import BobCluster, BobOptions
+from wanlat.systems.engine.request import ask
+from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
-from wanlat.systems.placement import Layout, vdisk_of
-from wanlat.systems.wait import Wait
+from wanlat.systems.placement import vdisk_of
 
 pytest.importorskip("grpc_tools")
 
@@ -137,26 +137,27 @@ def test_a_killed_node_is_noticed_and_can_be_started_again(cluster: Cluster) -> 
 
 
 @pytest.fixture(scope="module")
-def bob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BobCluster]:
+def bob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     needs("bob")
     with lab_of("three-datacenters") as lab:
         made = started(lab, "bob", tmp_path_factory.mktemp("logs"))
-        assert isinstance(made, BobCluster)
         yield made
 
 
 @pytest.mark.stores
-def test_bob_itself_tells_the_placement_that_was_planned(bob: BobCluster) -> None:
+def test_bob_itself_tells_the_placement_that_was_planned(bob: Cluster) -> None:
     planned = bob.options["placement"]
     for name in bob.nodes:
-        told = {vdisk["id"]: vdisk["replicas"] for vdisk in bob.ask_http(name, "/vdisks").json()}
+        told = {
+            vdisk["id"]: vdisk["replicas"] for vdisk in ask(bob.lab, name, 8000, "/vdisks").json()
+        }
         assert sorted(told) == list(range(len(planned))) == list(range(6))
         for number, replicas in told.items():
             assert [replica["node"] for replica in replicas] == planned[number]
 
 
 @pytest.mark.stores
-def test_bob_counts_records_where_the_placement_says(bob: BobCluster) -> None:
+def test_bob_counts_records_where_the_placement_says(bob: Cluster) -> None:
     nodes = list(bob.nodes)
     # A quorum acknowledges; the third replica comes later. So all three are waited for.
     keys = [number.to_bytes(8, "little") for number in range(60)]
@@ -166,7 +167,7 @@ def test_bob_counts_records_where_the_placement_says(bob: BobCluster) -> None:
 
     def counted(name: str) -> str | None:
         for number, replicas in enumerate(bob.options["placement"]):
-            answer = bob.ask_http(name, f"/vdisks/{number}/records/count")
+            answer = ask(bob.lab, name, 8000, f"/vdisks/{number}/records/count")
             records = answer.json() if answer.ok else None
             if name in replicas and records != wanted[number]:
                 return f"vdisk {number} has {records} records"
@@ -181,12 +182,11 @@ def test_bob_counts_records_where_the_placement_says(bob: BobCluster) -> None:
 def test_bob_sees_a_dead_peer_with_its_own_pings(tmp_path: Path) -> None:
     with lab_of("one-site") as lab:
         cluster = started(lab, "bob", tmp_path)
-        assert isinstance(cluster, BobCluster)
         first, *_, last = cluster.nodes
         cluster.nodes[last].stop()
 
         def sees_two(name: str) -> str | None:
-            metrics = cluster.ask_http(name, "/metrics").json()["metrics"]
+            metrics = ask(cluster.lab, name, 8000, "/metrics").json()["metrics"]
             seen = metrics["link_manager.nodes_number"]["value"]
             return None if seen == 2 else f"it sees {seen}"
 
@@ -198,12 +198,10 @@ def test_a_refused_configuration_is_quoted(tmp_path: Path, monkeypatch: pytest.M
     needs("bob")
     known = registry.get("bob")
 
-    def too_much(*_: object) -> Layout:
-        return Layout(1, 9, (("n1",), ("n2",), ("n3",)))
-
-    monkeypatch.setattr(BobOptions, "layout", too_much)  # past our own checks, so that Bob sees it
+    # Past our own checks, so that Bob sees it.
+    monkeypatch.setattr(type(known), "check_topology", lambda *_: None)
     with lab_of("one-site") as lab, pytest.raises(SystemFailed) as caught:
-        known.start(lab, known.parse_options(), tmp_path, READY_S, print)
+        known.start(lab, known.parse_options({"quorum": 9}), tmp_path, READY_S, print)
     message = str(caught.value)
     assert "its process was ended by SIGABRT" in message  # how this program ends when it panics
     assert "Quorum is more than amount of replicas for VDisk with id 0" in message

@@ -11,11 +11,6 @@ from systems_doubles import StandInLab, plan_of
 
 from wanlat.systems import registry
 from wanlat.systems.base import Binary, Cluster
-from wanlat.systems.binary import from_path
-from wanlat.systems.bob import read_version
-from wanlat.systems.cache import Cache
-from wanlat.systems.errors import SystemMissing
-from wanlat.systems.receipt import sha256_of
 from wanlat.topologies.errors import UserError
 
 BINARY = Binary(Path("/opt/bobd"), "2.1", "f" * 64)
@@ -136,50 +131,11 @@ def test_a_node_s_name_stays_a_text_whatever_it_looks_like(tmp_path: Path, name:
     object.__setattr__(lab.nodes[0], "name", name)
     object.__setattr__(plan.nodes[0], "name", name)
     configure(lab, tmp_path)
-    assert f'"name": "{name}"' in (lab.nodes[0].host_directory / "bob/node.yaml").read_text()
+    assert read(lab, name, "node")["name"] == name
+    assert read(lab, name, "cluster")["vdisks"][0]["replicas"][0]["node"] == name
 
 
 @pytest.mark.parametrize("wrong", [{"quorum": 0}, {"operation_timeout": "3sec"}, {"vdisks": 0}])
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(UserError, match=f"Options of system bob: `{next(iter(wrong))}`"):
         registry.get("bob").parse_options(wrong)
-
-
-def script(path: Path, prints: str) -> Path:
-    path.write_text(f"#!/bin/sh\necho '{prints}'\n")
-    path.chmod(0o755)
-    return path
-
-
-def test_the_program_is_the_named_one_or_the_one_on_path(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bob = registry.get("bob")
-    (tmp_path / "bin").mkdir()
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin")
-    on_path = script(tmp_path / "bin" / "bobd", "bobd 2.1.0-alpha.12")
-    assert bob.find() == Binary(on_path, "2.1.0-alpha.12", sha256_of(on_path))
-    named = script(tmp_path / "mine", "bobd 2.0.9")
-    monkeypatch.setenv("WANLAT_BOB_BINARY", str(named))
-    assert bob.find() == Binary(named, "2.0.9", sha256_of(named))
-
-
-def test_without_a_program_it_says_where_bob_comes_from(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SystemMissing) as caught:
-        registry.get("bob").find()
-    for part in ("no `bobd` on PATH", "github.com/qoollo/bob", "--bobd PATH", "WANLAT_BOB_BINARY"):
-        assert part in str(caught.value)
-    assert caught.value.exit_code == 3
-
-
-def test_something_else_by_that_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemMissing, match="does not look like Bob"):
-        read_version(script(tmp_path / "bobd", "hello"))
-
-
-def test_nothing_on_path_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert from_path("bobd", read_version) is None

@@ -12,7 +12,7 @@ import pytest
 from tests import late_network
 from tests.needs import lab_of, needs
 from wanlat.emulator.binaries import binary
-from wanlat.systems.bob_api import PROTO
+from wanlat.systems.engine.protocols import BOB_PROTO as PROTO
 
 pytestmark = pytest.mark.minutes
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.needs import lab_of
 from wanlat.systems import registry
+from wanlat.systems.engine.space import what_is_full
 from wanlat.systems.errors import SystemFailed
-from wanlat.systems.space import what_is_full
 
 
 @pytest.mark.parametrize(

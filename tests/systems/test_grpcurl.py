@@ -1,4 +1,4 @@
-"""grpcurl: found, told apart from other programs, and calling every endpoint of Bob's API."""
+"""grpcurl, calling every endpoint of Bob's API."""
 
 from __future__ import annotations
 
@@ -6,59 +6,14 @@ import base64
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.needs import lab_of, needs
-from wanlat.systems import grpcurl, registry
+from wanlat.systems import registry
 from wanlat.systems.base import Cluster
-from wanlat.systems.bob_api import PROTO
-from wanlat.systems.cache import Cache
-from wanlat.systems.errors import SystemMissing
-from wanlat.systems.receipt import Receipt, sha256_of
-
-
-def script(path: Path, prints: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{prints}' >&2\n")
-    path.chmod(0o755)
-    return path
-
-
-def test_it_is_looked_for_in_the_environment_on_path_and_in_the_cache(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin")
-    if grpcurl.find_grpcurl() is not None:
-        pytest.skip("this machine has a grpcurl in /usr/bin")
-    directory = cache.installed("grpcurl", "v1.9.4")
-    cached = script(directory / "bin" / "grpcurl", "")
-    receipt = Receipt("grpcurl", "v1.9.4", "bin/grpcurl", sha256_of(cached), 1, "", 0, "", [], [])
-    receipt.write(directory)
-    assert grpcurl.find().version == "v1.9.4"
-    assert grpcurl.find_grpcurl() == cached
-    on_path = script(tmp_path / "bin" / "grpcurl", "grpcurl v1.9.3")
-    assert grpcurl.find_grpcurl() == on_path
-    named = script(tmp_path / "mine", "grpcurl 1.8.0")
-    monkeypatch.setenv("WANLAT_GRPCURL_BINARY", str(named))
-    assert (grpcurl.find().path, grpcurl.find().version) == (named, "1.8.0")
-
-
-def test_an_absent_one_says_how_to_install_it(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert grpcurl.find_grpcurl() is None
-    with pytest.raises(SystemMissing, match="wanlat system install grpcurl"):
-        grpcurl.find()
-
-
-def test_something_else_by_that_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SystemMissing, match="does not look like grpcurl"):
-        grpcurl.read_version(script(tmp_path / "grpcurl", "curl 8"))
-
+from wanlat.systems.engine.protocols import BOB_PROTO as PROTO
 
 # -- calling ------------------------------------------------------------------------------------
 
@@ -86,7 +41,7 @@ def call(
 ) -> subprocess.CompletedProcess[str]:
     """As docs/systems.md shows it."""
     at = cluster.grpc(node)
-    program = str(grpcurl.find_grpcurl())
+    program = str(registry.find_tool("grpcurl").path)
     proto = ["-import-path", str(PROTO.parent), "-proto", PROTO.name]
     given = ["-emit-defaults", "-d", json.dumps(request)]
     where = [f"{at.host}:{at.port}", f"bob_storage.BobApi/{method}"]
@@ -116,7 +71,7 @@ def test_grpcurl_calls_every_endpoint(cluster: Cluster) -> None:
 
 
 def test_the_proto_has_exactly_these_endpoints(cluster: Cluster) -> None:
-    program = str(grpcurl.find_grpcurl())
+    program = str(registry.find_tool("grpcurl").path)
     proto = ["-import-path", str(PROTO.parent), "-proto", PROTO.name]
     listed = cluster.lab.run("n1", [program, *proto, "list", "bob_storage.BobApi"])
     methods = [line.rpartition(".")[2] for line in listed.stdout.split()]

@@ -14,12 +14,12 @@ from systems_doubles import plan_of
 
 from wanlat.systems import registry
 from wanlat.systems.base import Least
-from wanlat.systems.garage import GarageOptions, _may_be_near
 from wanlat.systems.least import Answers
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import Plan, resolve
 
 S3 = ("ListBuckets", "ListObjects", "GetObject", "HeadObject", "PutObject", "RemoveObject")
+GARAGE: Any = registry.get("garage").hooks
 SHIPPED = ("one-site", "four-sites", "five-sites", "three-datacenters")
 
 
@@ -139,9 +139,8 @@ def test_garages_consistency_modes_have_their_own_quorums() -> None:
 )
 def test_garages_quorums_are_those_of_its_source(copies: int, reads: int, writes: int) -> None:
     # read: div_ceil(2); write: factor + 1 - read (garage_rpc 2.5.0, replication_mode.rs)
-    options = GarageOptions()
-    assert options.quorum(copies, writes=False) == reads
-    assert options.quorum(copies, writes=True) == writes
+    assert GARAGE.quorum("consistent", copies, writes=False) == reads
+    assert GARAGE.quorum("consistent", copies, writes=True) == writes
 
 
 def test_two_zones_hold_two_of_some_keys_three_copies() -> None:
@@ -233,8 +232,8 @@ def test_for_every_placement_no_choice_of_who_answers_is_cheaper(
 def test_every_read_meets_every_acknowledged_write(sizes: list[int], data: st.DataObject) -> None:
     """The numbers of answers that majorities and Garage's quorums ask for are enough, and least."""
     count = len(plan_of(*sizes).nodes)
-    reads = GarageOptions().quorum(count, writes=False)
-    writes = GarageOptions().quorum(count, writes=True)
+    reads = GARAGE.quorum("consistent", count, writes=False)
+    writes = GARAGE.quorum("consistent", count, writes=True)
     nodes = range(count)
     written = set(data.draw(st.permutations(nodes))[:writes])
     assert all(written & set(read) for read in combinations(nodes, reads))
@@ -264,4 +263,4 @@ def test_garages_copies_near_are_the_fewest_and_most_that_its_zones_allow(
             sum(plan.node(name).site == site for name in chosen)
             for chosen in spread_over_zones(plan, copies)
         ]
-        assert _may_be_near(plan, target, copies) == {min(near), max(near)}
+        assert GARAGE.may_be_near(plan, target, copies) == {min(near), max(near)}

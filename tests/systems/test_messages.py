@@ -6,10 +6,18 @@ import struct
 
 import pytest
 
-from wanlat.systems.minio_messages import GridMessages
-from wanlat.systems.quorum_messages import QuorumMessages
+from wanlat.systems import registry
+from wanlat.systems.base import Messages
 
 CONNECTION = 1
+
+
+def _new(system: str) -> Messages:
+    found = registry.messages_of(system)
+    assert found is not None
+    return found()
+
+
 REQUEST = bytes.fromhex("827e0028" + "97ccc200cd752f010e03c4" + "20") + b"p" * 32
 REPLY = bytes.fromhex("821a" + "97ccc20000000f03c40c82a4436f646500a3457272a04fac09e7")
 
@@ -22,7 +30,7 @@ def masked(message: bytes) -> bytes:
 
 
 def test_a_call_of_the_grid_is_told_and_so_is_its_reply() -> None:
-    calls = GridMessages()
+    calls = _new("minio")
     assert calls.label(REQUEST, CONNECTION, is_request=True) == "LockLock"
     assert calls.label(REPLY, 2, is_request=False) == "reply", "of another connection"
     assert calls.label(REPLY, CONNECTION, is_request=False) == "reply to LockLock"
@@ -46,7 +54,7 @@ TOGETHER = b"".join(b"\xc4" + bytes([len(one)]) + one for one in INNER)
     ],
 )
 def test_the_grid_is_read_through_the_mask_of_a_client(payload: bytes, label: str | None) -> None:
-    assert GridMessages().label(payload, CONNECTION, is_request=True) == label
+    assert _new("minio").label(payload, CONNECTION, is_request=True) == label
 
 
 def reference_frame(head: bytes) -> bytes:
@@ -67,4 +75,4 @@ def reference_frame(head: bytes) -> bytes:
 def test_the_reference_store_is_told_by_its_enums(
     payload: bytes, is_request: bool, label: str | None
 ) -> None:
-    assert QuorumMessages().label(payload, CONNECTION, is_request=is_request) == label
+    assert _new("quorum").label(payload, CONNECTION, is_request=is_request) == label

@@ -5,40 +5,41 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from lab_s3 import client
 from systems_doubles import StandInLab, plan_of
 
 from tests.needs import lab_of, needs
 from wanlat.emulator.lab import Lab
-from wanlat.systems import nginx, registry
-from wanlat.systems.ask import NoAnswer
-from wanlat.systems.base import Binary, Cluster, NodeProcess, S3Target
-from wanlat.systems.binary import Companion
-from wanlat.systems.errors import SystemFailed, SystemMissing
-from wanlat.systems.minio_nginx import MinioNginx, MinioNginxOptions
-from wanlat.systems.wait import Wait
+from wanlat.systems import registry
+from wanlat.systems.base import Binary, NodeProcess
+from wanlat.systems.engine.definition import read
+from wanlat.systems.engine.program import Companion
+from wanlat.systems.engine.system import System
+from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.errors import UserError
 
 READY_S = 90.0
 NGINX = Companion("nginx", Path("/opt/nginx"), "1.22.1", "e" * 64)
-BINARY = Binary(Path("/opt/minio"), "9.9", "f" * 64, beside=(NGINX,))
 
 
 # -- what it is told ------------------------------------------------------------------------
 
 
 def standing(
-    lab: StandInLab, log_dir: Path, *asked: str, **options: object
+    lab: StandInLab, log_dir: Path, *asked: str, version: str = "1.22.1", **options: object
 ) -> dict[str, tuple[NodeProcess, str]]:
     """The fronts that a start would make, each with its configuration."""
-    system = MinioNginx()
+    system = registry.get("minio-nginx")
+    beside = replace(NGINX, version=version)
+    binary = Binary(Path("/opt/minio"), "9.9", "f" * 64, beside=(beside,))
     given = system.parse_options(options)
-    cluster = system.configure(lab, given, BINARY, log_dir)  # type: ignore[arg-type]
-    made = system.stand_before(cluster, given, log_dir, asked)
+    cluster = system.configure(lab, given, binary, log_dir)  # type: ignore[arg-type]
+    made = system.stand_before(cluster, log_dir, asked)
     homes = {name: lab.node(name).host_directory / "minio-nginx" / "nginx" for name in made}
     return {name: (made[name], (homes[name] / "nginx.conf").read_text()) for name in made}
 
@@ -77,16 +78,16 @@ def test_options_reach_the_configuration_and_the_bundle(lab: StandInLab, tmp_pat
     _, told = standing(lab, tmp_path, balance="round_robin", workers=2)["n1"]
     assert "least_conn" not in told
     assert "worker_processes 2;" in told
-    system = MinioNginx()
+    system = registry.get("minio-nginx")
     effective = system.effective(plan_of(3), system.parse_options({"balance": "round_robin"}))
     assert effective.items() >= {"balance": "round_robin", "workers": 1, "drives": 1}.items()
 
 
 def test_a_front_must_be_a_node_and_a_balance_one_that_nginx_has() -> None:
-    system = MinioNginx()
-    system.check_topology(plan_of(3), MinioNginxOptions(front="n3"))
-    with pytest.raises(UserError, match=r"to stand on `n9`, which is not a node of topology"):
-        system.check_topology(plan_of(3), MinioNginxOptions(front="n9"))
+    system = registry.get("minio-nginx")
+    system.check_topology(plan_of(3), system.parse_options({"front": "n3"}))
+    with pytest.raises(UserError, match=r"front `n9` is not a node"):
+        system.check_topology(plan_of(3), system.parse_options({"front": "n9"}))
     with pytest.raises(UserError, match="balance"):
         system.parse_options({"balance": "random"})
 
@@ -95,60 +96,11 @@ def test_a_front_must_be_a_node_and_a_balance_one_that_nginx_has() -> None:
     ("version", "flag", "limit"), [("1.18.0", False, False), ("1.22.1", True, True)]
 )
 def test_an_older_nginx_is_told_nothing_that_it_does_not_know(
-    version: str, flag: bool, limit: bool
+    lab: StandInLab, tmp_path: Path, version: str, flag: bool, limit: bool
 ) -> None:
-    front = nginx.Front(
-        "10.0.0.1", PurePosixPath("/n"), ["10.0.0.2:9000"], "least_conn", 1, version
-    )
-    assert ("-e" in front.argv(Path("nginx"))) == flag
-    assert ("keepalive_time " in front.configuration()) == limit
-
-
-# -- where it comes from --------------------------------------------------------------------
-
-
-def pretended(path: Path, says: str) -> None:
-    path.write_text(f"#!/bin/sh\necho 'nginx version: {says}' >&2\n")
-    path.chmod(0o755)
-
-
-def test_an_absent_nginx_is_told_with_the_package_that_brings_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("WANLAT_NGINX_BINARY", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(nginx, "_ELSEWHERE", tmp_path / "sbin" / "nginx")
-    with pytest.raises(SystemMissing, match=r"sudo apt install nginx-light.*WANLAT_NGINX_BINARY"):
-        nginx.find()
-
-
-def test_an_nginx_is_found_where_debian_puts_it_or_as_it_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("WANLAT_NGINX_BINARY", raising=False)
-    debian, named = tmp_path / "debian", tmp_path / "named"
-    pretended(debian, "nginx/1.22.1")
-    pretended(named, "nginx/1.29.0 (Ubuntu)")
-    monkeypatch.setattr(nginx, "_ELSEWHERE", debian)
-    monkeypatch.setattr(nginx.shutil, "which", lambda _: None)
-    assert nginx.find().version == "1.22.1"
-    monkeypatch.setenv("WANLAT_NGINX_BINARY", str(named))
-    assert (nginx.find().path, nginx.find().version) == (named, "1.29.0")
-    monkeypatch.setenv("WANLAT_NGINX_BINARY", str(tmp_path / "absent"))
-    with pytest.raises(SystemMissing, match=r"WANLAT_NGINX_BINARY names .*not a program"):
-        nginx.find()
-
-
-@pytest.mark.parametrize(
-    ("says", "why"),
-    [("nginx/1.10.3", "1.15.3 is the oldest"), ("Apache/2.4", "does not look like nginx")],
-)
-def test_another_program_and_an_nginx_that_is_too_old_are_refused(
-    tmp_path: Path, says: str, why: str
-) -> None:
-    pretended(tmp_path / "nginx", says)
-    with pytest.raises(SystemMissing, match=why):
-        nginx.read_version(tmp_path / "nginx")
+    process, told = standing(lab, tmp_path, version=version)["n1"]
+    assert ("-e" in process.argv) == flag
+    assert ("keepalive_time " in told) == limit
 
 
 # -- a real one -----------------------------------------------------------------------------
@@ -168,29 +120,25 @@ def its_io(lab: Lab, master: int) -> tuple[int, int]:
     return moved, written
 
 
-def before_the_reference_store(cluster: Cluster, log: Path) -> NodeProcess:
-    """An nginx on n2, with what `minio-nginx` would tell it."""
-    program, node = nginx.find(), cluster.lab.node("n2")
-    home = node.host_directory / "nginx"
-    home.mkdir()
-    upstreams = [f"{each.address}:9000" for each in cluster.lab.nodes]
-    inside = node.directory / "nginx"
-    front = nginx.Front(node.address, inside, upstreams, "round_robin", 1, program.version)
-    (home / "nginx.conf").write_text(front.configuration())
-    return NodeProcess("nginx", "n2", front.argv(program.path), {}, log)
+def before_the_reference_store(directory: Path) -> System:
+    """The reference store behind the nginx of `minio-nginx`."""
+    theirs = registry.get("minio-nginx").directory
+    given = yaml.safe_load((theirs / "system.yaml").read_text())
+    (directory / "nginx.conf.j2").write_text((theirs / "nginx.conf.j2").read_text())
+    named = {**given, "name": "quorum-nginx", "extends": "quorum"}
+    (directory / "system.yaml").write_text(yaml.safe_dump(named))
+    return System(read(directory)[0], directory, read(directory)[1])
 
 
 @pytest.mark.programs
 def test_large_bodies_pass_both_ways_through_nginx_and_never_over_a_disk(tmp_path: Path) -> None:
     needs("nginx")
-    quorum = registry.get("quorum")
+    system = before_the_reference_store(tmp_path)
+    options = system.parse_options({"balance": "round_robin"})
     with lab_of("one-site", storage="disk") as lab:
-        cluster = quorum.start(lab, quorum.parse_options(), tmp_path, READY_S, print)
-        front = before_the_reference_store(cluster, tmp_path / "nginx.log")
-        front.start(lab)
-        target = replace(cluster.s3("n2"), port=nginx.PORT)
-        through = client(lab, "n1", target)
-        Wait({"n2": front}, 20, print).each("nginx", lambda _: why_not(lab, target))
+        cluster = system.start(lab, options, tmp_path, READY_S, print, asked=["n2"])
+        front = cluster.standing["n2"]
+        through = client(lab, "n1", cluster.s3("n2"))
         through.create_bucket(Bucket="large")
         through.put_object(Bucket="large", Key="body", Body=BODY)
         for _ in lab.nodes:  # one after the other, each node serves it
@@ -199,18 +147,10 @@ def test_large_bodies_pass_both_ways_through_nginx_and_never_over_a_disk(tmp_pat
         moved, written = its_io(lab, front.process.pid)
         assert moved > 4 * len(BODY)
         assert written < len(BODY) / 10
-        kept = (lab.node("n2").host_directory / "nginx").rglob("*")
+        kept = (cluster.node("n2").home / "nginx").rglob("*")
         assert sum(path.stat().st_size for path in kept if path.is_file()) < 10_000
         # Without root there are no groups to set, which it calls an emergency and goes on.
         assert [line for line in front.printed().splitlines() if "initgroups" not in line] == []
-
-
-def why_not(lab: Lab, target: S3Target) -> str | None:
-    try:
-        lab.connect("n1", (target.host, target.port), 2).close()
-    except OSError as error:
-        raise NoAnswer(str(error)) from error
-    return None
 
 
 @pytest.mark.stores

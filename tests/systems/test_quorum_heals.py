@@ -12,9 +12,9 @@ from wanlat.emulator.faults.fault import Scene
 from wanlat.emulator.faults.partition import Partition
 from wanlat.emulator.lab import Lab
 from wanlat.systems import registry
-from wanlat.systems.ask import NoAnswer
 from wanlat.systems.base import Cluster
-from wanlat.systems.wait import Wait
+from wanlat.systems.engine.request import NoAnswer
+from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 

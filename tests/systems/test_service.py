@@ -14,10 +14,9 @@ from tests.needs import lab_of
 from wanlat.emulator.binaries import binary
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster
-from wanlat.systems.bob_api import PROTO
-from wanlat.systems.cache import Cache
+from wanlat.systems.engine.cache import Cache, sha256_of
+from wanlat.systems.engine.protocols import BOB_PROTO as PROTO
 from wanlat.systems.errors import SystemFailed, SystemMissing
-from wanlat.systems.receipt import sha256_of
 from wanlat.topologies.errors import UserError
 
 SERVICE = registry.get("service")
@@ -116,7 +115,7 @@ def test_the_program_is_hashed_and_named(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there_is_named(cache: Cache) -> None:
     with pytest.raises(SystemMissing, match=r"`no-such-program`, is not on PATH"):
         SERVICE.binary_for(SERVICE.parse_options({"command": ["no-such-program"]}))
-    with pytest.raises(SystemMissing, match=r"a program of your own"):
+    with pytest.raises(SystemMissing, match=r"name your program in the study"):
         SERVICE.find()
 
 

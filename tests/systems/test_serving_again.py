@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from lab_bob import body_of, calls, key, put
 from lab_s3 import client
-from systems_doubles import StandInLab, Toy, plan_of
+from systems_doubles import StandInLab, plan_of, toy
 
 from tests.needs import lab_of, needs
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster
+from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
-from wanlat.systems.wait import Wait
 
 pytestmark = pytest.mark.minutes
 
@@ -152,10 +152,10 @@ def test_a_service_is_waited_for_until_it_has_printed_its_line_again(tmp_path: P
 def test_a_node_is_not_started_twice_and_not_before_its_former_process_has_ended(
     tmp_path: Path,
 ) -> None:
-    toy = Toy()
+    system = toy()
     lab = StandInLab(plan_of(2), tmp_path / "nodes")
     try:
-        cluster = toy.start(lab, toy.parse_options(), tmp_path, 60, print)  # type: ignore[arg-type]
+        cluster = system.start(lab, system.parse_options(), tmp_path, 60, print)  # type: ignore[arg-type]
         node = cluster.nodes["n2"]
         with pytest.raises(SystemFailed, match="it was to be started, and runs already"):
             node.start(cluster.lab)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 from systems_doubles import StandInLab
 
-from wanlat.systems.ask import NoAnswer
-from wanlat.systems.ask_grpc import serves
-from wanlat.systems.bob_api import PING
+from wanlat.systems.engine.request import NoAnswer, serves
+
+PING = "/bob_storage.BobApi/Ping"
 
 grpc = pytest.importorskip("grpc")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from systems_doubles import StandInLab, plan_of
 
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, Cluster
-from wanlat.systems.quorum import Defect
 from wanlat.topologies.errors import UserError
 
 BINARY = Binary(Path("/opt/store"), "9.9", "f" * 64)
@@ -220,7 +219,9 @@ def test_quorum_s_defects_are_on_every_node_and_stale_reads_on_the_first(
 def test_quorum_has_no_defect_unless_it_is_planted(lab: StandInLab, tmp_path: Path) -> None:
     cluster = configure(lab, "quorum", tmp_path)
     assert "defects" not in cluster.options
-    flags = {f"--{defect}" for defect in get_args(Defect)}
+    flags = {
+        f"--{defect}" for defect in registry.get("quorum").definition.options["defects"].of or ()
+    }
     assert all(flags.isdisjoint(node.argv) for node in cluster.nodes.values())
 
 

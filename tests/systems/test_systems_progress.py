@@ -7,45 +7,45 @@ import io
 import pytest
 from rich.console import Console
 
-from wanlat.systems.garage import Garage
-from wanlat.systems.minio import Minio
-from wanlat.systems.progress import LiveReporter, PlainReporter, elapsed, reporter
-from wanlat.systems.recipe import Step
+from wanlat.systems.engine.kinds import KINDS, Step
+from wanlat.systems.engine.progress import LiveReporter, PlainReporter, elapsed, reporter
 
+CARGO, GO = KINDS["cargo"].progress, KINDS["go"].progress
 NOTHING = Step(None, None, "starting")
 
 
 def test_cargo_counts_its_own_units() -> None:
     line = "    Building [===========>               ] 120/367: tokio, libsodium-sys(build)"
-    step = Garage.recipe.progress(line, NOTHING)
+    step = CARGO(line, NOTHING)
     assert step == Step(120, 367, "compiling tokio, libsodium-sys(build)")
 
 
 def test_cargo_tells_what_it_downloads() -> None:
-    step = Garage.recipe.progress("  Downloaded garage v2.5.0", NOTHING)
+    step = CARGO("  Downloaded garage v2.5.0", NOTHING)
     assert step == Step(None, None, "downloaded garage v2.5.0")
 
 
 @pytest.mark.parametrize("line", ["", "   Compiling tokio v1.52.0", "warning: unused"])
 def test_other_lines_of_cargo_are_no_news(line: str) -> None:
-    assert Garage.recipe.progress(line, NOTHING) is None
+    assert CARGO(line, NOTHING) is None
 
 
 def test_go_packages_are_counted_as_they_are_compiled() -> None:
-    first = Minio.recipe.progress("internal/unsafeheader", NOTHING)
+    first = GO("internal/unsafeheader", NOTHING)
     assert first == Step(1, None, "compiling internal/unsafeheader")
-    second = Minio.recipe.progress("github.com/klauspost/compress/zstd", first)
+    assert first is not None
+    second = GO("github.com/klauspost/compress/zstd", first)
     assert second == Step(2, None, "compiling github.com/klauspost/compress/zstd")
 
 
 def test_go_downloads_are_told_and_not_counted() -> None:
-    step = Minio.recipe.progress("go: downloading github.com/x/y v1.2.3", Step(3, None, ""))
+    step = GO("go: downloading github.com/x/y v1.2.3", Step(3, None, ""))
     assert step == Step(3, None, "downloading github.com/x/y v1.2.3")
 
 
 @pytest.mark.parametrize("line", ["# github.com/minio/minio/cmd", "main.go:3:1: syntax error"])
 def test_errors_of_go_are_no_packages(line: str) -> None:
-    assert Minio.recipe.progress(line, NOTHING) is None
+    assert GO(line, NOTHING) is None
 
 
 def test_plain_lines_come_at_most_once_an_interval() -> None:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wanlat.systems.sigv4 import EMPTY_SHA256, sign
+from wanlat.systems.base import S3Target
+from wanlat.systems.engine.request import EMPTY_SHA256, sign
 
 botocore_auth = pytest.importorskip("botocore.auth")
 awsrequest = pytest.importorskip("botocore.awsrequest")
@@ -25,14 +26,6 @@ def test_a_signature_is_the_one_botocore_computes(
     request.context["client_config"] = None
     keys = credentials.Credentials("GKabc", "secret")
     botocore_auth.S3SigV4Auth(keys, "s3", region).add_auth(request)
-    ours = sign(
-        "GET",
-        "10.1.0.1:3900",
-        path,
-        region=region,
-        access_key="GKabc",
-        secret_key="secret",
-        now=now,
-    )
+    ours = sign("GET", S3Target("10.1.0.1", 3900, region, "GKabc", "secret"), path, now=now)
     assert ours["authorization"] == request.headers["Authorization"]
     assert ours["x-amz-date"] == request.headers["X-Amz-Date"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from systems_doubles import plan_of
 
 from wanlat.systems import registry
-from wanlat.systems.minio_sets import Sets, default_parity, set_size
 from wanlat.topologies.errors import MachineError, UserError
+
+MINIO: Any = registry.get("minio").hooks
 
 
 def check(system: str, nodes: int, **options: object) -> None:
@@ -79,7 +81,7 @@ def test_every_store_has_stated_defaults_on_every_number_of_nodes_of_the_studies
     [(1, 1), (2, 2), (3, 3), (5, 5), (6, 6), (16, 16), (18, 9), (20, 10), (32, 16), (34, 2)],
 )
 def test_minio_splits_nodes_into_the_largest_equal_sets(nodes: int, size: int) -> None:
-    assert set_size(nodes) == size
+    assert MINIO.set_size(nodes) == size
     check("minio", nodes)
 
 
@@ -91,8 +93,8 @@ def test_minio_splits_nodes_into_the_largest_equal_sets(nodes: int, size: int) -
 def test_minio_has_equally_many_drives_of_a_set_on_each_node(
     nodes: int, drives: int, size: int
 ) -> None:
-    sets = Sets(nodes, drives, size)
-    assert set_size(nodes, drives) == size
+    sets = MINIO.Sets(nodes, drives, size)
+    assert MINIO.set_size(nodes, drives) == size
     check("minio", nodes, drives=drives)
     for members in sets.members([f"n{number}" for number in range(nodes)]):
         assert set(Counter(members).values()) == {sets.of_a_node}
@@ -114,7 +116,7 @@ def test_minio_refuses_more_than_16_nodes_that_do_not_split(nodes: int) -> None:
     [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2), (6, 3), (7, 3), (8, 4), (16, 4)],
 )
 def test_minio_default_parity(drives: int, parity: int) -> None:
-    assert default_parity(drives) == parity
+    assert MINIO.default_parity(drives) == parity
 
 
 def test_minio_takes_at_most_half_of_a_set_as_parity() -> None:

@@ -12,123 +12,89 @@ from pathlib import Path
 import pytest
 
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.prober import Prober
-from wanlat.topologies.load import load, origin, shipped
-from wanlat.topologies.matrix import asymmetry, read
+from wanlat.topologies.load import find, load
 from wanlat.topologies.matrix_import import import_matrix
 from wanlat.topologies.resolve import resolve
 
-TOPOLOGIES = Path(__file__).parents[2] / "topologies"
-AZURE = TOPOLOGIES / "sources" / "azure-2026-07.csv"
-PLACES = ["azure-regions", "community-hosting"]
+AZURE = Path(__file__).parents[2] / "topologies" / "sources" / "azure-2026-07.csv"
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", ["azure-regions", "community-hosting"])
 def test_a_shipped_place_says_where_its_figures_come_from_and_of_when(name: str) -> None:
-    assert name in shipped()
-    text = origin(name)
-    assert "https://" in text
-    assert re.search(r"20\d\d-\d\d", text)
+    head, _, _ = find(name).read_text(encoding="utf-8").partition("name:")
+    assert "https://" in head and re.search(r"20\d\d-\d\d", head)
 
 
 def test_the_cloud_is_its_matrix() -> None:
     imported = import_matrix(AZURE, name="azure-regions")
     ours = load("azure-regions")
     assert imported.topology.model_copy(update={"description": ours.description}) == ours
-    text = origin("azure-regions")
-    assert "24 of the 45 pairs" in text and "24 of 45 pairs" in " ".join(imported.notes)
-    assert "2 pairs break" in text and "2 of 45 pairs break" in " ".join(imported.notes)
-    found = asymmetry(read(AZURE))
-    assert found is not None
-    assert found.worst[2] - found.worst[3] == 4 * 10**6  # as the file says
-
-
-def test_every_pair_of_regions_has_the_round_trip_of_the_matrix() -> None:
+    notes = " ".join(imported.notes)
+    assert "24 of 45 pairs have two" in notes
+    assert "24 of the 45 pairs" in find("azure-regions").read_text(encoding="utf-8")
     lines = [line for line in AZURE.read_text().splitlines() if not line.startswith("#")]
     rows = {row["from"]: row for row in csv.DictReader(lines)}
-    plan = resolve(load("azure-regions"))
+    plan = resolve(ours)
     assert len(rows) == len(plan.sites) == 10
     for a in rows:
         for b in rows:
             if a != b:
                 mean = (float(rows[a][b]) + float(rows[b][a])) / 2
-                assert plan.rtt_ms(node(a), node(b)) == mean
+                nodes = (f"{each.lower().replace(' ', '-')}-1" for each in (a, b))
+                assert plan.rtt_ms(*nodes) == mean
 
 
-def node(region: str) -> str:
-    return region.lower().replace(" ", "-") + "-1"
-
-
-def test_homes_send_slower_than_they_receive() -> None:
-    links = resolve(load("community-hosting")).lan_links
-    for link in links:
+def test_homes_send_slower_than_they_receive_over_the_lines_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "real-places.md").read_text(encoding="utf-8")
+    for link in resolve(load("community-hosting")).lan_links:
         assert link.up.rate_bps is not None and link.down.rate_bps is not None
         assert link.up.rate_bps < link.down.rate_bps
-    assert len({re.sub("-.*", "", link.site) for link in links}) == 3  # cities
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_packets_take_the_round_trips_of_the_file(name: str) -> None:
-    plan = resolve(load(name))
-    first = plan.nodes[0].name
-    pairs = [(first, other.name) for other in plan.nodes[1:]]
-    with (
-        Lab(plan, backend="wire") as lab,
-        Prober(lab, [each.name for each in plan.nodes]) as prober,
-    ):
-        echoes = prober.measure(pairs, 30, 0.05, 1)
-    assert sum(each.lost for each in echoes.values()) == 0
-    quickest_ms = [min(echoes[pair].rtt_ns) / 1e6 - plan.rtt_ms(*pair) for pair in pairs]
-    assert min(quickest_ms) > -0.05  # a few ns, and the clocks' resolution
-    # The quickest of thirty; 58 bytes take 0.3 ms through 1.4 Mbit/s.
-    assert max(quickest_ms) < 20
+        rtt_ms = (link.up.delay_ns + link.down.delay_ns) / 1e6
+        down, up = link.down.rate_bps / 1e6, link.up.rate_bps / 1e6
+        assert f"| {down:g} Mbit/s | {up:g} Mbit/s | {rtt_ms:g} ms |" in page
 
 
 def transfer_s(lab: Lab, ways: list[tuple[str, str]], size: int) -> float:
     """How long it takes to send `size` bytes over TCP on each way at once."""
-    ends = []
-    for a, b in ways:
-        listener = lab.socket(b, socket.AF_INET, socket.SOCK_STREAM)
-        listener.bind(("0.0.0.0", 0))
-        listener.listen()
-        address = resolve(load("community-hosting")).node(b).address
-        sender = lab.connect(a, (address, listener.getsockname()[1]))
-        receiver, _ = listener.accept()
-        listener.close()
-        ends.append((sender, receiver))
+    plan = resolve(load("community-hosting"))
 
     def send(sender: socket.socket) -> None:
-        sender.sendall(bytes(size))
-        sender.shutdown(socket.SHUT_WR)
+        with sender:
+            sender.sendall(bytes(size))
+            sender.shutdown(socket.SHUT_WR)
+            sender.recv(1)  # until the other side has all
 
-    def receive(receiver: socket.socket) -> None:
-        while receiver.recv(65536):
-            pass
-
-    work = [threading.Thread(target=send, args=(sender,)) for sender, _ in ends]
-    work += [threading.Thread(target=receive, args=(receiver,)) for _, receiver in ends]
+    work = []
+    receivers = []
+    for a, b in ways:
+        with lab.socket(b, socket.AF_INET, socket.SOCK_STREAM) as listener:
+            listener.bind(("0.0.0.0", 0))
+            listener.listen()
+            sender = lab.connect(a, (plan.node(b).address, listener.getsockname()[1]))
+            receivers.append(listener.accept()[0])
+        work.append(threading.Thread(target=send, args=(sender,)))
     begin = time.monotonic()
     for each in work:
         each.start()
+    for receiver in receivers:
+        while receiver.recv(65536):
+            pass
+    took = time.monotonic() - begin
+    for receiver in receivers:
+        receiver.close()
     for each in work:
         each.join()
-    took = time.monotonic() - begin
-    for sender, receiver in ends:
-        sender.close()
-        receiver.close()
     return took
 
 
 def test_a_homes_upstream_is_slow_and_shared_by_all_that_it_sends() -> None:
-    size = 300_000
+    size = 200_000
     with Lab(resolve(load("community-hosting")), backend="wire") as lab:
         up_s = transfer_s(lab, [("n6", "n1")], size)
-        down_s = transfer_s(lab, [("n1", "n6")], size)
-        again_s = transfer_s(lab, [("n1", "n6")], size)
         both_s = transfer_s(lab, [("n6", "n1"), ("n6", "n5")], size)
-    least_up_s, least_down_s = size * 8 / 1.4e6, size * 8 / 5e6
+        down_s = min(transfer_s(lab, [("n1", "n6")], size) for _ in range(2))
+    least_up_s = size * 8 / 1.4e6 * 0.97
     # A busy machine makes it slower, nothing makes it faster: down is quicker than up can be.
-    assert least_up_s * 0.97 < up_s
-    assert least_down_s * 0.97 < down_s
-    assert min(down_s, again_s) < least_up_s
-    assert both_s > 2 * least_up_s * 0.97
+    assert up_s > least_up_s
+    assert both_s > 2 * least_up_s
+    assert size * 8 / 5e6 * 0.97 < down_s < least_up_s

@@ -47,8 +47,8 @@ def test_lab_exec_leaves_packets_a_table_and_what_there_is_to_know(record: Path)
 def test_the_table_is_made_again_from_a_record_that_was_cut_short(
     record: Path, tmp_path: Path
 ) -> None:
-    whole = (record / "packets.pcapng").read_bytes()
-    cut = tmp_path / "cut.pcapng"
+    whole = (record / "packets.rows").read_bytes()
+    cut = tmp_path / "cut.rows"
     cut.write_bytes(whole[: len(whole) // 2])
     done = here("capture", "table", str(cut), "--out", str(tmp_path / "again.parquet"))
     assert done.returncode == 0 and "within a packet" in done.stderr

@@ -165,7 +165,7 @@ def run_with(directory: Path, build: str, *arguments: str) -> str:
     (directory / "test_store.py").write_text(NEEDS_A_LAB)
     program = (
         "import errno\nfrom wanlat.emulator import supervisor\n"
-        f"def build(*_):\n    {build}\nsupervisor.Supervisor._build = build\n"
+        f"def build(*_):\n    {build}\nsupervisor.Supervisor.build = build\n"
     )
     (directory / "conftest.py").write_text(
         "from wanlat.emulator import owner\n"

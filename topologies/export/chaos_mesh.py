@@ -17,8 +17,8 @@ import yaml
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.export.exported import Exported, commented
 from wanlat.topologies.export.mininet_plan import impairments
-from wanlat.topologies.export.tc import rate, uniform_jitter_ns
 from wanlat.topologies.model import Topology
+from wanlat.topologies.netem import rate_32, uniform_jitter_ns
 from wanlat.topologies.resolve import Impairment, Plan, Site, resolve
 from wanlat.topologies.wording import show
 
@@ -108,7 +108,7 @@ def _effect(path: tuple[Impairment, ...]) -> dict[str, Any]:
     ):
         if part:
             effect[name] = {name: _percent(part)}
-    rates = [bps for step in path if (bps := rate(step)) is not None]
+    rates = [bps for step in path if (bps := rate_32(step)) is not None]
     if rates:
         effect["rate"] = {"rate": f"{min(rates)}bit"}
     return effect
@@ -151,15 +151,8 @@ def _notes(plan: Plan) -> Iterator[str]:
         not step.reorder and step.rate_bps is None for path in jittered for step in path
     ):
         yield "A rate of 32 Gbit/s stands where none was asked for: it keeps packets in order."
-    if any(each.correlation for each in every):
-        yield (
-            "`correlation` is left out: netem's is not the correlation between the delays of"
-            " packets that follow each other."
-        )
     if any(each.bursts for each in every):
         yield "Loss in bursts has become independent loss of the same probability."
-    if any(0 < part < 5e-9 for each in every for part in _parts(each)):
-        yield "Probabilities below 0.000001 % are lost: the daemon writes six decimals."
     if any(each.rate_bps is not None for each in every):
         yield (
             "A rate holds for each pod towards each site, not for the link that the pods of a site"
@@ -171,10 +164,6 @@ def _notes(plan: Plan) -> Iterator[str]:
             f"A pod can have at most {_MOST_TARGETS} targets (a prio qdisc has 16 bands); this"
             f" topology asks for more, and Chaos Mesh will refuse some of it."
         )
-
-
-def _parts(each: Impairment) -> tuple[float, ...]:
-    return (each.loss_probability, each.duplicate, each.corrupt, each.overtake)
 
 
 def _limit_note(paths: list[tuple[Impairment, ...]]) -> Iterator[str]:

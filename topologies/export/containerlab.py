@@ -16,8 +16,8 @@ import yaml
 
 from wanlat.topologies.export.exported import Exported, commented
 from wanlat.topologies.export.mininet_plan import impairments
-from wanlat.topologies.export.tc import rate, uniform_jitter_ns
 from wanlat.topologies.model import Topology
+from wanlat.topologies.netem import rate_32, uniform_jitter_ns
 from wanlat.topologies.resolve import Impairment, Plan, resolve
 from wanlat.topologies.units import Duration
 
@@ -163,7 +163,7 @@ def _netem(impairment: Impairment) -> list[str]:
         words += ["--jitter", str(Duration(jitter_ns))] if jitter_ns else []
     if impairment.loss_probability:
         words += ["--loss", f"{impairment.loss_probability * 100:.10g}"]
-    bps = rate(impairment)
+    bps = rate_32(impairment)
     if bps is not None:
         words += ["--rate", str(max(1, round(bps / 1000)))]
     if impairment.corrupt:
@@ -186,8 +186,6 @@ def _notes(plan: Plan) -> Iterator[str]:
         )
     if any(not each.reorder and each.rate_bps is None for each in jittered):
         yield "A rate of 32 Gbit/s stands where none was asked for: it keeps packets in order."
-    if any(each.correlation for each in every):
-        yield "`correlation` of delays is left out."
     if any(each.bursts for each in every):
         yield "Loss in bursts has become independent loss of the same probability."
     if any(each.duplicate for each in every):

@@ -66,7 +66,7 @@ def _document(name: str) -> dict[str, _Any]:
             _stop(f"{name} cannot be read: {problem}", 2)
     else:
         # -P: a directory `topologies` where the user stands is not ours.
-        command = [_python(), "-P", "-m", "wanlat.topologies.export", name]
+        command = [_python(), "-P", "-m", "wanlat", "topology", "export", name, "--to", "mininet"]
         try:
             done = _subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as problem:
@@ -243,18 +243,14 @@ class _WanlatTopo(_Topo):  # type: ignore[misc]
 
     def requested_ms(self, a: str, b: str) -> float:
         """The round trip between two nodes that the topology asks for."""
+        lans = {link["node"]: link["up"]["delay_ns"] + link["down"]["delay_ns"]
+                for link in self.wanlat["lan_links"]}  # fmt: skip
         site = {node["name"]: node["site"] for node in self.wanlat["nodes"]}
-        total = 0
-        for start, end in ((a, b), (b, a)):
-            for link in self.wanlat["lan_links"]:
-                total += link["up"]["delay_ns"] if link["node"] == start else 0
-                total += link["down"]["delay_ns"] if link["node"] == end else 0
-            for link in self.wanlat["wan_links"]:
-                if (link["a"], link["b"]) == (site[start], site[end]):
-                    total += link["forward"]["delay_ns"]
-                if (link["b"], link["a"]) == (site[start], site[end]):
-                    total += link["backward"]["delay_ns"]
-        return total / 1e6
+        total = lans[a] + lans[b]
+        for link in self.wanlat["wan_links"]:
+            if {link["a"], link["b"]} == {site[a], site[b]}:
+                total += link["forward"]["delay_ns"] + link["backward"]["delay_ns"]
+        return float(total / 1e6)
 
 
 def _pings(net: _Any, count: int = 10) -> None:

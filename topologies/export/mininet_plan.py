@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from wanlat.topologies.export.exported import Exported
-from wanlat.topologies.export.tc import CORRELATION, counts_packets, netem
 from wanlat.topologies.model import Topology
+from wanlat.topologies.netem import netem, tc_words
 from wanlat.topologies.resolve import Impairment, Plan, resolve
 
 FORMAT = "wanlat-mininet-1"  # mininet.py refuses any other
@@ -39,11 +39,11 @@ def _document(topology: Topology, plan: Plan, notes: tuple[str, ...]) -> dict[st
     tables: dict[tuple[int, ...], str] = {}
 
     def direction(impairment: Impairment) -> dict[str, Any]:
-        made = netem(impairment)
-        if made.table:
-            name = tables.setdefault(made.table, f"wanlat-{len(tables) + 1}")
-            made = netem(impairment, name)
-        return {"delay_ns": impairment.delay_ns, "netem": list(made.words)}
+        name = ""
+        if impairment.jitter_ns and impairment.distribution != "uniform":
+            table = netem(impairment).entries
+            name = tables.setdefault(table, f"wanlat-{len(tables) + 1}")
+        return {"delay_ns": impairment.delay_ns, "netem": list(tc_words(impairment, name))}
 
     lan_links = [
         {"node": link.node, "up": direction(link.up), "down": direction(link.down)}
@@ -63,7 +63,8 @@ def _document(topology: Topology, plan: Plan, notes: tuple[str, ...]) -> dict[st
         "name": topology.name,
         "description": topology.description,
         "notes": list(notes),
-        "single_segments": any(map(counts_packets, impairments(plan))),
+        "topology": topology.to_dict(),  # what `wanlat topology import` gives back
+        "single_segments": any(each.counts_packets for each in impairments(plan)),
         "sites": [
             {"name": site.name, "subnet": site.subnet, "router_address": site.router_address}
             for site in plan.sites
@@ -79,9 +80,7 @@ def _document(topology: Topology, plan: Plan, notes: tuple[str, ...]) -> dict[st
 
 def _notes(plan: Plan) -> Iterator[str]:
     every = list(impairments(plan))
-    if any(each.correlation for each in every):
-        yield CORRELATION
-    if any(counts_packets(each) for each in every):
+    if any(each.counts_packets for each in every):
         yield (
             "loss, duplication, corruption and rates count packets, so every host sends single"
             " packets and no large segments: TCP is slower than it would be"

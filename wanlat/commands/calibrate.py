@@ -16,7 +16,6 @@ from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 
 _FORMATS = (".png", ".svg", ".pdf")
-_FEWEST_JITTER_SAMPLES = 300  # show a distribution where a few probes would show a delay
 _TITLES = (
     *("pair", "requested", "median", "error p50", "error p99"),
     *("jitter p", "Mbit/s", "lost", "verdict"),
@@ -28,7 +27,15 @@ def calibrate(
     backend: o.Backend = None,
     rtt: o.Rtt = None,
     jitter: o.Jitter = None,
-    samples: Annotated[int, o.option("N", "Probes per pair of nodes", min=20, max=100_000)] = 200,
+    samples: Annotated[
+        int | None,
+        o.option(
+            "N",
+            "Probes per pair of nodes (default: as many as the verdict needs)",
+            min=20,
+            max=100_000,
+        ),
+    ] = None,
     applied: Annotated[
         str | None,
         o.option(
@@ -73,7 +80,6 @@ def calibrate(
             lab,
             against=requested,
             samples=samples,
-            jitter_samples=max(samples, _FEWEST_JITTER_SAMPLES),
             on_progress=lambda stage, part: report(f"measuring {stage}", round(part * 100), 100),
         )
     _show(document)

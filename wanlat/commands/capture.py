@@ -35,7 +35,7 @@ def _group() -> None:
 def table(
     files: Annotated[
         list[Path],
-        o.argument("FILE", "Packet records: pcapng files of wanlat", exists=True, dir_okay=False),
+        o.argument("FILE", "Packet records: .rows files of wanlat", exists=True, dir_okay=False),
     ],
     out: Annotated[Path, o.option("FILE", "The Parquet table to write", "--out", "-o")] = Path(
         "packets.parquet"
@@ -77,8 +77,7 @@ def recorded_lab(
 def _complete(store: CaptureStore) -> None:
     """Complete the record of a lab that has ended: its table, its facts; say where they are."""
     if not store.is_begun():
-        store.discard_empty()  # the lab never came up
-        return
+        return  # the lab never came up
     document = store.finish()
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     try:

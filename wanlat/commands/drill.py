@@ -13,7 +13,7 @@ import typer
 from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
-from wanlat.commands.settings import settings, use_bobd, with_options
+from wanlat.commands.settings import adopted, settings, use_bobd, with_options
 from wanlat.commands.shipped import Kind
 from wanlat.output import counted, emit, is_verbose, remark, say
 from wanlat.running import carry_out, exit_code, heed_interruptions, incomplete
@@ -181,7 +181,7 @@ def _systems(drill: Drill, given: str | None) -> list[str]:
             f"Drill {drill.name} is meant for {listing(drill.systems)}. Name one, or several with "
             f"commas: --systems {drill.systems[0]}."
         )
-    names = drill.systems if given is None else [name.strip() for name in given.split(",")]
+    names = drill.systems if given is None else adopted(given)
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"--systems: {show(name)} is given twice; give it once.")
@@ -214,7 +214,7 @@ def _seed(drill: Drill, replicate: int) -> int | None:
 
 def _run(prepared: PreparedDrill) -> Outcome:
     from wanlat.experiments.drill import runner
-    from wanlat.systems.progress import elapsed
+    from wanlat.systems.engine.progress import elapsed
 
     phases = prepared.drill.phases
     measured_s = phases.before.s + phases.during.s + phases.after.s

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wanlat.output import remark, show_document
-from wanlat.systems.progress import elapsed
+from wanlat.systems.engine.progress import elapsed
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study

@@ -204,11 +204,8 @@ def _setting(word: str) -> tuple[str, Any]:
     if document.raw is None:
         raise UserError(f"{shown(word)} has no value; `{key}=none` removes what {key} says.")
     value = document.raw
-    if key == "table":  # the lab may have been started elsewhere; names of files are from here
-        if isinstance(value, str):
-            value = str(Path(value).absolute())
-        elif isinstance(value, dict) and isinstance(value.get("file"), str):
-            value = value | {"file": str(Path(value["file"]).absolute())}
+    if key == "table" and isinstance(value, str):
+        value = str(Path(value).absolute())  # the lab may have been started elsewhere
     return key, value
 
 

@@ -9,7 +9,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import axes, settings, use_bobd, with_options
+from wanlat.commands.settings import adopted, axes, settings, use_bobd, with_options
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
 from wanlat.running import carry_out, heed_interruptions, incomplete, leave
@@ -86,7 +86,7 @@ def run(
 
         unfinished = read_unfinished(resume)
     read = unfinished.study if unfinished else STUDIES.load(str(study))
-    names = None if systems is None else [name.strip() for name in systems.split(",")]
+    names = None if systems is None else adopted(systems)
     use_bobd(bobd, names or read.systems)
 
     from wanlat.experiments.config.overrides import changed

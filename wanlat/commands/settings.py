@@ -90,7 +90,7 @@ def use_bobd(path: Path | None, systems: Sequence[str]) -> None:
     """Let system bob be this program, if one is given, in this process. Raises UserError."""
     if path is None:
         return
-    from wanlat.systems.binary import setting
+    from wanlat.systems.engine.program import setting
 
     _check_measured(f"--bobd {path}", "bob", systems)
     if not os.access(path, os.X_OK):
@@ -104,3 +104,13 @@ def _check_measured(option: str, system: str, systems: Sequence[str]) -> None:
             f"{option}: system {system} is not measured, only {listing(systems)}. "
             "Name it with --systems, or leave the option out."
         )
+
+
+def adopted(given: str) -> list[str]:
+    """Return the names of the systems of ``--systems``; a path is that of a definition's directory.
+
+    Raises UserError.
+    """
+    from wanlat.systems import registry
+
+    return [registry.adopt(name.strip()) for name in given.split(",")]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from wanlat import options as o
 from wanlat.app import App
 from wanlat.commands import completion
-from wanlat.output import show_document, show_list
+from wanlat.output import emit, say, show_document, show_list
+from wanlat.topologies.errors import RunFailed, UserError
 
 if TYPE_CHECKING:
     from wanlat.systems.base import System
@@ -55,13 +57,13 @@ def show(
     show_document(document, as_json=as_json)
 
 
-def _apis(system: System[Any]) -> list[str]:
+def _apis(system: System) -> list[str]:
     """Return what can be measured of a system: its API, or those that option `api` chooses."""
     field = system.options_model.model_json_schema()["properties"].get("api", {})
     return list(field.get("enum") or [system.api(system.parse_options())])
 
 
-def _options(system: System[Any]) -> Iterator[dict[str, Any]]:
+def _options(system: System) -> Iterator[dict[str, Any]]:
     """Yield the options of a system, as its model has them."""
     defaults = system.options_model.model_construct().model_dump(mode="json")
     for name, field in system.options_model.model_json_schema()["properties"].items():
@@ -89,3 +91,81 @@ def install(
 
     for installed in install_systems(systems):
         typer.echo(f"{installed.receipt.name} {installed.receipt.version}: {installed.path}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a definition, `system.yaml`."""
+    from wanlat.systems.engine.definition import Definition
+
+    emit(Definition.model_json_schema(by_alias=True))
+
+
+@app.command()
+def new(
+    name: Annotated[str, o.argument("NAME", "The system's name: a new directory gets it")],
+    protocol: Annotated[Literal["s3", "grpc"], o.option("[s3|grpc]", "What is asked of it")] = "s3",
+) -> None:
+    """Write a definition to begin with, in a new directory of that name."""
+    from wanlat.systems.engine.definition import FILE, SHIPPED
+
+    directory = Path(name)
+    if directory.exists():
+        raise UserError(f"{directory} is there already; choose another name.")
+    text = (SHIPPED / "engine" / f"new-{protocol}.yaml").read_text(encoding="utf-8")
+    directory.mkdir(parents=True)
+    (directory / FILE).write_text(text.replace("NAME", directory.name), encoding="utf-8")
+    say(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
+
+
+@app.command()
+def check(
+    directory: Annotated[str, o.argument("DIR", "A directory with a system.yaml")],
+    as_json: o.Json = False,
+) -> None:
+    """Check a definition: all mistakes at once; then start three nodes and make each request."""
+    import tempfile
+
+    from pyarrow import parquet
+
+    from wanlat.emulator.doctor import demand_lab
+    from wanlat.experiments.config.endpoints import BOB, S3, MethodEndpoint
+    from wanlat.experiments.config.study import Study
+    from wanlat.experiments.prepare import prepare
+    from wanlat.experiments.run import run as run_study
+    from wanlat.running import carry_out
+    from wanlat.systems import registry
+
+    system = registry.get(registry.adopt(directory))
+    api = system.api(system.parse_options())
+    own = system.definition.endpoints.values()
+    methods = [MethodEndpoint.model_validate(each.model_dump(exclude_none=True)) for each in own]
+    every: dict[str, list[Any]] = {"s3": list(S3), "bob": list(BOB), "grpc": methods}
+    endpoints = every[api]
+    if not endpoints:
+        raise UserError(f"{directory}: `endpoints` has no request to try.")
+    with tempfile.TemporaryDirectory(prefix="wanlat-check-") as place:
+        study = Study(
+            name="check",
+            topology="one-site",
+            systems=[system.name],
+            endpoints=endpoints,
+            samples=1,
+            warmup=0,
+        )
+        prepared = prepare(study, directory=Path(place) / "bundle")
+        demand_lab(prepared.plan, prepared.backend)
+        ended = carry_out(lambda report: run_study(prepared, report))
+        rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
+    found = [
+        {
+            "endpoint": row["endpoint"],
+            "outcome": row["outcome"],
+            "ms": None if row["total_ns"] is None else round(row["total_ns"] / 1e6, 2),
+            "error": row["error"],
+        }
+        for row in rows
+    ]
+    show_list(found, as_json=as_json)
+    if ended.status != "complete" or any(each["outcome"] != "ok" for each in found):
+        raise RunFailed(f"{system.name} did not answer every request as it should.")

@@ -86,7 +86,10 @@ def _duration_or_share(text: str) -> Duration | Fraction:
 
 @app.command("import")
 def import_(
-    matrix: Annotated[Path, o.argument("FILE", "CSV: sites × sites, or from,to,rtt_ms")],
+    source: Annotated[
+        str,
+        o.argument("FILE", "CSV: sites × sites, or from,to,rtt_ms. Or Mininet's: topo.py:NAME"),
+    ],
     name: Annotated[
         str | None, o.option("NAME", "Name of the topology (default: the file's)")
     ] = None,
@@ -106,13 +109,6 @@ def import_(
     unit: Annotated[
         Literal["s", "ms", "us", "ns"], o.option("[s|ms|us|ns]", "Unit of bare numbers")
     ] = "ms",
-    asymmetric: Annotated[
-        Literal["mean", "min", "max", "error"],
-        o.option(
-            "[mean|min|max|error]",
-            "RTT of two sites for which the file has two different ones",
-        ),
-    ] = "mean",
     inside: Annotated[bool, o.flag("Take the diagonal for the RTT inside each site")] = True,
     out: Annotated[
         Path | None, o.option("FILE", "Topology file to write (default: stdout)", "--out", "-o")
@@ -121,26 +117,33 @@ def import_(
     as_json: o.Json = False,
     _quiet: o.Quiet = False,
 ) -> None:
-    """Convert a matrix of RTTs to a topology; what is odd in it is reported."""
-    from wanlat.topologies.matrix_import import import_matrix
+    """Convert a matrix of RTTs, or a topology of Mininet's; what is odd in it is reported.
 
-    imported = import_matrix(
-        matrix,
-        name=name,
-        nodes=nodes,
-        jitter=jitter,
-        default=default,
-        one_way=one_way,
-        unit=unit,
-        asymmetric=asymmetric,
-        inside=inside,
-    )
+    Options other than --name, --out and --force are for matrices.
+    """
+    if ".py:" in source or source.endswith(".py"):
+        from wanlat.topologies.mininet_import import import_mininet
+
+        imported = import_mininet(source, name=name)
+    else:
+        from wanlat.topologies.matrix_import import import_matrix
+
+        imported = import_matrix(
+            source,
+            name=name,
+            nodes=nodes,
+            jitter=jitter,
+            default=default,
+            one_way=one_way,
+            unit=unit,
+            inside=inside,
+        )
     made = imported.topology
     for note in imported.notes:
         remark(note)
     if out is not None:
         _write({out: imported.text}, force=force)
-        say(f"{out}: {made.name}: {len(made.sites)} sites, {nodes} nodes each")
+        say(f"{out}: {made.name}: {_extent(made)}")
     if as_json:
         file = None if out is None else str(out)
         emit({"topology": made.to_dict(), "notes": list(imported.notes), "file": file})

@@ -9,7 +9,7 @@ import typer
 
 from wanlat import options as o
 from wanlat.commands import completion
-from wanlat.commands.settings import use_bobd, with_options
+from wanlat.commands.settings import adopted, use_bobd, with_options
 from wanlat.output import emit, say
 from wanlat.running import carry_out, heed_interruptions, incomplete, leave
 from wanlat.topologies.errors import UserError
@@ -81,6 +81,7 @@ def trace(
         stem = None if out is None else out / "trace"
         _draw(bundle, system, endpoint, placement, slowest, stem, as_json)
         return
+    (system,) = adopted(system)
     use_bobd(bobd, [system])
 
     from wanlat.emulator.doctor import demand_lab

@@ -9,7 +9,7 @@
 use crate::sys;
 
 /// The same instant on both clocks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ClockPair {
     /// `CLOCK_MONOTONIC`.
     pub monotonic_ns: u64,
@@ -25,55 +25,26 @@ pub const LONGEST_DELIVERY_NS: u64 = 1_000_000_000;
 /// Three clock readings that take longer than this were interrupted; they are taken again.
 const LONGEST_READING_NS: u64 = 2_000;
 
-/// One look at both clocks: what `CLOCK_REALTIME` was at some instant between two of
-/// `CLOCK_MONOTONIC`.
-#[derive(Debug, Clone, Copy)]
-pub struct Reading {
-    /// `CLOCK_MONOTONIC`, just before.
-    pub before_ns: u64,
-    /// `CLOCK_REALTIME`.
-    pub realtime_ns: u64,
-    /// `CLOCK_MONOTONIC`, just after.
-    pub after_ns: u64,
-}
-
-impl Reading {
-    /// Reads both clocks, again if it was interrupted.
-    pub fn now() -> Reading {
-        let mut best = Reading::once();
-        for _ in 0..3 {
-            if best.took_ns() <= LONGEST_READING_NS {
-                break;
+impl ClockPair {
+    /// Reads both clocks as one: again, at most three times, if it was interrupted.
+    pub fn now() -> ClockPair {
+        let (mut best, mut shortest_ns) = (ClockPair::default(), u64::MAX);
+        for _ in 0..4 {
+            let before_ns = sys::monotonic_ns();
+            let realtime_ns = sys::realtime_ns();
+            let took_ns = sys::monotonic_ns() - before_ns;
+            if took_ns < shortest_ns {
+                shortest_ns = took_ns;
+                best = ClockPair {
+                    monotonic_ns: before_ns + took_ns / 2,
+                    realtime_ns,
+                };
             }
-            let again = Reading::once();
-            if again.took_ns() < best.took_ns() {
-                best = again;
+            if took_ns <= LONGEST_READING_NS {
+                break;
             }
         }
         best
-    }
-
-    fn once() -> Reading {
-        Reading {
-            before_ns: sys::monotonic_ns(),
-            realtime_ns: sys::realtime_ns(),
-            after_ns: sys::monotonic_ns(),
-        }
-    }
-
-    fn took_ns(self) -> u64 {
-        self.after_ns - self.before_ns
-    }
-}
-
-impl ClockPair {
-    /// Reads both clocks as one.
-    pub fn now() -> ClockPair {
-        let reading = Reading::now();
-        ClockPair {
-            monotonic_ns: reading.before_ns + reading.took_ns() / 2,
-            realtime_ns: reading.realtime_ns,
-        }
     }
 
     /// The monotonic instant of a kernel timestamp, for a frame received at this pair's instant

@@ -1,16 +1,17 @@
 //! The control protocol: one JSON object a line, each answered by one line.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::capture;
-use crate::impairment::ImpairmentRequest;
-use crate::stats::DirectionStats;
+use crate::impairment::Impairment;
+use crate::stats::Counters;
 
 /// What can be asked.
 #[derive(Debug, PartialEq, Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// Open the interfaces and begin to move frames. Once.
     Start {
@@ -36,25 +37,11 @@ pub enum Request {
     Capture {
         /// What of them, and where to.
         capture: capture::Settings,
-        /// Directions of links, in the order of the record's interfaces.
-        directions: Vec<Place>,
     },
     /// Tell how the record stands.
-    #[serde(rename = "capture_status")]
     CaptureStatus {},
     /// End the record.
-    #[serde(rename = "capture_stop")]
     CaptureStop {},
-}
-
-/// One direction of one link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Place {
-    /// Number of the link.
-    pub link: usize,
-    /// Which way.
-    pub direction: Way,
 }
 
 /// A link: two interfaces and what happens between them.
@@ -67,10 +54,10 @@ pub struct LinkRequest {
     pub b: String,
     /// For frames received from `a`, sent out of `b`.
     #[serde(default)]
-    pub ab: ImpairmentRequest,
+    pub ab: Impairment,
     /// For frames received from `b`, sent out of `a`.
     #[serde(default)]
-    pub ba: ImpairmentRequest,
+    pub ba: Impairment,
 }
 
 /// One direction of one link, and its new impairment.
@@ -82,7 +69,7 @@ pub struct Change {
     /// Which way.
     pub direction: Way,
     /// Replaces the old one whole.
-    pub impairment: ImpairmentRequest,
+    pub impairment: Impairment,
 }
 
 /// One of the two directions of a link.
@@ -95,41 +82,86 @@ pub enum Way {
     Ba,
 }
 
-/// A positive answer. Its instant is `CLOCK_MONOTONIC`.
-#[derive(Debug, Serialize)]
-struct Done<T> {
+impl Way {
+    /// The position of this direction of a link among the directions of all links.
+    pub fn of_link(self, link: usize) -> usize {
+        link.saturating_mul(2).saturating_add(self as usize)
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Way::Ab => "ab",
+            Way::Ba => "ba",
+        })
+    }
+}
+
+/// An answer: what it does not tell is left out.
+#[derive(Debug, Default, Serialize)]
+pub struct Answer {
     ok: bool,
-    t_ns: u64,
-    #[serde(flatten)]
-    extra: T,
+    /// When the request took effect: `CLOCK_MONOTONIC`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<Vec<LinkStats>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capture: Option<capture::Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Nothing {}
-
-#[derive(Debug, Serialize)]
-struct Links<'a> {
-    links: &'a [LinkStats],
-}
-
-/// The counters of a link, as `stats` answers them.
+/// The counters of a link.
 #[derive(Debug, Serialize)]
 pub struct LinkStats {
     /// From `a` to `b`.
-    pub ab: DirectionStats,
+    pub ab: Counters,
     /// From `b` to `a`.
-    pub ba: DirectionStats,
+    pub ba: Counters,
 }
 
-#[derive(Debug, Serialize)]
-struct Capture<'a> {
-    capture: &'a capture::Status,
-}
+impl Answer {
+    /// To a request that took effect at `t_ns`.
+    pub fn done(t_ns: u64) -> Answer {
+        Answer {
+            ok: true,
+            t_ns: Some(t_ns),
+            ..Answer::default()
+        }
+    }
 
-#[derive(Debug, Serialize)]
-struct Refusal<'a> {
-    ok: bool,
-    error: &'a str,
+    /// To `stats`.
+    pub fn stats(t_ns: u64, links: Vec<LinkStats>) -> Answer {
+        Answer {
+            links: Some(links),
+            ..Answer::done(t_ns)
+        }
+    }
+
+    /// To what concerns the record of packets.
+    pub fn capture(t_ns: u64, status: capture::Status) -> Answer {
+        Answer {
+            capture: Some(status),
+            ..Answer::done(t_ns)
+        }
+    }
+
+    /// To what could not be done.
+    pub fn refusal(error: String) -> Answer {
+        Answer {
+            error: Some(error),
+            ..Answer::default()
+        }
+    }
+
+    /// The line to write.
+    pub fn to_line(&self) -> String {
+        let mut line = serde_json::to_string(self).expect("plain structs with string keys");
+        line.push('\n');
+        line
+    }
 }
 
 /// Reads a request from a line, or says what is wrong with it.
@@ -137,128 +169,12 @@ pub fn parse(line: &[u8]) -> Result<Request, String> {
     serde_json::from_slice(line).map_err(|error| format!("not a request: {error}"))
 }
 
-/// The answer to a request that took effect at `t_ns`.
-pub fn answer_done(t_ns: u64) -> String {
-    to_line(&Done {
-        ok: true,
-        t_ns,
-        extra: Nothing {},
-    })
-}
-
-/// The answer to `stats`.
-pub fn answer_stats(t_ns: u64, links: &[LinkStats]) -> String {
-    to_line(&Done {
-        ok: true,
-        t_ns,
-        extra: Links { links },
-    })
-}
-
-/// The answer to what concerns the record of packets.
-pub fn answer_capture(t_ns: u64, capture: &capture::Status) -> String {
-    to_line(&Done {
-        ok: true,
-        t_ns,
-        extra: Capture { capture },
-    })
-}
-
-/// The answer to what could not be done.
-pub fn answer_error(error: &str) -> String {
-    to_line(&Refusal { ok: false, error })
-}
-
-fn to_line(answer: &impl Serialize) -> String {
-    let mut line = serde_json::to_string(answer).expect("plain structs with string keys");
-    line.push('\n');
-    line
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::impairment::GilbertElliott;
 
     fn error(line: &str) -> String {
         parse(line.as_bytes()).unwrap_err()
-    }
-
-    #[test]
-    fn start_takes_links_with_the_impairments_of_both_ways() {
-        let request = parse(
-            br#"{"op":"start","seed":1,"tables":{"skewed":[-1,0,2]},"links":[{"a":"w0a","b":"w0b",
-                "ab":{"delay_ns":50000000,"jitter_ns":10000000,"table":"skewed","correlation":0.25,
-                      "reorder":true,"overtake":0.01,"loss":0.5,"duplicate":0.02,"corrupt":0.03,
-                      "rate_bps":1000000,"queue_bytes":65536},
-                "ba":{"delay_ns":7,"table":null,"bursts":{"p":0.01,"r":0.3},
-                      "rate_bps":null,"queue_bytes":null}}]}"#,
-        );
-        let ab = ImpairmentRequest {
-            delay_ns: 50_000_000,
-            jitter_ns: 10_000_000,
-            table: Some("skewed".into()),
-            correlation: 0.25,
-            reorder: true,
-            overtake: 0.01,
-            loss: 0.5,
-            bursts: None,
-            duplicate: 0.02,
-            corrupt: 0.03,
-            rate_bps: Some(1_000_000),
-            queue_bytes: Some(65_536),
-        };
-        let ba = ImpairmentRequest {
-            delay_ns: 7,
-            bursts: Some(GilbertElliott {
-                p: 0.01,
-                r: 0.3,
-                h: 0.0,
-                k: 1.0,
-            }),
-            ..ImpairmentRequest::default()
-        };
-        let link = LinkRequest {
-            a: "w0a".into(),
-            b: "w0b".into(),
-            ab,
-            ba,
-        };
-        assert_eq!(
-            request,
-            Ok(Request::Start {
-                seed: 1,
-                tables: HashMap::from([("skewed".into(), vec![-1.0, 0.0, 2.0])]),
-                links: vec![link]
-            })
-        );
-    }
-
-    #[test]
-    fn set_takes_changes() {
-        let request = parse(
-            br#"{"op":"set","changes":[{"link":3,"direction":"ba","impairment":{"loss":1}}]}"#,
-        );
-        let change = Change {
-            link: 3,
-            direction: Way::Ba,
-            impairment: ImpairmentRequest {
-                loss: 1.0,
-                ..ImpairmentRequest::default()
-            },
-        };
-        assert_eq!(
-            request,
-            Ok(Request::Set {
-                tables: HashMap::new(),
-                changes: vec![change]
-            })
-        );
-    }
-
-    #[test]
-    fn stats_takes_nothing() {
-        assert_eq!(parse(br#"{"op":"stats"}"#), Ok(Request::Stats {}));
     }
 
     #[test]
@@ -290,14 +206,18 @@ mod tests {
 
     #[test]
     fn answers_are_lines_of_json() {
-        assert_eq!(answer_done(5), "{\"ok\":true,\"t_ns\":5}\n");
-        assert_eq!(
-            answer_stats(5, &[]),
-            "{\"ok\":true,\"t_ns\":5,\"links\":[]}\n"
-        );
-        assert_eq!(
-            answer_error("a \"b\"\nc"),
-            "{\"ok\":false,\"error\":\"a \\\"b\\\"\\nc\"}\n"
-        );
+        for (answer, line) in [
+            (Answer::done(5), r#"{"ok":true,"t_ns":5}"#),
+            (
+                Answer::stats(5, vec![]),
+                r#"{"ok":true,"t_ns":5,"links":[]}"#,
+            ),
+            (
+                Answer::refusal("a \"b\"\nc".into()),
+                r#"{"ok":false,"error":"a \"b\"\nc"}"#,
+            ),
+        ] {
+            assert_eq!(answer.to_line(), format!("{line}\n"));
+        }
     }
 }

@@ -1,37 +1,30 @@
 //! One direction of a link: what becomes of a frame that arrives in it.
 
-use crate::corruption::corruptible_packets;
-use crate::draws::{Draws, Flip, PassageDraws};
+use crate::draws::{Draws, PassageDraws};
 use crate::flow_order::FlowOrder;
-use crate::frame::{self, FrameFacts};
+use crate::frame::{self, Headers, OFFLOAD_HEADER_BYTES};
 use crate::history::History;
 use crate::impairment::Impairment;
 use crate::rate::Transmitter;
 use crate::stats::Counters;
 
 /// What becomes of one copy of a frame that is not lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It leaves.
-    Leaves(Departure),
+    Leaves {
+        /// When.
+        due_ns: u64,
+        /// Whether that is at once, ahead of those on their way.
+        overtakes: bool,
+    },
     /// It finds the transmission queue full.
     QueueFull,
 }
 
-/// How a copy of a frame leaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Departure {
-    /// When.
-    pub due_ns: u64,
-    /// Whether that is at once, ahead of those on their way.
-    pub overtakes: bool,
-    /// What is corrupted of it; mostly nothing.
-    pub flips: Vec<Flip>,
-}
-
 /// What becomes of a frame that is not lost: its own fate, and that of its second copy if there
 /// is one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fates {
     /// The frame's.
     pub own: Fate,
@@ -75,10 +68,10 @@ impl Direction {
     /// Decides over a message that arrived at `arrival_ns`; `None` means that it is lost.
     ///
     /// First there is loss, then duplication. The frame and, behind it, its copy then go the same
-    /// way, each with its own chances: corruption; overtaking, which skips the rest; the
-    /// transmission queue (where there is a rate); delay and jitter; order within the flow.
+    /// way, each with its own chances: overtaking, which skips the rest; the transmission queue
+    /// (where there is a rate); delay and jitter; order within the flow.
     ///
-    /// That is what sch_netem does, but for one thing: there, the copy meets loss again. Here
+    /// That is what `sch_netem` does, but for one thing: there, the copy meets loss again. Here
     /// loss is decided once, so that duplication does not break up bursts.
     pub fn decide(&mut self, message: &[u8], arrival_ns: u64) -> Option<Fates> {
         let impairment = self.impairments.at(arrival_ns);
@@ -88,7 +81,7 @@ impl Direction {
         let is_duplicated = self.draws.is_duplicated(impairment);
         let frame = Arrival {
             message,
-            facts: frame::facts(message.get(frame::OFFLOAD_HEADER_BYTES..).unwrap_or(&[])),
+            headers: Headers::of(message.get(OFFLOAD_HEADER_BYTES..).unwrap_or(&[])),
             arrival_ns,
         };
         let own = self.path.pass(&frame, impairment, &mut self.draws.own);
@@ -97,10 +90,10 @@ impl Direction {
     }
 }
 
-/// A message, what is known of it, and when it arrived.
+/// A message, what its headers say, and when it arrived.
 struct Arrival<'a> {
     message: &'a [u8],
-    facts: FrameFacts,
+    headers: Headers<'a>,
     arrival_ns: u64,
 }
 
@@ -111,10 +104,6 @@ impl Path {
         impairment: &Impairment,
         draws: &mut PassageDraws,
     ) -> Fate {
-        let flips = match impairment.corrupt > 0.0 {
-            true => draws.flips(impairment, corruptible_packets(frame.message)),
-            false => Vec::new(),
-        };
         let overtakes = draws.overtakes(impairment);
         let due_ns = if overtakes {
             Some(frame.arrival_ns)
@@ -123,11 +112,7 @@ impl Path {
         };
         match due_ns {
             None => Fate::QueueFull,
-            Some(due_ns) => Fate::Leaves(Departure {
-                due_ns,
-                overtakes,
-                flips,
-            }),
+            Some(due_ns) => Fate::Leaves { due_ns, overtakes },
         }
     }
 
@@ -141,15 +126,17 @@ impl Path {
         let sent_ns = match impairment.rate_bps {
             None => frame.arrival_ns,
             Some(rate_bps) => {
-                let bytes = frame::wire_bytes(frame.message, frame.facts.header_bytes);
-                let limit_bytes = impairment.queue_limit_bytes(rate_bps);
+                let frame_bytes = frame.message.len().saturating_sub(OFFLOAD_HEADER_BYTES);
+                let header_bytes = frame.headers.header_bytes();
+                let (_, bytes) = frame::on_the_wire(frame.message, frame_bytes, header_bytes);
+                let limit_bytes = impairment.queue_bytes.unwrap_or(u64::MAX);
                 self.transmitter
                     .send(frame.arrival_ns, bytes, rate_bps, limit_bytes)?
             }
         };
         let own_due_ns = sent_ns + draws.delay_ns(impairment);
         Some(self.order.due_ns(
-            frame.facts.flow,
+            frame.headers.flow(),
             frame.arrival_ns,
             own_due_ns,
             impairment.reorder,
@@ -190,16 +177,15 @@ mod tests {
         message
     }
 
-    fn departure(fate: Fate) -> Departure {
+    fn due_of(fate: Fate) -> u64 {
         match fate {
-            Fate::Leaves(departure) => departure,
+            Fate::Leaves { due_ns, .. } => due_ns,
             Fate::QueueFull => panic!("no room"),
         }
     }
 
     fn due_ns(direction: &mut Direction, flow: u8, arrival_ns: u64) -> u64 {
-        let fates = direction.decide(&message(flow), arrival_ns).unwrap();
-        departure(fates.own).due_ns
+        due_of(direction.decide(&message(flow), arrival_ns).unwrap().own)
     }
 
     #[test]
@@ -277,6 +263,7 @@ mod tests {
     fn a_lost_frame_takes_no_transmission_time() {
         let impairment = Impairment {
             rate_bps: Some(480_000),
+            queue_bytes: Some(1_000),
             loss: 1.0,
             ..Impairment::default()
         };
@@ -304,8 +291,8 @@ mod tests {
                 let fates = direction
                     .decide(&message(1), i * 100 * MILLISECOND)
                     .unwrap();
-                let own_ns = departure(fates.own).due_ns;
-                let copy_ns = departure(fates.copy.unwrap()).due_ns;
+                let own_ns = due_of(fates.own);
+                let copy_ns = due_of(fates.copy.unwrap());
                 behind += u32::from(copy_ns >= own_ns);
                 differ += u32::from(copy_ns != own_ns);
             }
@@ -325,10 +312,10 @@ mod tests {
             ..Impairment::default()
         });
         let fates = direction.decide(&message(1), 0).unwrap();
-        assert_eq!(departure(fates.own).due_ns, MILLISECOND);
-        assert_eq!(departure(fates.copy.unwrap()).due_ns, 2 * MILLISECOND);
+        assert_eq!(due_of(fates.own), MILLISECOND);
+        assert_eq!(due_of(fates.copy.unwrap()), 2 * MILLISECOND);
         let fates = direction.decide(&message(1), MILLISECOND).unwrap();
-        assert_eq!(departure(fates.own).due_ns, 3 * MILLISECOND);
+        assert_eq!(due_of(fates.own), 3 * MILLISECOND);
         assert_eq!(fates.copy, Some(Fate::QueueFull));
     }
 
@@ -337,39 +324,19 @@ mod tests {
         let overtaking = Impairment {
             overtake: 1.0,
             rate_bps: Some(480_000),
+            queue_bytes: Some(1_000),
             ..delayed(50 * MILLISECOND)
         };
         let mut direction = direction(delayed(50 * MILLISECOND));
         assert_eq!(due_ns(&mut direction, 1, 0), 50 * MILLISECOND);
         direction.change(overtaking, 5);
         let fates = direction.decide(&message(1), 7).unwrap();
-        let departure = departure(fates.own);
-        assert!(departure.overtakes && departure.due_ns == 7);
+        let at_once = Fate::Leaves {
+            due_ns: 7,
+            overtakes: true,
+        };
+        assert_eq!(fates.own, at_once);
         direction.change(delayed(50 * MILLISECOND), 10);
         assert_eq!(due_ns(&mut direction, 1, 10), 50 * MILLISECOND + 10);
-    }
-
-    #[test]
-    fn what_is_not_ip_is_not_corrupted() {
-        let mut direction = direction(Impairment {
-            corrupt: 1.0,
-            ..Impairment::default()
-        });
-        let mut arp = message(1);
-        arp[frame::OFFLOAD_HEADER_BYTES + 12..][..2].copy_from_slice(&[0x08, 0x06]);
-        let fates = direction.decide(&arp, 0).unwrap();
-        assert!(departure(fates.own).flips.is_empty());
-    }
-
-    #[test]
-    fn a_message_of_any_length_is_decided() {
-        let mut direction = direction(Impairment {
-            corrupt: 0.5,
-            duplicate: 0.5,
-            ..jittered(false)
-        });
-        for length in 0..100 {
-            direction.decide(&vec![0xff; length], 0);
-        }
     }
 }

@@ -23,18 +23,8 @@ pub struct Draws {
 /// What chance decides about one copy of a frame on its way.
 #[derive(Debug, Clone)]
 pub struct PassageDraws {
-    delay: Delay,
+    delay: Stream,
     overtake: Stream,
-    corrupt: Stream,
-}
-
-/// A bit that is to be flipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flip {
-    /// Position of the packet among those that the frame stands for.
-    pub packet: usize,
-    /// Where in the packet: this part, in units of 2⁻⁶⁴, of its bits come before.
-    pub place: u64,
 }
 
 impl Draws {
@@ -59,9 +49,8 @@ impl Draws {
         let loss = Loss::new(next());
         let duplicate = next();
         let mut passage = || PassageDraws {
-            delay: Delay::new(next()),
+            delay: next(),
             overtake: next(),
-            corrupt: next(),
         };
         Draws {
             loss,
@@ -90,22 +79,21 @@ impl PassageDraws {
 
     /// The delay of one frame.
     pub fn delay_ns(&mut self, impairment: &Impairment) -> u64 {
-        self.delay.draw_ns(impairment)
-    }
-
-    /// What is corrupted of the `packets` packets that one frame stands for. For most frames
-    /// that is nothing, and nothing to allocate.
-    pub fn flips(&mut self, impairment: &Impairment, packets: usize) -> Vec<Flip> {
-        let mut flips = Vec::new();
-        if impairment.corrupt > 0.0 {
-            for packet in 0..packets {
-                if self.corrupt.chance(impairment.corrupt) {
-                    let place = self.corrupt.0.next_u64();
-                    flips.push(Flip { packet, place });
-                }
-            }
+        let &Impairment {
+            delay_ns,
+            jitter_ns,
+            ..
+        } = impairment;
+        if jitter_ns == 0 {
+            return delay_ns;
         }
-        flips
+        let Some(shape) = &impairment.shape else {
+            // Every nanosecond of delay ± jitter is as probable as every other.
+            return (delay_ns + self.delay.below(2 * jitter_ns + 1)).saturating_sub(jitter_ns);
+        };
+        let draw = shape.quantile(self.delay.unit());
+        // A conversion to an unsigned number ends at 0: the check forgives a little rounding.
+        (delay_ns as f64 + jitter_ns as f64 * draw).round() as u64
     }
 }
 
@@ -130,12 +118,6 @@ impl Stream {
     fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
     }
-
-    /// From the standard normal distribution (Box and Muller 1958).
-    fn normal(&mut self) -> f64 {
-        let (radius, angle) = (1.0 - self.unit(), self.unit());
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-    }
 }
 
 /// Loss, one by one or in bursts.
@@ -151,7 +133,7 @@ impl Loss {
         Loss { stream, bad: false }
     }
 
-    /// As in sch_netem, a frame meets the state that the chain is in, which then takes a step.
+    /// As in `sch_netem`, a frame meets the state that the chain is in, which then takes a step.
     fn draw(&mut self, impairment: &Impairment) -> bool {
         let Some(bursts) = impairment.bursts else {
             self.bad = false;
@@ -166,75 +148,6 @@ impl Loss {
         self.bad ^= self.stream.chance(step);
         lost
     }
-}
-
-/// Delays, each on its own or each like the one before.
-#[derive(Debug, Clone)]
-struct Delay {
-    stream: Stream,
-    /// The normal score of the last delay, while delays are correlated.
-    score: Option<f64>,
-}
-
-impl Delay {
-    fn new(stream: Stream) -> Delay {
-        Delay {
-            stream,
-            score: None,
-        }
-    }
-
-    fn draw_ns(&mut self, impairment: &Impairment) -> u64 {
-        let &Impairment {
-            delay_ns,
-            jitter_ns,
-            ..
-        } = impairment;
-        if jitter_ns == 0 {
-            return delay_ns;
-        }
-        let Some(shape) = &impairment.shape else {
-            // Every nanosecond of delay ± jitter is as probable as every other.
-            let width = 2 * jitter_ns + 1;
-            let offset = match impairment.correlation > 0.0 {
-                false => self.stream.below(width),
-                true => ((self.rank(impairment) * width as f64) as u64).min(width - 1),
-            };
-            return (delay_ns + offset).saturating_sub(jitter_ns);
-        };
-        let draw = shape.quantile(self.rank(impairment));
-        // A conversion to an unsigned number ends at 0: the check forgives a little rounding.
-        (delay_ns as f64 + jitter_ns as f64 * draw).round() as u64
-    }
-
-    /// How large this draw is among all that might be: evenly in 0 to 1.
-    ///
-    /// Correlated ranks come from a Gaussian copula. The scores are a sequence of normal numbers
-    /// of which each is correlated with the one before; their ranks are evenly distributed
-    /// whatever the correlation is, so that delays keep their distribution. Normal scores with
-    /// the correlation s have ranks with the correlation 6/π asin(s/2) (Pearson 1907), and it is
-    /// the ranks that were asked for.
-    fn rank(&mut self, impairment: &Impairment) -> f64 {
-        if impairment.correlation <= 0.0 {
-            self.score = None;
-            return self.stream.unit();
-        }
-        let innovation = self.stream.normal();
-        let score = match self.score {
-            None => innovation,
-            Some(last) => {
-                let like = 2.0 * (std::f64::consts::PI / 6.0 * impairment.correlation).sin();
-                like * last + (1.0 - like * like).max(0.0).sqrt() * innovation
-            }
-        };
-        self.score = Some(score);
-        normal_probability(score)
-    }
-}
-
-/// The probability that a standard normal number is below `score`.
-fn normal_probability(score: f64) -> f64 {
-    0.5 * libm::erfc(-score * std::f64::consts::FRAC_1_SQRT_2)
 }
 
 #[cfg(test)]
@@ -282,13 +195,6 @@ mod tests {
         }
     }
 
-    fn correlated(correlation: f64, impairment: Impairment) -> Impairment {
-        Impairment {
-            correlation,
-            ..impairment
-        }
-    }
-
     fn delays_ns(seed: u64, impairment: &Impairment, n: usize) -> Vec<u64> {
         let mut draws = draws(seed);
         (0..n).map(|_| draws.own.delay_ns(impairment)).collect()
@@ -329,118 +235,31 @@ mod tests {
             .fold(0.0, f64::max)
     }
 
-    /// Rank correlation of each delay with the next: that of their probabilities.
-    fn rank_correlation(impairment: &Impairment, delays_ns: &[u64]) -> f64 {
-        let ranks: Vec<f64> = delays_ns
-            .iter()
-            .map(|&delay_ns| probability(impairment, delay_ns) - 0.5)
-            .collect();
-        let products = ranks.windows(2).map(|pair| pair[0] * pair[1]);
-        // An even distribution of width 1 has the variance 1/12.
-        products.sum::<f64>() / (ranks.len() - 1) as f64 * 12.0
-    }
-
     #[test]
-    fn five_thousand_delays_of_each_distribution_fit_it() {
-        for (name, impairment) in [
-            ("uniform", jittered()),
-            ("pareto", pareto()),
-            ("two paths", two_paths()),
-        ] {
-            for seed in 1..=20 {
-                let delays_ns = delays_ns(seed, &impairment, 5_000);
-                let distance = distance(&impairment, &delays_ns);
-                // The 1 % point of Kolmogorov's distribution is 1.63 / √n, but of sixty tries
-                // one would exceed it; at 0.01 / 60 it is 2.17 / √n.
-                assert!(
-                    distance < 2.17 / 5_000f64.sqrt(),
-                    "{name} {seed} {distance}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_million_delays_fit_too_so_small_errors_would_show() {
+    fn a_million_delays_of_each_distribution_fit_it() {
         for impairment in [jittered(), pareto(), two_paths()] {
             let delays_ns = delays_ns(1, &impairment, 1_000_000);
+            // The 0.1 % point of Kolmogorov's distribution.
             assert!(distance(&impairment, &delays_ns) < 1.95 / 1_000_000f64.sqrt());
         }
     }
 
     #[test]
-    fn the_jitter_of_a_standardised_table_is_the_standard_deviation() {
-        let delays_ns = delays_ns(1, &pareto(), 2_000_000);
-        let n = delays_ns.len() as f64;
-        let mean_ns = delays_ns.iter().map(|&ns| ns as f64).sum::<f64>() / n;
-        let variance = delays_ns
-            .iter()
-            .map(|&ns| (ns as f64 - mean_ns).powi(2))
-            .sum::<f64>()
-            / n;
-        assert!((mean_ns / 50e6 - 1.0).abs() < 0.001, "{mean_ns}");
-        // Interpolation takes a little off where values lie far apart.
-        assert!((variance.sqrt() / 10e6 - 1.0).abs() < 0.02, "{variance}");
-    }
-
-    #[test]
-    fn correlation_is_as_asked_and_the_distribution_stays() {
-        for impairment in [jittered(), pareto()] {
-            for asked in [0.1, 0.25, 0.5, 0.9] {
-                let n = 200_000;
-                let impairment = correlated(asked, impairment.clone());
-                let delays_ns = delays_ns(3, &impairment, n);
-                let found = rank_correlation(&impairment, &delays_ns);
-                // Five deviations of an estimate from values that are correlated themselves.
-                let tolerance = 5.0 * ((1.0 + asked) / (1.0 - asked) / n as f64).sqrt();
-                assert!((found - asked).abs() < tolerance, "{asked} {found}");
-                // Neighbours tell the same twice: thinned out until they don't, they must fit.
-                let thinned: Vec<u64> = delays_ns.iter().step_by(40).copied().collect();
-                let distance = distance(&impairment, &thinned);
-                assert!(
-                    distance < 1.95 / (thinned.len() as f64).sqrt(),
-                    "{distance}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_correlation_of_1_draws_the_same_again_and_again() {
-        let delays_ns = delays_ns(3, &correlated(1.0, pareto()), 100);
-        let spread_ns = delays_ns.iter().max().unwrap() - delays_ns.iter().min().unwrap();
-        assert!(spread_ns < 10, "{spread_ns}");
-    }
-
-    #[test]
-    fn without_correlation_neighbours_have_none() {
-        let n = 200_000;
-        for impairment in [jittered(), pareto()] {
-            let delays_ns = delays_ns(3, &impairment, n);
-            let found = rank_correlation(&impairment, &delays_ns);
-            assert!(found.abs() < 5.0 / (n as f64).sqrt(), "{found}");
-        }
-    }
-
-    #[test]
     fn the_smallest_jitter_takes_all_its_three_values() {
-        for correlation in [0.0, 0.5] {
-            let impairment = Impairment {
-                delay_ns: 1,
-                jitter_ns: 1,
-                correlation,
-                ..Impairment::default()
-            };
-            let mut seen = [0; 3];
-            for delay_ns in delays_ns(1, &impairment, 3_000) {
-                seen[delay_ns as usize] += 1;
-            }
-            // Binomial(3000, 1/3): mean 1000, deviation 26; correlation makes it about 45.
-            assert!(
-                seen.iter().all(|count| (800..1200).contains(count)),
-                "{seen:?}"
-            );
+        let impairment = Impairment {
+            delay_ns: 1,
+            jitter_ns: 1,
+            ..Impairment::default()
+        };
+        let mut seen = [0; 3];
+        for delay_ns in delays_ns(1, &impairment, 3_000) {
+            seen[delay_ns as usize] += 1;
         }
+        // Binomial(3000, 1/3): mean 1000, deviation 26.
+        assert!(
+            seen.iter().all(|count| (850..1150).contains(count)),
+            "{seen:?}"
+        );
     }
 
     #[test]
@@ -457,25 +276,23 @@ mod tests {
     }
 
     #[test]
-    fn loss_duplication_corruption_and_overtaking_are_as_frequent_as_asked() {
+    fn loss_duplication_and_overtaking_are_as_frequent_as_requested() {
         let impairment = Impairment {
             delay_ns: 1,
             loss: 0.01,
             duplicate: 0.02,
-            corrupt: 0.03,
             overtake: 0.04,
             ..Impairment::default()
         };
         let mut draws = draws(7);
         let n = 1_000_000;
-        let mut counts = [0; 4];
+        let mut counts = [0; 3];
         for _ in 0..n {
             counts[0] += usize::from(draws.is_lost(&impairment));
             counts[1] += usize::from(draws.is_duplicated(&impairment));
-            counts[2] += draws.own.flips(&impairment, 1).len();
-            counts[3] += usize::from(draws.own.overtakes(&impairment));
+            counts[2] += usize::from(draws.own.overtakes(&impairment));
         }
-        for (count, probability) in counts.into_iter().zip([0.01, 0.02, 0.03, 0.04]) {
+        for (count, probability) in counts.into_iter().zip([0.01, 0.02, 0.04]) {
             let mean = f64::from(n) * probability;
             let deviation = (mean * (1.0 - probability)).sqrt();
             assert!(
@@ -492,7 +309,6 @@ mod tests {
             delay_ns: 1,
             loss: 1.0,
             duplicate: 1.0,
-            corrupt: 1.0,
             overtake: 1.0,
             ..Impairment::default()
         };
@@ -504,8 +320,6 @@ mod tests {
             assert!(draws.is_lost(&always) && !draws.is_lost(&never));
             assert!(draws.is_duplicated(&always) && !draws.is_duplicated(&never));
             assert!(draws.own.overtakes(&always) && !draws.own.overtakes(&never));
-            assert_eq!(draws.own.flips(&always, 3).len(), 3);
-            assert!(draws.own.flips(&never, 3).is_empty());
         }
     }
 
@@ -573,7 +387,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same_and_another_seed_does_not() {
-        for impairment in [jittered(), pareto(), correlated(0.5, pareto())] {
+        for impairment in [jittered(), pareto()] {
             let sequence = |seed| delays_ns(seed, &impairment, 100);
             assert_eq!(sequence(5), sequence(5));
             assert_ne!(sequence(5), sequence(6));
@@ -611,7 +425,6 @@ mod tests {
         let all = Impairment {
             loss: 0.5,
             duplicate: 0.5,
-            corrupt: 0.5,
             overtake: 0.5,
             ..jittered()
         };
@@ -620,7 +433,6 @@ mod tests {
             if with_all.is_duplicated(&all) {
                 with_all.copy.delay_ns(&all);
             }
-            with_all.own.flips(&all, 3);
             with_all.own.overtakes(&all);
             assert_eq!(
                 with_all.own.delay_ns(&all),

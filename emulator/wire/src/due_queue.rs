@@ -3,19 +3,24 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::capture::Marks;
+/// Where a frame comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// In which direction it goes, and who counts it: index of the direction.
+    pub direction: usize,
+    /// When it arrived; a copy when its original did.
+    pub arrival_ns: u64,
+    /// Whether it is a copy that the link made.
+    pub duplicate: bool,
+}
 
 /// A frame that is held until it is due.
 #[derive(Debug)]
 pub struct HeldFrame {
     /// When it is to leave.
     pub due_ns: u64,
-    /// Where it leaves, and who counts it: index of the direction.
-    pub direction: usize,
-    /// When it arrived.
-    pub arrival_ns: u64,
-    /// What the link did to it.
-    pub marks: Marks,
+    /// Where it comes from.
+    pub origin: Origin,
     /// Offload header and frame, at the start of a buffer of the pool.
     pub buffer: Box<[u8]>,
     /// How much of the buffer is message.
@@ -41,21 +46,12 @@ pub struct DueQueue {
 
 impl DueQueue {
     /// Holds a message until `due_ns`.
-    pub fn push(
-        &mut self,
-        due_ns: u64,
-        direction: usize,
-        (arrival_ns, marks): (u64, Marks),
-        buffer: Box<[u8]>,
-        length: usize,
-    ) {
+    pub fn push(&mut self, due_ns: u64, origin: Origin, buffer: Box<[u8]>, length: usize) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.heap.push(HeldFrame {
             due_ns,
-            direction,
-            arrival_ns,
-            marks,
+            origin,
             buffer,
             length,
             sequence,
@@ -107,7 +103,12 @@ mod tests {
     use super::*;
 
     fn push(queue: &mut DueQueue, due_ns: u64, mark: u8) {
-        queue.push(due_ns, 0, (0, Marks::default()), Box::new([mark]), 1);
+        let origin = Origin {
+            direction: 0,
+            arrival_ns: 0,
+            duplicate: false,
+        };
+        queue.push(due_ns, origin, Box::new([mark]), 1);
     }
 
     fn drain(queue: &mut DueQueue, until_ns: u64) -> Vec<u8> {

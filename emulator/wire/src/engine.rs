@@ -7,13 +7,11 @@ use std::thread;
 
 use crate::arrival::ClockPair;
 use crate::buffers::{self, BufferPool};
-use crate::capture::{self, Marks, Outcome};
-use crate::control::{Change, LinkRequest, LinkStats, Place, Way};
-use crate::corruption;
-use crate::direction::{Departure, Direction, Fate};
+use crate::capture::{self, Outcome, Recorder};
+use crate::control::{Change, LinkRequest, LinkStats, Way};
+use crate::direction::{Direction, Fate};
 use crate::draws::Draws;
-use crate::due_queue::{DueQueue, HeldFrame};
-use crate::engine_capture::Capture;
+use crate::due_queue::{DueQueue, HeldFrame, Origin};
 use crate::frame::OFFLOAD_HEADER_BYTES;
 use crate::impairment::{Impairment, Tables};
 use crate::sys::{self, BATCH, PacketSocket, ReceiveBatch};
@@ -30,8 +28,10 @@ const MOST_SENT_IN_A_ROW: usize = 2 * BATCH;
 /// However long sending takes, frames leave no earlier than this before they are due.
 const LONGEST_LEAD_NS: u64 = 5_000;
 
-/// How many sockets one thread closes, one after the other, and what it needs for that.
-const CLOSED_AT_A_TIME: usize = 16;
+const NO_RECORD: &str = "no packets are being recorded";
+
+/// How many threads close sockets at the end, at most, and what each needs for that.
+const CLOSERS: usize = 512;
 const CLOSER_STACK_BYTES: usize = 64 << 10;
 
 /// The running links.
@@ -50,7 +50,7 @@ pub struct Engine {
     /// Frames of one direction on their way out; kept for its memory only.
     outgoing: Vec<HeldFrame>,
     /// The record of packets, while there is one.
-    capture: Option<Capture>,
+    recorder: Option<Recorder>,
 }
 
 /// All sockets, which close together.
@@ -63,13 +63,14 @@ struct Socket {
 }
 
 /// The kernel waits for a grace period of RCU for each socket that is closed (`packet_release` in
-/// net/packet/af_packet.c), 10–30 ms; side by side they share it, and thousands close in less
+/// `net/packet/af_packet.c`), 10–30 ms; side by side they share it, and thousands close in less
 /// than a second instead of half a minute.
 impl Drop for Sockets {
     fn drop(&mut self) {
+        let each = self.0.len().div_ceil(CLOSERS).max(1);
         thread::scope(|scope| {
-            while self.0.len() > CLOSED_AT_A_TIME {
-                let part = self.0.split_off(self.0.len() - CLOSED_AT_A_TIME);
+            while self.0.len() > each {
+                let part = self.0.split_off(self.0.len() - each);
                 // Without a thread this one closes them.
                 let _ = thread::Builder::new()
                     .stack_size(CLOSER_STACK_BYTES)
@@ -86,17 +87,20 @@ impl Engine {
     pub fn start(
         seed: u64,
         tables: HashMap<String, Vec<f64>>,
-        links: &[LinkRequest],
+        links: Vec<LinkRequest>,
         memory_bytes: u64,
     ) -> Result<Engine, String> {
         let tables = Tables::default().extended(tables)?;
-        check_interfaces(links)?;
-        let impairments = resolve_links(links, &tables)?;
+        check_interfaces(&links)?;
         let mut sockets = Sockets(Vec::with_capacity(2 * links.len()));
-        for (index, link) in links.iter().enumerate() {
+        let mut impairments = Vec::with_capacity(2 * links.len());
+        let count = links.len();
+        for (index, link) in links.into_iter().enumerate() {
+            impairments.push(resolved(index, Way::Ab, link.ab, &tables)?);
+            impairments.push(resolved(index, Way::Ba, link.ba, &tables)?);
             for interface in [&link.a, &link.b] {
                 let socket = PacketSocket::open(interface).map_err(|error| {
-                    let way_out = way_out(&error, links.len());
+                    let way_out = way_out(&error, count);
                     format!("link {index}: interface {interface:?}: {error}{way_out}")
                 })?;
                 let empty_ns = sys::monotonic_ns();
@@ -118,7 +122,7 @@ impl Engine {
             received: ReceiveBatch::new(buffers::LARGEST_BYTES),
             send_call_ns: 0,
             outgoing: Vec::with_capacity(BATCH),
-            capture: None,
+            recorder: None,
         })
     }
 
@@ -141,27 +145,22 @@ impl Engine {
     pub fn change(
         &mut self,
         tables: HashMap<String, Vec<f64>>,
-        changes: &[Change],
+        changes: Vec<Change>,
     ) -> Result<u64, String> {
         let tables = self.tables.extended(tables)?;
+        let links = self.directions.len() / 2;
         let mut impairments = Vec::with_capacity(changes.len());
         for change in changes {
-            if change.link >= self.directions.len() / 2 {
-                return Err(format!(
-                    "there is no link {}; there are {}",
-                    change.link,
-                    self.directions.len() / 2
-                ));
+            let (link, way) = (change.link, change.direction);
+            if link >= links {
+                return Err(format!("there is no link {link}; there are {links}"));
             }
-            let resolved = change.impairment.resolve(&tables);
-            let way = way_name(change.direction);
-            impairments
-                .push(resolved.map_err(|error| format!("link {} {way}: {error}", change.link))?);
+            let impairment = resolved(link, way, change.impairment, &tables)?;
+            impairments.push((way.of_link(link), impairment));
         }
         self.tables = tables;
         let now_ns = sys::monotonic_ns();
-        for (change, impairment) in changes.iter().zip(impairments) {
-            let direction = 2 * change.link + usize::from(change.direction == Way::Ba);
+        for (direction, impairment) in impairments {
             self.directions[direction].change(impairment, now_ns);
         }
         Ok(now_ns)
@@ -176,41 +175,38 @@ impl Engine {
         self.directions
             .chunks_exact(2)
             .map(|link| LinkStats {
-                ab: (&link[0].counters).into(),
-                ba: (&link[1].counters).into(),
+                ab: link[0].counters.clone(),
+                ba: link[1].counters.clone(),
             })
             .collect()
     }
 
-    /// Begins a record of what crosses these directions. The error says why not.
+    /// Begins a record of packets. The error says why not.
     pub fn start_capture(
         &mut self,
         settings: &capture::Settings,
-        places: &[Place],
     ) -> Result<capture::Status, String> {
-        if self.capture.is_some() {
+        if self.recorder.is_some() {
             return Err("packets are being recorded already".into());
         }
-        let capture = Capture::start(settings, places, self.directions.len())?;
-        let status = capture.status();
-        self.capture = Some(capture);
-        Ok(status)
+        let recorder = Recorder::start(settings, self.directions.len())?;
+        Ok(self.recorder.insert(recorder).status())
     }
 
     /// How the record stands.
     pub fn capture_status(&self) -> Result<capture::Status, String> {
-        let capture = self.capture.as_ref();
-        Ok(capture.ok_or("no packets are being recorded")?.status())
+        let recorder = self.recorder.as_ref().ok_or(NO_RECORD)?;
+        Ok(recorder.status())
     }
 
-    /// Ends the record: what is on its way is in it as such. Everything waits while the file is
+    /// Ends the record: what is on its way is in it as such. Everything waits while the files are
     /// completed.
     pub fn stop_capture(&mut self) -> Result<capture::Status, String> {
-        let mut capture = self.capture.take().ok_or("no packets are being recorded")?;
+        let mut recorder = self.recorder.take().ok_or(NO_RECORD)?;
         for frame in self.held.iter() {
-            capture.note(frame, Outcome::Held, 0);
+            recorder.record(frame.origin, frame.message(), Outcome::Held, 0);
         }
-        Ok(capture.finish())
+        Ok(recorder.finish())
     }
 
     /// When the next held frame is to be sent.
@@ -259,155 +255,73 @@ impl Engine {
     /// Decides over one received message, and holds it if it is to leave.
     fn admit(&mut self, index: usize, message: usize, arrival_ns: u64) {
         let direction = &mut self.directions[index];
+        let own = Origin {
+            direction: index,
+            arrival_ns,
+            duplicate: false,
+        };
         direction.counters.received += 1;
         if self.received.is_truncated(message) {
             direction.counters.receive_errors += 1;
-            self.note_received(
-                index,
-                message,
-                (arrival_ns, Marks::default()),
-                Outcome::Dropped,
-            );
-            return;
+            return self.record_received(own, message, Outcome::Dropped);
         }
         let Some(fates) = direction.decide(self.received.bytes(message), arrival_ns) else {
             direction.counters.lost += 1;
-            self.note_received(
-                index,
-                message,
-                (arrival_ns, Marks::default()),
-                Outcome::Lost,
-            );
-            return;
+            return self.record_received(own, message, Outcome::Lost);
         };
         let length = self.received.length(message);
-        let origin = |duplicate| {
-            let marks = Marks {
-                duplicate,
-                ..Marks::default()
-            };
-            (arrival_ns, marks)
-        };
         // Before the frame itself, which may take the buffer that it was received in with it.
-        let copy = fates.copy.map(|fate| {
-            direction.counters.duplicated += 1;
-            let buffer = match fate {
-                Fate::Leaves(_) => self.pool.take(length),
-                Fate::QueueFull => None,
+        let second = fates.copy.and_then(|fate| {
+            let copy = Origin {
+                duplicate: true,
+                ..own
             };
-            let copied = buffer.map(|mut buffer| {
-                buffer[..length].copy_from_slice(self.received.bytes(message));
-                buffer
-            });
-            (fate, copied)
+            self.directions[index].counters.duplicated += 1;
+            Some((copy, self.accept(copy, fate, message)?))
         });
-        if let Some((fate, None)) = &copy {
-            self.note_received(index, message, origin(true), refusal(fate));
+        let first = self.accept(own, fates.own, message);
+        let both = first
+            .map(|accepted| (own, accepted))
+            .into_iter()
+            .chain(second);
+        for (origin, (due_ns, buffer)) in both {
+            self.directions[index].counters.held += 1;
+            self.held.push(due_ns, origin, buffer, length);
         }
-        let buffer = match fates.own {
-            Fate::Leaves(_) => self.pool.take(length).map(|mut buffer| {
-                if BufferPool::is_large(length) {
-                    return self.received.swap_buffer(message, buffer);
-                }
-                buffer[..length].copy_from_slice(self.received.bytes(message));
-                buffer
-            }),
-            Fate::QueueFull => None,
+    }
+
+    /// Puts one copy of a received message into a buffer, and says when it is due; `None` if its
+    /// fate is another, or if there is no memory for it.
+    fn accept(&mut self, origin: Origin, fate: Fate, message: usize) -> Option<(u64, Box<[u8]>)> {
+        let counters = &mut self.directions[origin.direction].counters;
+        let Fate::Leaves { due_ns, overtakes } = fate else {
+            counters.queue_drops += 1;
+            self.record_received(origin, message, Outcome::QueueFull);
+            return None;
         };
-        if buffer.is_none() {
-            self.note_received(index, message, origin(false), refusal(&fates.own));
+        let length = self.received.length(message);
+        let Some(mut buffer) = self.pool.take(length) else {
+            counters.memory_drops += 1;
+            self.record_received(origin, message, Outcome::Dropped);
+            return None;
+        };
+        counters.overtaken += u64::from(overtakes);
+        if BufferPool::is_large(length) && !origin.duplicate {
+            buffer = self.received.swap_buffer(message, buffer);
+        } else {
+            buffer[..length].copy_from_slice(self.received.bytes(message));
         }
-        self.hold(index, fates.own, origin(false), buffer, length);
-        if let Some((fate, buffer)) = copy {
-            self.hold(index, fate, origin(true), buffer, length);
-        }
+        Some((due_ns, buffer))
     }
 
     /// Records a received message that goes no further.
-    fn note_received(
-        &mut self,
-        index: usize,
-        message: usize,
-        origin: (u64, Marks),
-        outcome: Outcome,
-    ) {
-        if let Some(capture) = &mut self.capture {
-            let length = self.received.length(message);
-            capture.note_refused(index, self.received.bytes(message), length, origin, outcome);
+    fn record_received(&mut self, origin: Origin, message: usize, outcome: Outcome) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(origin, self.received.bytes(message), outcome, 0);
         }
     }
 
-    /// Holds one copy of a frame, in its buffer if there was memory for it, until it is due.
-    /// It arrived, and is a duplicate or not, as `origin` says.
-    fn hold(
-        &mut self,
-        index: usize,
-        fate: Fate,
-        mut origin: (u64, Marks),
-        buffer: Option<Box<[u8]>>,
-        length: usize,
-    ) {
-        let counters = &mut self.directions[index].counters;
-        let Fate::Leaves(departure) = fate else {
-            counters.queue_drops += 1;
-            return;
-        };
-        let Some(mut buffer) = buffer else {
-            counters.memory_drops += 1;
-            return;
-        };
-        counters.overtaken += u64::from(departure.overtakes);
-        if let Some(&flip) = departure.flips.first() {
-            let packets = corruption::cut_and_flip(&buffer[..length], &departure.flips);
-            if !packets.is_empty() {
-                self.pool.give_back(buffer);
-                return self.hold_cut(index, &departure, origin, &packets);
-            }
-            counters.corrupted += 1;
-            origin.1.corrupted = true;
-            corruption::flip(&mut buffer[..length], flip);
-        }
-        counters.held += 1;
-        self.held
-            .push(departure.due_ns, index, origin, buffer, length);
-    }
-
-    /// Holds the packets of an offloaded frame, which leave together.
-    fn hold_cut(
-        &mut self,
-        index: usize,
-        departure: &Departure,
-        (arrival_ns, marks): (u64, Marks),
-        packets: &[Vec<u8>],
-    ) {
-        let counters = &mut self.directions[index].counters;
-        counters.corrupted += departure.flips.len() as u64;
-        counters.cut += packets.len() as u64 - 1;
-        for (number, packet) in packets.iter().enumerate() {
-            let marks = Marks {
-                corrupted: departure.flips.iter().any(|flip| flip.packet == number),
-                ..marks
-            };
-            let origin = (arrival_ns, marks);
-            match self.pool.take(packet.len()) {
-                None => {
-                    counters.memory_drops += 1;
-                    if let Some(capture) = &mut self.capture {
-                        let outcome = Outcome::Dropped;
-                        capture.note_refused(index, packet, packet.len(), origin, outcome);
-                    }
-                }
-                Some(mut buffer) => {
-                    buffer[..packet.len()].copy_from_slice(packet);
-                    counters.held += 1;
-                    self.held
-                        .push(departure.due_ns, index, origin, buffer, packet.len());
-                }
-            }
-        }
-    }
-
-    /// Sends what is due, up to a bound. What is left is still [`Engine::next_due_ns`].
+    /// Sends what is due, up to a bound. What is left is still [`Engine::next_send_ns`].
     pub fn send_due(&mut self) {
         let mut sent = 0;
         while sent < MOST_SENT_IN_A_ROW {
@@ -416,14 +330,14 @@ impl Engine {
             let Some(first) = self.held.pop_due(until_ns) else {
                 return;
             };
-            let direction = first.direction;
+            let direction = first.origin.direction;
             self.outgoing.push(first);
             // Frames of one direction leave together, with one system call.
             while self.outgoing.len() < BATCH
                 && self
                     .held
                     .peek()
-                    .is_some_and(|next| next.direction == direction)
+                    .is_some_and(|next| next.origin.direction == direction)
                 && let Some(next) = self.held.pop_due(until_ns)
             {
                 self.outgoing.push(next);
@@ -454,11 +368,11 @@ impl Engine {
                     }
                     started_ns = left_ns;
                     for frame in &waiting[..sent] {
-                        counters.packets += 1;
-                        counters.bytes += (frame.length - OFFLOAD_HEADER_BYTES) as u64;
-                        counters.late.record(left_ns.saturating_sub(frame.due_ns));
-                        if let Some(capture) = &mut self.capture {
-                            capture.note(frame, Outcome::Sent, handed_over_ns);
+                        let frame_bytes = frame.length - OFFLOAD_HEADER_BYTES;
+                        counters.sent(frame_bytes, left_ns.saturating_sub(frame.due_ns));
+                        if let Some(recorder) = &mut self.recorder {
+                            let message = frame.message();
+                            recorder.record(frame.origin, message, Outcome::Sent, handed_over_ns);
                         }
                     }
                     done += sent;
@@ -470,8 +384,9 @@ impl Engine {
                 }
                 Err(_) => {
                     counters.send_errors += 1;
-                    if let Some(capture) = &mut self.capture {
-                        capture.note(&waiting[0], Outcome::Dropped, 0);
+                    if let Some(recorder) = &mut self.recorder {
+                        let frame = &waiting[0];
+                        recorder.record(frame.origin, frame.message(), Outcome::Dropped, 0);
                     }
                     done += 1;
                     retries = 0;
@@ -482,14 +397,6 @@ impl Engine {
         for frame in self.outgoing.drain(..) {
             self.pool.give_back(frame.buffer);
         }
-    }
-}
-
-/// What becomes of a copy of a frame that got no buffer.
-fn refusal(fate: &Fate) -> Outcome {
-    match fate {
-        Fate::QueueFull => Outcome::QueueFull,
-        Fate::Leaves(_) => Outcome::Dropped,
     }
 }
 
@@ -528,23 +435,13 @@ fn check_interfaces(links: &[LinkRequest]) -> Result<(), String> {
     Ok(())
 }
 
-/// The impairments of all directions, or which one is wrong and why.
-fn resolve_links(links: &[LinkRequest], tables: &Tables) -> Result<Vec<Impairment>, String> {
-    let mut impairments = Vec::with_capacity(2 * links.len());
-    for (index, link) in links.iter().enumerate() {
-        for (way, request) in [(Way::Ab, &link.ab), (Way::Ba, &link.ba)] {
-            let resolved = request.resolve(tables);
-            impairments.push(
-                resolved.map_err(|error| format!("link {index} {}: {error}", way_name(way)))?,
-            );
-        }
-    }
-    Ok(impairments)
-}
-
-fn way_name(way: Way) -> &'static str {
-    match way {
-        Way::Ab => "ab",
-        Way::Ba => "ba",
-    }
+/// An impairment with its table, or what is wrong with it and where.
+fn resolved(
+    link: usize,
+    way: Way,
+    requested: Impairment,
+    tables: &Tables,
+) -> Result<Impairment, String> {
+    let impairment = requested.resolved(tables);
+    impairment.map_err(|error| format!("link {link} {way}: {error}"))
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::console::{Console, Line};
-use crate::control::{self, Request};
+use crate::control::{self, Answer, Request};
 use crate::engine::Engine;
 use crate::sys::{self, Epoll, Interest};
 use crate::waiter::{Wait, Waiter};
@@ -25,40 +25,32 @@ pub struct EventLoop {
     waiter: Waiter,
     engine: Option<Engine>,
     memory_bytes: u64,
-    input: Watch,
-    output: Watch,
-}
-
-/// How a descriptor of the console takes part in the loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Watch {
-    /// Epoll tells when it is ready.
-    By(Interest),
-    /// Not at all, for now.
-    Paused,
-    /// It is a regular file or the like, which is always ready and which epoll refuses.
-    AlwaysReady,
+    /// Whether the input is watched: not while answers clog.
+    listening: bool,
+    /// Whether the output is watched for room.
+    answering: bool,
 }
 
 impl EventLoop {
     /// A loop that listens to the console and holds at most `memory_bytes` of frames.
     pub fn new(console: Console, memory_bytes: u64) -> io::Result<EventLoop> {
         let epoll = Epoll::new()?;
-        let watch = |fd, token, interest| match epoll.add(fd, token, interest) {
-            Ok(()) => Ok(Watch::By(interest)),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Watch::AlwaysReady),
-            Err(error) => Err(error),
+        let watch = |fd, token, interest| {
+            epoll.add(fd, token, interest).map_err(|error| {
+                let what = "standard input and output must be pipes, sockets or terminals";
+                io::Error::new(error.kind(), format!("{what}: {error}"))
+            })
         };
-        let input = watch(console.input(), INPUT, Interest::Read)?;
-        let output = watch(console.output(), OUTPUT, Interest::Nothing)?;
+        watch(console.input(), INPUT, Interest::Read)?;
+        watch(console.output(), OUTPUT, Interest::Nothing)?;
         Ok(EventLoop {
             console,
             epoll,
             waiter: Waiter::new(),
             engine: None,
             memory_bytes,
-            input,
-            output,
+            listening: true,
+            answering: false,
         })
     }
 
@@ -68,10 +60,7 @@ impl EventLoop {
             if let Some(engine) = &mut self.engine {
                 engine.send_due();
             }
-            let mut ready = self.wait()?;
-            if self.input == Watch::AlwaysReady {
-                ready.input = true;
-            }
+            let ready = self.wait()?;
             if ready.input && !self.console.is_clogged() && !self.converse()? {
                 return self.console.write(LAST_PATIENCE_NS);
             }
@@ -90,11 +79,7 @@ impl EventLoop {
     /// Waits for what comes first, and receives the frames that have arrived.
     fn wait(&mut self) -> io::Result<Ready> {
         let due_ns = self.engine.as_ref().and_then(Engine::next_send_ns);
-        let mut wait = self.waiter.plan(sys::monotonic_ns(), due_ns);
-        if self.input == Watch::AlwaysReady {
-            wait = Wait::Poll;
-        }
-        let timeout_ns = match wait {
+        let timeout_ns = match self.waiter.plan(sys::monotonic_ns(), due_ns) {
             Wait::Forever => None,
             Wait::Poll => Some(0),
             Wait::Sleep { timeout_ns } => Some(timeout_ns),
@@ -126,18 +111,19 @@ impl EventLoop {
             let answer = match line {
                 Line::Text(text) if text.trim_ascii().is_empty() => continue,
                 Line::Text(text) => self.answer(&text)?,
-                Line::TooLong => control::answer_error("the line is too long to be a request"),
+                Line::TooLong => Answer::refusal("the line is too long to be a request".into()),
             };
-            self.console.say(&answer);
+            self.console.say(&answer.to_line());
         }
         Ok(open)
     }
 
-    fn answer(&mut self, line: &[u8]) -> io::Result<String> {
+    fn answer(&mut self, line: &[u8]) -> io::Result<Answer> {
         let request = match control::parse(line) {
             Ok(request) => request,
-            Err(error) => return Ok(control::answer_error(&error)),
+            Err(error) => return Ok(Answer::refusal(error)),
         };
+        let capture = |status| Answer::capture(sys::monotonic_ns(), status);
         let result = match (request, &mut self.engine) {
             (Request::Start { .. }, Some(_)) => Err("started already".into()),
             (
@@ -147,38 +133,28 @@ impl EventLoop {
                     links,
                 },
                 None,
-            ) => match Engine::start(seed, tables, &links, self.memory_bytes) {
+            ) => match Engine::start(seed, tables, links, self.memory_bytes) {
                 Ok(engine) => {
                     self.adopt(engine)?;
-                    Ok(control::answer_done(sys::monotonic_ns()))
+                    Ok(Answer::done(sys::monotonic_ns()))
                 }
                 Err(error) => Err(error),
             },
             (_, None) => Err("not started yet".into()),
             (Request::Set { tables, changes }, Some(engine)) => {
-                engine.change(tables, &changes).map(control::answer_done)
+                engine.change(tables, changes).map(Answer::done)
             }
             (Request::Stats {}, Some(engine)) => {
                 let links = engine.stats();
-                Ok(control::answer_stats(sys::monotonic_ns(), &links))
+                Ok(Answer::stats(sys::monotonic_ns(), links))
             }
-            (
-                Request::Capture {
-                    capture,
-                    directions,
-                },
-                Some(engine),
-            ) => engine
-                .start_capture(&capture, &directions)
-                .map(|status| control::answer_capture(sys::monotonic_ns(), &status)),
-            (Request::CaptureStatus {}, Some(engine)) => engine
-                .capture_status()
-                .map(|status| control::answer_capture(sys::monotonic_ns(), &status)),
-            (Request::CaptureStop {}, Some(engine)) => engine
-                .stop_capture()
-                .map(|status| control::answer_capture(sys::monotonic_ns(), &status)),
+            (Request::Capture { capture: settings }, Some(engine)) => {
+                engine.start_capture(&settings).map(capture)
+            }
+            (Request::CaptureStatus {}, Some(engine)) => engine.capture_status().map(capture),
+            (Request::CaptureStop {}, Some(engine)) => engine.stop_capture().map(capture),
         };
-        Ok(result.unwrap_or_else(|error: String| control::answer_error(&error)))
+        Ok(result.unwrap_or_else(Answer::refusal))
     }
 
     fn adopt(&mut self, engine: Engine) -> io::Result<()> {
@@ -200,29 +176,26 @@ impl EventLoop {
 
     /// Watches the input unless answers clog, and the output for room while there are answers.
     fn update_watches(&mut self) -> io::Result<()> {
-        match (self.input, self.console.is_clogged()) {
-            // Watching for nothing would still report a hang-up, again and again.
-            (Watch::By(_), true) => {
-                self.epoll.remove(self.console.input())?;
-                self.input = Watch::Paused;
+        let (input, output) = (self.console.input(), self.console.output());
+        let listening = !self.console.is_clogged();
+        if listening != self.listening {
+            self.listening = listening;
+            if listening {
+                self.epoll.add(input, INPUT, Interest::Read)?;
+            } else {
+                // Watching for nothing would still report a hang-up, again and again.
+                self.epoll.remove(input)?;
             }
-            (Watch::Paused, false) => {
-                self.epoll
-                    .add(self.console.input(), INPUT, Interest::Read)?;
-                self.input = Watch::By(Interest::Read);
-            }
-            _ => {}
         }
-        let wanted = if self.console.has_unwritten() {
-            Interest::Write
-        } else {
-            Interest::Nothing
-        };
-        if let Watch::By(current) = self.output
-            && current != wanted
-        {
-            self.epoll.change(self.console.output(), OUTPUT, wanted)?;
-            self.output = Watch::By(wanted);
+        let answering = self.console.has_unwritten();
+        if answering != self.answering {
+            self.answering = answering;
+            let interest = if answering {
+                Interest::Write
+            } else {
+                Interest::Nothing
+            };
+            self.epoll.change(output, OUTPUT, interest)?;
         }
         Ok(())
     }

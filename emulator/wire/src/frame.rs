@@ -1,6 +1,6 @@
-//! What can be read off a frame: the flow it belongs to and its length on the wire.
+//! What can be read off a frame: the flow it belongs to, its length on the wire, its headers.
 //!
-//! A message of a packet socket is a `struct virtio_net_hdr` (linux/virtio_net.h), which tells
+//! A message of a packet socket is a `struct virtio_net_hdr` (`linux/virtio_net.h`), which tells
 //! what of the frame is still to be done by an offload, followed by the Ethernet frame. The
 //! bytes come from whoever sits on the link: nothing here trusts them, nothing here fails.
 
@@ -27,54 +27,159 @@ const PROTOCOL_UDP_LITE: u8 = 136;
 /// IPv6 extension headers in a row that are followed; more are the mark of a malformed packet.
 const MOST_EXTENSION_HEADERS: usize = 8;
 
-/// What one frame is, as far as the link cares.
+/// An Ethernet frame (without offload header), or the beginning of one, and what its headers say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrameFacts {
+pub struct Headers<'a> {
+    frame: &'a [u8],
+    /// Where the header behind Ethernet's and VLAN tags starts; `None` if the frame is shorter.
+    network: Option<usize>,
+    /// The IP header, where there is one that makes sense.
+    pub ip: Option<Ip<'a>>,
+}
+
+/// What an IP header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ip<'a> {
+    /// 4 or 6.
+    pub version: u8,
+    /// The source and, behind it and as long, the target.
+    pub addresses: &'a [u8],
+    /// The protocol behind the IP header and its extensions.
+    pub protocol: u8,
+    /// Identification of an IPv4 packet.
+    pub identification: Option<u16>,
+    /// Length of the packet, header included; 0 where it is longer than the field can say.
+    packet_bytes: usize,
+    /// Length of the header with its extensions.
+    header_bytes: usize,
+    fragment: Fragment,
+}
+
+/// Which part of a packet a packet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fragment {
+    Whole,
+    First,
+    Later,
+}
+
+/// What a TCP header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tcp {
+    /// Sequence number.
+    pub sequence: u32,
+    /// Acknowledgement number.
+    pub acknowledgement: u32,
+    /// FIN 1, SYN 2, RST 4, PSH 8, ACK 16, and so on.
+    pub flags: u16,
+}
+
+impl<'a> Headers<'a> {
+    /// Reads a frame, of which the end may be missing.
+    pub fn of(frame: &'a [u8]) -> Headers<'a> {
+        let found = network_header(frame);
+        let ip = found.and_then(|(ethertype, network)| {
+            let packet = frame.get(network..)?;
+            match ethertype {
+                ETHERTYPE_IPV4 => parse_ipv4(packet),
+                ETHERTYPE_IPV6 => parse_ipv6(packet),
+                _ => None,
+            }
+        });
+        Headers {
+            frame,
+            network: found.map(|(_, network)| network),
+            ip,
+        }
+    }
+
     /// Equal for frames of one flow. Frames of different flows differ but for chance (2⁻⁶⁴).
-    pub flow: u64,
-    /// Bytes up to the transport payload, where they could be told.
-    pub header_bytes: Option<usize>,
-}
+    ///
+    /// A flow is source, destination and protocol, with the ports (TCP, UDP, UDP-Lite, SCTP) or
+    /// the identifier (ICMP echo). Fragments carry no ports but in the first one; all of them count
+    /// as one flow per source, destination and protocol. What is not IP is a flow per pair of
+    /// Ethernet addresses and `EtherType`.
+    pub fn flow(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match (&self.ip, self.network) {
+            (Some(ip), _) => {
+                hasher.write_u8(ip.version);
+                hasher.write(ip.addresses);
+                hasher.write_u8(ip.protocol);
+                if ip.fragment == Fragment::Whole {
+                    hash_transport(ip.protocol, self.transport().unwrap_or(&[]), &mut hasher);
+                }
+            }
+            (None, Some(network)) => hasher.write(&self.frame[..network]),
+            (None, None) => {}
+        }
+        hasher.finish()
+    }
 
-/// Reads the facts off an Ethernet frame (without offload header).
-///
-/// A flow is source, destination and protocol, with the ports (TCP, UDP, UDP-Lite, SCTP) or the
-/// identifier (ICMP echo). Fragments carry no ports but in the first one; all of them count as
-/// one flow per source, destination and protocol. What is not IP is a flow per pair of Ethernet
-/// addresses and EtherType.
-pub fn facts(frame: &[u8]) -> FrameFacts {
-    let mut hasher = DefaultHasher::new();
-    let header_bytes = hash_flow(frame, &mut hasher);
-    FrameFacts {
-        flow: hasher.finish(),
-        header_bytes,
+    /// Bytes up to the transport's payload, where they can be told: not of fragments.
+    pub fn header_bytes(&self) -> Option<usize> {
+        let ip = self.ip?;
+        if ip.fragment != Fragment::Whole {
+            return None;
+        }
+        Some(self.network? + ip.header_bytes + self.transport_header_bytes()?)
+    }
+
+    /// Source and target port of TCP and UDP.
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        let transport = match self.ip?.protocol {
+            PROTOCOL_TCP | PROTOCOL_UDP => self.transport()?,
+            _ => return None,
+        };
+        Some((be16(transport, 0)?, be16(transport, 2)?))
+    }
+
+    /// What the TCP header says.
+    pub fn tcp(&self) -> Option<Tcp> {
+        let transport = match self.ip?.protocol {
+            PROTOCOL_TCP => self.transport()?,
+            _ => return None,
+        };
+        Some(Tcp {
+            sequence: be32(transport, 4)?,
+            acknowledgement: be32(transport, 8)?,
+            flags: be16(transport, 12)? & 0x01ff,
+        })
+    }
+
+    /// Bytes behind the transport header of a frame that has `frame_bytes` in all: those that the
+    /// IP header tells of, so padding is none.
+    pub fn payload_bytes(&self, frame_bytes: usize) -> Option<usize> {
+        let ip = self.ip?;
+        let there = frame_bytes.saturating_sub(self.network?);
+        let packet_bytes = match ip.packet_bytes {
+            0 => there,
+            told => told.min(there),
+        };
+        packet_bytes.checked_sub(ip.header_bytes + self.transport_header_bytes()?)
+    }
+
+    /// The transport header and what is behind it; a later fragment has none.
+    fn transport(&self) -> Option<&'a [u8]> {
+        let ip = self.ip.filter(|ip| ip.fragment != Fragment::Later)?;
+        self.frame.get(self.network? + ip.header_bytes..)
+    }
+
+    fn transport_header_bytes(&self) -> Option<usize> {
+        let transport = self.transport()?;
+        match self.ip?.protocol {
+            PROTOCOL_TCP => {
+                let length = usize::from(transport.get(12)? >> 4) * 4;
+                (length >= 20).then_some(length)
+            }
+            PROTOCOL_SCTP => Some(12),
+            PROTOCOL_UDP | PROTOCOL_UDP_LITE | PROTOCOL_ICMP | PROTOCOL_ICMPV6 => Some(8),
+            _ => Some(0),
+        }
     }
 }
 
-fn hash_flow(frame: &[u8], hasher: &mut DefaultHasher) -> Option<usize> {
-    let (ethertype, offset) = network_header(frame)?;
-    let packet = frame.get(offset..)?;
-    let network = match ethertype {
-        ETHERTYPE_IPV4 => parse_ipv4(packet),
-        ETHERTYPE_IPV6 => parse_ipv6(packet),
-        _ => None,
-    };
-    let Some(network) = network else {
-        hasher.write(&frame[..offset]);
-        return None;
-    };
-    hasher.write_u16(ethertype);
-    hasher.write(network.addresses);
-    hasher.write_u8(network.protocol);
-    if network.is_fragment {
-        return None;
-    }
-    let transport = packet.get(network.header_bytes..)?;
-    let transport_bytes = hash_transport(network.protocol, transport, hasher)?;
-    Some(offset + network.header_bytes + transport_bytes)
-}
-
-/// The EtherType behind VLAN tags, and where its header starts.
+/// The `EtherType` behind VLAN tags, and where its header starts.
 fn network_header(frame: &[u8]) -> Option<(u16, usize)> {
     let mut offset = ETHERNET_BYTES;
     let mut ethertype = be16(frame, offset - 2)?;
@@ -88,37 +193,37 @@ fn network_header(frame: &[u8]) -> Option<(u16, usize)> {
     Some((ethertype, offset))
 }
 
-struct Network<'a> {
-    addresses: &'a [u8],
-    protocol: u8,
-    header_bytes: usize,
-    is_fragment: bool,
-}
-
-fn parse_ipv4(packet: &[u8]) -> Option<Network<'_>> {
+fn parse_ipv4(packet: &[u8]) -> Option<Ip<'_>> {
     let first = *packet.first()?;
     let header_bytes = usize::from(first & 0x0f) * 4;
     if first >> 4 != 4 || header_bytes < 20 {
         return None;
     }
     // RFC 791: more-fragments flag and fragment offset; neither is set in a whole packet.
-    let is_fragment = be16(packet, 6)? & 0x3fff != 0;
-    Some(Network {
+    let fragment = match be16(packet, 6)? & 0x3fff {
+        0 => Fragment::Whole,
+        0x2000 => Fragment::First,
+        _ => Fragment::Later,
+    };
+    Some(Ip {
+        version: 4,
         addresses: packet.get(12..20)?,
         protocol: packet[9],
+        identification: be16(packet, 4),
+        packet_bytes: usize::from(be16(packet, 2)?),
         header_bytes,
-        is_fragment,
+        fragment,
     })
 }
 
-fn parse_ipv6(packet: &[u8]) -> Option<Network<'_>> {
+fn parse_ipv6(packet: &[u8]) -> Option<Ip<'_>> {
     if packet.first()? >> 4 != 6 {
         return None;
     }
     let addresses = packet.get(8..40)?;
     let mut protocol = packet[6];
     let mut offset = 40;
-    let mut is_fragment = false;
+    let mut fragment = Fragment::Whole;
     for _ in 0..MOST_EXTENSION_HEADERS {
         let length = match protocol {
             // Hop-by-hop, routing, destination options, mobility: length in 8 bytes, less one.
@@ -128,7 +233,11 @@ fn parse_ipv6(packet: &[u8]) -> Option<Network<'_>> {
             },
             // Fragment (RFC 8200): "atomic" ones, which are whole, have offset 0 and no more.
             44 => {
-                is_fragment |= be16(packet, offset + 2).is_none_or(|field| field & 0xfff9 != 0);
+                fragment = match be16(packet, offset + 2).map(|field| field & 0xfff9) {
+                    Some(0) => fragment,
+                    Some(1) => Fragment::First,
+                    _ => Fragment::Later,
+                };
                 8
             }
             // Authentication (RFC 4302): length in 4 bytes, less two.
@@ -144,123 +253,54 @@ fn parse_ipv6(packet: &[u8]) -> Option<Network<'_>> {
         protocol = next;
         offset += length;
     }
-    Some(Network {
+    let packet_bytes = match be16(packet, 4)? {
+        0 => 0,
+        length => 40 + usize::from(length),
+    };
+    Some(Ip {
+        version: 6,
         addresses,
         protocol,
+        identification: None,
+        packet_bytes,
         header_bytes: offset,
-        is_fragment,
+        fragment,
     })
 }
 
-/// Where the parts of a whole, unfragmented TCP or UDP packet lie in its Ethernet frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segmentable {
-    /// Start of the IP header.
-    pub network: usize,
-    /// 4 or 6.
-    pub version: u8,
-    /// Start of the TCP or UDP header.
-    pub transport: usize,
-    /// Whether it is TCP.
-    pub is_tcp: bool,
-    /// Start of the payload; there is some.
-    pub payload: usize,
-}
-
-/// Reads off a frame what is needed to cut it into segments; `None` if it is of another kind.
-pub fn segmentable(frame: &[u8]) -> Option<Segmentable> {
-    let (ethertype, network) = network_header(frame)?;
-    let packet = frame.get(network..)?;
-    let (version, header) = match ethertype {
-        ETHERTYPE_IPV4 => (4, parse_ipv4(packet)?),
-        ETHERTYPE_IPV6 => (6, parse_ipv6(packet)?),
-        _ => return None,
-    };
-    // Behind extension headers the checksum may be over other addresses (RFC 8200, 8.1).
-    if header.is_fragment || version == 6 && header.header_bytes != 40 {
-        return None;
-    }
-    let transport = packet.get(header.header_bytes..)?;
-    let transport_bytes = match header.protocol {
-        PROTOCOL_TCP => usize::from(transport.get(12)? >> 4) * 4,
-        PROTOCOL_UDP => 8,
-        _ => return None,
-    };
-    if header.protocol == PROTOCOL_TCP && transport_bytes < 20 {
-        return None;
-    }
-    let payload = network + header.header_bytes + transport_bytes;
-    (payload < frame.len()).then_some(Segmentable {
-        network,
-        version,
-        transport: network + header.header_bytes,
-        is_tcp: header.protocol == PROTOCOL_TCP,
-        payload,
-    })
-}
-
-/// Where the IP packet of a frame lies; `None` if the frame is of another kind.
-pub fn ip_packet(frame: &[u8]) -> Option<std::ops::Range<usize>> {
-    let (ethertype, start) = network_header(frame)?;
-    let packet = frame.get(start..)?;
-    let length = match ethertype {
-        ETHERTYPE_IPV4 => usize::from(be16(packet, 2)?),
-        ETHERTYPE_IPV6 => match be16(packet, 4)? {
-            0 => packet.len(), // a jumbogram
-            length => 40 + usize::from(length),
-        },
-        _ => return None,
-    };
-    Some(start..start + length.min(packet.len()))
-}
-
-/// Adds what tells flows of one protocol apart; returns the length of the transport header.
-fn hash_transport(protocol: u8, transport: &[u8], hasher: &mut DefaultHasher) -> Option<usize> {
-    match protocol {
-        PROTOCOL_TCP | PROTOCOL_UDP | PROTOCOL_SCTP | PROTOCOL_UDP_LITE => {
-            hasher.write(transport.get(..4)?);
-            match protocol {
-                PROTOCOL_TCP => {
-                    let length = usize::from(transport.get(12)? >> 4) * 4;
-                    (length >= 20).then_some(length)
-                }
-                PROTOCOL_SCTP => Some(12),
-                _ => Some(8),
-            }
-        }
-        PROTOCOL_ICMP | PROTOCOL_ICMPV6 => {
-            let kind = *transport.first()?;
+/// Adds what distinguishes flows of one protocol, as far as it is there.
+fn hash_transport(protocol: u8, transport: &[u8], hasher: &mut DefaultHasher) {
+    let kind = transport.first().copied().unwrap_or(0);
+    let told = match (protocol, kind) {
+        (PROTOCOL_TCP | PROTOCOL_UDP | PROTOCOL_SCTP | PROTOCOL_UDP_LITE, _) => transport.get(..4),
+        (PROTOCOL_ICMP, 0 | 8) | (PROTOCOL_ICMPV6, 128 | 129) => {
             hasher.write_u8(kind);
-            let is_echo = match protocol {
-                PROTOCOL_ICMP => matches!(kind, 0 | 8),
-                _ => matches!(kind, 128 | 129),
-            };
-            if is_echo {
-                hasher.write(transport.get(4..6)?);
-            }
-            Some(8)
+            transport.get(4..6)
         }
-        _ => Some(0),
-    }
+        (PROTOCOL_ICMP | PROTOCOL_ICMPV6, _) => transport.get(..1),
+        _ => None,
+    };
+    hasher.write(told.unwrap_or(&[]));
 }
 
-/// Bytes that a message takes on the wire: Ethernet header and payload, without preamble, frame
-/// check sequence and gap. An offloaded frame counts as the segments that it stands for, each
-/// with its own headers.
-pub fn wire_bytes(message: &[u8], header_bytes: Option<usize>) -> u64 {
-    let frame_bytes = message.len().saturating_sub(OFFLOAD_HEADER_BYTES);
-    let extra = match (segment_payload_bytes(message), header_bytes) {
+/// How many packets a frame of `frame_bytes` stands for, and the bytes that those take on the
+/// wire: Ethernet header and payload, without preamble, frame check sequence and gap.
+///
+/// `message` begins with the frame's offload header. An offloaded frame counts as the segments
+/// that it stands for, each with its own `header_bytes`, where those are known.
+pub fn on_the_wire(message: &[u8], frame_bytes: usize, header_bytes: Option<usize>) -> (u32, u64) {
+    match (segment_payload_bytes(message), header_bytes) {
         (Some(segment), Some(header)) if frame_bytes > header => {
             let segments = (frame_bytes - header).div_ceil(segment);
-            (segments - 1) * header
+            let bytes = frame_bytes + (segments - 1) * header;
+            (segments as u32, bytes as u64)
         }
-        _ => 0,
-    };
-    (frame_bytes + extra) as u64
+        _ => (1, frame_bytes as u64),
+    }
 }
 
 /// Payload of each segment of an offloaded frame (`gso_size`); `None` for an ordinary frame.
-pub fn segment_payload_bytes(message: &[u8]) -> Option<usize> {
+fn segment_payload_bytes(message: &[u8]) -> Option<usize> {
     let [_flags, gso_type, _, _, low, high, ..] = *message else {
         return None;
     };
@@ -269,7 +309,12 @@ pub fn segment_payload_bytes(message: &[u8]) -> Option<usize> {
 }
 
 /// Big-endian, as on the wire.
-pub(crate) fn be16(bytes: &[u8], offset: usize) -> Option<u16> {
+fn be16(bytes: &[u8], offset: usize) -> Option<u16> {
     let pair = bytes.get(offset..offset + 2)?;
     Some(u16::from_be_bytes([pair[0], pair[1]]))
+}
+
+fn be32(bytes: &[u8], offset: usize) -> Option<u32> {
+    let word = bytes.get(offset..offset + 4)?;
+    Some(u32::from_be_bytes(word.try_into().ok()?))
 }

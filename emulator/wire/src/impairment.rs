@@ -1,4 +1,4 @@
-//! What a direction of a link does to frames: the request, and its check.
+//! What a direction of a link does to frames, as it is requested, and its check.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,9 +9,6 @@ use crate::shape::Shape;
 
 /// One hour: longer delays are typing errors.
 const LONGEST_DELAY_NS: u64 = 3_600_000_000_000;
-
-/// A transmission queue that nobody gave a size is at least this large.
-const SMALLEST_DEFAULT_QUEUE_BYTES: u64 = 64 << 10;
 
 /// Who splits a delay into parts rounds each of them: with a table, the smallest draw may fall
 /// short of zero by this much, and is zero then.
@@ -68,19 +65,22 @@ fn always() -> f64 {
     1.0
 }
 
-/// What one direction of a link is asked to do to frames. Everything absent means: nothing.
+/// What one direction of a link does to frames. Everything absent means: nothing.
+///
+/// As it is requested, it names its table; [`Impairment::resolved`] checks it and finds the table.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ImpairmentRequest {
-    /// Every frame is delayed by this + [`ImpairmentRequest::jitter_ns`] × a draw.
+pub struct Impairment {
+    /// Every frame is delayed by this + [`Impairment::jitter_ns`] × a draw.
     pub delay_ns: u64,
     /// How far a draw of one moves the delay: half the width of the uniform distribution, or the
     /// standard deviation of a standardised table.
     pub jitter_ns: u64,
     /// Name of the table of quantiles from which the draw is; `None` is evenly from -1 to 1.
     pub table: Option<String>,
-    /// Rank correlation between the draws of a frame and the next.
-    pub correlation: f64,
+    /// The table that was named.
+    #[serde(skip)]
+    pub shape: Option<Arc<Shape>>,
     /// Whether jitter may let frames of one flow overtake each other.
     pub reorder: bool,
     /// Probability that a frame leaves at once, ahead of those on their way.
@@ -91,44 +91,22 @@ pub struct ImpairmentRequest {
     pub bursts: Option<GilbertElliott>,
     /// Probability that a second copy of a frame is sent.
     pub duplicate: f64,
-    /// Probability that one bit of a frame is flipped.
-    pub corrupt: f64,
     /// Bits a second; `None` is no limit.
     pub rate_bps: Option<u64>,
-    /// Bytes that wait for transmission at most, where there is a rate.
+    /// Bytes that wait for transmission at most. A rate needs it.
     pub queue_bytes: Option<u64>,
 }
 
-/// What one direction of a link does to frames: a request that has been checked, with its table.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[allow(missing_docs)] // As in the request.
-pub struct Impairment {
-    pub delay_ns: u64,
-    pub jitter_ns: u64,
-    /// The table that was named.
-    pub shape: Option<Arc<Shape>>,
-    pub correlation: f64,
-    pub reorder: bool,
-    pub overtake: f64,
-    pub loss: f64,
-    pub bursts: Option<GilbertElliott>,
-    pub duplicate: f64,
-    pub corrupt: f64,
-    pub rate_bps: Option<u64>,
-    pub queue_bytes: Option<u64>,
-}
-
-impl ImpairmentRequest {
-    /// The impairment with its table, or what is wrong with the request.
-    pub fn resolve(&self, tables: &Tables) -> Result<Impairment, String> {
-        let shape = match &self.table {
-            None => None,
-            Some(name) => match tables.0.get(name) {
-                Some(shape) => Some(Arc::clone(shape)),
-                None => return Err(format!("there is no table {name:?}")),
-            },
-        };
-        self.check_delay(shape.as_deref())?;
+impl Impairment {
+    /// The impairment with its table, or what is wrong with it.
+    pub fn resolved(mut self, tables: &Tables) -> Result<Impairment, String> {
+        if let Some(name) = &self.table {
+            let shape = tables.0.get(name);
+            self.shape = Some(Arc::clone(
+                shape.ok_or_else(|| format!("there is no table {name:?}"))?,
+            ));
+        }
+        self.check_delay()?;
         self.check_probabilities()?;
         if self.rate_bps == Some(0) {
             return Err("rate_bps is 0; leave it out for no limit, or use loss 1".into());
@@ -136,23 +114,13 @@ impl ImpairmentRequest {
         if self.queue_bytes == Some(0) {
             return Err("queue_bytes is 0; at least 1 is allowed".into());
         }
-        Ok(Impairment {
-            delay_ns: self.delay_ns,
-            jitter_ns: self.jitter_ns,
-            shape,
-            correlation: self.correlation,
-            reorder: self.reorder,
-            overtake: self.overtake,
-            loss: self.loss,
-            bursts: self.bursts,
-            duplicate: self.duplicate,
-            corrupt: self.corrupt,
-            rate_bps: self.rate_bps,
-            queue_bytes: self.queue_bytes,
-        })
+        if self.rate_bps.is_some() && self.queue_bytes.is_none() {
+            return Err("rate_bps needs queue_bytes: how much may wait for transmission".into());
+        }
+        Ok(self)
     }
 
-    fn check_delay(&self, shape: Option<&Shape>) -> Result<(), String> {
+    fn check_delay(&self) -> Result<(), String> {
         for (name, value_ns) in [("delay_ns", self.delay_ns), ("jitter_ns", self.jitter_ns)] {
             if value_ns > LONGEST_DELAY_NS {
                 return Err(format!(
@@ -160,9 +128,9 @@ impl ImpairmentRequest {
                 ));
             }
         }
-        let (least, most) = shape.map_or((-1.0, 1.0), |shape| (shape.least(), shape.most()));
+        let ends = |shape: &Arc<Shape>| (shape.least(), shape.most(), ROUNDING_NS);
+        let (least, most, tolerance_ns) = self.shape.as_ref().map_or((-1.0, 1.0, 0.0), ends);
         let at = |draw: f64| self.delay_ns as f64 + self.jitter_ns as f64 * draw;
-        let tolerance_ns = shape.map_or(0.0, |_| ROUNDING_NS);
         if at(least) < -tolerance_ns {
             return Err(format!(
                 "jitter_ns is {}; with the smallest draw, {least:.3}, and a delay_ns of {} the \
@@ -182,21 +150,19 @@ impl ImpairmentRequest {
 
     fn check_probabilities(&self) -> Result<(), String> {
         let mut probabilities = vec![
-            ("correlation", self.correlation),
             ("overtake", self.overtake),
             ("loss", self.loss),
             ("duplicate", self.duplicate),
-            ("corrupt", self.corrupt),
         ];
-        if let Some(bursts) = self.bursts {
+        if let Some(GilbertElliott { p, r, h, k }) = self.bursts {
             if self.loss != 0.0 {
                 return Err("loss and bursts exclude each other".into());
             }
             probabilities.extend([
-                ("bursts.p", bursts.p),
-                ("bursts.r", bursts.r),
-                ("bursts.h", bursts.h),
-                ("bursts.k", bursts.k),
+                ("bursts.p", p),
+                ("bursts.r", r),
+                ("bursts.h", h),
+                ("bursts.k", k),
             ]);
         }
         for (name, value) in probabilities {
@@ -205,20 +171,6 @@ impl ImpairmentRequest {
             }
         }
         Ok(())
-    }
-}
-
-impl Impairment {
-    /// The queue limit in force for a rate: the one that was asked for, or else what the link
-    /// carries during its delay (rate × delay), and 64 KiB at least.
-    pub fn queue_limit_bytes(&self, rate_bps: u64) -> u64 {
-        self.queue_bytes.unwrap_or_else(|| {
-            let in_flight_bytes =
-                u128::from(rate_bps) * u128::from(self.delay_ns) / 8 / 1_000_000_000;
-            u64::try_from(in_flight_bytes)
-                .unwrap_or(u64::MAX)
-                .max(SMALLEST_DEFAULT_QUEUE_BYTES)
-        })
     }
 }
 
@@ -231,14 +183,13 @@ mod tests {
         Tables::default().extended(more).unwrap()
     }
 
-    fn request(json: &str) -> ImpairmentRequest {
-        serde_json::from_str(json).unwrap()
+    fn resolved(json: &str) -> Result<Impairment, String> {
+        let request: Impairment = serde_json::from_str(json).unwrap();
+        request.resolved(&tables("skewed", &[-0.5, 0.0, 4.0]))
     }
 
     fn error(json: &str) -> String {
-        request(json)
-            .resolve(&tables("skewed", &[-0.5, 0.0, 4.0]))
-            .unwrap_err()
+        resolved(json).unwrap_err()
     }
 
     #[test]
@@ -255,12 +206,10 @@ mod tests {
                 "-0.5",
             ),
             (r#"{"table":"unknown"}"#, "unknown"),
-            (r#"{"correlation":1.01}"#, "correlation"),
             (r#"{"overtake":-0.1}"#, "overtake"),
             (r#"{"loss":1.01}"#, "loss"),
             (r#"{"loss":-0.1}"#, "loss"),
             (r#"{"duplicate":2}"#, "duplicate"),
-            (r#"{"corrupt":2}"#, "corrupt"),
             (r#"{"bursts":{"p":2,"r":1}}"#, "bursts.p"),
             (r#"{"bursts":{"p":1,"r":-1}}"#, "bursts.r"),
             (r#"{"bursts":{"p":1,"r":1,"h":2}}"#, "bursts.h"),
@@ -268,28 +217,25 @@ mod tests {
             (r#"{"loss":0.1,"bursts":{"p":1,"r":1}}"#, "exclude"),
             (r#"{"rate_bps":0}"#, "rate_bps"),
             (r#"{"queue_bytes":0}"#, "queue_bytes"),
+            (r#"{"rate_bps":1000}"#, "needs queue_bytes"),
         ] {
             assert!(error(json).contains(name), "{json}: {}", error(json));
         }
-        let nan = ImpairmentRequest {
+        let nan = Impairment {
             loss: f64::NAN,
-            ..ImpairmentRequest::default()
+            ..Impairment::default()
         };
-        assert!(
-            nan.resolve(&Tables::default())
-                .unwrap_err()
-                .contains("loss")
-        );
+        let error = nan.resolved(&Tables::default()).unwrap_err();
+        assert!(error.contains("loss"));
     }
 
     #[test]
     fn a_delay_may_reach_down_to_zero_and_a_little_rounding_is_forgiven() {
-        let skewed = tables("skewed", &[-0.5, 0.0, 4.0]);
         for json in [
             r#"{"delay_ns":1000,"jitter_ns":1000}"#,
             r#"{"delay_ns":999,"jitter_ns":2000,"table":"skewed"}"#,
         ] {
-            assert!(request(json).resolve(&skewed).is_ok(), "{json}");
+            assert!(resolved(json).is_ok(), "{json}");
         }
     }
 
@@ -307,20 +253,5 @@ mod tests {
         let many = (0..=MOST_TABLES).map(|i| (i.to_string(), vec![0.0, 1.0]));
         let error = Tables::default().extended(many.collect()).unwrap_err();
         assert!(error.contains("1025 tables"), "{error}");
-    }
-
-    #[test]
-    fn a_queue_without_a_size_holds_what_the_link_carries_but_64_kib_at_least() {
-        let impairment = Impairment {
-            delay_ns: 50_000_000,
-            ..Impairment::default()
-        };
-        assert_eq!(impairment.queue_limit_bytes(1_000_000_000), 6_250_000);
-        assert_eq!(impairment.queue_limit_bytes(1_000_000), 65_536);
-        let asked = Impairment {
-            queue_bytes: Some(1_000),
-            ..impairment
-        };
-        assert_eq!(asked.queue_limit_bytes(1_000_000_000), 1_000);
     }
 }

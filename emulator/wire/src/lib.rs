@@ -7,26 +7,23 @@
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
+#![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod arrival;
 pub mod buffers;
 pub mod capture;
-pub mod checksum;
 pub mod console;
 pub mod control;
-pub mod corruption;
 pub mod direction;
 pub mod draws;
 pub mod due_queue;
 pub mod engine;
-mod engine_capture;
 pub mod event_loop;
 pub mod flow_order;
 pub mod frame;
 pub mod history;
 pub mod impairment;
 pub mod rate;
-pub mod segments;
 pub mod shape;
 pub mod stats;
 pub mod sys;

@@ -6,87 +6,35 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use wire::capture;
+use clap::Parser;
 use wire::console::Console;
 use wire::event_loop::EventLoop;
 use wire::sys;
 
-/// Half a gibibyte holds 5 Gbit/s for 0.8 s.
-const DEFAULT_MEMORY_MIB: u64 = 512;
-
-const USAGE: &str = "\
-wire: moves Ethernet frames between pairs of interfaces, impaired as asked.
-
-Usage: wire [--memory-mib N]
-       wire watch
-       wire rows FILE
-
-  --memory-mib N   hold at most N MiB of frames (default 512); what exceeds it is
-                   dropped and counted as memory_drops
-  watch            only record packets that the kernel moves (src/capture/watch.rs)
-  rows FILE        print a record of packets as rows of fixed length
-  --version        print the version
-  --help           print this
-
-Requests come on standard input and are answered on standard output, one JSON
-object a line. Ends when standard input is closed. Needs CAP_NET_RAW in the user
-namespace that owns the network namespace.
-";
-
-enum Command {
-    Run { memory_bytes: u64 },
-    Watch,
-    Rows { file: String },
-    Print(&'static str),
+/// Moves Ethernet frames between pairs of interfaces, impaired as asked.
+///
+/// Requests come on standard input and are answered on standard output, one JSON object a line.
+/// Ends when standard input is closed. Needs CAP_NET_RAW in the user namespace that owns the
+/// network namespace.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    /// Hold at most N MiB of frames; what exceeds it is dropped and counted as memory_drops
+    // Half a gibibyte holds 5 Gbit/s for 0.8 s.
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    memory_mib: u64,
 }
 
 fn main() -> ExitCode {
-    let result = match parse_options(std::env::args().skip(1)) {
-        Ok(Command::Run { memory_bytes }) => run(memory_bytes),
-        Ok(Command::Watch) => capture::watch::run(),
-        Ok(Command::Rows { file }) => capture::rows::print(&file),
-        Ok(Command::Print(text)) => {
-            print!("{text}");
-            Ok(())
-        }
-        Err(error) => {
-            eprintln!("wire: {error}; see wire --help");
-            return ExitCode::from(2);
-        }
-    };
-    match result {
+    let options = Options::parse();
+    match run(options.memory_mib << 20) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("wire: {error}");
             ExitCode::FAILURE
         }
     }
-}
-
-fn parse_options(mut options: impl Iterator<Item = String>) -> Result<Command, String> {
-    let mut memory_mib = DEFAULT_MEMORY_MIB;
-    while let Some(option) = options.next() {
-        match option.as_str() {
-            "--help" | "-h" => return Ok(Command::Print(USAGE)),
-            "--version" => return Ok(Command::Print(concat!(env!("CARGO_PKG_VERSION"), "\n"))),
-            "watch" => return Ok(Command::Watch),
-            "rows" => {
-                let file = options.next().ok_or("rows takes a file")?;
-                return Ok(Command::Rows { file });
-            }
-            "--memory-mib" => {
-                let value = options.next().unwrap_or_default();
-                memory_mib = match value.parse() {
-                    Ok(mib @ 1..=1_048_576) => mib,
-                    _ => return Err(format!("--memory-mib takes 1 to 1048576, not {value:?}")),
-                };
-            }
-            _ => return Err(format!("unknown option {option:?}")),
-        }
-    }
-    Ok(Command::Run {
-        memory_bytes: memory_mib << 20,
-    })
 }
 
 fn run(memory_bytes: u64) -> io::Result<()> {

@@ -92,13 +92,9 @@ pub fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 
 /// In lowercase hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    let digit = |four: u8| char::from(b"0123456789abcdef"[usize::from(four)]);
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.map(digit).collect()
 }
 
 #[cfg(test)]

@@ -4,19 +4,15 @@
 //!
 //! - [`plan`] reads a plan line by line; [`body`] makes the bytes of an object from a seed, and
 //!   [`lanes`] many of them at a time.
+//! - [`protocol`] says what a protocol is, and carries out a plan with any. [`s3`] is one, with
+//!   [`http`] as its timed part: one request, one response. [`grpc`] is another, for Bob's API and
+//!   any service by its .proto files; its timed part is in [`grpc::call`].
 //! - A large body is never held: [`outgoing`] makes it while it is sent, [`verify`] compares it while
 //!   it comes.
-//! - [`s3`] knows S3: what its endpoints are on the wire, how a request is signed, what a right
-//!   answer holds. It builds the very bytes to send before any clock runs. [`http`] is its timed
-//!   part: one request, one response.
-//! - [`grpc`] knows Bob's API, and any other gRPC service by its .proto files; its timed part is in
-//!   [`grpc::call`].
-//! - Both wait on a [`connection`], with the instants of [`timing`] on [`clock`].
+//! - They wait on a [`connection`], with the instants of [`timing`] on [`clock`].
 //! - [`tcp_info`], [`failure`] and [`outcome`] judge it once the clock has stopped; [`record`] is the
 //!   line that comes out.
-//!
-//! Another protocol becomes a sibling of [`s3`] and [`grpc`], with plan lines of its own, and shares
-//! the rest.
+//! - [`load`] keeps many requests in flight, each sent as a plan's.
 
 pub mod body;
 pub mod clock;
@@ -29,6 +25,7 @@ pub mod load;
 pub mod outcome;
 pub mod outgoing;
 pub mod plan;
+pub mod protocol;
 pub mod record;
 pub mod s3;
 pub mod target;

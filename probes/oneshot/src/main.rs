@@ -3,53 +3,49 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Parser, Subcommand};
+use oneshot::grpc::Grpc;
 use oneshot::plan::Stopped;
-use oneshot::{body, grpc, load, s3};
+use oneshot::s3::S3;
+use oneshot::{body, load, protocol};
 
-fn main() -> ExitCode {
-    let matches = command().get_matches(); // leaves with 2 and a usage line when it is wrong
-    match matches.subcommand() {
-        Some(("s3", _)) => end(s3::run(io::stdin().lock(), io::stdout().lock())),
-        Some(("grpc", _)) => end(grpc::run(io::stdin().lock(), io::stdout().lock())),
-        Some(("load", _)) => end(load::run(io::stdin().lock(), io::stdout())),
-        Some(("body", arguments)) => write_body(arguments),
-        _ => unreachable!("clap asks for a subcommand"),
-    }
+/// Sends one request at a time and says where its time went
+#[derive(Parser)]
+#[command(name = "oneshot", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
 }
 
-fn command() -> Command {
-    let number = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("N")
-            .required(true)
-            .help(help)
-            .value_parser(value_parser!(u64))
-    };
-    Command::new("oneshot")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("Sends one request at a time and says where its time went")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(Command::new("s3").about(
-            "Carries out a plan of S3 requests read from standard input (a header line, then one \
-             request a line) and writes one record a line",
-        ))
-        .subcommand(
-            Command::new("grpc")
-                .about("The same with requests to Bob, or to any unary method of a gRPC service"),
-        )
-        .subcommand(Command::new("load").about(
-            "Keeps many requests in flight: carries out a job read from standard input (a header \
-             line, then the job)",
-        ))
-        .subcommand(
-            Command::new("body")
-                .about("Writes the bytes of an object to standard output")
-                .arg(number("seed", "The seed they are made from"))
-                .arg(number("bytes", "How many")),
-        )
+#[derive(Subcommand)]
+enum Command {
+    /// Carries out a plan of S3 requests read from standard input (a header line, then one request
+    /// a line) and writes one record a line
+    S3,
+    /// The same with requests to Bob, or to any unary method of a gRPC service
+    Grpc,
+    /// Keeps many requests in flight: carries out a job read from standard input (a header line,
+    /// then the job)
+    Load,
+    /// Writes the bytes of an object to standard output
+    Body {
+        /// The seed they are made from
+        #[arg(long, value_name = "N")]
+        seed: u64,
+        /// How many
+        #[arg(long, value_name = "N")]
+        bytes: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    let (input, output) = (io::stdin().lock(), io::stdout());
+    match Arguments::parse().command {
+        Command::S3 => end(protocol::run::<S3>(input, output.lock())),
+        Command::Grpc => end(protocol::run::<Grpc>(input, output.lock())),
+        Command::Load => end(load::run(input, output)),
+        Command::Body { seed, bytes } => write_body(seed, bytes),
+    }
 }
 
 fn end(result: Result<(), Stopped>) -> ExitCode {
@@ -60,10 +56,9 @@ fn end(result: Result<(), Stopped>) -> ExitCode {
     }
 }
 
-fn write_body(arguments: &ArgMatches) -> ExitCode {
-    let number = |name: &str| *arguments.get_one::<u64>(name).expect("clap requires it");
+fn write_body(seed: u64, bytes: u64) -> ExitCode {
     let mut output = io::stdout().lock();
-    let written = body::for_each_block(number("seed"), number("bytes"), |b| output.write_all(b))
+    let written = body::for_each_block(seed, bytes, |block| output.write_all(block))
         .and_then(|()| output.flush());
     match written {
         Ok(()) => ExitCode::SUCCESS,

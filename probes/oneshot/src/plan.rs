@@ -3,11 +3,13 @@
 //! A line is taken only when the request before it is done, so a driver may write a request, wait
 //! for its record, and write the next. What is wrong in a line is said with the line's number.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::BufRead;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Whether the connection is kept between requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
@@ -33,18 +35,88 @@ pub trait PlanLine: DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
-/// Fails where a line lacks a field that `endpoint` needs, or has one that it would silently ignore.
-/// A field is its name, and whether it is given, may be given and must be given.
-pub fn check_fields(endpoint: &str, fields: &[(&str, bool, bool, bool)]) -> Result<(), String> {
-    for (name, given, allowed, required) in fields {
-        if *given && !allowed {
-            return Err(format!("`{name}` means nothing to {endpoint}"));
+/// Where a plan's requests go: what every header says.
+pub trait Destination {
+    fn host(&self) -> &str;
+    fn port(&self) -> u16;
+    fn connection(&self) -> ConnectionMode;
+    /// For connecting, sending and receiving together.
+    fn deadline_ms(&self) -> u64;
+}
+
+/// One request, as planned. Which fields it needs and may have is its endpoint's to say.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    pub seq: u64,
+    pub phase: Phase,
+    pub endpoint: Cow<'static, str>,
+    pub bucket: Option<String>,
+    /// S3: text. gRPC: bytes, as hexadecimal digits.
+    pub key: Option<String>,
+    pub prefix: Option<String>,
+    /// The object's length: of the body to send, or of the body that must come back.
+    pub object_bytes: Option<u64>,
+    /// The seed its bytes are made from (see [`crate::body`]).
+    pub body_seed: Option<u64>,
+    /// ListObjects: how many keys must come back.
+    pub listed: Option<u64>,
+    /// Exist: the answer that is right.
+    pub exists: Option<bool>,
+    /// A method's request in JSON, with placeholders (see [`crate::grpc::template`]).
+    pub request: Option<Value>,
+    /// The field of a method's response that must hold the body: names joined by dots.
+    pub response_object: Option<String>,
+    /// For this request, in place of the header's.
+    pub deadline_ms: Option<u64>,
+}
+
+impl PlanLine for Request {
+    fn check(&self) -> Result<(), String> {
+        check_deadline(self.deadline_ms)?;
+        if self.body_seed.is_some() && self.object_bytes.is_none() {
+            return Err("`body_seed` without `object_bytes` says nothing about a body".into());
         }
-        if *required && !given {
-            return Err(format!("{endpoint} needs `{name}`"));
-        }
+        Ok(())
     }
-    Ok(())
+}
+
+impl Request {
+    /// Fails where a field that its endpoint needs is not there, or one is that would silently be
+    /// ignored.
+    ///
+    /// # Errors
+    /// Which field it is.
+    pub fn check_fields(&self, needs: &[&str], may_have: &[&str]) -> Result<(), String> {
+        let endpoint = &self.endpoint;
+        for (name, given) in [
+            ("bucket", self.bucket.is_some()),
+            ("key", self.key.is_some()),
+            ("prefix", self.prefix.is_some()),
+            ("object_bytes", self.object_bytes.is_some()),
+            ("body_seed", self.body_seed.is_some()),
+            ("listed", self.listed.is_some()),
+            ("exists", self.exists.is_some()),
+            ("request", self.request.is_some()),
+            ("response_object", self.response_object.is_some()),
+        ] {
+            if given && !needs.contains(&name) && !may_have.contains(&name) {
+                return Err(format!("`{name}` means nothing to {endpoint}"));
+            }
+            if !given && needs.contains(&name) {
+                return Err(format!("{endpoint} needs `{name}`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Seed and length of the object that is sent, or none.
+    pub fn object(&self) -> (u64, u64) {
+        (
+            self.body_seed.unwrap_or_default(),
+            self.object_bytes.unwrap_or_default(),
+        )
+    }
 }
 
 /// Fails where the time allowed is none.

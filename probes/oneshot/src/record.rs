@@ -6,9 +6,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::outcome::{Outcome, Verdict};
-use crate::plan::Phase;
+use crate::plan::{Phase, Request};
 use crate::tcp_info::TcpInfo;
 use crate::timing::Timing;
+use crate::verify::Verifier;
 
 /// What one request yielded. Durations count from `start_ns`; null is "not reached".
 #[derive(Debug, Clone, Serialize)]
@@ -63,16 +64,11 @@ pub struct Record {
 
 impl Record {
     /// The record of a request that nothing but the time is known of.
-    pub fn new(
-        seq: u64,
-        phase: Phase,
-        endpoint: impl Into<Cow<'static, str>>,
-        timing: &Timing,
-    ) -> Self {
+    pub fn new(request: &Request, timing: &Timing) -> Self {
         Record {
-            seq,
-            phase,
-            endpoint: endpoint.into(),
+            seq: request.seq,
+            phase: request.phase,
+            endpoint: request.endpoint.clone(),
             start_ns: timing.start_ns,
             connect_ns: timing.connect_ns,
             sent_ns: timing.sent_ns,
@@ -88,13 +84,32 @@ impl Record {
             verify_ns: None,
             make_ns: None,
             listed: None,
-            new_connection: true,
+            new_connection: false,
             retransmits: 0,
             out_of_order: 0,
             acks_sent: 0,
             rtt_us: 0,
             longest_gap_ns: timing.longest_gap_ns,
             reads: timing.reads,
+        }
+    }
+
+    /// Notes an object that came, of which `expected` is the length, and judges it: `came` has been
+    /// compared with what it must be, None where that is not known.
+    pub fn object_came(
+        &mut self,
+        bytes: u64,
+        came: Option<&Verifier>,
+        expected: Option<u64>,
+    ) -> Verdict {
+        self.object_bytes = bytes;
+        self.verify_ns = came.map(Verifier::spent_ns);
+        match expected {
+            Some(expected) if expected != bytes => {
+                Verdict::fail(format!("length mismatch: {bytes} bytes, not {expected}"))
+            }
+            _ if came.is_none_or(|came| came.first_wrong().is_none()) => Verdict::ok(),
+            _ => Verdict::fail("checksum mismatch"),
         }
     }
 

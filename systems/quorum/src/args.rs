@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::clock::NodeId;
 use crate::defects::Flags;
 use crate::disturbances;
-use crate::placement::{Names, Placement};
+use crate::placement::Placement;
 use crate::protocol::Choice;
 
 /// A small replicated object store whose round trips are known by construction: the phantom that
@@ -55,9 +55,6 @@ pub struct Serve {
     /// Its secret
     #[arg(long)]
     pub secret_key: String,
-    /// What GetBucketLocation says; requests signed for other regions are served too
-    #[arg(long, default_value = "wanlat")]
-    pub region: String,
     /// How long a node waits for another before it counts as failed
     #[arg(long, value_name = "MS", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..))]
     pub peer_timeout_ms: u64,
@@ -101,6 +98,22 @@ impl std::str::FromStr for Peer {
     }
 }
 
+/// `NAME,NAME,...`: the nodes that hold a replica of a vdisk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Names(pub Vec<String>);
+
+impl std::str::FromStr for Names {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names: Vec<_> = text.split(',').map(str::to_owned).collect();
+        if names.iter().any(String::is_empty) {
+            return Err("the form is NAME,NAME,..., as in n1,n2,n3".into());
+        }
+        Ok(Self(names))
+    }
+}
+
 impl Serve {
     /// Places in the list of peers: this node's and the leader's.
     pub fn places(&self) -> Result<(NodeId, NodeId), String> {
@@ -138,25 +151,17 @@ impl Serve {
     /// What all nodes of a cluster must have been told alike.
     pub fn cluster(&self, leader: NodeId) -> String {
         let names = self.names();
-        let leader = match self.protocol {
-            Choice::Leader => format!(" by {}", names[leader as usize]),
-            _ => String::new(),
-        };
-        let (protocol, names, max) = (self.protocol, names.join(","), self.max_object_bytes);
-        let bob = match self.bob {
-            Some(_) => self.vdisks_told(),
-            None => String::new(),
-        };
-        format!("{protocol}{leader} of {names}, objects of {max} bytes{bob}")
-    }
-
-    fn vdisks_told(&self) -> String {
-        let vdisks = self.vdisks.iter().map(|Names(names)| names.join(","));
-        let vdisks = vdisks.collect::<Vec<_>>().join(" ");
-        match self.bob_quorum {
-            Some(quorum) => format!(", quorum {quorum} of vdisks {vdisks}"),
-            None => format!(", majorities of vdisks {vdisks}"),
+        let (protocol, max) = (self.protocol, self.max_object_bytes);
+        let mut told = format!("{protocol} of {}, objects of {max} bytes", names.join(","));
+        if protocol == Choice::Leader {
+            told += &format!(", led by {}", names[leader as usize]);
         }
+        let quorum = self.bob_quorum.map(|quorum| format!("quorum {quorum}"));
+        let quorum = quorum.unwrap_or_else(|| "majorities".into());
+        for Names(replicas) in &self.vdisks {
+            told += &format!(", {quorum} of vdisk {}", replicas.join(","));
+        }
+        told
     }
 
     /// Where Bob's API is served and which nodes hold which blobs; None without `--bob`.
@@ -184,58 +189,38 @@ impl Serve {
 mod tests {
     use super::*;
 
-    fn serve(extra: &[&str]) -> Result<Serve, clap::Error> {
+    fn with_peers(extra: &str) -> Serve {
         let fixed = "quorum serve --name n1 --data d --s3 10.1.0.1:9000 --peer-listen 10.1.0.1:9001 \
-                     --access-key a --secret-key s";
-        let line = fixed.split_whitespace().chain(extra.iter().copied());
-        let Command::Serve(serve) = Cli::try_parse_from(line)?.command;
-        Ok(serve)
-    }
-
-    const PEERS: [&str; 4] = ["--peer", "n1=10.1.0.1:9001", "--peer", "n2=10.2.0.1:9001"];
-
-    fn with_peers(extra: &[&str]) -> Serve {
-        serve(&[&PEERS, extra].concat()).unwrap()
+                     --access-key a --secret-key s --peer n1=10.1.0.1:9001 --peer n2=10.2.0.1:9001";
+        let line = fixed.split_whitespace().chain(extra.split_whitespace());
+        let Command::Serve(serve) = Cli::try_parse_from(line).unwrap().command;
+        serve
     }
 
     #[test]
     fn the_first_peer_leads_unless_another_is_named() {
-        assert_eq!(with_peers(&["--protocol", "leader"]).places(), Ok((0, 0)));
-        let named = with_peers(&["--protocol", "leader", "--leader", "n2"]);
-        assert_eq!(named.places(), Ok((0, 1)));
+        let first = with_peers("--protocol leader");
+        let named = with_peers("--protocol leader --leader n2");
+        assert_eq!((first.places(), named.places()), (Ok((0, 0)), Ok((0, 1))));
+        assert_eq!(first.health().unwrap(), "10.1.0.1:9002".parse().unwrap());
     }
 
     #[test]
     fn names_that_fit_nothing_are_errors() {
-        let unknown = with_peers(&["--protocol", "leader", "--leader", "n3"]);
-        assert!(
-            unknown
-                .places()
-                .unwrap_err()
-                .contains("none of the peers n1, n2")
-        );
-        let needless = with_peers(&["--protocol", "leaderless", "--leader", "n2"]);
-        assert!(needless.places().unwrap_err().contains("no meaning"));
-        let twice = with_peers(&["--protocol", "leaderless", "--peer", "n2=10.3.0.1:9001"]);
-        assert!(twice.places().unwrap_err().contains("n2 twice"));
-    }
-
-    #[test]
-    fn a_peer_without_a_port_is_told_the_form() {
-        let wrong = serve(&["--protocol", "leaderless", "--peer", "n1=10.1.0.1"]);
-        assert!(wrong.unwrap_err().to_string().contains("NAME=ADDRESS:PORT"));
-    }
-
-    #[test]
-    fn health_is_two_ports_above() {
-        let health = with_peers(&["--protocol", "leaderless"]).health().unwrap();
-        assert_eq!(health, "10.1.0.1:9002".parse().unwrap());
+        for (options, says) in [
+            ("--protocol leader --leader n3", "none of the peers n1, n2"),
+            ("--protocol leaderless --leader n2", "no meaning"),
+            ("--protocol leader --peer n2=10.3.0.1:9001", "n2 twice"),
+        ] {
+            let error = with_peers(options).places().unwrap_err();
+            assert!(error.contains(says), "{options}: {error}");
+        }
     }
 
     #[test]
     fn nodes_that_disagree_on_protocol_leader_or_members_are_of_different_clusters() {
-        let one = with_peers(&["--protocol", "leader"]);
-        let other = with_peers(&["--protocol", "rounds:2"]);
+        let one = with_peers("--protocol leader");
+        let other = with_peers("--protocol rounds:2");
         assert_ne!(one.cluster(0), one.cluster(1));
         assert_ne!(one.cluster(0), other.cluster(0));
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use crate::clock::{NodeId, Version};
-use crate::log::say;
+use crate::log::announce;
 use crate::store::{Meta, ObjectName, Record, crc32};
 
 /// Of so many acknowledged Puts of a coordinator one is dropped.
@@ -45,45 +45,16 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// One loud line a defect.
     pub fn announce(self) {
-        let all = [
-            (
-                self.lose_acked,
-                "--lose-acked",
-                "SIGKILL loses what was acknowledged last",
-            ),
-            (
-                self.drop_acked,
-                "--drop-acked",
-                "every 1,000th acknowledged Put is written nowhere",
-            ),
-            (
-                self.stale_reads,
-                "--stale-reads",
-                "this node does not show what others wrote",
-            ),
-            (
-                self.flip_bits,
-                "--flip-bits",
-                "every 200th body is stored with a bit flipped",
-            ),
-            (
-                self.resurrect,
-                "--resurrect",
-                "what was removed is back after a restart",
-            ),
-            (
-                self.split_brain,
-                "--split-brain",
-                "a minority acknowledges, and forgets",
-            ),
+        let planted = [
+            (self.lose_acked, "--lose-acked"),
+            (self.drop_acked, "--drop-acked"),
+            (self.stale_reads, "--stale-reads"),
+            (self.flip_bits, "--flip-bits"),
+            (self.resurrect, "--resurrect"),
+            (self.split_brain, "--split-brain"),
         ];
-        for (planted, flag, what) in all {
-            if planted {
-                say(format_args!("*** DEFECT PLANTED: {flag}: {what} ***"));
-            }
-        }
+        announce("DEFECT", &planted);
     }
 }
 
@@ -207,16 +178,7 @@ impl Alone {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn meta(body: &[u8]) -> Meta {
-        Meta {
-            size: body.len() as u64,
-            md5: [0; 16],
-            crc32: crc32(body),
-            content_type: None,
-            user: vec![],
-        }
-    }
+    use crate::testing::meta;
 
     fn defects(flag: fn(&mut Flags)) -> Defects {
         let mut flags = Flags::default();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::log::say;
+use crate::log::announce;
 
 #[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Planted disturbances, which must not move a count of round trips")]
@@ -28,24 +28,13 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// One loud line a disturbance.
     pub fn announce(self) {
-        if let Some(each) = self.delayed_ack {
-            let what = format!("of {each} responses one waits for a delayed acknowledgement");
-            say(format_args!(
-                "*** DISTURBANCE PLANTED: --delayed-ack: {what} ***"
-            ));
-        }
-        if self.nagle {
-            let what = "half of every message to a peer waits until the other half is acknowledged";
-            say(format_args!("*** DISTURBANCE PLANTED: --nagle: {what} ***"));
-        }
-        if let Some(every) = self.heartbeat_ms {
-            let what = format!("every peer hears of this node every {every} ms");
-            say(format_args!(
-                "*** DISTURBANCE PLANTED: --heartbeat-ms: {what} ***"
-            ));
-        }
+        let planted = [
+            (self.delayed_ack.is_some(), "--delayed-ack"),
+            (self.nagle, "--nagle"),
+            (self.heartbeat_ms.is_some(), "--heartbeat-ms"),
+        ];
+        announce("DISTURBANCE", &planted);
     }
 
     /// How often every peer hears of this node where nothing else is said.
@@ -64,49 +53,6 @@ impl Flags {
             responses: 0,
             begun: true,
         })
-    }
-}
-
-/// The writing half of a connection to a peer.
-pub struct ToPeer<W> {
-    socket: W,
-    in_two_parts: bool,
-    begun: bool,
-}
-
-impl<W> ToPeer<W> {
-    pub fn new(socket: W, in_two_parts: bool) -> Self {
-        Self {
-            socket,
-            in_two_parts,
-            begun: false,
-        }
-    }
-}
-
-impl<W: AsyncWrite + Unpin> AsyncWrite for ToPeer<W> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let part = match self.in_two_parts && !self.begun {
-            true => buffer.len().div_ceil(2),
-            false => buffer.len(),
-        };
-        let written = Pin::new(&mut self.socket).poll_write(context, &buffer[..part]);
-        if let Poll::Ready(Ok(_)) = written {
-            self.begun = !self.begun;
-        }
-        written
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(context)
     }
 }
 

@@ -7,3 +7,10 @@ use std::io::Write;
 pub fn say(message: impl Display) {
     let _ = writeln!(std::io::stderr(), "quorum: {message}");
 }
+
+/// A loud line for each flag that is on.
+pub fn announce(kind: &str, planted: &[(bool, &str)]) {
+    for (_, flag) in planted.iter().filter(|(on, _)| *on) {
+        say(format_args!("*** {kind} PLANTED: {flag} ***"));
+    }
+}

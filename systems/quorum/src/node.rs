@@ -11,17 +11,14 @@ use crate::args::Serve;
 use crate::clock::Clock;
 use crate::defects::{Defects, UNFLUSHED_FOR};
 use crate::disturbances;
-use crate::health::{Health, VdiskStatus};
-use crate::listener::{listen, serve_http1, serve_http2};
+use crate::health::Health;
+use crate::listener::{accept, listen};
 use crate::op::Rounds;
 use crate::peers::{Handler, Hello, Message, Peers};
-use crate::protocol::{
-    BUCKET, BUCKET_STATE, Choice, Members, Patience, PeerRequest, Protocol, encode,
-    forget_when_healed,
-};
-use crate::replica::Replica;
+use crate::protocol::{BUCKET, BUCKET_STATE, Members, PeerRequest, Protocol, encode};
+use crate::replica::{Answer, Replica};
 use crate::store::Store;
-use crate::{bob, repair, s3};
+use crate::{bob, s3};
 
 /// Runs the node for ever.
 ///
@@ -42,7 +39,7 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
     args.defects.announce();
     args.disturbances.announce();
     let defects = Arc::new(Defects::new(args.defects));
-    let store = Store::open_with(&args.data, args.defects).map_err(cannot_use)?;
+    let store = Store::open(&args.data, args.defects).map_err(cannot_use)?;
     if placement.is_some() {
         store
             .merge_bucket(BUCKET, BUCKET_STATE)
@@ -55,75 +52,49 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
     }
     let clock = Arc::new(Clock::new(own));
     clock.observe(store.newest_version());
-    let replica = Arc::new(Replica::new(store.clone(), clock.clone()));
     let hello = Hello::new(&args.name, args.cluster(leader));
     let others = (0..).zip(&args.peers).filter(|(id, _)| *id != own);
     let others = others.map(|(id, peer)| (id, peer.name.clone(), peer.address));
     let (max_body, planted) = (args.max_object_bytes as usize, args.disturbances);
     let peers = Arc::new(Peers::new(others, hello, max_body, planted));
-    let (repairs, repair_worker) = repair::channel();
     let members = Members {
         own,
-        clock,
-        replica: replica.clone(),
+        clock: clock.clone(),
+        replica: Arc::new(Replica::new(store.clone(), clock)),
         peers: peers.clone(),
-        repairs,
+        repairs: Arc::default(),
         defects,
-        patience: Patience(Duration::from_millis(args.peer_timeout_ms)),
+        timeout: Duration::from_millis(args.peer_timeout_ms),
     };
-    tokio::spawn(repair_worker.run(members.clone()));
     if args.defects.split_brain {
-        tokio::spawn(forget_when_healed(members.clone()));
+        tokio::spawn(members.clone().forget_when_healed());
     }
-    let protocol = args.protocol.build(members.clone(), leader);
-    peers.start(
-        peer_listener,
-        Arc::new(Answering {
-            replica,
-            protocol: protocol.clone(),
-        }),
-    );
+    let protocol = Arc::new(Protocol::new(members.clone(), args.protocol, leader));
+    let answering = Answering {
+        replica: members.replica.clone(),
+        protocol: protocol.clone(),
+    };
+    peers.start(peer_listener, Arc::new(answering));
 
+    let api = s3::Api::new(protocol, &args);
+    tokio::spawn(accept(s3_listener, planted, move |socket| {
+        api.serve(socket)
+    }));
+    if let (Some(listener), Some((_, placement))) = (bob_listener, placement.clone()) {
+        let api = bob::Api::new(members, placement, args.max_object_bytes);
+        tokio::spawn(accept(listener, planted, move |socket| api.serve(socket)));
+    }
     let health = Arc::new(Health {
-        node: args.name.clone(),
-        protocol: args.protocol.to_string(),
-        leader: (args.protocol == Choice::Leader).then(|| args.peers[leader as usize].name.clone()),
+        leader: args.peers[leader as usize].name.clone(),
+        args,
         peers: peers.clone(),
         store,
-        vdisks: placement.as_ref().map(|(_, placement)| {
-            let vdisks = placement.vdisks().iter();
-            vdisks.map(|vdisk| VdiskStatus::new(vdisk, &args)).collect()
-        }),
+        placement: placement.map(|(_, placement)| placement),
     });
-    tokio::spawn(serve_http1(
-        health_listener,
-        disturbances::Flags::default(),
-        move |request| {
-            let health = health.clone();
-            async move { health.answer(request).await }
-        },
-    ));
-    let api = s3::Api::new(protocol, &args);
-    tokio::spawn(serve_http1(
-        s3_listener,
-        args.disturbances,
-        move |request| {
-            let api = api.clone();
-            async move { api.answer(request).await }
-        },
-    ));
-    if let (Some(listener), Some((_, placement))) = (bob_listener, placement) {
-        let api = bob::Api::new(members, placement, args.max_object_bytes);
-        tokio::spawn(serve_http2(
-            listener,
-            args.disturbances,
-            bob::WINDOWS,
-            move |request| {
-                let api = api.clone();
-                async move { api.answer(request).await }
-            },
-        ));
-    }
+    let undisturbed = disturbances::Flags::default();
+    tokio::spawn(accept(health_listener, undisturbed, move |socket| {
+        Health::serve(health.clone(), socket)
+    }));
 
     peers.until_all_connected().await;
     // Whoever started the node may have closed its end; that is no reason to stop.
@@ -134,7 +105,7 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
 /// What this node does for others.
 struct Answering {
     replica: Arc<Replica>,
-    protocol: Arc<dyn Protocol>,
+    protocol: Arc<Protocol>,
 }
 
 #[async_trait::async_trait]
@@ -149,7 +120,7 @@ impl Handler for Answering {
             }
             Ok(PeerRequest::Forward(op)) => {
                 let rounds = Rounds::default();
-                let outcome = self.protocol.run_forwarded(op, body, &rounds).await;
+                let outcome = self.protocol.coordinate(op, body, &rounds).await;
                 let (outcome, body) = match outcome {
                     Ok((reply, body)) => (Ok(reply), body),
                     Err(failure) => (Err(failure), Bytes::new()),
@@ -157,11 +128,10 @@ impl Handler for Answering {
                 let head = encode(&(outcome, rounds.count()));
                 Message { head, body }
             }
-            Err(error) => {
-                let answer = crate::replica::Answer::Failed(error.to_string());
-                let (head, body) = (encode(&answer), Bytes::new());
-                Message { head, body }
-            }
+            Err(error) => Message {
+                head: encode(&Answer::Failed(error.to_string())),
+                body: Bytes::new(),
+            },
         }
     }
 }

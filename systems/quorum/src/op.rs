@@ -41,6 +41,15 @@ pub enum Op {
     },
 }
 
+impl Op {
+    pub fn writes(&self) -> bool {
+        !matches!(
+            self,
+            Self::ListBuckets | Self::HeadBucket { .. } | Self::List { .. } | Self::Get { .. }
+        )
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
     Done,

@@ -1,24 +1,7 @@
 //! Which nodes hold a blob: the vdisks, as Bob has them.
 
-use std::str::FromStr;
-
+use crate::args::Names;
 use crate::clock::NodeId;
-
-/// `--vdisk`: the names of the nodes that hold a replica of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Names(pub Vec<String>);
-
-impl FromStr for Names {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names: Vec<_> = text.split(',').map(str::to_owned).collect();
-        if names.iter().any(String::is_empty) {
-            return Err("the form is NAME,NAME,..., as in n1,n2,n3".into());
-        }
-        Ok(Self(names))
-    }
-}
 
 /// One virtual disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,12 +140,5 @@ mod tests {
             "{quorum}"
         );
         assert!(error(&["n1"], Some(0)).contains("allowed are 1 to 1"));
-    }
-
-    #[test]
-    fn a_vdisk_without_a_name_is_told_the_form() {
-        for text in ["", "n1,", ",n1", "n1,,n2"] {
-            assert!(text.parse::<Names>().unwrap_err().contains("NAME,NAME"));
-        }
     }
 }

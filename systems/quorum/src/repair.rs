@@ -1,114 +1,228 @@
-//! Stale replicas, noticed while reading and mended in the background.
+//! What is set right in the background: stale replicas that a read noticed, blobs that a replica
+//! missed, and, with a planted defect, what a minority acknowledged.
 //!
 //! A reader goes on as soon as a majority has answered. What the others answer later is watched
 //! here; if replicas differ, the object or bucket is looked at again a little later, because most
 //! differences are writes still on their way, and only what differs then is sent.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
 
-use crate::clock::Version;
-use crate::listing::differing;
-use crate::op::Rounds;
-use crate::peers::Message;
-use crate::protocol::{
-    Answered, Members, PeerRequest, Quorum, Round, bucket_of, encode, pages_of, record_of,
-};
+use crate::clock::{NodeId, Version};
+use crate::defects::Alone;
+use crate::log::say;
+use crate::protocol::{Answered, BUCKET, BUCKET_STATE, Members, Own, Round, bucket_of, record_of};
 use crate::replica::{Answer, Command};
-use crate::store::{BucketState, ObjectName, Page};
+use crate::store::{BucketState, ObjectName};
 
 /// Longer than a write takes to reach the slowest node of any topology that is of interest.
 const DELAY: Duration = Duration::from_secs(1);
 /// Suspicions beyond this many are dropped: the next read raises them again.
 const MAX_SUSPECTS: usize = 4096;
 const AT_ONCE: usize = 4;
+/// What may wait at once to be told to replicas that missed it, in KiB of bodies, each counted as
+/// one more: 256 MiB.
+const MAX_MISSED_KIB: usize = 256 << 10;
+/// Planted defect: how often a node looks whether a partition has healed.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Suspect {
+pub enum Suspect {
     Object(ObjectName),
     Bucket(String),
 }
 
-/// Where readers report what they saw.
-#[derive(Clone)]
 pub struct Repairs {
-    queue: mpsc::UnboundedSender<(Instant, Suspect)>,
-    known: Arc<Mutex<HashSet<Suspect>>>,
+    suspects: Mutex<HashSet<Suspect>>,
+    slots: Semaphore,
+    missed: Semaphore,
 }
 
-pub struct Worker {
-    queue: mpsc::UnboundedReceiver<(Instant, Suspect)>,
-    known: Arc<Mutex<HashSet<Suspect>>>,
-}
-
-pub fn channel() -> (Repairs, Worker) {
-    let (sender, queue) = mpsc::unbounded_channel();
-    let known = Arc::<Mutex<HashSet<Suspect>>>::default();
-    let repairs = Repairs {
-        queue: sender,
-        known: known.clone(),
-    };
-    (repairs, Worker { queue, known })
-}
-
-impl Repairs {
-    pub fn watch_get(&self, mut round: Round, name: ObjectName) {
-        let repairs = self.clone();
-        tokio::spawn(async move {
-            round.all().await;
-            let versions = round
-                .answers
-                .iter()
-                .map(|a| record_of(a).map(|r| r.version));
-            if differ(versions) {
-                repairs.suspect(Suspect::Object(name));
-            }
-        });
+impl Default for Repairs {
+    fn default() -> Self {
+        Self {
+            suspects: Mutex::default(),
+            slots: Semaphore::new(AT_ONCE),
+            missed: Semaphore::new(MAX_MISSED_KIB),
+        }
     }
+}
 
-    pub fn watch_list(&self, mut round: Round, bucket: String, own: Page) {
-        let repairs = self.clone();
+impl Members {
+    /// Waits for the rest of a round, and has looked at again what `suspects` finds in its answers.
+    pub fn watch(
+        &self,
+        mut round: Round,
+        suspects: impl FnOnce(&[Answered]) -> Vec<Suspect> + Send + 'static,
+    ) {
+        let members = self.clone();
         tokio::spawn(async move {
             round.all().await;
-            for key in differing(&pages_of(&round.answers, &own)) {
-                let bucket = bucket.clone();
-                repairs.suspect(Suspect::Object(ObjectName { bucket, key }));
-            }
-        });
-    }
-
-    pub fn watch_buckets(&self, mut round: Round) {
-        let repairs = self.clone();
-        tokio::spawn(async move {
-            round.all().await;
-            for (name, merged) in merge_buckets(&round.answers) {
-                let agrees = |answered: &Answered| match &answered.answer {
-                    Answer::Buckets(buckets) => buckets.contains(&(name.clone(), merged)),
-                    _ => true,
-                };
-                if !round.answers.iter().all(agrees) {
-                    repairs.suspect(Suspect::Bucket(name));
-                }
+            for suspect in suspects(&round.answers) {
+                members.suspect(suspect);
             }
         });
     }
 
     fn suspect(&self, suspect: Suspect) {
-        let mut known = self.known.lock().expect("no holder panics");
-        if known.len() < MAX_SUSPECTS && known.insert(suspect.clone()) {
-            let _ = self.queue.send((Instant::now() + DELAY, suspect));
+        let mut known = self.suspects();
+        if known.len() >= MAX_SUSPECTS || !known.insert(suspect.clone()) {
+            return;
+        }
+        let members = self.clone();
+        tokio::spawn(async move {
+            sleep(DELAY).await;
+            let _slot = members.repairs.slots.acquire().await;
+            members.suspects().remove(&suspect);
+            match suspect {
+                Suspect::Object(name) => members.mend_object(name).await,
+                Suspect::Bucket(name) => members.mend_bucket(name).await,
+            };
+        });
+    }
+
+    fn suspects(&self) -> MutexGuard<'_, HashSet<Suspect>> {
+        self.repairs.suspects.lock().expect("no holder panics")
+    }
+
+    /// None: there was nothing to mend, or nobody answered.
+    async fn mend_object(&self, name: ObjectName) -> Option<()> {
+        let get = |known| Command::Get {
+            name: name.clone(),
+            body: true,
+            known,
+        };
+        let known = self.replica.store().record(&name);
+        let known = known.map_or(Version::ZERO, |record| record.version);
+        let answers = self.ask_all(get(Version::ZERO), get(known)).await?;
+        let held = answers.iter();
+        let held = held.filter_map(|answered| Some((answered, record_of(answered)?)));
+        // Of the same version this node's own answer is the one with the body.
+        let rank = |answered: &Answered, version| (version, answered.node == self.own);
+        let (source, record) =
+            held.max_by_key(|(answered, record)| rank(answered, record.version))?;
+        if record.version == known && source.node != self.own {
+            return None;
+        }
+        let write = Command::Write {
+            name: name.clone(),
+            bucket: bucket_of(&answers),
+            record: record.clone(),
+        };
+        let stale = |answered: &Answered| {
+            record_of(answered).map(|record| record.version) < Some(record.version)
+        };
+        self.tell_those(&answers, stale, write, &source.body).await;
+        Some(())
+    }
+
+    async fn mend_bucket(&self, name: String) -> Option<()> {
+        let command = Command::Bucket { name: name.clone() };
+        let answers = self.ask_all(command.clone(), command).await?;
+        let state = bucket_of(&answers);
+        let stale = |answered: &Answered| !matches!(answered.answer, Answer::Bucket(known) if known == state);
+        let merge = Command::MergeBucket { name, state };
+        self.tell_those(&answers, stale, merge, &Bytes::new()).await;
+        Some(())
+    }
+
+    async fn ask_all(&self, own: Command, others: Command) -> Option<Vec<Answered>> {
+        let group = self.majority(Own::AsAny);
+        let mut round = self.round(group, own, &others, Bytes::new()).ok()?;
+        round.all().await;
+        Some(round.answers)
+    }
+
+    /// Failures are not pursued: the next read finds the replica stale again.
+    async fn tell_those(
+        &self,
+        answers: &[Answered],
+        stale: impl Fn(&Answered) -> bool,
+        command: Command,
+        body: &Bytes,
+    ) {
+        for answered in answers.iter().filter(|answered| stale(answered)) {
+            let _ = self
+                .tell(answered.node, command.clone(), body.clone())
+                .await;
         }
     }
-}
 
-fn differ<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {
-    let first = values.next();
-    values.any(|value| Some(value) != first)
+    /// Waits for the rest of a round that has its quorum, and then tells those who did not answer,
+    /// every second until they have the blob or tombstone. A read of Bob's API is answered by one
+    /// replica alone, so nothing else would notice: what was removed would come back with a node
+    /// that was away.
+    pub fn tell_missing(&self, mut round: Round, write: Command, body: Bytes) {
+        let members = self.clone();
+        tokio::spawn(async move {
+            round.all().await;
+            let answered = round.answered();
+            let mut missing = round.group.nodes;
+            missing.retain(|node| !answered.contains(node));
+            if missing.is_empty() {
+                return;
+            }
+            let kib = (body.len() >> 10) as u32 + 1;
+            let Ok(_held) = members.repairs.missed.try_acquire_many(kib) else {
+                say("a replica missed a write and is not told again: too much waits already");
+                return;
+            };
+            while !missing.is_empty() {
+                sleep(DELAY).await;
+                let mut still: Vec<NodeId> = vec![];
+                for node in missing {
+                    let told = members.tell(node, write.clone(), body.clone()).await;
+                    if !matches!(told, Ok((Answer::Written(_), _))) {
+                        still.push(node);
+                    }
+                }
+                missing = still;
+            }
+        });
+    }
+
+    /// Planted defect: throws away what a minority acknowledged, as soon as the quorum that it never
+    /// had is reached; never returns.
+    pub async fn forget_when_healed(self) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            let mut all = self.defects.take_alone().into_iter();
+            for alone in all.by_ref() {
+                if !self.forgotten(&alone).await {
+                    // The others would wait for the same nodes.
+                    self.defects.put_back([alone]);
+                    break;
+                }
+            }
+            self.defects.put_back(all);
+        }
+    }
+
+    async fn forgotten(&self, alone: &Alone) -> bool {
+        let bucket = match &*alone.name.bucket {
+            BUCKET => BUCKET_STATE,
+            name => self.replica.store().bucket(name),
+        };
+        let write = Command::Write {
+            name: alone.name.clone(),
+            bucket,
+            record: alone.nothing(),
+        };
+        for command in [Command::Nothing, write] {
+            let group = self.group(&alone.nodes, alone.needed);
+            let round = self.round(group, command.clone(), &command, Bytes::new());
+            let Ok(mut round) = round else { return false };
+            if round.full_quorum().await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 /// All buckets that some answer knows of, as all answers together know them.
@@ -125,110 +239,14 @@ pub fn merge_buckets(answers: &[Answered]) -> BTreeMap<String, BucketState> {
     merged
 }
 
-impl Worker {
-    /// Mends what is suspected; returns when nobody can suspect any more.
-    pub async fn run(mut self, members: Members) {
-        let slots = Arc::new(Semaphore::new(AT_ONCE));
-        while let Some((due, suspect)) = self.queue.recv().await {
-            let slot = slots.clone().acquire_owned().await;
-            let (members, known) = (members.clone(), self.known.clone());
-            sleep_until(due).await;
-            tokio::spawn(async move {
-                known.lock().expect("no holder panics").remove(&suspect);
-                match suspect {
-                    Suspect::Object(name) => mend_object(&members, name).await,
-                    Suspect::Bucket(name) => mend_bucket(&members, name).await,
-                }
-                drop(slot);
-            });
-        }
-    }
-}
-
-async fn mend_object(members: &Members, name: ObjectName) {
-    let get = |known| Command::Get {
-        name: name.clone(),
-        body: true,
-        known,
+/// Buckets that not all answers know alike.
+pub fn buckets_apart(answers: &[Answered]) -> Vec<Suspect> {
+    let agrees = |answered: &Answered, bucket: &(String, BucketState)| match &answered.answer {
+        Answer::Buckets(buckets) => buckets.contains(bucket),
+        _ => true,
     };
-    let known = members.replica.store().record(&name);
-    let known = known.map_or(Version::ZERO, |record| record.version);
-    let Some(answers) = ask_all(members, get(Version::ZERO), get(known)).await else {
-        return;
-    };
-    let newest = answers
-        .iter()
-        .filter_map(|answered| Some((answered, record_of(answered)?)));
-    // Of the same version this node's own answer is the one with the body.
-    let rank = |answered: &Answered, version| (version, answered.node == members.own);
-    let newest = newest.max_by_key(|(answered, record)| rank(answered, record.version));
-    let Some((source, record)) = newest else {
-        return;
-    };
-    if record.version == known && source.node != members.own {
-        return;
-    }
-    let write = Command::Write {
-        name: name.clone(),
-        bucket: bucket_of(&answers),
-        record: record.clone(),
-    };
-    let stale =
-        |answered: &&Answered| record_of(answered).map(|r| r.version) < Some(record.version);
-    let stale: Vec<_> = answers
-        .iter()
-        .filter(stale)
-        .map(|answered| answered.node)
-        .collect();
-    tell(members, &stale, write, source.body.clone()).await;
-}
-
-async fn mend_bucket(members: &Members, name: String) {
-    let command = Command::Bucket { name: name.clone() };
-    let Some(answers) = ask_all(members, command.clone(), command).await else {
-        return;
-    };
-    let state = bucket_of(&answers);
-    let stale =
-        |answered: &&Answered| !matches!(answered.answer, Answer::Bucket(known) if known == state);
-    let stale: Vec<_> = answers
-        .iter()
-        .filter(stale)
-        .map(|answered| answered.node)
-        .collect();
-    tell(
-        members,
-        &stale,
-        Command::MergeBucket { name, state },
-        Bytes::new(),
-    )
-    .await;
-}
-
-async fn ask_all(members: &Members, own: Command, others: Command) -> Option<Vec<Answered>> {
-    let uncounted = Rounds::default();
-    let round = members.round(Quorum::Majority, own, &others, Bytes::new(), &uncounted);
-    let mut round = round.ok()?;
-    round.all().await;
-    Some(round.answers)
-}
-
-/// Failures are not pursued: the next read finds the replica stale again.
-async fn tell(members: &Members, nodes: &[u16], command: Command, body: Bytes) {
-    let head = encode(&PeerRequest::Command(command.clone()));
-    for &node in nodes {
-        if node == members.own {
-            members
-                .replica
-                .carry_out(command.clone(), body.clone())
-                .await;
-        } else {
-            let message = Message {
-                head: head.clone(),
-                body: body.clone(),
-            };
-            let limit = members.patience.with_body(&body);
-            let _ = members.peers.request(node, message, limit).await;
-        }
-    }
+    let apart = merge_buckets(answers)
+        .into_iter()
+        .filter(|bucket| !answers.iter().all(|answered| agrees(answered, bucket)));
+    apart.map(|(name, _)| Suspect::Bucket(name)).collect()
 }

@@ -96,51 +96,30 @@ impl Replica {
     /// Carries out a command; what it changed is on disk when this returns.
     pub async fn carry_out(&self, command: Command, body: Bytes) -> (Answer, Bytes) {
         let needs_disk = command.writes() || matches!(command, Command::Get { body: true, .. });
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let work = move || answer(&store, &clock, command, &body);
         let answered = if needs_disk {
             // Syncing takes as long as the disk likes; the reactor must not wait for it.
-            let (store, clock) = (self.store.clone(), self.clock.clone());
-            let work = move || on_disk(&store, &clock, command, &body);
             let joined = tokio::task::spawn_blocking(work).await;
             joined.unwrap_or_else(|error| Err(io::Error::other(error)))
         } else {
-            Ok((self.look_up(command), Bytes::new()))
+            work()
         };
         answered.unwrap_or_else(|error| (Answer::Failed(error.to_string()), Bytes::new()))
     }
-
-    fn look_up(&self, command: Command) -> Answer {
-        match command {
-            Command::Buckets => Answer::Buckets(self.store.buckets()),
-            Command::Bucket { name } => Answer::Bucket(self.store.bucket(&name)),
-            Command::List {
-                bucket,
-                query,
-                known,
-            } => {
-                let page = self.store.page(&bucket, &query);
-                let same = known.is_some_and(|known| known == page.digest());
-                Answer::List {
-                    bucket: self.store.bucket(&bucket),
-                    page: (!same).then_some(page),
-                }
-            }
-            Command::Get { name, .. } => Answer::Get {
-                bucket: self.store.bucket(&name.bucket),
-                record: self.store.record(&name),
-            },
-            _ => Answer::Nothing,
-        }
-    }
 }
 
-fn on_disk(
+fn answer(
     store: &Store,
     clock: &Clock,
     command: Command,
     body: &[u8],
 ) -> io::Result<(Answer, Bytes)> {
-    let without_body = |answer| Ok((answer, Bytes::new()));
-    match command {
+    let mut beside = Bytes::new();
+    let answer = match command {
+        Command::Nothing => Answer::Nothing,
+        Command::Buckets => Answer::Buckets(store.buckets()),
+        Command::Bucket { name } => Answer::Bucket(store.bucket(&name)),
         Command::CreateBucket { name, at } => {
             clock.observe(at);
             let before = store.bucket(&name);
@@ -151,13 +130,36 @@ fn on_disk(
                 };
                 store.merge_bucket(&name, created)?;
             }
-            without_body(Answer::Bucket(before))
+            Answer::Bucket(before)
         }
         Command::MergeBucket { name, state } => {
             clock.observe(state.created.max(state.deleted));
             let before = store.bucket(&name);
             store.merge_bucket(&name, state)?;
-            without_body(Answer::Bucket(before))
+            Answer::Bucket(before)
+        }
+        Command::List {
+            bucket,
+            query,
+            known,
+        } => {
+            let page = store.page(&bucket, &query);
+            let same = known.is_some_and(|known| known == page.digest());
+            Answer::List {
+                bucket: store.bucket(&bucket),
+                page: (!same).then_some(page),
+            }
+        }
+        Command::Get { name, body, known } => {
+            let bucket = store.bucket(&name.bucket);
+            let mut record = store.record(&name);
+            if body
+                && record.as_ref().is_some_and(|record| record.version > known)
+                && let Some((read, body)) = store.read(&name)?
+            {
+                (record, beside) = (Some(read), body);
+            }
+            Answer::Get { bucket, record }
         }
         Command::Write {
             name,
@@ -168,39 +170,27 @@ fn on_disk(
             store.merge_bucket(&name.bucket, bucket)?;
             let bucket = store.bucket(&name.bucket);
             if !bucket.alive() {
-                return without_body(Answer::Refused(bucket));
+                return Ok((Answer::Refused(bucket), beside));
             }
             // Sent as it is when a record is repaired, unknown when it is new.
             if record.incarnation == Version::ZERO {
                 record.incarnation = bucket.created;
             }
             store.write(&name, record, body)?;
-            without_body(Answer::Written(bucket))
+            Answer::Written(bucket)
         }
-        Command::Get { name, known, .. } => {
-            let newer = |record: &Record| record.version > known;
-            let bucket = store.bucket(&name.bucket);
-            match store.record(&name) {
-                Some(record) if newer(&record) => {
-                    let (record, body) = store.read(&name)?.unwrap_or((record, Bytes::new()));
-                    let record = Some(record);
-                    Ok((Answer::Get { bucket, record }, body))
-                }
-                record => without_body(Answer::Get { bucket, record }),
-            }
-        }
-        _ => without_body(Answer::Nothing),
-    }
+    };
+    Ok((answer, beside))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Meta, crc32};
-    use crate::testing::Scratch;
+    use crate::defects::Flags;
+    use crate::testing::{Scratch, record};
 
     fn replica(scratch: &Scratch) -> Replica {
-        let store = Store::open(scratch.path()).unwrap();
+        let store = Store::open(scratch.path(), Flags::default()).unwrap();
         Replica::new(Arc::new(store), Arc::new(Clock::new(0)))
     }
 
@@ -211,56 +201,30 @@ mod tests {
         }
     }
 
-    fn write(time: u64, bucket: BucketState) -> Command {
-        let meta = Meta {
-            size: 4,
-            md5: [0; 16],
-            crc32: crc32(b"body"),
-            content_type: None,
-            user: vec![],
-        };
+    fn write(bucket: BucketState) -> Command {
         Command::Write {
             name: name(),
             bucket,
-            record: Record {
-                version: Version::of(time, 1),
-                incarnation: Version::ZERO,
-                object: Some(meta),
-            },
+            record: record(5, Some(b"body")),
         }
     }
 
-    fn get(known: Version) -> Command {
-        Command::Get {
-            name: name(),
-            body: true,
-            known,
-        }
-    }
-
-    fn created(time: u64) -> BucketState {
+    fn created() -> BucketState {
         BucketState {
-            created: Version::of(time, 1),
+            created: Version::of(1, 0),
             deleted: Version::ZERO,
         }
     }
 
     #[tokio::test]
-    async fn a_write_into_a_bucket_nobody_created_is_refused_and_leaves_nothing() {
+    async fn a_write_creates_its_bucket_where_that_was_missed_and_is_refused_where_none_did() {
         let scratch = Scratch::new();
         let replica = replica(&scratch);
-        let (answer, _) = replica
-            .carry_out(write(5, BucketState::default()), "body".into())
-            .await;
+        let nobody = write(BucketState::default());
+        let (answer, _) = replica.carry_out(nobody, "body".into()).await;
         assert!(matches!(answer, Answer::Refused(_)), "{answer:?}");
         assert!(replica.store().record(&name()).is_none());
-    }
-
-    #[tokio::test]
-    async fn a_replica_that_missed_the_creation_learns_of_it_from_the_write() {
-        let scratch = Scratch::new();
-        let replica = replica(&scratch);
-        let (answer, _) = replica.carry_out(write(5, created(1)), "body".into()).await;
+        let (answer, _) = replica.carry_out(write(created()), "body".into()).await;
         assert!(matches!(answer, Answer::Written(_)), "{answer:?}");
         assert!(replica.store().bucket("b").alive());
     }
@@ -269,15 +233,16 @@ mod tests {
     async fn a_body_is_sent_only_to_one_who_does_not_have_it() {
         let scratch = Scratch::new();
         let replica = replica(&scratch);
-        replica.carry_out(write(5, created(1)), "body".into()).await;
-        let (_, to_the_stale) = replica
-            .carry_out(get(Version::of(4, 0)), Bytes::new())
-            .await;
-        assert_eq!(to_the_stale, "body");
-        let (_, to_the_fresh) = replica
-            .carry_out(get(Version::of(5, 1)), Bytes::new())
-            .await;
-        assert!(to_the_fresh.is_empty());
+        replica.carry_out(write(created()), "body".into()).await;
+        for (time, sent) in [(4, "body"), (5, "")] {
+            let get = Command::Get {
+                name: name(),
+                body: true,
+                known: Version::of(time, 0),
+            };
+            let (_, body) = replica.carry_out(get, Bytes::new()).await;
+            assert_eq!(body, sent);
+        }
     }
 
     #[tokio::test]
@@ -285,8 +250,7 @@ mod tests {
         let scratch = Scratch::new();
         let replica = replica(&scratch);
         for time in [1, 2] {
-            let at = Version::of(time, 0);
-            let name = "b".into();
+            let (name, at) = ("b".into(), Version::of(time, 0));
             let command = Command::CreateBucket { name, at };
             replica.carry_out(command, Bytes::new()).await;
         }

@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::clock::Version;
+use crate::store::{Meta, Record, crc32};
+
 /// A directory of its own, removed when dropped.
 pub struct Scratch(PathBuf);
 
@@ -24,5 +27,24 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn meta(body: &[u8]) -> Meta {
+    Meta {
+        size: body.len() as u64,
+        md5: [0; 16],
+        crc32: crc32(body),
+        content_type: None,
+        user: vec![],
+    }
+}
+
+/// A record of this body or, with None, a tombstone.
+pub fn record(time: u64, body: Option<&[u8]>) -> Record {
+    Record {
+        version: Version::of(time, 0),
+        incarnation: Version::of(1, 0),
+        object: body.map(meta),
     }
 }

@@ -14,7 +14,7 @@ import numpy as np
 from wanlat.emulator.faults.fault import Fault, Scene
 from wanlat.emulator.faults.timeline import Mark, Step, Timeline
 from wanlat.emulator.lab import Lab
-from wanlat.systems.nodes import NodeProcess
+from wanlat.systems.engine.process import NodeProcess
 
 EVERY_S = 0.005
 BEAT = f"""

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.emulator.plans import mesh, ms
-from wanlat.emulator.calibration import again
-from wanlat.emulator.calibration.again import LIMITS, WHILE_RUNNING, recalibrate
+from wanlat.emulator.calibration import live
+from wanlat.emulator.calibration.live import LIMITS, WHILE_RUNNING, recalibrate
 from wanlat.emulator.calibration.rounds import ONE_ROUND
 from wanlat.emulator.faults.catalogue import parse
 from wanlat.emulator.faults.fault import Fault, Scene
@@ -87,16 +87,13 @@ def wait_for_probes(monkeypatch: pytest.MonkeyPatch, patience_s: float) -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no stall make a probe count as lost, and trains be as slow or late as they are."""
+    """Have no stall make a probe count as lost."""
     wait_for_probes(monkeypatch, 60)
-    monkeypatch.setattr(again, "_SHARED", 0.999)
-    monkeypatch.setattr(again, "_OFTEN_LOST", -1.0)
 
 
 def send_many_trains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have trains be sent for two seconds: no stall hits half of them, as it does five."""
-    monkeypatch.setattr(again, "_TRAINS", 20)
-    monkeypatch.setattr(again._Way, "train_s", property(lambda _: 0.08))
+    """Have so many bursts be sent that no stall hits half of them, as it does five."""
+    monkeypatch.setattr(live, "_BURSTS", 40)
 
 
 def fault_of(kind: str, target: Any, settings: dict[str, Any]) -> Fault:
@@ -192,7 +189,6 @@ def test_a_link_with_a_rate_and_loss_of_its_own_passes_as_it_is(
     """What is noticed of its rate is the 1 Mbit/s of the fault, or none at all."""
     wait_for_probes(monkeypatch, 3)
     send_many_trains(monkeypatch)
-    monkeypatch.setattr(again, "_SHARED", 0.9)
     own = ms(10, jitter=2, loss=0.03, rate_bps=20_000_000)
     ways = (wan("dc2", "dc3"), wan("dc3", "dc2"))
     with afterwards(lab):

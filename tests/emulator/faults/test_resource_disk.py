@@ -15,7 +15,7 @@ from typing import Literal
 import pytest
 
 from tests.emulator.plans import mesh
-from wanlat.emulator.faults.disk_full import DiskFull
+from wanlat.emulator.faults.disk_full import Ballast, DiskFull
 from wanlat.emulator.faults.fault import FaultFailed, Scene
 from wanlat.emulator.lab import Lab
 from wanlat.topologies.errors import MachineError, UserError
@@ -109,10 +109,8 @@ def test_a_disk_that_stays_full_fails_the_fault(lab: Lab) -> None:
 @contextlib.contextmanager
 def _other_ballast(lab: Lab) -> Iterator[None]:
     """Have somebody else take the space in the moment in which it is given back."""
-    from wanlat.emulator.faults import ballast
-
     directory = lab.node("n2").host_directory
-    taken = ballast.Ballast(directory)
+    taken = Ballast(directory)
     truncate = os.ftruncate
 
     def snatch(fd: int, size: int) -> None:
@@ -120,7 +118,7 @@ def _other_ballast(lab: Lab) -> Iterator[None]:
         taken.fill()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ballast.os, "ftruncate", snatch)
+        patch.setattr(os, "ftruncate", snatch)
         yield
     taken.release()
 
@@ -180,7 +178,7 @@ def test_targets_and_sizes_are_read() -> None:
     assert disk_full().subject == "n2"
     with pytest.raises(UserError, match="at least 8MiB"):
         disk_full(size="1MiB")
-    with pytest.raises(UserError, match="there is no `n7`"):
+    with pytest.raises(UserError, match="no site or node `n7`"):
         disk_full("n7")
     with pytest.raises(UserError, match="is to have 5 bytes"):
         Lab(PLAN, volumes={"n1": 5})

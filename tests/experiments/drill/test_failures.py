@@ -7,25 +7,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from tests.experiments.drill.drills import SHORTEST, drill
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.emulator.binaries import binary
-from wanlat.emulator.faults.fault import Fault, FaultFailed, Roles, Scene
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
 from wanlat.emulator.faults.timeline import Step
 from wanlat.experiments import session
 from wanlat.experiments.drill import runner
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare
 from wanlat.experiments.drill.timeline import Overdue, within
 from wanlat.topologies.errors import MachineError
-from wanlat.topologies.resolve import Plan
 
 
 @pytest.fixture(autouse=True)
@@ -43,17 +41,10 @@ class Stuck(Fault):
     """A fault that cannot be applied, or not be undone."""
 
     kind = "stuck"
+    subject = "n1"
 
     def __init__(self, fails_at: str) -> None:
         self._fails_at = fails_at
-
-    @classmethod
-    def parse(cls, target: object, settings: Mapping[str, Any], plan: Plan, roles: Roles) -> Self:
-        raise NotImplementedError
-
-    @property
-    def subject(self) -> str:
-        return "n1"
 
     def begin(self, scene: Scene) -> int:  # noqa: ARG002
         return self._now("begin")

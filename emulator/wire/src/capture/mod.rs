@@ -1,62 +1,72 @@
 //! The packet record: every packet that crosses a link, with the instants of its entry and its
-//! departure, in a pcapng file.
+//! departure, as rows for a table and as a pcapng file for people.
 //!
 //! ```text
-//!   event loop (engine)  ─┐                      thread of its own
-//!   or watcher (netem)    ├─► Recorder ─► queue ─► Writer ─► pcapng file ─► rows (later)
+//!   event loop: Recorder ─► queue ─► Writer, in a thread of its own ─► Files: rows and pcapng
 //! ```
 //!
-//! Whoever sees packets never waits: what finds no room in the queue is counted as missing.
+//! The event loop never waits: what finds no room in the queue is counted as missing.
 
-mod file;
-pub mod matcher;
-pub mod offset;
-pub mod packet;
-pub mod pcapng;
-pub mod reader;
+mod files;
+mod packet;
+mod pcapng;
 mod recorder;
-pub mod rows;
-pub mod taps;
-pub mod watch;
+mod rows;
 mod writer;
 
-pub use packet::{Marks, Outcome, Packet};
+pub use packet::Outcome;
 pub use recorder::Recorder;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::control::Way;
+
 /// Headers are always kept whole: Ethernet, two VLAN tags, the longest IPv4 and TCP headers.
-pub const FEWEST_SNAP_BYTES: u32 = 160;
+const FEWEST_SNAP_BYTES: u32 = 160;
 
 /// The largest frame.
-pub const MOST_SNAP_BYTES: u32 = 65_600;
+const MOST_SNAP_BYTES: u32 = 65_600;
 
-/// What to record, and where.
+/// What to record, and where. Both files are there already, and are emptied.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The file. It is there already, and is emptied.
-    pub file: PathBuf,
-    /// The file does not grow beyond this.
+    /// The packets, in pcapng.
+    pub pcapng: PathBuf,
+    /// What is known of each, as a row of fixed length ([`rows`]).
+    pub rows: PathBuf,
+    /// The files together do not grow beyond this.
     pub limit_bytes: u64,
-    /// What is kept of each packet.
+    /// What the pcapng file keeps of each packet.
     pub snap_bytes: u32,
-    /// Names of the interfaces of the record, such as `dc1->dc2`.
-    pub names: Vec<String>,
+    /// What is recorded: the record's interfaces, numbered from 0 in this order.
+    pub directions: Vec<Place>,
+}
+
+/// One direction of one link, as an interface of the record.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Number of the link.
+    pub link: usize,
+    /// Which way.
+    pub direction: Way,
+    /// What the record calls it, such as `dc1->dc2`.
+    pub name: String,
 }
 
 impl Settings {
     /// Says what is wrong, if something is.
-    pub fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         if !(FEWEST_SNAP_BYTES..=MOST_SNAP_BYTES).contains(&self.snap_bytes) {
             return Err(format!(
                 "snap_bytes is {}; {FEWEST_SNAP_BYTES} to {MOST_SNAP_BYTES} is allowed",
                 self.snap_bytes
             ));
         }
-        let least = writer::fixed_bytes(&self.names) + 4_096;
+        let least = writer::fixed_bytes(self) + 4_096;
         if self.limit_bytes < least {
             return Err(format!(
                 "limit_bytes is {}; at least {least} is needed",
@@ -65,19 +75,21 @@ impl Settings {
         }
         Ok(())
     }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.directions.iter().map(|place| place.name.as_str())
+    }
 }
 
 /// How a record stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Packets in the file.
+    /// Packets in the files.
     pub packets: u64,
-    /// Length of the file.
+    /// Length of both files.
     pub bytes: u64,
-    /// Packets that are not in the file though they crossed a link, of each interface.
+    /// Packets that are not in the files though they crossed a link, of each interface.
     pub missing: Vec<u64>,
     /// Why it ended before it was told to; `None` while it goes on.
     pub ended: Option<String>,
-    /// Whether the reason was the limit.
-    pub limit_reached: bool,
 }

@@ -1,20 +1,18 @@
-//! The thread that turns packets into blocks of a file.
+//! The thread that writes packets to files, in the order of their entry.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::file::{BlockFile, Full};
+use super::files::{Files, Full};
 use super::packet::{Outcome, Packet};
-use super::pcapng::{self, Entry};
 use super::recorder::{QUEUE_BYTES, Shared};
-use super::{Settings, rows};
+use super::{Settings, pcapng, rows};
 use crate::arrival::ClockPair;
-use crate::frame::OFFLOAD_HEADER_BYTES;
+use crate::frame::Headers;
 use crate::sys;
 
 /// How often the writer looks whether there is something to write.
@@ -36,19 +34,21 @@ const NICE: i32 = 10;
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    file: BlockFile,
-    /// Wall clock minus monotonic clock, in this file.
-    behind_ns: u64,
+    files: Files,
+    /// Wall clock minus monotonic clock, in this record.
+    ahead_ns: u64,
     started_ns: u64,
     limit: u64,
-    /// Packets in the file, of each interface.
+    /// Packets in the files, of each interface.
     recorded: Vec<u64>,
     waiting: BinaryHeap<Reverse<Waiting>>,
     waiting_bytes: usize,
     arrived: u64,
     longest_wait_ns: u64,
     flushed_ns: u64,
+    /// The packet that is being written; kept for their memory.
     block: Vec<u8>,
+    row: Vec<u8>,
     comment: String,
 }
 
@@ -60,59 +60,65 @@ struct Waiting {
     queued: Box<[u8]>,
 }
 
-/// Bytes of a file beside its packets: what describes the interfaces and what is kept free for
-/// their statistics.
-pub(super) fn fixed_bytes(names: &[String]) -> u64 {
-    let mut head = Vec::new();
-    write_head(&mut head, names, 0, u64::MAX);
-    (head.iter().map(Vec::len).sum::<usize>() as u64)
-        + names.len() as u64 * pcapng::STATISTICS_BYTES
+/// Bytes of the files beside their packets: their heads, and what is kept free for statistics.
+pub(super) fn fixed_bytes(settings: &Settings) -> u64 {
+    let heads = pcapng_head(settings, u64::MAX).len() + rows::head(settings.names()).len();
+    heads as u64 + statistics_bytes(settings)
 }
 
-fn write_head(blocks: &mut Vec<Vec<u8>>, names: &[String], snap_bytes: u32, behind_ns: u64) {
-    let mut section = Vec::new();
-    pcapng::section(&mut section, behind_ns);
-    blocks.push(section);
-    for name in names {
-        let mut block = Vec::new();
-        pcapng::interface(&mut block, name, snap_bytes);
-        blocks.push(block);
+fn statistics_bytes(settings: &Settings) -> u64 {
+    settings.directions.len() as u64 * pcapng::STATISTICS_BYTES
+}
+
+fn pcapng_head(settings: &Settings, ahead_ns: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    pcapng::section(&mut head, ahead_ns);
+    for name in settings.names() {
+        pcapng::interface(&mut head, name, settings.snap_bytes);
     }
+    head
 }
 
 impl Writer {
-    /// Writes the head of the file and goes on in a thread.
-    pub(super) fn start(settings: &Settings, shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    /// Writes the heads of the files and goes on in a thread.
+    pub(super) fn start(
+        settings: &Settings,
+        shared: Arc<Shared>,
+    ) -> Result<JoinHandle<()>, String> {
         let clocks = ClockPair::now();
-        let behind_ns = clocks.realtime_ns.saturating_sub(clocks.monotonic_ns);
-        let kept_free = settings.names.len() as u64 * pcapng::STATISTICS_BYTES;
-        let limit = settings.limit_bytes;
-        let mut file = BlockFile::open(&settings.file, limit - kept_free)?;
-        let mut head = Vec::new();
-        write_head(&mut head, &settings.names, settings.snap_bytes, behind_ns);
-        for block in &head {
-            file.take(block).map_err(refusal)?;
-        }
-        file.flush().map_err(refusal)?;
+        let ahead_ns = clocks.realtime_ns.saturating_sub(clocks.monotonic_ns);
+        let limit = settings.limit_bytes - statistics_bytes(settings);
+        let mut files = Files::open(&settings.pcapng, &settings.rows, limit)?;
+        let refusal = |full: Full| match full {
+            Full::Limit => "the limit leaves no room for the heads of the files".to_owned(),
+            Full::Refused(error, _) => format!("{}: {error}", settings.pcapng.display()),
+        };
+        let heads = (
+            pcapng_head(settings, ahead_ns),
+            rows::head(settings.names()),
+        );
+        files.take(&heads.0, &heads.1).map_err(refusal)?;
+        files.flush().map_err(refusal)?;
         let mut writer = Writer {
-            file,
-            behind_ns,
+            files,
+            ahead_ns,
             started_ns: clocks.monotonic_ns,
-            limit,
-            recorded: vec![0; settings.names.len()],
+            limit: settings.limit_bytes,
+            recorded: vec![0; settings.directions.len()],
             waiting: BinaryHeap::new(),
             waiting_bytes: 0,
             arrived: 0,
             longest_wait_ns: SHORTEST_WAIT_NS,
             flushed_ns: clocks.monotonic_ns,
             block: Vec::new(),
+            row: Vec::new(),
             comment: String::new(),
             shared,
         };
         writer.tell();
-        thread::Builder::new()
-            .name("wire-capture".into())
-            .spawn(move || writer.run())
+        let thread = thread::Builder::new().name("wire-capture".into());
+        let started = thread.spawn(move || writer.run());
+        started.map_err(|error| format!("no thread to write packets: {error}"))
     }
 
     fn run(&mut self) {
@@ -196,32 +202,25 @@ impl Writer {
         if self.is_full() {
             return self.shared.miss(packet.interface);
         }
-        let frame_bytes = packet.frame_bytes as usize;
-        let (segments, wire_bytes) = rows::on_the_wire(packet.message, frame_bytes);
+        let headers = Headers::of(packet.captured());
+        let on_the_wire = packet.on_the_wire(&headers);
         self.block.clear();
-        pcapng::packet(
-            &mut self.block,
-            &Entry {
-                interface: packet.interface,
-                timestamp_ns: packet.entry_ns + self.behind_ns,
-                outcome: packet.outcome,
-                marks: packet.marks,
-                held_ns: packet.departure_ns.saturating_sub(packet.entry_ns),
-                segments,
-                wire_bytes,
-                frame_bytes: packet.frame_bytes,
-                captured: packet.message.get(OFFLOAD_HEADER_BYTES..).unwrap_or(&[]),
-            },
-            &mut self.comment,
-        );
-        match self.file.take(&self.block) {
+        self.row.clear();
+        let timestamp_ns = packet.entry_ns + self.ahead_ns;
+        let comment = &mut self.comment;
+        pcapng::packet(&mut self.block, packet, timestamp_ns, on_the_wire, comment);
+        rows::append(&mut self.row, packet, &headers, on_the_wire);
+        let taken = self
+            .files
+            .take_packet(packet.interface, &self.block, &self.row);
+        match taken {
             Ok(()) => self.recorded[packet.interface as usize] += 1,
             Err(Full::Limit) => {
                 self.shared.miss(packet.interface);
                 self.end_early(Full::Limit);
             }
             Err(refused) => {
-                // The block is among those that the file says it has lost.
+                // The packet may be among those that the files say they have lost.
                 self.recorded[packet.interface as usize] += 1;
                 self.end_early(refused);
             }
@@ -230,7 +229,7 @@ impl Writer {
 
     fn flush(&mut self) {
         if !self.is_full()
-            && let Err(full) = self.file.flush()
+            && let Err(full) = self.files.flush()
         {
             self.end_early(full);
         }
@@ -243,14 +242,13 @@ impl Writer {
     /// From now on packets are only counted.
     fn end_early(&mut self, full: Full) {
         self.shared.full.store(true, Ordering::Relaxed);
-        let full = match (full, self.file.flush()) {
+        let full = match (full, self.files.flush()) {
             (Full::Limit, Err(refused)) => refused,
             (full, _) => full,
         };
         let mut status = self.shared.status.lock().expect("nobody panics with it");
         match full {
             Full::Limit => {
-                status.limit_reached = true;
                 status.ended = Some(format!("its limit of {} bytes was reached", self.limit));
             }
             Full::Refused(error, lost) => {
@@ -263,27 +261,30 @@ impl Writer {
         }
     }
 
-    /// Writes the statistics and what is left.
+    /// Writes what is left and the statistics.
     fn finish(&mut self) {
         let ended_early = self.is_full();
-        self.file.set_limit(self.limit);
-        let ended_ns = sys::monotonic_ns() + self.behind_ns;
+        self.files.set_limit(self.limit);
+        let began_and_ended_ns = (
+            self.started_ns + self.ahead_ns,
+            sys::monotonic_ns() + self.ahead_ns,
+        );
         for (interface, &recorded) in self.recorded.iter().enumerate() {
             let missing = self.shared.missing[interface].load(Ordering::Relaxed);
             self.block.clear();
+            let seen_and_missing = (recorded + missing, missing);
+            let interface = interface as u32;
             pcapng::statistics(
                 &mut self.block,
-                interface as u32,
-                self.started_ns + self.behind_ns,
-                ended_ns,
-                recorded + missing,
-                missing,
+                interface,
+                began_and_ended_ns,
+                seen_and_missing,
             );
-            if self.file.take(&self.block).is_err() {
+            if self.files.take(&self.block, &[]).is_err() {
                 break;
             }
         }
-        if let Err(full) = self.file.flush()
+        if let Err(full) = self.files.flush()
             && !ended_early
         {
             self.end_early(full);
@@ -294,13 +295,6 @@ impl Writer {
     fn tell(&self) {
         let mut status = self.shared.status.lock().expect("nobody panics with it");
         status.packets = self.recorded.iter().sum();
-        status.bytes = self.file.length();
-    }
-}
-
-fn refusal(full: Full) -> io::Error {
-    match full {
-        Full::Limit => io::Error::other("the limit leaves no room for the head of the file"),
-        Full::Refused(error, _) => error,
+        status.bytes = self.files.length();
     }
 }

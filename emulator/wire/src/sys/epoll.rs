@@ -1,10 +1,15 @@
 //! Waiting for file descriptors with a timeout in nanoseconds.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
 
-use super::checked;
-use super::clock::to_timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+use super::to_timespec;
 
 /// At most this many ready descriptors are reported at a time; the rest come with the next wait.
 const MAX_EVENTS: usize = 64;
@@ -21,11 +26,11 @@ pub enum Interest {
 }
 
 impl Interest {
-    fn bits(self) -> u32 {
+    fn flags(self) -> EventFlags {
         match self {
-            Interest::Read => libc::EPOLLIN as u32,
-            Interest::Write => libc::EPOLLOUT as u32,
-            Interest::Nothing => 0,
+            Interest::Read => EventFlags::IN,
+            Interest::Write => EventFlags::OUT,
+            Interest::Nothing => EventFlags::empty(),
         }
     }
 }
@@ -33,7 +38,7 @@ impl Interest {
 /// A level-triggered epoll instance; every descriptor carries a token of the caller's.
 pub struct Epoll {
     fd: OwnedFd,
-    events: [libc::epoll_event; MAX_EVENTS],
+    events: [Event; MAX_EVENTS],
     /// `epoll_pwait2` came with Linux 5.11, and a seccomp filter may not know it.
     has_pwait2: bool,
 }
@@ -41,132 +46,102 @@ pub struct Epoll {
 impl Epoll {
     /// A new instance that watches nothing.
     pub fn new() -> io::Result<Epoll> {
-        // SAFETY: no pointers; the returned descriptor is new and owned by nobody else.
-        let fd =
-            unsafe { OwnedFd::from_raw_fd(checked(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
+        let nothing = Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        };
         Ok(Epoll {
-            fd,
-            events: [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS],
+            fd: epoll::create(CreateFlags::CLOEXEC)?,
+            events: [nothing; MAX_EVENTS],
             has_pwait2: true,
         })
     }
 
     /// Watches `fd`. Fails with `PermissionDenied` for regular files, which are always ready.
     pub fn add(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, token, interest)
+        let data = EventData::new_u64(token);
+        Ok(epoll::add(&self.fd, fd, data, interest.flags())?)
     }
 
     /// Changes what a watched `fd` is watched for.
     pub fn change(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, token, interest)
+        let data = EventData::new_u64(token);
+        Ok(epoll::modify(&self.fd, fd, data, interest.flags())?)
     }
 
     /// Watches `fd` no longer.
     pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, Interest::Nothing)
-    }
-
-    fn control(
-        &self,
-        operation: libc::c_int,
-        fd: BorrowedFd<'_>,
-        token: u64,
-        interest: Interest,
-    ) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: interest.bits(),
-            u64: token,
-        };
-        // SAFETY: both descriptors are open (owned, borrowed) and `event` is valid for the call.
-        checked(unsafe {
-            libc::epoll_ctl(self.fd.as_raw_fd(), operation, fd.as_raw_fd(), &mut event)
-        })
-        .map(drop)
+        Ok(epoll::delete(&self.fd, fd)?)
     }
 
     /// Waits until something is ready or `timeout_ns` has passed (`None`: for ever) and returns
     /// how many descriptors are ready; [`Epoll::token`] tells which. A signal ends the wait.
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> io::Result<usize> {
-        let ready = if timeout_ns == Some(0) {
-            self.epoll_wait(0)
+        let mut ready = if timeout_ns == Some(0) {
+            self.look()
         } else if self.has_pwait2 {
-            match self.epoll_pwait2(timeout_ns) {
-                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
-                    self.has_pwait2 = false;
-                    self.wait_with_ppoll(timeout_ns)
-                }
-                result => result,
-            }
+            self.pwait2(timeout_ns.map(to_timespec).as_ref())
         } else {
-            self.wait_with_ppoll(timeout_ns)
+            self.wait_with_ppoll(timeout_ns.map(to_timespec).as_ref())
         };
+        if self.has_pwait2 && matches!(ready, Err(Errno::NOSYS | Errno::PERM)) {
+            self.has_pwait2 = false;
+            ready = self.wait_with_ppoll(timeout_ns.map(to_timespec).as_ref());
+        }
         match ready {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            result => result,
+            Err(Errno::INTR) => Ok(0),
+            ready => Ok(ready?),
         }
     }
 
-    /// The token of the ready descriptor `index`, counted as the last [`Epoll::wait`] did.
-    pub fn token(&self, index: usize) -> u64 {
-        self.events[index].u64
+    /// Tells what is ready now.
+    fn look(&mut self) -> Result<usize, Errno> {
+        const AT_ONCE: Timespec = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        epoll::wait(&self.fd, &mut self.events, Some(&AT_ONCE))
     }
 
-    fn epoll_wait(&mut self, timeout_ms: libc::c_int) -> io::Result<usize> {
-        // SAFETY: `events` is writable for MAX_EVENTS entries.
-        checked(unsafe {
-            libc::epoll_wait(
-                self.fd.as_raw_fd(),
-                self.events.as_mut_ptr(),
-                MAX_EVENTS as libc::c_int,
-                timeout_ms,
-            )
-        })
-        .map(|ready| ready as usize)
-    }
-
-    fn epoll_pwait2(&mut self, timeout_ns: Option<u64>) -> io::Result<usize> {
-        let timeout = timeout_ns.map(to_timespec);
-        let timeout_pointer = timeout
-            .as_ref()
-            .map_or(std::ptr::null(), |timeout| timeout as *const libc::timespec);
-        // SAFETY: `events` is writable for MAX_EVENTS entries, `timeout` outlives the call, and
-        // a null signal mask leaves the mask alone. Called by number, because C libraries older
-        // than the system call have no function for it.
+    /// `epoll_wait` of rustix rounds to milliseconds, unless it is built for newer kernels only.
+    fn pwait2(&mut self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
+        let timeout = timeout.map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: `events` is writable for MAX_EVENTS entries, which have the layout of the
+        // kernel's epoll_event, as `timeout` has that of its timespec; both outlive the call, and a
+        // null signal mask leaves the mask alone.
         let ready = unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
                 self.fd.as_raw_fd(),
                 self.events.as_mut_ptr(),
-                MAX_EVENTS as libc::c_int,
-                timeout_pointer,
-                std::ptr::null::<libc::sigset_t>(),
+                MAX_EVENTS,
+                timeout,
+                ptr::null::<libc::sigset_t>(),
                 0usize,
             )
         };
-        checked(ready as libc::c_int).map(|ready| ready as usize)
+        let failure = |_| Errno::from_io_error(&io::Error::last_os_error());
+        usize::try_from(ready).map_err(|error| failure(error).unwrap_or(Errno::IO))
     }
 
     /// The same with calls that every kernel has: an epoll descriptor can itself be polled.
-    fn wait_with_ppoll(&mut self, timeout_ns: Option<u64>) -> io::Result<usize> {
-        let timeout = timeout_ns.map(to_timespec);
-        let timeout_pointer = timeout
-            .as_ref()
-            .map_or(std::ptr::null(), |timeout| timeout as *const libc::timespec);
-        let mut poll = libc::pollfd {
-            fd: self.fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one valid pollfd, a timeout that outlives the call, no signal mask.
-        checked(unsafe { libc::ppoll(&mut poll, 1, timeout_pointer, std::ptr::null()) })?;
-        self.epoll_wait(0)
+    fn wait_with_ppoll(&mut self, timeout: Option<&Timespec>) -> Result<usize, Errno> {
+        let mut descriptors = [PollFd::from_borrowed_fd(self.fd.as_fd(), PollFlags::IN)];
+        match poll(&mut descriptors, timeout)? {
+            0 => Ok(0),
+            _ => self.look(),
+        }
+    }
+
+    /// The token of the ready descriptor `index`, counted as the last [`Epoll::wait`] did.
+    pub fn token(&self, index: usize) -> u64 {
+        self.events[index].data.u64()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::fd::AsFd;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::clock::to_ns;
+use rustix::time::Timespec;
 
 /// Frames moved by one system call at most. Small enough that 16 frames of 64 KiB (about 0.2 ms
 /// of copying) do not make the frames of another link late by more than that.
@@ -68,10 +68,7 @@ impl ReceiveBatch {
             // The iovecs go out of scope here.
             header.msg_hdr.msg_iov = std::ptr::null_mut();
         }
-        if received < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        self.received = received as usize;
+        self.received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         Ok(self.received)
     }
 
@@ -103,16 +100,19 @@ impl ReceiveBatch {
         unsafe {
             let mut header = *header;
             header.msg_control = self.control[index].0.as_ptr().cast_mut().cast();
-            let mut message = libc::CMSG_FIRSTHDR(&header);
+            let mut message = libc::CMSG_FIRSTHDR(&raw const header);
             while !message.is_null() {
                 if (*message).cmsg_level == libc::SOL_SOCKET
                     && (*message).cmsg_type == libc::SCM_TIMESTAMPNS
                 {
                     let time: libc::timespec =
                         std::ptr::read_unaligned(libc::CMSG_DATA(message).cast());
-                    return Some(to_ns(&time));
+                    return Some(super::to_ns(Timespec {
+                        tv_sec: time.tv_sec,
+                        tv_nsec: time.tv_nsec,
+                    }));
                 }
-                message = libc::CMSG_NXTHDR(&header, message);
+                message = libc::CMSG_NXTHDR(&raw const header, message);
             }
         }
         None
@@ -168,5 +168,5 @@ pub(super) fn send<'a>(
             libc::MSG_DONTWAIT as _,
         )
     };
-    super::checked(sent).map(|sent| sent as usize)
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }

@@ -50,43 +50,40 @@ fn assert_accurate(rtt_ns: u64, apart_ns: u64) {
 
 #[test]
 fn a_round_trip_of_100_ms_takes_100_ms() {
-    inside("accuracy::a_round_trip_of_100_ms_takes_100_ms", || {
+    inside(|| {
         assert_accurate(100 * MILLISECOND, 7 * MILLISECOND);
     });
 }
 
 #[test]
 fn a_round_trip_of_1_ms_takes_1_ms() {
-    inside("accuracy::a_round_trip_of_1_ms_takes_1_ms", || {
+    inside(|| {
         assert_accurate(MILLISECOND, 5 * MILLISECOND);
     });
 }
 
 #[test]
 fn both_directions_have_a_delay_of_their_own() {
-    inside(
-        "accuracy::both_directions_have_a_delay_of_their_own",
-        || {
-            let (there_ns, back_ns) = (30 * MILLISECOND, 5 * MILLISECOND);
-            let mut lab = Lab::new(
-                &json!({"delay_ns": there_ns}),
-                &json!({"delay_ns": back_ns}),
-            );
-            let (mut left, mut right) = lab.stations();
-            let (mut there, mut both) = (Vec::new(), Vec::new());
-            for number in 0..20 {
-                let sent_ns = left.send(&echo_request(LEFT, RIGHT, number));
-                let request = &right.receive(1, PATIENCE_NS)[0];
-                let reply = &left.receive(1, PATIENCE_NS)[0];
-                there.push((request.at_ns - sent_ns) as i64);
-                both.push((reply.at_ns - sent_ns) as i64);
-            }
-            for (measured, asked_ns) in [(there, there_ns), (both, there_ns + back_ns)] {
-                let least = quantile(&measured, 0.0) - asked_ns as i64;
-                assert!(least >= -2 * LEAD_NS as i64, "{asked_ns} ns: {least} ns");
-                assert!(least <= 2 * QUICKEST_LATE_NS, "{asked_ns} ns: {least} ns");
-            }
-            lab.wire.finish();
-        },
-    );
+    inside(|| {
+        let (there_ns, back_ns) = (30 * MILLISECOND, 5 * MILLISECOND);
+        let mut lab = Lab::new(
+            &json!({"delay_ns": there_ns}),
+            &json!({"delay_ns": back_ns}),
+        );
+        let (mut left, mut right) = lab.stations();
+        let (mut there, mut both) = (Vec::new(), Vec::new());
+        for number in 0..20 {
+            let sent_ns = left.send(&echo_request(LEFT, RIGHT, number));
+            let request = &right.receive(1, PATIENCE_NS)[0];
+            let reply = &left.receive(1, PATIENCE_NS)[0];
+            there.push((request.at_ns - sent_ns) as i64);
+            both.push((reply.at_ns - sent_ns) as i64);
+        }
+        for (measured, asked_ns) in [(there, there_ns), (both, there_ns + back_ns)] {
+            let least = quantile(&measured, 0.0) - asked_ns as i64;
+            assert!(least >= -2 * LEAD_NS as i64, "{asked_ns} ns: {least} ns");
+            assert!(least <= 2 * QUICKEST_LATE_NS, "{asked_ns} ns: {least} ns");
+        }
+        lab.wire.finish();
+    });
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use std::fs::File;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -87,27 +87,6 @@ impl Lab {
         let left = self.left.run(|| PacketSocket::open("l0")).unwrap();
         let right = self.right.run(|| PacketSocket::open("r0")).unwrap();
         (left, right)
-    }
-
-    /// UDP sockets, joined across the link: the left one sends to the right one.
-    pub fn datagram_sockets(&self) -> (UdpSocket, UdpSocket) {
-        let right = self.right.run(|| UdpSocket::bind("10.0.0.2:5002")).unwrap();
-        let left = self.left.run(|| UdpSocket::bind("10.0.0.1:5002")).unwrap();
-        left.connect("10.0.0.2:5002").unwrap();
-        (left, right)
-    }
-
-    /// A counter of the kernel's on the right end (proc_net_snmp).
-    pub fn counter(&self, protocol: &str, name: &str) -> u64 {
-        let read = || std::fs::read_to_string("/proc/thread-self/net/snmp");
-        let text = self.right.run(read).unwrap();
-        let mut lines = text.lines().filter_map(|line| {
-            let (found, rest) = line.split_once(": ")?;
-            (found == protocol).then_some(rest)
-        });
-        let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-        let place = names.split(' ').position(|found| found == name).unwrap();
-        values.split(' ').nth(place).unwrap().parse().unwrap()
     }
 
     /// A TCP connection across the link.

@@ -23,7 +23,6 @@ mod fuzz;
 mod impairments;
 mod jitter;
 mod live_changes;
-mod loss;
 mod rate;
 mod robustness;
 mod size;

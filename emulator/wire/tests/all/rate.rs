@@ -17,7 +17,7 @@ const BURSTS: usize = 6;
 
 #[test]
 fn frames_leave_at_the_rate() {
-    inside("rate::frames_leave_at_the_rate", || {
+    inside(|| {
         for rate_mbit in [5, 100] {
             assert_rate(rate_mbit);
         }
@@ -68,29 +68,26 @@ fn assert_rate(rate_mbit: u64) {
 
 #[test]
 fn what_the_queue_cannot_hold_is_dropped_from_its_end_and_counted() {
-    inside(
-        "rate::what_the_queue_cannot_hold_is_dropped_from_its_end_and_counted",
-        || {
-            let limited = json!({"rate_bps": 10_000_000, "queue_bytes": 50_000});
-            let mut lab = Lab::new(&limited, &json!({}));
-            let (left, mut right) = lab.stations();
-            // 1 ms each. They are all sent within less, unless the machine stalls.
-            let count: u32 = 120;
-            let start_ns = wire::sys::monotonic_ns();
-            for number in 0..count {
-                left.send(&udp(1, number, FRAME_BYTES));
-            }
-            let took_ms = (wire::sys::monotonic_ns() - start_ns) / 1_000_000;
-            let stats = lab.wire.settle("ab", u64::from(count));
-            let passed = stats.get("packets");
-            println!("measured: {passed} of {count} frames fit in a queue of 40");
-            assert!((40..=41 + took_ms).contains(&passed), "{passed} passed");
-            assert_eq!(stats.get("queue_drops"), u64::from(count) - passed);
-            let arrivals = right.receive(passed as usize, PATIENCE_NS);
-            let first: Vec<u32> = (0..40).collect();
-            assert!(numbers(&arrivals).starts_with(&first));
-            stats.assert_nothing_unaccounted();
-            lab.wire.finish();
-        },
-    );
+    inside(|| {
+        let limited = json!({"rate_bps": 10_000_000, "queue_bytes": 50_000});
+        let mut lab = Lab::new(&limited, &json!({}));
+        let (left, mut right) = lab.stations();
+        // 1 ms each. They are all sent within less, unless the machine stalls.
+        let count: u32 = 120;
+        let start_ns = wire::sys::monotonic_ns();
+        for number in 0..count {
+            left.send(&udp(1, number, FRAME_BYTES));
+        }
+        let took_ms = (wire::sys::monotonic_ns() - start_ns) / 1_000_000;
+        let stats = lab.wire.settle("ab", u64::from(count));
+        let passed = stats.get("packets");
+        println!("measured: {passed} of {count} frames fit in a queue of 40");
+        assert!((40..=41 + took_ms).contains(&passed), "{passed} passed");
+        assert_eq!(stats.get("queue_drops"), u64::from(count) - passed);
+        let arrivals = right.receive(passed as usize, PATIENCE_NS);
+        let first: Vec<u32> = (0..40).collect();
+        assert!(numbers(&arrivals).starts_with(&first));
+        stats.assert_nothing_unaccounted();
+        lab.wire.finish();
+    });
 }

@@ -19,136 +19,90 @@ const APART_NS: u64 = 20_000;
 
 #[test]
 fn frames_come_out_as_they_went_in_whatever_their_length() {
-    inside(
-        "robustness::frames_come_out_as_they_went_in_whatever_their_length",
-        || {
-            let mut lab = Lab::new(&json!({"delay_ns": MILLISECOND}), &json!({}));
-            let (left, mut right) = lab.stations();
-            let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-            let frames: Vec<Vec<u8>> = (0..300)
-                .map(|number| {
-                    let payload_bytes = 8 + random.next_u32() as usize % 1_460;
-                    let mut frame = udp(1, number, UDP_HEADER_BYTES + payload_bytes);
-                    random.fill_bytes(&mut frame[UDP_HEADER_BYTES + 8..]);
-                    frame
-                })
-                .collect();
-            let (arrivals, _) = right.receive_while(frames.len(), PATIENCE_NS, || {
-                left.send_all(frames.iter().cloned(), APART_NS)
-            });
-            assert_eq!(arrivals.len(), frames.len());
-            for (sent, arrival) in frames.iter().zip(arrivals) {
-                assert!(*sent == arrival.frame, "frame {}", arrival.number());
-            }
-            lab.wire.finish();
-        },
-    );
-}
-
-#[test]
-fn frames_without_sense_are_passed_on_and_harm_nothing() {
-    inside(
-        "robustness::frames_without_sense_are_passed_on_and_harm_nothing",
-        || {
-            let impairment = json!({"delay_ns": MILLISECOND, "jitter_ns": MILLISECOND,
-                                "rate_bps": 1_000_000_000, "queue_bytes": 10_000_000});
-            let mut lab = Lab::new(&impairment, &json!({}));
-            let (left, mut right) = lab.stations();
-            let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-            let count = 3_000;
-            let frames = (0..count).map(|number| {
-                let mut frame = udp(1, number, UDP_HEADER_BYTES + 8 + number as usize % 100);
-                // Cut short, or overwritten, or both; an Ethernet header is the least that an
-                // interface takes.
-                frame.truncate(14 + random.next_u32() as usize % frame.len());
-                for _ in 0..random.next_u32() % 20 {
-                    let position = random.next_u32() as usize % frame.len();
-                    frame[position] = random.next_u32() as u8;
-                }
+    inside(|| {
+        let mut lab = Lab::new(&json!({"delay_ns": MILLISECOND}), &json!({}));
+        let (left, mut right) = lab.stations();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let frames: Vec<Vec<u8>> = (0..300)
+            .map(|number| {
+                let payload_bytes = 8 + random.next_u32() as usize % 1_460;
+                let mut frame = udp(1, number, UDP_HEADER_BYTES + payload_bytes);
+                random.fill_bytes(&mut frame[UDP_HEADER_BYTES + 8..]);
                 frame
-            });
-            right.receive_while(usize::MAX, 300 * MILLISECOND, || {
-                left.send_all(frames, APART_NS)
-            });
-            let last = 1_000_000;
-            left.send(&udp(1, last, 100));
-            let stats = lab.wire.settle("ab", u64::from(count) + 1);
-            assert_eq!(stats.get("packets"), u64::from(count) + 1);
-            let mut more = || numbers(&right.receive(usize::MAX, 100 * MILLISECOND));
-            assert!((0..100).any(|_| more().contains(&last)));
-            stats.assert_nothing_unaccounted();
-            lab.wire.finish();
-        },
-    );
+            })
+            .collect();
+        let (arrivals, _) = right.receive_while(frames.len(), PATIENCE_NS, || {
+            left.send_all(frames.iter().cloned(), APART_NS)
+        });
+        assert_eq!(arrivals.len(), frames.len());
+        for (sent, arrival) in frames.iter().zip(arrivals) {
+            assert!(*sent == arrival.frame, "frame {}", arrival.number());
+        }
+        lab.wire.finish();
+    });
 }
 
 #[test]
 fn an_interface_that_goes_down_or_away_costs_its_frames_and_no_more() {
-    inside(
-        "robustness::an_interface_that_goes_down_or_away_costs_its_frames_and_no_more",
-        || {
-            // Long enough for a command while a frame is on its way, even if the machine stalls.
-            let long = json!({"delay_ns": 4_000 * MILLISECOND});
-            let mut lab = Lab::new(&long, &json!({}));
-            let (left, mut right) = lab.stations();
-            left.send(&udp(1, 0, 100));
-            ip("link set wb down");
-            assert_eq!(lab.wire.settle("ab", 1).get("send_errors"), 1);
-            ip("link set wb up");
-            lab.until_carrying();
-            lab.wire.set("ab", &json!({"delay_ns": MILLISECOND}));
-            left.send(&udp(1, 1, 100));
-            assert_eq!(numbers(&right.receive(1, PATIENCE_NS)), [1]);
-            ip("link set wa down");
-            ip("link set wa up");
-            lab.until_carrying();
-            left.send(&udp(1, 2, 100));
-            assert_eq!(numbers(&right.receive(1, PATIENCE_NS)), [2]);
-            lab.wire.set("ab", &long);
-            left.send(&udp(1, 3, 100));
-            ip("link delete wb");
-            let stats = lab.wire.settle("ab", 4);
-            assert_eq!(stats.get("send_errors"), 2);
-            stats.assert_nothing_unaccounted();
-            lab.wire.finish();
-        },
-    );
+    inside(|| {
+        // Long enough for a command while a frame is on its way, even if the machine stalls.
+        let long = json!({"delay_ns": 4_000 * MILLISECOND});
+        let mut lab = Lab::new(&long, &json!({}));
+        let (left, mut right) = lab.stations();
+        left.send(&udp(1, 0, 100));
+        ip("link set wb down");
+        assert_eq!(lab.wire.settle("ab", 1).get("send_errors"), 1);
+        ip("link set wb up");
+        lab.until_carrying();
+        lab.wire.set("ab", &json!({"delay_ns": MILLISECOND}));
+        left.send(&udp(1, 1, 100));
+        assert_eq!(numbers(&right.receive(1, PATIENCE_NS)), [1]);
+        ip("link set wa down");
+        ip("link set wa up");
+        lab.until_carrying();
+        left.send(&udp(1, 2, 100));
+        assert_eq!(numbers(&right.receive(1, PATIENCE_NS)), [2]);
+        lab.wire.set("ab", &long);
+        left.send(&udp(1, 3, 100));
+        ip("link delete wb");
+        let stats = lab.wire.settle("ab", 4);
+        assert_eq!(stats.get("send_errors"), 2);
+        stats.assert_nothing_unaccounted();
+        lab.wire.finish();
+    });
 }
 
 #[test]
 fn memory_is_bounded_and_what_exceeds_it_is_counted() {
-    inside(
-        "robustness::memory_is_bounded_and_what_exceeds_it_is_counted",
-        || {
-            let mut lab = Lab::idle(&["--memory-mib", "1"]);
-            // All are sent before the first one leaves, even if the machine stalls.
-            let ab = json!({"delay_ns": 4_000 * MILLISECOND});
-            let link = json!({"a": "wa", "b": "wb", "ab": ab});
-            lab.wire
-                .ask_ok(&json!({"op": "start", "seed": 1, "links": [link]}));
-            let (left, mut right) = lab.stations();
-            // A frame of 1514 bytes takes 2 KiB: 512 of them fit.
-            let frames = (0..700).map(|number| udp(1, number, 1_514));
-            let (arrivals, _) =
-                right.receive_while(512, PATIENCE_NS, || left.send_all(frames, APART_NS));
-            assert_eq!(numbers(&arrivals), (0..512).collect::<Vec<u32>>());
-            let stats = lab.wire.stats("ab");
-            assert_eq!(stats.get("memory_drops"), 188);
-            stats.assert_nothing_unaccounted();
-            left.send(&udp(1, 1_000, 1_514));
-            assert_eq!(
-                numbers(&right.receive(1, PATIENCE_NS)),
-                [1_000],
-                "room again"
-            );
-            lab.wire.finish();
-        },
-    );
+    inside(|| {
+        let mut lab = Lab::idle(&["--memory-mib", "1"]);
+        // All are sent before the first one leaves, even if the machine stalls.
+        let ab = json!({"delay_ns": 4_000 * MILLISECOND});
+        let link = json!({"a": "wa", "b": "wb", "ab": ab});
+        lab.wire
+            .ask_ok(&json!({"op": "start", "seed": 1, "links": [link]}));
+        let (left, mut right) = lab.stations();
+        // A frame of 1514 bytes takes 2 KiB: 512 of them fit.
+        let frames = (0..700).map(|number| udp(1, number, 1_514));
+        let (arrivals, _) =
+            right.receive_while(512, PATIENCE_NS, || left.send_all(frames, APART_NS));
+        assert_eq!(numbers(&arrivals), (0..512).collect::<Vec<u32>>());
+        let stats = lab.wire.stats("ab");
+        assert_eq!(stats.get("memory_drops"), 188);
+        stats.assert_nothing_unaccounted();
+        left.send(&udp(1, 1_000, 1_514));
+        assert_eq!(
+            numbers(&right.receive(1, PATIENCE_NS)),
+            [1_000],
+            "room again"
+        );
+        lab.wire.finish();
+    });
 }
 
 #[test]
 fn it_uses_no_time_while_nothing_happens() {
-    inside("robustness::it_uses_no_time_while_nothing_happens", || {
+    inside(|| {
         let mut lab = Lab::new(&json!({"delay_ns": 50 * MILLISECOND}), &json!({}));
         let used_before = lab.wire.cpu_ticks();
         thread::sleep(Duration::from_secs(1));

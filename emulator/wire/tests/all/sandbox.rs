@@ -15,25 +15,32 @@ const PATIENCE: Duration = Duration::from_secs(240);
 /// Tests run beside each other, but for those that send as fast as they can.
 static ALONE: RwLock<()> = RwLock::new(());
 
-/// Runs `body` in a new user namespace (as its root) and a new network namespace, by running
-/// the test `name` again in there.
-pub fn inside(name: &str, body: impl FnOnce()) {
+/// Runs `body`, which is all of a test, in a new user namespace (as its root) and a new network
+/// namespace, by running the test again in there.
+pub fn inside(body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
     let _others = ALONE.read().unwrap_or_else(PoisonError::into_inner);
-    run_again(name);
+    run_again(test_of(&body));
 }
 
 /// The same while no other test runs. The kernel keeps at most a thousand frames a processor
 /// between two interfaces, those of all namespaces together (net.core.netdev_max_backlog), and
 /// drops what is more: one test must not fill that of another.
-pub fn inside_alone(name: &str, body: impl FnOnce()) {
+pub fn inside_alone(body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
     let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
-    run_again(name);
+    run_again(test_of(&body));
+}
+
+/// The test that a closure is in: `loss::it_is_rare` of `all::loss::it_is_rare::{{closure}}`.
+fn test_of<T>(_body: &T) -> &'static str {
+    let name = std::any::type_name::<T>();
+    let name = name.strip_suffix("::{{closure}}").unwrap_or(name);
+    name.split_once("::").map_or(name, |(_, test)| test)
 }
 
 fn run_again(name: &str) {

@@ -7,10 +7,12 @@
 use std::os::fd::AsFd;
 use std::thread;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
 use wire::arrival::ClockPair;
 use wire::buffers;
 use wire::frame::OFFLOAD_HEADER_BYTES;
-use wire::sys::{self, Epoll, Interest, PacketSocket, ReceiveBatch};
+use wire::sys::{self, PacketSocket, ReceiveBatch};
 
 use crate::frames;
 
@@ -45,19 +47,14 @@ pub fn numbers(arrivals: &[Arrival]) -> Vec<u32> {
 /// One end of a link.
 pub struct Station {
     socket: PacketSocket,
-    epoll: Epoll,
     empty_ns: u64,
 }
 
 impl Station {
     /// On an interface of the caller's network namespace.
     pub fn open(interface: &str) -> Station {
-        let socket = PacketSocket::open(interface).unwrap();
-        let epoll = Epoll::new().unwrap();
-        epoll.add(socket.as_fd(), 0, Interest::Read).unwrap();
         Station {
-            socket,
-            epoll,
+            socket: PacketSocket::open(interface).unwrap(),
             empty_ns: sys::monotonic_ns(),
         }
     }
@@ -100,7 +97,12 @@ impl Station {
             if now_ns >= deadline_ns {
                 break;
             }
-            self.epoll.wait(Some(deadline_ns - now_ns)).unwrap();
+            let left = Timespec {
+                tv_sec: ((deadline_ns - now_ns) / 1_000_000_000) as i64,
+                tv_nsec: ((deadline_ns - now_ns) % 1_000_000_000) as i64,
+            };
+            let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
+            poll(&mut sockets, Some(&left)).unwrap();
             self.receive_batch(&mut batch, &mut arrivals);
         }
         let dropped = self.socket.take_receive_drops().unwrap();

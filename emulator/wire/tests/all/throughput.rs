@@ -12,7 +12,7 @@ const BYTES: usize = 128 << 20;
 
 #[test]
 fn offloaded_segments_pass_whole() {
-    inside_alone("throughput::offloaded_segments_pass_whole", || {
+    inside_alone(|| {
         let impairment = json!({"delay_ns": 500_000});
         let mut lab = Lab::new(&impairment, &impairment);
         let (mut sender, mut receiver) = lab.connect();

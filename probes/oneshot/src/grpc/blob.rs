@@ -9,7 +9,7 @@ use prost::encoding::{self, DecodeContext, WireType};
 use wanlat_proto::bob_storage::Blob;
 
 use crate::body::WHOLE_BYTES;
-use crate::grpc::call::PREFIX_BYTES;
+use crate::grpc::framing::PREFIX_BYTES;
 use crate::verify::Verifier;
 
 /// Where the object begins is looked for in so many bytes of the answer at most.
@@ -117,7 +117,7 @@ mod tests {
         let mut data = vec![0; bytes];
         body::fill(7, 0, &mut data);
         let meta = Some(BlobMeta { timestamp: 1 << 40 });
-        framed(Blob {
+        framed(&Blob {
             data: data.into(),
             meta,
         })

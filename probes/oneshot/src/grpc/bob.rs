@@ -15,12 +15,7 @@ use crate::outgoing::Outgoing;
 /// A `bobd` is built for one length of keys and ends when it is sent another one.
 pub const KEY_BYTES: usize = 8;
 
-/// The message that holds a key.
-pub const KEY_MESSAGE: &str = "bob_storage.BlobKey";
-
 const SERVICE: &str = "bob_storage.BobApi";
-
-pub const NAMES: [&str; 5] = ["Put", "Get", "Exist", "Delete", "Ping"];
 
 /// One of Bob's endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +28,31 @@ pub enum Bob {
 }
 
 impl Bob {
-    const ALL: [Bob; 5] = [Bob::Put, Bob::Get, Bob::Exist, Bob::Delete, Bob::Ping];
+    pub const ALL: [Bob; 5] = [Bob::Put, Bob::Get, Bob::Exist, Bob::Delete, Bob::Ping];
 
     pub fn named(name: &str) -> Option<Bob> {
         Bob::ALL.into_iter().find(|bob| bob.name() == name)
     }
 
     pub fn name(self) -> &'static str {
-        NAMES[self as usize]
+        match self {
+            Bob::Put => "Put",
+            Bob::Get => "Get",
+            Bob::Exist => "Exist",
+            Bob::Delete => "Delete",
+            Bob::Ping => "Ping",
+        }
+    }
+
+    /// The plan's fields that it needs, and that it may have.
+    pub fn fields(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Bob::Put => (&["key", "object_bytes", "body_seed"], &[]),
+            Bob::Get => (&["key"], &["object_bytes", "body_seed"]),
+            Bob::Exist => (&["key"], &["exists"]),
+            Bob::Delete => (&["key"], &[]),
+            Bob::Ping => (&[], &[]),
+        }
     }
 
     pub fn path(self) -> String {
@@ -52,38 +64,32 @@ impl Bob {
         matches!(self, Bob::Put | Bob::Delete)
     }
 
-    /// The message, with its five bytes before it. `blob` is what Put puts.
-    pub fn message(self, key: &[u8], blob: Bytes) -> Bytes {
+    /// The message, with its five bytes before it; Put's with an object of seed and length.
+    pub fn message(self, key: &[u8], (seed, bytes): (u64, u64)) -> Outgoing {
         let key = Some(BlobKey {
             key: Bytes::copy_from_slice(key),
         });
         let options = None;
-        match self {
-            Bob::Put => framed(PutRequest {
-                key,
-                data: Some(Blob {
-                    data: blob,
-                    meta: now(),
-                }),
-                options: None,
-            }),
-            Bob::Get => framed(GetRequest { key, options }),
-            Bob::Exist => framed(ExistRequest {
+        let message = match self {
+            Bob::Put => return put(key, seed, bytes),
+            Bob::Get => framed(&GetRequest { key, options }),
+            Bob::Exist => framed(&ExistRequest {
                 keys: key.into_iter().collect(),
                 options,
             }),
-            Bob::Delete => framed(DeleteRequest {
+            Bob::Delete => framed(&DeleteRequest {
                 key,
                 meta: now(),
                 options: None,
             }),
-            Bob::Ping => framed(Null {}),
-        }
+            Bob::Ping => framed(&Null {}),
+        };
+        message.into()
     }
 }
 
-/// A Put of the body of `seed`, which is made while it is sent: what [`Bob::message`] makes of it.
-pub fn put(key: &[u8], seed: u64, body_bytes: u64) -> Outgoing {
+/// A Put of the body of `seed`, which is made while it is sent: the bytes that prost would make.
+fn put(key: Option<BlobKey>, seed: u64, body_bytes: u64) -> Outgoing {
     // Blob: data, of which only the length is here, and meta after it.
     let mut data = BytesMut::new();
     if body_bytes > 0 {
@@ -96,9 +102,6 @@ pub fn put(key: &[u8], seed: u64, body_bytes: u64) -> Outgoing {
     };
     let meta = blob.encode_to_vec();
     // PutRequest: key, and the blob's length.
-    let key = Some(BlobKey {
-        key: Bytes::copy_from_slice(key),
-    });
     let request = PutRequest {
         key,
         ..PutRequest::default()
@@ -168,9 +171,18 @@ mod tests {
             let mut blob = vec![0; bytes];
             body::fill(5, 0, &mut blob);
             let at_s = now_s();
-            let mut outgoing = put(&[1; 8], 5, bytes as u64);
+            let mut outgoing = Bob::Put.message(&[1; 8], (5, bytes as u64));
             let sent = outgoing.copy_to_bytes(outgoing.remaining());
-            let whole = Bob::Put.message(&[1; 8], blob.into());
+            let whole = framed(&PutRequest {
+                key: Some(BlobKey {
+                    key: vec![1; 8].into(),
+                }),
+                data: Some(Blob {
+                    data: blob.into(),
+                    meta: now(),
+                }),
+                options: None,
+            });
             assert!(sent == whole || now_s() != at_s, "{bytes} bytes");
         }
     }

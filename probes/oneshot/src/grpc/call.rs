@@ -21,9 +21,6 @@ use crate::grpc::wire::{Facts, Tap, Wire};
 use crate::outgoing::Outgoing;
 use crate::timing::Timing;
 
-/// A gRPC message is preceded by a flag (compressed or not) and its length.
-pub const PREFIX_BYTES: usize = 5;
-
 /// The most a message may be long, so that HTTP/2's windows, which end at 2^31 - 1, hold it.
 pub const MAX_MESSAGE_BYTES: u64 = 1 << 30;
 
@@ -43,7 +40,6 @@ struct Http2 {
 
 /// What came of a call.
 pub struct Done {
-    pub timing: Timing,
     pub facts: Facts,
     pub answer: Answer,
     pub end: End,
@@ -130,16 +126,7 @@ impl Answer {
 
 impl Session {
     /// A session on a socket that is not connected yet. No packet is sent.
-    pub fn new(address: SocketAddr, max_message_bytes: u64) -> Result<Self, Errno> {
-        Session::with_window(address, max_message_bytes, Window::default())
-    }
-
-    /// The same, with windows of another size.
-    pub fn with_window(
-        address: SocketAddr,
-        max_message_bytes: u64,
-        window: Window,
-    ) -> Result<Self, Errno> {
+    pub fn new(address: SocketAddr, max_message_bytes: u64, window: Window) -> Result<Self, Errno> {
         Ok(Session {
             wire: Wire::new(Connection::new(address)?),
             driver: Driver::default(),
@@ -167,27 +154,16 @@ impl Session {
     }
 
     /// Sends `message`, which has its prefix, and reads the answer. `address` is given where the
-    /// connection is yet to be made. Nothing is ever sent twice.
+    /// connection is yet to be made. Where the answer should be a blob that holds the object of
+    /// `seed`, a large one is compared as it comes, and not kept.
     pub fn call(
-        &mut self,
-        address: Option<SocketAddr>,
-        request: Request<()>,
-        message: impl Into<Outgoing>,
-        allowed_ns: u64,
-    ) -> Done {
-        self.call_for(None, address, request, message.into(), allowed_ns)
-    }
-
-    /// The same, where the answer should be a blob that holds the object of `seed`: a large one is
-    /// compared as it comes, and not kept.
-    pub fn call_for(
         &mut self,
         seed: Option<u64>,
         address: Option<SocketAddr>,
         request: Request<()>,
         message: Outgoing,
         allowed_ns: u64,
-    ) -> Done {
+    ) -> (Timing, Done) {
         self.wire.expect_request();
         let mut answer = Answer::default();
         let start_ns = clock::now_ns();
@@ -219,12 +195,8 @@ impl Session {
             longest_gap_ns: facts.longest_gap_ns,
             reads: facts.reads,
         };
-        Done {
-            timing,
-            facts,
-            answer,
-            end,
-        }
+        let done = Done { facts, answer, end };
+        (timing, done)
     }
 
     fn connect(&self, address: SocketAddr, deadline_ns: u64) -> Result<(), Failure> {

@@ -7,8 +7,12 @@ use wanlat_proto::bob_storage::{Blob, ExistResponse, Null, OpStatus};
 
 use crate::body;
 use crate::grpc::bob::Bob;
+use crate::grpc::call::Answer;
+use crate::grpc::framing;
 use crate::grpc::outcome::of_bob_error;
+use crate::grpc::request::Known;
 use crate::outcome::Verdict;
+use crate::record::Record;
 use crate::verify::Verifier;
 
 /// The object that must come back, as far as the plan says.
@@ -48,137 +52,108 @@ impl Expected {
     }
 }
 
-/// What an OK answer was found to hold.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub verdict: Verdict,
-    /// Length of the object that came, or of the message where no object was expected.
-    pub object_bytes: u64,
-    /// SHA-256 of the object that came.
-    pub sha256: Option<String>,
-    /// How long comparing it took, where its bytes are known.
-    pub verify_ns: Option<u64>,
-}
-
-/// Checks the message of an OK answer.
-pub fn check(expected: &Expected, message: &Bytes) -> Finding {
-    let checked = match expected {
+/// Checks an OK answer, and notes what it held. Err: it is malformed.
+pub fn check(
+    known: &Known,
+    answer: &Answer,
+    lean: bool,
+    record: &mut Record,
+) -> Result<Verdict, String> {
+    let mut noting = Noting { record, lean };
+    if let Some(blob) = &answer.blob {
+        let came = blob.finish()?;
+        let Expected::Bob { object, .. } = known.expected else {
+            unreachable!("only Bob's blobs are compared as they come")
+        };
+        return Ok(noting.object(object, came.bytes(), Some(came), || came.sha256()));
+    }
+    let message = framing::unframed(&answer.data)?;
+    if known.object_bytes.is_none() {
+        noting.record.object_bytes = message.len() as u64;
+    }
+    let checked = match &known.expected {
         Expected::Bob {
             bob,
             exists,
             object,
-        } => of_bob(*bob, *exists, *object, message),
-        Expected::Message { descriptor, object } => of_message(descriptor, object, message),
+        } => noting.of_bob(*bob, *exists, *object, message),
+        Expected::Message { descriptor, object } => {
+            noting.of_message(descriptor, object.as_ref(), message)
+        }
     };
-    let found = checked.unwrap_or_else(|error| Finding {
-        verdict: Verdict::unknown(format!("malformed response: {error}")),
-        object_bytes: 0,
-        sha256: None,
-        verify_ns: None,
-    });
-    match found.sha256 {
-        Some(_) => found,
-        None => Finding {
-            object_bytes: message.len() as u64,
-            ..found
-        },
-    }
+    checked.map_err(|error| error.to_string())
 }
 
-fn of_bob(
-    bob: Bob,
-    exists: bool,
-    object: Object,
-    message: &Bytes,
-) -> Result<Finding, prost::DecodeError> {
-    let verdict = match bob {
-        Bob::Put | Bob::Delete => OpStatus::decode(message.clone())?
-            .error
-            .map_or_else(Verdict::ok, |error| of_bob_error(&error)),
-        Bob::Get => return Ok(of_object(object, &Blob::decode(message.clone())?.data)),
-        Bob::Exist => {
-            let said = ExistResponse::decode(message.clone())?.exist;
-            if said == [exists] {
-                Verdict::ok()
-            } else {
-                Verdict::fail(format!("wrong answer: {said:?}, not {:?}", [exists]))
+struct Noting<'a> {
+    record: &'a mut Record,
+    lean: bool,
+}
+
+impl Noting<'_> {
+    fn of_bob(
+        &mut self,
+        bob: Bob,
+        exists: bool,
+        object: Object,
+        message: Bytes,
+    ) -> Result<Verdict, prost::DecodeError> {
+        Ok(match bob {
+            Bob::Put | Bob::Delete => OpStatus::decode(message)?
+                .error
+                .map_or_else(Verdict::ok, |error| of_bob_error(&error)),
+            Bob::Get => self.held_object(object, &Blob::decode(message)?.data),
+            Bob::Exist => {
+                let said = ExistResponse::decode(message)?.exist;
+                if said == [exists] {
+                    Verdict::ok()
+                } else {
+                    Verdict::fail(format!("wrong answer: {said:?}, not {:?}", [exists]))
+                }
             }
-        }
-        Bob::Ping => {
-            Null::decode(message.clone())?;
-            Verdict::ok()
-        }
-    };
-    Ok(verdict.into())
-}
-
-fn of_message(
-    descriptor: &MessageDescriptor,
-    object: &Option<(Vec<FieldDescriptor>, Object)>,
-    message: &Bytes,
-) -> Result<Finding, prost::DecodeError> {
-    let mut message = DynamicMessage::decode(descriptor.clone(), message.clone())?;
-    let Some((path, object)) = object else {
-        return Ok(Verdict::ok().into());
-    };
-    let (last, path) = path.split_last().expect("a path has a field");
-    for field in path {
-        let inner = message.get_field(field).as_message().cloned();
-        message = inner.expect("a path leads through messages");
+            Bob::Ping => Null::decode(message).map(|_| Verdict::ok())?,
+        })
     }
-    let field = message.get_field(last);
-    Ok(of_object(
-        *object,
-        field.as_bytes().expect("a path ends at bytes"),
-    ))
-}
 
-/// The finding about an object that was compared as it came.
-pub fn compared(expected: &Expected, came: &Verifier) -> Finding {
-    let object = match expected {
-        Expected::Bob { object, .. } => *object,
-        Expected::Message { object, .. } => object.as_ref().map_or(Object::default(), |it| it.1),
-    };
-    Finding {
-        verdict: of_compared(object, came.bytes(), came.first_wrong().is_none()),
-        object_bytes: came.bytes(),
-        sha256: Some(came.sha256()),
-        verify_ns: Some(came.spent_ns()),
-    }
-}
-
-fn of_object(object: Object, data: &Bytes) -> Finding {
-    let came = object.seed.map(|seed| {
-        let mut came = Verifier::new(seed);
-        came.take(data);
-        came
-    });
-    let is_right = came.as_ref().is_none_or(|it| it.first_wrong().is_none());
-    Finding {
-        verdict: of_compared(object, data.len() as u64, is_right),
-        object_bytes: data.len() as u64,
-        sha256: Some(body::sha256_of([data.as_ref()])),
-        verify_ns: came.map(|it| it.spent_ns()),
-    }
-}
-
-fn of_compared(object: Object, bytes: u64, is_right: bool) -> Verdict {
-    match object.bytes {
-        Some(expected) if expected != bytes => {
-            Verdict::fail(format!("length mismatch: {bytes} bytes, not {expected}"))
+    fn of_message(
+        &mut self,
+        descriptor: &MessageDescriptor,
+        object: Option<&(Vec<FieldDescriptor>, Object)>,
+        message: Bytes,
+    ) -> Result<Verdict, prost::DecodeError> {
+        let mut message = DynamicMessage::decode(descriptor.clone(), message)?;
+        let Some((path, object)) = object else {
+            return Ok(Verdict::ok());
+        };
+        let (last, path) = path.split_last().expect("a path has a field");
+        for field in path {
+            let inner = message.get_field(field).as_message().cloned();
+            message = inner.expect("a path leads through messages");
         }
-        _ if is_right => Verdict::ok(),
-        _ => Verdict::fail("checksum mismatch"),
+        let field = message.get_field(last);
+        let data = field.as_bytes().expect("a path ends at bytes");
+        Ok(self.held_object(*object, data))
     }
-}
 
-impl From<Verdict> for Finding {
-    fn from(verdict: Verdict) -> Self {
-        Finding {
-            verdict,
-            object_bytes: 0,
-            sha256: None,
-            verify_ns: None,
+    fn held_object(&mut self, object: Object, data: &Bytes) -> Verdict {
+        let came = object.seed.map(|seed| {
+            let mut came = Verifier::new(seed);
+            came.take(data);
+            came
+        });
+        let sha256 = || body::sha256_of([data.as_ref()]);
+        self.object(object, data.len() as u64, came.as_ref(), sha256)
+    }
+
+    fn object(
+        &mut self,
+        expected: Object,
+        bytes: u64,
+        came: Option<&Verifier>,
+        sha256: impl FnOnce() -> String,
+    ) -> Verdict {
+        if !self.lean {
+            self.record.sha256 = Some(sha256());
         }
+        self.record.object_came(bytes, came, expected.bytes)
     }
 }

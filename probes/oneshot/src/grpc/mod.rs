@@ -1,26 +1,32 @@
-//! `oneshot grpc`: a plan of requests to Bob, or to any gRPC service, one in flight at a time.
+//! gRPC: Bob's API, and any other service by its .proto files.
 //!
-//! tonic encodes a request before the clock starts, and decodes its answer once it has stopped. What
+//! A request is encoded before the clock starts, and its answer decoded once it has stopped. What
 //! is timed in between is HTTP/2 alone, by the library that tonic's own transport stands on, on one
 //! socket and without a runtime ([`drive`]). tonic's channel is not used, as it buffers requests and
 //! connects again by itself: here each connection is made for a request that shows it.
 
-use std::io::{BufRead, Write};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
+use http::HeaderMap;
+use http::uri::Authority;
+use rustix::io::Errno;
+use serde::Deserialize;
 use tonic::{Code, Status};
 
-use crate::failure::{Cause, Failure, Stage};
-use crate::grpc::call::{Answer, Done, End, Session};
-use crate::grpc::check::{Expected, Finding};
-use crate::grpc::lines::{Header, Request};
-use crate::grpc::planned::{Known, Message, Planned, Planner};
+use crate::grpc::call::{Answer, Done, End, MAX_MESSAGE_BYTES, Session};
+use crate::grpc::framing::PREFIX_BYTES;
+use crate::grpc::method::Methods;
+use crate::grpc::request::Ready;
 use crate::grpc::window::Window;
 use crate::outcome::{self as outcomes, Refusal, Verdict};
-use crate::plan::{self, ConnectionMode, Plan, PlanError, Stopped};
+use crate::plan::{self, ConnectionMode, Destination, PlanError, PlanLine, Request};
+use crate::protocol::{Built, Judged, Protocol};
 use crate::record::Record;
 use crate::target::Target;
+use crate::tcp_info::{self, TcpInfo};
 use crate::timing::Timing;
-use crate::{clock, tcp_info};
 
 pub mod blob;
 pub mod bob;
@@ -29,190 +35,194 @@ pub mod check;
 pub mod drive;
 pub mod frames;
 pub mod framing;
-pub mod lines;
 pub mod method;
 pub mod outcome;
-pub mod planned;
+pub mod request;
 pub mod template;
 pub mod window;
 pub mod wire;
 
-/// Carries out the plan read from `input`; a record for each request goes to `output`.
-pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
-    let mut plan = Plan::new(input);
-    let header = plan.header::<Header>().map_err(Stopped::Plan)?;
-    let mut client = Client::new(&header).map_err(Stopped::Plan)?;
-    while let Some(request) = plan.next_line::<Request>().map_err(Stopped::Plan)? {
-        let planned = client
-            .planner
-            .plan(&request)
-            .map_err(|what| Stopped::Plan(plan.error(&what)))?;
-        client
-            .perform(&request, planned)
-            .write(&mut output)
-            .map_err(Stopped::Output)?;
-    }
-    Ok(())
+/// Bob's message with an object of 100 MiB fits.
+const DEFAULT_MESSAGE_BYTES: u64 = 128 << 20;
+
+/// The plan's first line: where to, for how long at most, and what may be asked.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    pub host: String,
+    pub port: u16,
+    #[serde(default)]
+    pub connection: ConnectionMode,
+    pub deadline_ms: u64,
+    /// The longest message in either direction, without the five bytes that come before it.
+    #[serde(default = "default_message_bytes")]
+    pub max_message_bytes: u64,
+    /// HTTP/2's, for answers.
+    #[serde(default)]
+    pub window: Window,
+    /// The .proto files whose methods the plan asks; Bob's needs none.
+    #[serde(default)]
+    pub protos: Vec<PathBuf>,
+    /// The directories that these, and what they import, are looked up in.
+    #[serde(default)]
+    pub includes: Vec<PathBuf>,
+    /// Sent with every request.
+    #[serde(default)]
+    pub metadata: BTreeMap<String, String>,
 }
 
-struct Client {
+fn default_message_bytes() -> u64 {
+    DEFAULT_MESSAGE_BYTES
+}
+
+impl PlanLine for Header {
+    fn check(&self) -> Result<(), String> {
+        plan::check_deadline(Some(self.deadline_ms))?;
+        if !(1..=MAX_MESSAGE_BYTES).contains(&self.max_message_bytes) {
+            return Err(format!(
+                "`max_message_bytes` is {}, which is not from 1 to {MAX_MESSAGE_BYTES}",
+                self.max_message_bytes
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Destination for Header {
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn connection(&self) -> ConnectionMode {
+        self.connection
+    }
+
+    fn deadline_ms(&self) -> u64 {
+        self.deadline_ms
+    }
+}
+
+/// Speaks gRPC to one server.
+pub struct Grpc {
     target: Target,
-    connection_mode: ConnectionMode,
-    deadline_ms: u64,
+    authority: Authority,
+    metadata: HeaderMap,
+    methods: Methods,
     max_message_bytes: u64,
     window: Window,
-    planner: Planner,
-    kept: Option<Session>,
+    lean: bool,
 }
 
-impl Client {
-    fn new(header: &Header) -> Result<Self, PlanError> {
-        let target = Target::resolve(&header.host, header.port)?;
-        Ok(Client {
-            planner: Planner::new(header, &target.authority)?,
-            target,
-            connection_mode: header.connection,
-            deadline_ms: header.deadline_ms,
+impl Protocol for Grpc {
+    type Header = Header;
+    type Link = Session;
+    type Ready = Ready;
+    type Done = Done;
+
+    fn new(header: &Header, target: &Target, lean: bool) -> Result<Self, PlanError> {
+        let unusable = |what: String| PlanError { line: 1, what };
+        let authority = Authority::try_from(target.authority.as_str())
+            .map_err(|error| unusable(format!("host {:?}: {error}", header.host)))?;
+        Ok(Grpc {
+            target: target.clone(),
+            authority,
+            metadata: request::metadata(&header.metadata).map_err(unusable)?,
+            methods: Methods::compile(&header.protos, &header.includes).map_err(unusable)?,
             max_message_bytes: header.max_message_bytes,
             window: header.window,
-            kept: None,
+            lean,
         })
     }
 
-    fn perform(&mut self, request: &Request, planned: Planned) -> Record {
-        let Planned {
-            http,
-            message,
-            known,
-        } = planned;
-        let message = match message {
-            Message::Framed(message) => message,
-            Message::TooLong(verdict) => {
-                let mut record = unsent(request, verdict);
-                record.new_connection = false;
-                return record;
-            }
-        };
-        let kept = self
-            .kept
-            .take()
-            .and_then(|mut session| session.settle().then_some(session));
-        let address = kept.is_none().then_some(self.target.address);
-        let made =
-            || Session::with_window(self.target.address, self.max_message_bytes, self.window);
-        let mut session = match kept.map_or_else(made, Ok) {
-            Ok(session) => session,
-            Err(error) => {
-                let failure = Failure {
-                    stage: Stage::Connect,
-                    cause: Cause::Os(error),
-                };
-                return unsent(request, outcomes::of_failure(&failure, 0));
-            }
-        };
-        // What happened on a kept connection between two requests belongs to neither.
-        let before = address.is_none().then(|| tcp_info::read(session.socket()));
-
-        let allowed_ns = plan::allowed_ns(request.deadline_ms, self.deadline_ms);
-        let (message_bytes, making_ns) = (message.left(), message.making_ns());
-        let seed = known.expected.seed();
-        let done = session.call_for(seed, address, http, message, allowed_ns);
-
-        let after = tcp_info::read(session.socket());
-        let mut record = self.judge(request, &known, message_bytes, &done);
-        record.make_ns = known.sent_object_bytes.map(|_| making_ns.get());
-        record.add_tcp_info(before, after);
-        record.new_connection = address.is_some();
-        if self.reusable(&done) && session.settle() {
-            self.kept = Some(session);
-        }
-        record
+    fn build(&mut self, request: &Request) -> Result<Built<Ready>, String> {
+        self.make_ready(request)
     }
 
-    fn judge(&self, request: &Request, known: &Known, message_bytes: u64, done: &Done) -> Record {
-        let Done {
-            timing,
-            facts,
-            answer,
-            end,
-        } = done;
-        let mut record = empty_record(request, timing);
-        let head = answer.head.as_ref();
-        record.status = head.map(|(status, _)| status.as_u16());
-        record.sha256 = known.sha256.clone();
-        record.object_bytes = match known.sent_object_bytes {
-            Some(object) => {
-                // Where it was not sent whole, what was sent of it at least.
-                let around = message_bytes - object;
-                (facts.message_bytes_sent as u64).saturating_sub(around)
-            }
-            None => answer.received.saturating_sub(call::PREFIX_BYTES as u64),
-        };
+    fn link(&self) -> Result<Session, Errno> {
+        Session::new(self.target.address, self.max_message_bytes, self.window)
+    }
+
+    fn is_alive(link: &mut Session) -> bool {
+        link.settle()
+    }
+
+    fn tcp_info(link: &Session) -> TcpInfo {
+        tcp_info::read(link.socket())
+    }
+
+    fn exchange(
+        &mut self,
+        link: &mut Session,
+        address: Option<SocketAddr>,
+        ready: &mut Ready,
+        allowed_ns: u64,
+    ) -> (Timing, Done) {
+        let http = std::mem::take(&mut ready.http);
+        let message = std::mem::take(&mut ready.message);
+        link.call(
+            ready.known.expected.seed(),
+            address,
+            http,
+            message,
+            allowed_ns,
+        )
+    }
+
+    fn judge(&self, _: &Request, ready: &Ready, done: &Done, record: &mut Record) -> Judged {
+        let Done { facts, answer, end } = done;
+        record.status = answer.head.as_ref().map(|(status, _)| status.as_u16());
+        record.object_bytes = answer.received.saturating_sub(PREFIX_BYTES as u64);
         record.verify_ns = answer.blob.as_ref().map(|blob| blob.object().spent_ns());
-        if *end != End::Complete {
-            let limit = self.max_message_bytes;
-            return record.judged(outcome::of_end(end, facts, known.writes, limit));
+        if let Some(bytes) = ready.known.object_bytes {
+            // Where it was not sent whole, what was sent of it at least.
+            let around = ready.message_bytes - bytes;
+            record.object_bytes = (facts.message_bytes_sent as u64).saturating_sub(around);
+            record.sha256.clone_from(&ready.known.sha256);
+            record.make_ns = Some(ready.making_ns.get());
         }
+        let is_sent = facts.sent_ns.is_some();
+        let verdict = match end {
+            End::Complete => self.judge_answer(ready, answer, is_sent, record),
+            end => outcome::of_end(end, facts, ready.known.writes, self.max_message_bytes),
+        };
+        Judged {
+            verdict,
+            is_reusable: *end == End::Complete && is_sent,
+        }
+    }
+}
+
+impl Grpc {
+    fn judge_answer(
+        &self,
+        ready: &Ready,
+        answer: &Answer,
+        is_sent: bool,
+        record: &mut Record,
+    ) -> Verdict {
+        let head = answer.head.as_ref().map(|(_, headers)| headers);
         let status = Status::from_header_map(&answer.trailers)
-            .or_else(|| head.and_then(|(_, headers)| Status::from_header_map(headers)));
+            .or_else(|| head.and_then(Status::from_header_map));
         record.grpc_status = status.as_ref().map(|status| status.code() as i32);
-        let verdict = match (status, record.status) {
+        match (status, record.status) {
             (Some(status), _) if status.code() != Code::Ok => outcome::of_status(&status),
-            (Some(_), _) if timing.sent_ns.is_none() => {
-                Verdict::unknown("grpc OK before the request was sent")
-            }
-            (Some(_), _) => match self.found(&known.expected, answer) {
-                Ok(finding) => {
-                    if known.sent_object_bytes.is_none() {
-                        record.object_bytes = finding.object_bytes;
-                    }
-                    record.sha256 = finding.sha256.or(record.sha256);
-                    record.verify_ns = finding.verify_ns;
-                    finding.verdict
-                }
-                Err(what) => Verdict::unknown(format!("malformed response: {what}")),
-            },
+            (Some(_), _) if !is_sent => Verdict::unknown("grpc OK before the request was sent"),
+            (Some(_), _) => check::check(&ready.known, answer, self.lean, record)
+                .unwrap_or_else(|what| Verdict::unknown(format!("malformed response: {what}"))),
             (None, Some(status)) if status != 200 => {
-                let location = head.and_then(|(_, headers)| headers.get("location")?.to_str().ok());
+                let location = head.and_then(|headers| headers.get("location")?.to_str().ok());
                 let refusal = Refusal {
                     status,
                     code: None,
                     location,
                 };
-                outcomes::of_refusal(refusal, known.writes)
+                outcomes::of_refusal(refusal, ready.known.writes)
             }
             (None, _) => Verdict::unknown("malformed response: no gRPC status"),
-        };
-        record.judged(verdict)
-    }
-
-    /// What an OK answer holds. Err: it is malformed.
-    fn found(&self, expected: &Expected, answer: &Answer) -> Result<Finding, String> {
-        match &answer.blob {
-            Some(blob) => Ok(check::compared(expected, blob.finish()?)),
-            None => {
-                let message = framing::unframed(&answer.data, self.max_message_bytes)?;
-                Ok(check::check(expected, &message))
-            }
         }
     }
-
-    fn reusable(&self, done: &Done) -> bool {
-        self.connection_mode == ConnectionMode::KeepAlive
-            && done.end == End::Complete
-            && done.timing.sent_ns.is_some()
-    }
-}
-
-/// Nothing was sent, and no clock ran.
-fn unsent(request: &Request, verdict: Verdict) -> Record {
-    let timing = Timing {
-        start_ns: clock::now_ns(),
-        ..Timing::default()
-    };
-    empty_record(request, &timing).judged(verdict)
-}
-
-fn empty_record(request: &Request, timing: &Timing) -> Record {
-    Record::new(request.seq, request.phase, request.endpoint.name(), timing)
 }

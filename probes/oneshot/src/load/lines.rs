@@ -7,15 +7,13 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::grpc::lines::Header as GrpcHeader;
-use crate::load::kind::{Api, Kind};
+use crate::grpc::Header as GrpcHeader;
+use crate::load::deed::{Api, Deed};
 use crate::plan::PlanLine;
-use crate::s3::lines::Header as S3Header;
+use crate::s3::{Header as S3Header, MAX_OBJECT_BYTES, Payload};
 
 /// Room for the key, the time and the tags that go with an object in a message.
 const AROUND_OBJECT_BYTES: u64 = 1024;
-/// The most that S3 takes in one PutObject.
-const MAX_OBJECT_BYTES: u64 = 5 << 30;
 const MAX_WORKERS: usize = 10_000;
 /// Bucket and worker have two bytes each in a record.
 const MAX_BUCKETS: usize = 1 << 16;
@@ -52,13 +50,6 @@ impl Header {
             Header::Grpc(_) => Api::Bob,
         }
     }
-
-    pub fn address(&self) -> (&str, u16) {
-        match self {
-            Header::S3(header) => (&header.host, header.port),
-            Header::Grpc(header) => (&header.host, header.port),
-        }
-    }
 }
 
 impl PlanLine for Header {
@@ -76,15 +67,6 @@ pub enum What {
     Mix,
     Fill,
     Remove,
-}
-
-/// Does the signature of a request cover the object that it sends?
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum Payload {
-    #[default]
-    Unsigned,
-    Signed,
 }
 
 /// What is to be done.
@@ -112,11 +94,15 @@ pub struct Job {
     /// Half-open ranges of turns that are not done again.
     #[serde(default)]
     pub done: Vec<(u64, u64)>,
-    #[serde(default)]
+    #[serde(default = "unsigned")]
     pub payload: Payload,
     /// The job ends when no request has been ok for so long.
     #[serde(default = "default_give_up_ms")]
     pub give_up_ms: u64,
+}
+
+fn unsigned() -> Payload {
+    Payload::Unsigned
 }
 
 fn default_give_up_ms() -> u64 {
@@ -156,7 +142,7 @@ impl PlanLine for Job {
 
 impl Job {
     /// What can be told wrong only with the header at hand. Returns the mix.
-    pub fn check_with(&self, header: &Header) -> Result<Vec<(Kind, f64)>, String> {
+    pub fn check_with(&self, header: &Header) -> Result<Vec<(Deed, f64)>, String> {
         let api = header.api();
         if let Header::Grpc(header) = header {
             let longest = header.max_message_bytes.saturating_sub(AROUND_OBJECT_BYTES);
@@ -169,16 +155,11 @@ impl Job {
             }
         }
         let mix = self.mix.iter().map(|(name, share)| {
-            let kind = Kind::named(api, name).ok_or_else(|| {
-                format!(
-                    "`mix` has {name:?}; this API has {}",
-                    Kind::names(api).join(", ")
-                )
-            });
-            Ok((kind?, *share))
+            let deed = api.deed(name).map_err(|what| format!("`mix` has {what}"))?;
+            Ok((deed, *share))
         });
         let mix: Vec<_> = mix.collect::<Result<_, String>>()?;
-        let reads = mix.iter().any(|(kind, share)| kind.reads() && *share > 0.0);
+        let reads = mix.iter().any(|(deed, share)| deed.reads() && *share > 0.0);
         if reads && self.objects == 0 {
             return Err("`mix` reads, and there is nothing to read: `objects` is 0".into());
         }

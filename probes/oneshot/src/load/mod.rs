@@ -12,29 +12,25 @@ use std::thread;
 use serde::Serialize;
 
 use crate::clock;
-use crate::load::bob::Bob;
-use crate::load::lines::{Header, Job, Payload};
-use crate::load::objects::Objects;
+use crate::grpc::Grpc;
+use crate::load::deed::{Api, Deed};
+use crate::load::lines::{Header, Job};
 use crate::load::record::Writer;
-use crate::load::s3::S3;
 use crate::load::shared::Shared;
 use crate::load::stop::Stop;
 use crate::load::tally::{Ending, Tally};
 use crate::load::work::Own;
 use crate::load::worker::Worker;
 use crate::plan::{Plan, PlanError, Stopped};
-use crate::target::Target;
+use crate::protocol::{Client, Protocol};
+use crate::s3::S3;
 
-pub mod bob;
-pub mod client;
-pub mod kind;
+pub mod deed;
 pub mod lines;
 pub mod objects;
 pub mod pace;
 pub mod record;
-pub mod s3;
 pub mod shared;
-pub mod sign;
 pub mod stop;
 pub mod tally;
 pub mod usage;
@@ -56,14 +52,34 @@ pub fn run(input: impl BufRead, output: impl Write) -> Result<(), Stopped> {
     let mix = job
         .check_with(&header)
         .map_err(|what| Stopped::Plan(plan.error(&what)))?;
-    let maker = Maker::new(header, &job).map_err(Stopped::Plan)?;
+    match header {
+        Header::S3(mut header) => {
+            header.payload = job.payload;
+            carry_out::<S3>(header, Api::S3, &job, mix, output)
+        }
+        Header::Grpc(header) => carry_out::<Grpc>(header, Api::Bob, &job, mix, output),
+    }
+}
+
+fn carry_out<P: Protocol>(
+    header: P::Header,
+    api: Api,
+    job: &Job,
+    mix: Vec<(Deed, f64)>,
+    output: impl Write,
+) -> Result<(), Stopped>
+where
+    P::Header: Send + Sync + 'static,
+{
+    // What is wrong with the header is said before anything begins.
+    Client::<P>::new(&header, true).map_err(Stopped::Plan)?;
     let writer = Writer::create(&job.records).map_err(|error| {
         let what = format!("records {}: {error}", job.records.display());
-        Stopped::Plan(plan.error(&what))
+        Stopped::Plan(PlanError { line: 2, what })
     })?;
     let stop = Stop::new().map_err(Stopped::Output)?;
-    let shared = Arc::new(Shared::new(maker.header.api(), &job, mix));
-    start(&shared, Arc::new(maker))?;
+    let shared = Arc::new(Shared::new(api, job, mix));
+    start::<P>(&shared, &Arc::new(header), job.seed)?;
     Watch {
         tally: Tally::new(shared.begin_ns),
         shared,
@@ -74,57 +90,25 @@ pub fn run(input: impl BufRead, output: impl Write) -> Result<(), Stopped> {
     .run()
 }
 
-/// Makes the workers' clients: each in its own thread, which it never leaves.
-struct Maker {
-    header: Header,
-    payload: Payload,
+/// Starts the workers. Each makes its client in its own thread, which the client never leaves.
+fn start<P: Protocol>(
+    shared: &Arc<Shared>,
+    header: &Arc<P::Header>,
     seed: u64,
-    target: Target,
-    objects: Objects,
-}
-
-impl Maker {
-    /// Err: the header is of no use.
-    fn new(header: Header, job: &Job) -> Result<Self, PlanError> {
-        let (host, port) = header.address();
-        let target = Target::resolve(host, port)?;
-        let objects = Objects::new(job.seed, &job.buckets, job.object_bytes);
-        if let Header::Grpc(header) = &header {
-            Bob::new(header, target.clone(), objects.clone())?;
-        }
-        Ok(Maker {
-            header,
-            payload: job.payload,
-            seed: job.seed,
-            target,
-            objects,
-        })
-    }
-
-    /// Works as worker `number`.
-    fn work(&self, number: usize, shared: &Shared) {
-        let own = Own::new(self.seed, number);
-        let (target, objects) = (self.target.clone(), self.objects.clone());
-        match &self.header {
-            Header::S3(header) => {
-                let client = S3::new(header, target, objects, self.payload);
-                Worker::new(number, shared, client, own).run();
-            }
-            Header::Grpc(header) => {
-                let client = Bob::new(header, target, objects).expect("it was made once before");
-                Worker::new(number, shared, client, own).run();
-            }
-        }
-    }
-}
-
-fn start(shared: &Arc<Shared>, maker: Arc<Maker>) -> Result<(), Stopped> {
+) -> Result<(), Stopped>
+where
+    P::Header: Send + Sync + 'static,
+{
     for number in 0..shared.workers {
-        let (shared, maker) = (shared.clone(), maker.clone());
+        let (shared, header) = (shared.clone(), header.clone());
+        let work = move || {
+            let client = Client::<P>::new(&header, true).expect("one was made before");
+            Worker::new(number, &shared, client, Own::new(seed, number)).run();
+        };
         thread::Builder::new()
             .name(format!("worker-{number}"))
             .stack_size(STACK_BYTES)
-            .spawn(move || maker.work(number, &shared))
+            .spawn(work)
             .map_err(Stopped::Output)?;
     }
     Ok(())

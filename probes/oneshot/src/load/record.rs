@@ -36,7 +36,7 @@ pub struct Record {
     /// HTTP's; 0 where none came.
     pub status: u16,
     pub grpc_status: Option<i16>,
-    /// [`crate::load::kind::Kind::code`].
+    /// [`crate::load::deed::Api::code`].
     pub endpoint: u8,
     pub outcome: Outcome,
     /// 0: none.

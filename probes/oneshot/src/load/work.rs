@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::load::kind::{Api, Deed, Kind};
+use crate::load::deed::Deed;
 use crate::load::lines::{Job, What};
 use crate::load::objects::Object;
 use crate::load::pace::Pace;
@@ -10,7 +10,7 @@ use crate::load::pace::Pace;
 /// One request that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    pub kind: Kind,
+    pub deed: Deed,
     pub object: Object,
     /// With a rate.
     pub due_ns: Option<u64>,
@@ -18,9 +18,8 @@ pub struct Task {
 
 /// What all workers share of it.
 pub struct Work {
-    api: Api,
     what: What,
-    mix: Vec<(Kind, f64)>,
+    mix: Vec<(Deed, f64)>,
     pace: Option<Pace>,
     end_ns: u64,
     buckets: u64,
@@ -48,7 +47,7 @@ impl Own {
 
     /// A request of this worker was ok.
     pub fn done(&mut self, task: &Task, removes: bool) {
-        if removes && task.kind.deed == Deed::Put {
+        if removes && task.deed == Deed::Put {
             self.put.push(task.object);
         }
     }
@@ -56,11 +55,10 @@ impl Own {
 
 impl Work {
     /// `end_ns`: of a mix, when the last request may begin.
-    pub fn new(api: Api, job: &Job, mix: Vec<(Kind, f64)>, begin_ns: u64) -> Self {
+    pub fn new(job: &Job, mix: Vec<(Deed, f64)>, begin_ns: u64) -> Self {
         let duration_ns = job.duration_ms.map(|ms| ms.saturating_mul(1_000_000));
         let end_ns = duration_ns.map_or(u64::MAX, |ns| begin_ns.saturating_add(ns));
         Work {
-            api,
             what: job.job,
             mix,
             pace: job.rate.map(|rate| Pace::new(rate, begin_ns, end_ns)),
@@ -82,7 +80,7 @@ impl Work {
         };
         let turn = self.turns.take()?;
         Some(Task {
-            kind: self.kind(deed),
+            deed,
             object: self.object(turn, self.first),
             due_ns: None,
         })
@@ -95,7 +93,7 @@ impl Work {
 
     /// Of a mix with removals, workers remember what they have put.
     pub fn removes(&self) -> bool {
-        self.what == What::Mix && self.mix.iter().any(|(kind, _)| kind.deed == Deed::Remove)
+        self.what == What::Mix && self.mix.iter().any(|(deed, _)| *deed == Deed::Remove)
     }
 
     /// Is every turn done until it is ok?
@@ -116,45 +114,38 @@ impl Work {
             Some(pace) => Some(pace.take()?),
             None => None,
         };
-        let (kind, object) = match self.drawn(own).deed {
+        let (deed, object) = match self.drawn(own) {
             Deed::Remove if !own.put.is_empty() => {
                 let place = own.chance.below(own.put.len() as u64) as usize;
-                (self.kind(Deed::Remove), own.put.swap_remove(place))
+                (Deed::Remove, own.put.swap_remove(place))
             }
             // Nothing to remove yet: something is put, which can be.
             Deed::Put | Deed::Remove => {
                 let number = self.written.fetch_add(1, Ordering::Relaxed);
                 let object = self.object(number, self.first + self.objects);
-                (self.kind(Deed::Put), object)
+                (Deed::Put, object)
             }
             deed => {
                 let number = own.chance.below(self.buckets * self.objects);
-                (self.kind(deed), self.object(number, self.first))
+                (deed, self.object(number, self.first))
             }
         };
         Some(Task {
-            kind,
+            deed,
             object,
             due_ns,
         })
     }
 
-    fn drawn(&self, own: &mut Own) -> Kind {
+    fn drawn(&self, own: &mut Own) -> Deed {
         let mut left = own.chance.share() * self.mix.iter().map(|(_, share)| share).sum::<f64>();
-        for (kind, share) in &self.mix {
+        for (deed, share) in &self.mix {
             if left < *share {
-                return *kind;
+                return *deed;
             }
             left -= share;
         }
         self.mix.last().expect("shares add up to 1").0
-    }
-
-    fn kind(&self, deed: Deed) -> Kind {
-        Kind {
-            api: self.api,
-            deed,
-        }
     }
 
     /// Number 0, 1, 2, … of the objects from `first` on, the buckets taking turns.
@@ -237,6 +228,7 @@ impl Chance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::deed::Api;
 
     fn work(changes: &[(&str, &str)]) -> Work {
         let mut line: serde_json::Value = serde_json::from_str(
@@ -252,8 +244,8 @@ mod tests {
         let mix = job
             .mix
             .iter()
-            .map(|(name, share)| (Kind::named(Api::S3, name).unwrap(), *share));
-        Work::new(Api::S3, &job, mix.collect(), 0)
+            .map(|(name, share)| (Api::S3.deed(name).unwrap(), *share));
+        Work::new(&job, mix.collect(), 0)
     }
 
     #[test]
@@ -282,9 +274,9 @@ mod tests {
         let mut there = std::collections::HashSet::new();
         for _ in 0..20_000 {
             let task = work.next(&mut own, 0).unwrap();
-            *counts.entry(task.kind.deed).or_default() += 1;
+            *counts.entry(task.deed).or_default() += 1;
             let object = (task.object.bucket, task.object.index);
-            match task.kind.deed {
+            match task.deed {
                 Deed::Put => assert!(task.object.index >= 50 && there.insert(object)),
                 Deed::Remove => assert!(there.remove(&object)),
                 _ => assert!(task.object.index < 50),

@@ -1,13 +1,16 @@
 //! One worker: asks, waits for the answer, asks again.
 
+use tonic::Code;
+
 use crate::clock;
-use crate::load::client::{Came, Client};
-use crate::load::kind::Deed;
-use crate::load::record::Record;
+use crate::load::deed::Deed;
+use crate::load::record::Record as LoadRecord;
 use crate::load::shared::Shared;
 use crate::load::usage;
 use crate::load::work::{Own, Task};
 use crate::outcome::Outcome;
+use crate::protocol::{Client, Protocol};
+use crate::record::Record;
 
 /// After a failure, so that a store that is down is not asked ten thousand times a second: doubled
 /// with each in a row, up to the last.
@@ -16,15 +19,15 @@ const LAST_PAUSE_NS: u64 = 2_000_000_000;
 /// A request is made ready so long before it is due, and its signature is no older.
 const READY_NS: u64 = 20_000_000;
 
-pub struct Worker<'a, C> {
+pub struct Worker<'a, P: Protocol> {
     number: usize,
     shared: &'a Shared,
-    client: C,
+    client: Client<P>,
     own: Own,
 }
 
-impl<'a, C: Client> Worker<'a, C> {
-    pub fn new(number: usize, shared: &'a Shared, client: C, own: Own) -> Self {
+impl<'a, P: Protocol> Worker<'a, P> {
+    pub fn new(number: usize, shared: &'a Shared, client: Client<P>, own: Own) -> Self {
         Worker {
             number,
             shared,
@@ -69,18 +72,19 @@ impl<'a, C: Client> Worker<'a, C> {
             return None;
         }
         if !self.shared.work.insists() {
-            return Some(self.ask_once(task)?.verdict.outcome == Outcome::Ok);
+            return Some(self.ask_once(task)?.outcome == Outcome::Ok);
         }
         let first_ns = clock::now_ns();
         for failures in 1.. {
             let came = self.ask_once(task)?;
-            let is_gone = came.absent && task.kind.deed == Deed::Remove;
-            if came.verdict.outcome == Outcome::Ok || is_gone {
+            let is_gone = is_absent(&came) && task.deed == Deed::Remove;
+            if came.outcome == Outcome::Ok || is_gone {
                 return Some(true);
             }
-            let error = came.verdict.error.unwrap_or_default();
+            let is_refused = is_refused(&came);
+            let error = came.error.unwrap_or_default();
             let spent_ns = clock::now_ns() - first_ns;
-            if came.refused || spent_ns > self.shared.give_up_ns {
+            if is_refused || spent_ns > self.shared.give_up_ns {
                 self.give_up(task, &error, failures);
                 return None;
             }
@@ -92,59 +96,85 @@ impl<'a, C: Client> Worker<'a, C> {
         unreachable!("attempts end by a return")
     }
 
-    fn ask_once(&mut self, task: &Task) -> Option<Came> {
-        self.client.prepare(task);
+    fn ask_once(&mut self, task: &Task) -> Option<Record> {
+        let shared = self.shared;
+        let request = shared.objects.request(task.deed, task.object);
+        let built = self.client.build(&request);
+        let built = built.expect("a job that was checked makes requests that make sense");
         let goes_on = match task.due_ns {
-            Some(due_ns) => self.shared.sleep_until(due_ns),
+            Some(due_ns) => shared.sleep_until(due_ns),
             // To make a body takes its time, and the core may be somebody else's meanwhile.
-            None => !self.shared.work.is_over(clock::now_ns()),
+            None => !shared.work.is_over(clock::now_ns()),
         };
         if !goes_on {
             return None;
         }
-        let came = self.client.perform(task);
+        let came = self.client.perform(&request, built);
         self.note(task, &came);
-        if came.verdict.outcome == Outcome::Ok {
-            self.own.done(task, self.shared.work.removes());
+        if came.outcome == Outcome::Ok {
+            self.own.done(task, shared.work.removes());
         }
         Some(came)
     }
 
-    fn note(&self, task: &Task, came: &Came) {
+    fn note(&self, task: &Task, came: &Record) {
         let shared = self.shared;
-        let error = came.verdict.error.as_deref();
-        let record = Record {
-            start_ns: came.timing.start_ns,
+        let moves = matches!(task.deed, Deed::Get | Deed::Put);
+        let error = came.error.as_deref();
+        let verify_ns = came.verify_ns.unwrap_or(0).min(u64::from(u32::MAX));
+        shared.add(LoadRecord {
+            start_ns: came.start_ns,
             due_ns: task.due_ns,
-            first_byte_ns: came.timing.first_byte_ns,
-            total_ns: came.timing.total_ns,
-            elapsed_ns: came.timing.elapsed_ns,
+            first_byte_ns: came.first_byte_ns,
+            total_ns: came.total_ns,
+            elapsed_ns: came.elapsed_ns,
             index: task.object.index as u32,
-            object_bytes: came.object_bytes,
-            verify_ns: came.verify_ns.min(u64::from(u32::MAX)) as u32,
+            object_bytes: if moves { came.object_bytes } else { 0 },
+            verify_ns: verify_ns as u32,
             worker: self.number as u16,
             bucket: task.object.bucket,
             status: came.status.unwrap_or(0),
             grpc_status: came.grpc_status.map(|status| status as i16),
-            endpoint: task.kind.code(),
-            outcome: came.verdict.outcome,
+            endpoint: shared.api.code(task.deed),
+            outcome: came.outcome,
             error: error.map_or(0, |error| shared.names.number(error)),
-            ramp: came.timing.start_ns < shared.begin_ns + shared.ramp_ns,
+            ramp: came.start_ns < shared.begin_ns + shared.ramp_ns,
             new_connection: came.new_connection,
-        };
-        shared.add(record);
+        });
     }
 
     fn give_up(&self, task: &Task, error: &str, attempts: u32) {
         let what = format!(
             "{} of object {} of bucket {} failed {attempts} time{}, at last with: {error}",
-            task.kind.name(),
+            self.shared.api.name(task.deed),
             task.object.index,
             task.object.bucket,
             if attempts == 1 { "" } else { "s" },
         );
         self.shared.give_up(what);
     }
+}
+
+/// Has the store refused it for good, so that to ask again would change nothing?
+fn is_refused(came: &Record) -> bool {
+    let by_grpc = came.grpc_status.map(Code::from_i32);
+    let by_http = came
+        .status
+        .filter(|status| matches!(status, 300..=499 | 501) && *status != 429);
+    let refuses = |code| {
+        use Code::{InvalidArgument, NotFound, PermissionDenied, Unauthenticated, Unimplemented};
+        matches!(
+            code,
+            InvalidArgument | NotFound | PermissionDenied | Unauthenticated | Unimplemented
+        )
+    };
+    came.outcome == Outcome::Fail && (by_http.is_some() || by_grpc.is_some_and(refuses))
+}
+
+/// Is the answer that there is no such object?
+fn is_absent(came: &Record) -> bool {
+    came.outcome == Outcome::Fail
+        && (came.status == Some(404) || came.grpc_status == Some(Code::NotFound as i32))
 }
 
 fn pause_ns(failures: u32) -> u64 {

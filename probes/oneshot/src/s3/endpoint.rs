@@ -1,8 +1,6 @@
 //! What an endpoint is on the wire, as data: one row of a table each.
 
-use serde::{Deserialize, Deserializer};
-
-use crate::s3::lines::Request;
+use crate::plan::Request;
 
 /// What the path of an endpoint names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,14 +8,6 @@ pub enum Target {
     Service,
     Bucket,
     Object,
-}
-
-/// Where the value of a query parameter comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueryValue {
-    Literal(&'static str),
-    /// The request's `prefix`; the parameter is left out when there is none.
-    Prefix,
 }
 
 /// What is checked of a 2xx response once the clock has stopped.
@@ -41,7 +31,11 @@ pub struct Endpoint {
     pub name: &'static str,
     pub method: &'static str,
     pub target: Target,
-    pub query: &'static [(&'static str, QueryValue)],
+    /// The query, to which the request's `prefix` is added where there is one.
+    pub query: &'static str,
+    /// The plan's fields that it needs, and that it may have.
+    pub needs: &'static [&'static str],
+    pub may_have: &'static [&'static str],
     /// The request carries the object as its body.
     pub sends_object: bool,
     /// Executing it changes the store, so it matters whether a failed one was executed.
@@ -49,141 +43,128 @@ pub struct Endpoint {
     pub check: Check,
 }
 
+/// What an endpoint is where its row says nothing else.
+const PLAIN: Endpoint = Endpoint {
+    name: "",
+    method: "GET",
+    target: Target::Object,
+    query: "",
+    needs: &["bucket", "key"],
+    may_have: &[],
+    sends_object: false,
+    writes: false,
+    check: Check::Nothing,
+};
+
+const OBJECTS: Check = Check::Listing {
+    root: "<ListBucketResult",
+    item: "<Contents>",
+};
+
 /// Every endpoint there is.
-pub static TABLE: [Endpoint; 8] = [
+static TABLE: [Endpoint; 8] = [
     Endpoint {
         name: "ListBuckets",
-        method: "GET",
         target: Target::Service,
-        query: &[],
-        sends_object: false,
-        writes: false,
+        needs: &[],
         check: Check::Listing {
             root: "<ListAllMyBucketsResult",
             item: "<Bucket>",
         },
+        ..PLAIN
     },
     Endpoint {
         name: "ListObjects",
-        method: "GET",
         target: Target::Bucket,
-        query: &[
-            ("list-type", QueryValue::Literal("2")),
-            ("prefix", QueryValue::Prefix),
-        ],
-        sends_object: false,
-        writes: false,
-        check: Check::Listing {
-            root: "<ListBucketResult",
-            item: "<Contents>",
-        },
+        query: "list-type=2",
+        needs: &["bucket"],
+        may_have: &["prefix", "listed"],
+        check: OBJECTS,
+        ..PLAIN
     },
     Endpoint {
         // ListObjects of a whole bucket, as a user without a prefix asks: its first page.
         name: "ListObjectsPage",
-        method: "GET",
         target: Target::Bucket,
-        query: &[("list-type", QueryValue::Literal("2"))],
-        sends_object: false,
-        writes: false,
-        check: Check::Listing {
-            root: "<ListBucketResult",
-            item: "<Contents>",
-        },
+        query: "list-type=2",
+        needs: &["bucket"],
+        may_have: &["listed"],
+        check: OBJECTS,
+        ..PLAIN
     },
     Endpoint {
         name: "GetObject",
-        method: "GET",
-        target: Target::Object,
-        query: &[],
-        sends_object: false,
-        writes: false,
+        may_have: &["object_bytes", "body_seed"],
         check: Check::Object,
+        ..PLAIN
     },
     Endpoint {
         name: "HeadObject",
         method: "HEAD",
-        target: Target::Object,
-        query: &[],
-        sends_object: false,
-        writes: false,
+        may_have: &["object_bytes"],
         check: Check::AnnouncedLength,
+        ..PLAIN
     },
     Endpoint {
         name: "PutObject",
         method: "PUT",
-        target: Target::Object,
-        query: &[],
+        needs: &["bucket", "key", "object_bytes", "body_seed"],
         sends_object: true,
         writes: true,
-        check: Check::Nothing,
+        ..PLAIN
     },
     Endpoint {
         name: "RemoveObject",
         method: "DELETE",
-        target: Target::Object,
-        query: &[],
-        sends_object: false,
         writes: true,
-        check: Check::Nothing,
+        ..PLAIN
     },
     Endpoint {
         name: "CreateBucket",
         method: "PUT",
         target: Target::Bucket,
-        query: &[],
-        sends_object: false,
+        needs: &["bucket"],
         writes: true,
-        check: Check::Nothing,
+        ..PLAIN
     },
 ];
 
 impl Endpoint {
-    pub fn named(name: &str) -> Option<&'static Endpoint> {
-        TABLE.iter().find(|endpoint| endpoint.name == name)
+    /// # Errors
+    /// There is none of this name; which there are.
+    pub fn named(name: &str) -> Result<&'static Endpoint, String> {
+        let found = TABLE.iter().find(|endpoint| endpoint.name == name);
+        found.ok_or_else(|| {
+            let known = TABLE.each_ref().map(|endpoint| endpoint.name).join(", ");
+            format!("unknown endpoint `{name}`, expected one of {known}")
+        })
     }
 
     /// The request's target: path and query, percent-encoded as SigV4 wants them.
     pub fn target_of(&self, request: &Request) -> String {
         let mut target = String::from("/");
         if self.target != Target::Service {
-            percent_encode(
-                request.bucket.as_deref().unwrap_or_default(),
-                false,
-                &mut target,
-            );
+            percent_encode(request.bucket.as_deref(), false, &mut target);
         }
         if self.target == Target::Object {
             target.push('/');
-            percent_encode(
-                request.key.as_deref().unwrap_or_default(),
-                true,
-                &mut target,
-            );
+            percent_encode(request.key.as_deref(), true, &mut target);
         }
-        let mut separator = '?';
-        for (name, value) in self.query {
-            let value = match value {
-                QueryValue::Literal(text) => text,
-                QueryValue::Prefix => match request.prefix.as_deref() {
-                    Some(prefix) => prefix,
-                    None => continue,
-                },
-            };
-            target.push(separator);
-            target.push_str(name);
-            target.push('=');
-            percent_encode(value, false, &mut target);
-            separator = '&';
+        if !self.query.is_empty() {
+            target.extend(["?", self.query]);
+        }
+        if request.prefix.is_some() {
+            target.push_str("&prefix=");
+            percent_encode(request.prefix.as_deref(), false, &mut target);
         }
         target
     }
 }
 
 /// Everything but RFC 3986's unreserved characters becomes %XX; in a key, '/' stays.
-fn percent_encode(text: &str, keep_slash: bool, into: &mut String) {
+fn percent_encode(text: Option<&str>, keep_slash: bool, into: &mut String) {
     use std::fmt::Write;
-    for byte in text.bytes() {
+    for byte in text.unwrap_or_default().bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || (keep_slash && byte == b'/') {
             into.push(byte as char);
         } else {
@@ -192,14 +173,28 @@ fn percent_encode(text: &str, keep_slash: bool, into: &mut String) {
     }
 }
 
-/// For `#[serde(deserialize_with)]`: an endpoint by its name.
-pub fn by_name<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Endpoint, D::Error> {
-    let name = String::deserialize(from)?;
-    Endpoint::named(&name).ok_or_else(|| {
-        let known: Vec<&str> = TABLE.iter().map(|endpoint| endpoint.name).collect();
-        serde::de::Error::custom(format!(
-            "unknown endpoint `{name}`, expected one of {}",
-            known.join(", ")
-        ))
-    })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_encoded_as_sigv4_wants_them() {
+        for (fields, expected) in [
+            (r#""endpoint":"ListBuckets""#, "/"),
+            (
+                r#""endpoint":"GetObject","bucket":"b","key":"a b/ü+~""#,
+                "/b/a%20b/%C3%BC%2B~",
+            ),
+            (
+                r#""endpoint":"ListObjects","bucket":"b","prefix":"a/b""#,
+                "/b?list-type=2&prefix=a%2Fb",
+            ),
+            (r#""endpoint":"ListObjects","bucket":"b""#, "/b?list-type=2"),
+        ] {
+            let line = format!(r#"{{"seq":0,"phase":"measure",{fields}}}"#);
+            let request: Request = serde_json::from_str(&line).unwrap();
+            let endpoint = Endpoint::named(&request.endpoint).unwrap();
+            assert_eq!(endpoint.target_of(&request), expected);
+        }
+    }
 }

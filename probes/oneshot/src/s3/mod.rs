@@ -1,245 +1,357 @@
-//! `oneshot s3`: a plan of S3 requests, one in flight at a time.
+//! S3, over plain HTTP/1.1.
 //!
 //! Memory: a large body that is sent is made a block at a time ([`crate::outgoing`]), and one that
 //! is read is compared as it comes ([`crate::verify`]), so that neither is ever held, however long
 //! it is. Held are small ones ([`body::WHOLE_BYTES`]), and answers whose bytes are not known
 //! beforehand: listings, errors, and objects that the plan names no seed for.
 
-use std::io::{BufRead, Write};
-use std::time::SystemTime;
+use std::cell::Cell;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::rc::Rc;
 
+use rustix::io::Errno;
+use serde::Deserialize;
+
+use crate::body;
 use crate::connection::Connection;
-use crate::failure::{Cause, Failure, Stage};
 use crate::http::exchange::{self, Exchange, Message};
-use crate::http::response::Response;
+use crate::http::response::{Head, Response};
 use crate::outcome::{self, Refusal, Verdict};
 use crate::outgoing::Outgoing;
-use crate::plan::{self, ConnectionMode, Plan, PlanError, Stopped};
+use crate::plan::{self, ConnectionMode, Destination, PlanError, PlanLine, Request};
+use crate::protocol::{Built, Judged, Protocol};
 use crate::record::Record;
-use crate::s3::endpoint::Check;
-use crate::s3::lines::{Header, Payload, Request};
+use crate::s3::endpoint::{Check, Endpoint};
 use crate::s3::sign::Signer;
 use crate::target::Target;
+use crate::tcp_info::{self, TcpInfo};
 use crate::timing::Timing;
 use crate::verify::Verifier;
-use crate::{body, clock, tcp_info};
 
-pub mod check;
 pub mod endpoint;
-pub mod lines;
 pub mod sign;
 
+/// The most that S3 takes in one PutObject.
+pub const MAX_OBJECT_BYTES: u64 = 5 << 30;
 const ERROR_DOCUMENT_BYTES: usize = 64 * 1024;
 
-/// Carries out the plan read from `input`; a record for each request goes to `output`.
-pub fn run(input: impl BufRead, mut output: impl Write) -> Result<(), Stopped> {
-    let mut plan = Plan::new(input);
-    let header = plan.header::<Header>().map_err(Stopped::Plan)?;
-    let mut client = Client::new(&header).map_err(Stopped::Plan)?;
-    while let Some(request) = plan.next_line::<Request>().map_err(Stopped::Plan)? {
-        client
-            .perform(&request)
-            .write(&mut output)
-            .map_err(Stopped::Output)?;
-    }
-    Ok(())
+/// The plan's first line: where to, as whom, and for how long at most.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    pub host: String,
+    pub port: u16,
+    pub region: String,
+    pub access_key: String,
+    pub secret_key: String,
+    #[serde(default)]
+    pub connection: ConnectionMode,
+    pub deadline_ms: u64,
+    #[serde(default)]
+    pub payload: Payload,
 }
 
-struct Client {
+/// What the signature says of a request's body, in `x-amz-content-sha256`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Payload {
+    /// Its SHA-256, which the server computes too, to compare: part of what a write costs it.
+    #[default]
+    Signed,
+    /// Nothing.
+    Unsigned,
+}
+
+impl PlanLine for Header {
+    fn check(&self) -> Result<(), String> {
+        plan::check_deadline(Some(self.deadline_ms))?;
+        // They become part of a header line.
+        for (name, text) in [("region", &self.region), ("access_key", &self.access_key)] {
+            if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(format!(
+                    "`{name}` must be printable ASCII without blanks: {text:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Destination for Header {
+    fn host(&self) -> &str {
+        &self.host
+    }
+
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn connection(&self) -> ConnectionMode {
+        self.connection
+    }
+
+    fn deadline_ms(&self) -> u64 {
+        self.deadline_ms
+    }
+}
+
+/// Speaks S3 to one server.
+pub struct S3 {
     target: Target,
     connection_mode: ConnectionMode,
-    deadline_ms: u64,
     signer: Signer,
     payload: Payload,
-    kept: Option<Connection>,
-    message: Message,
+    lean: bool,
     response: Response,
 }
 
-impl Client {
-    fn new(header: &Header) -> Result<Self, PlanError> {
-        Ok(Client {
-            target: Target::resolve(&header.host, header.port)?,
+/// A request, signed.
+pub struct Ready {
+    endpoint: &'static Endpoint,
+    message: Message,
+    /// Of the object that is sent.
+    sha256: Option<String>,
+    making_ns: Rc<Cell<u64>>,
+}
+
+impl Protocol for S3 {
+    type Header = Header;
+    type Link = Connection;
+    type Ready = Ready;
+    type Done = Exchange;
+
+    fn new(header: &Header, target: &Target, lean: bool) -> Result<Self, PlanError> {
+        let Header {
+            access_key,
+            secret_key,
+            region,
+            ..
+        } = header;
+        Ok(S3 {
+            signer: Signer::new(access_key, secret_key, region, &target.authority),
+            target: target.clone(),
             connection_mode: header.connection,
-            deadline_ms: header.deadline_ms,
-            signer: Signer::new(&header.access_key, &header.secret_key, &header.region),
             payload: header.payload,
-            kept: None,
-            message: Message::default(),
+            lean,
             response: Response::default(),
         })
     }
 
-    fn perform(&mut self, request: &Request) -> Record {
-        let object_sha256 = self.build(request);
-        self.prepare_response(request);
-
-        let kept = self.kept.take().filter(|connection| !connection.is_stale());
-        let address = kept.is_none().then_some(self.target.address);
-        let connection = match kept.map_or_else(|| Connection::new(self.target.address), Ok) {
-            Ok(connection) => connection,
-            Err(error) => return without_socket(request, error),
-        };
-        // What happened on a kept connection between two requests belongs to neither.
-        let before = address.is_none().then(|| tcp_info::read(&connection));
-
-        let making_ns = self.message.body.making_ns();
-        let done = exchange::run(
-            &connection,
-            address,
-            &mut self.message,
-            &mut self.response,
-            plan::allowed_ns(request.deadline_ms, self.deadline_ms),
-        );
-
-        let after = tcp_info::read(&connection);
-        let mut record = self.judge(request, &done);
-        record.add_tcp_info(before, after);
-        record.new_connection = address.is_some();
-        if request.endpoint.sends_object {
-            record.sha256 = Some(object_sha256);
-            record.make_ns = Some(making_ns.get());
+    fn build(&mut self, request: &Request) -> Result<Built<Ready>, String> {
+        let endpoint = Endpoint::named(&request.endpoint)?;
+        request.check_fields(endpoint.needs, endpoint.may_have)?;
+        for (name, text) in [("bucket", &request.bucket), ("key", &request.key)] {
+            if text.as_deref() == Some("") {
+                return Err(format!("`{name}` is empty"));
+            }
         }
-        if self.reusable(&done) {
-            self.kept = Some(connection);
+        if request.object_bytes > Some(MAX_OBJECT_BYTES) {
+            return Err(format!(
+                "`object_bytes` is at most {MAX_OBJECT_BYTES}, as in S3"
+            ));
         }
-        record
+        self.prepare_response(endpoint, request);
+        Ok(Built::Ready(self.sign(endpoint, request)))
     }
 
-    /// A large GetObject whose bytes are known is compared as it comes; anything else is held.
-    fn prepare_response(&mut self, request: &Request) {
-        let endpoint = request.endpoint;
+    fn link(&self) -> Result<Connection, Errno> {
+        Connection::new(self.target.address)
+    }
+
+    fn is_alive(link: &mut Connection) -> bool {
+        !link.is_stale()
+    }
+
+    fn tcp_info(link: &Connection) -> TcpInfo {
+        tcp_info::read(link)
+    }
+
+    fn exchange(
+        &mut self,
+        link: &mut Connection,
+        address: Option<SocketAddr>,
+        ready: &mut Ready,
+        allowed_ns: u64,
+    ) -> (Timing, Exchange) {
+        let message = &mut ready.message;
+        let done = exchange::run(link, address, message, &mut self.response, allowed_ns);
+        (done.timing, done)
+    }
+
+    fn judge(
+        &self,
+        request: &Request,
+        ready: &Ready,
+        done: &Exchange,
+        record: &mut Record,
+    ) -> Judged {
+        let (endpoint, head) = (ready.endpoint, self.response.head());
+        record.status = head.map(|head| head.status);
+        record.object_bytes = self.response.body_bytes() as u64;
+        record.verify_ns = self.response.verifier().map(Verifier::spent_ns);
+        if endpoint.sends_object {
+            record.object_bytes = done.sent_bytes.saturating_sub(ready.message.head.len()) as u64;
+            record.sha256.clone_from(&ready.sha256);
+            record.make_ns = Some(ready.making_ns.get());
+        }
+        let verdict = match (&done.result, head) {
+            (Err(failure), _) => outcome::of_failure(failure, done.sent_bytes),
+            (Ok(()), Some(head)) if !(200..300).contains(&head.status) => {
+                let document = self.response.body_text(ERROR_DOCUMENT_BYTES);
+                let refusal = Refusal {
+                    status: head.status,
+                    code: error_code(&document),
+                    location: head.location.as_deref(),
+                };
+                outcome::of_refusal(refusal, endpoint.writes)
+            }
+            (Ok(()), Some(head)) if !done.is_sent => {
+                Verdict::unknown(format!("http {} before the request was sent", head.status))
+            }
+            (Ok(()), Some(head)) => self.check(endpoint, request, head, record),
+            (Ok(()), None) => unreachable!("a complete response has a head"),
+        };
+        Judged {
+            verdict,
+            is_reusable: done.result.is_ok()
+                && done.is_sent
+                && head.is_some_and(|head| head.keep_alive)
+                && !self.response.is_ended_by_close()
+                && !self.response.has_leftover(),
+        }
+    }
+}
+
+impl S3 {
+    /// A large GetObject whose bytes are known is compared as it comes, and so is any of a load;
+    /// anything else is held.
+    fn prepare_response(&mut self, endpoint: &Endpoint, request: &Request) {
         let received = request.object_bytes.filter(|_| !endpoint.sends_object);
         match (endpoint.check, request.body_seed, received) {
-            (Check::Object, Some(seed), Some(bytes)) if bytes > body::WHOLE_BYTES => {
+            (Check::Object, Some(seed), Some(bytes)) if bytes > body::WHOLE_BYTES || self.lean => {
                 self.response.prepare_verified(Verifier::new(seed), bytes);
             }
-            _ => {
-                let expected = received.unwrap_or(0);
+            (check, _, received) => {
+                let expected = if check == Check::Object {
+                    received
+                } else {
+                    None
+                };
+                let expected = expected.unwrap_or(0);
                 self.response.prepare(expected, endpoint.method == "HEAD");
             }
         }
     }
 
-    /// Builds and signs the request's bytes; returns the SHA-256 of its body.
-    fn build(&mut self, request: &Request) -> String {
-        let endpoint = request.endpoint;
+    fn sign(&mut self, endpoint: &'static Endpoint, request: &Request) -> Ready {
         let (seed, bytes) = match endpoint.sends_object {
-            true => (
-                request.body_seed.unwrap_or_default(),
-                request.object_bytes.unwrap_or_default(),
-            ),
+            true => request.object(),
             false => (0, 0),
         };
-        self.message.body = Outgoing::body(seed, bytes);
-        let sha256 = body::sha256(seed, bytes);
-
-        let target = endpoint.target_of(request);
-        let content_type: &[(&str, &str)] = if endpoint.sends_object {
-            &[("content-type", "application/octet-stream")]
-        } else {
-            &[]
+        let is_unsigned = endpoint.sends_object && self.payload == Payload::Unsigned;
+        let sha256 = (!is_unsigned || !self.lean).then(|| body::sha256(seed, bytes));
+        let payload = match &sha256 {
+            Some(sha256) if !is_unsigned => sha256,
+            _ => "UNSIGNED-PAYLOAD",
         };
-        let url = format!("http://{}{target}", self.target.authority);
-        let signed = self
-            .signer
-            .headers(
-                endpoint.method,
-                &url,
-                content_type,
-                self.payload.hash(&sha256),
-                SystemTime::now(),
-            )
-            .expect("the target is percent-encoded, so the URL is one");
+        let content_type: &[(&str, &str)] = match endpoint.sends_object {
+            true => &[("content-type", "application/octet-stream")],
+            false => &[],
+        };
+        let (method, target) = (endpoint.method, endpoint.target_of(request));
 
-        let head = &mut self.message.head;
-        head.clear();
+        let mut head = Vec::with_capacity(1024);
         let _ = write!(
             head,
-            "{} {target} HTTP/1.1\r\nhost: {}\r\n",
-            endpoint.method, self.target.authority
-        );
-        let _ = write!(
-            head,
-            "user-agent: wanlat-oneshot/{}\r\n",
+            "{method} {target} HTTP/1.1\r\nhost: {}\r\nuser-agent: wanlat-oneshot/{}\r\n",
+            self.target.authority,
             env!("CARGO_PKG_VERSION")
         );
         for (name, value) in content_type {
             let _ = write!(head, "{name}: {value}\r\n");
         }
-        for (name, value) in &signed {
-            let _ = write!(head, "{name}: {value}\r\n");
-        }
-        if endpoint.method == "PUT" {
+        self.signer
+            .write_headers(method, &target, content_type, payload, &mut head);
+        if method == "PUT" {
             let _ = write!(head, "content-length: {bytes}\r\n");
         }
         if self.connection_mode == ConnectionMode::New {
             head.extend_from_slice(b"connection: close\r\n");
         }
         head.extend_from_slice(b"\r\n");
-        sha256
+        let body = match endpoint.sends_object {
+            true => Outgoing::body(seed, bytes),
+            false => Outgoing::default(),
+        };
+        Ready {
+            endpoint,
+            making_ns: body.making_ns(),
+            message: Message { head, body },
+            sha256,
+        }
     }
 
-    fn judge(&self, request: &Request, done: &Exchange) -> Record {
-        let mut record = empty_record(request, &done.timing);
-        let head = self.response.head();
-        record.status = head.map(|head| head.status);
-        record.object_bytes = if request.endpoint.sends_object {
-            done.sent_bytes.saturating_sub(self.message.head.len()) as u64
-        } else {
-            self.response.body_bytes() as u64
-        };
-        record.verify_ns = self.response.verifier().map(Verifier::spent_ns);
-        let verdict = match (&done.result, head) {
-            (Err(failure), _) => outcome::of_failure(failure, done.sent_bytes),
-            (Ok(()), Some(head)) if (200..300).contains(&head.status) => {
-                if !done.is_sent {
-                    Verdict::unknown(format!("http {} before the request was sent", head.status))
-                } else {
-                    let finding = check::check(request, &self.response);
-                    record.sha256 = finding.sha256;
-                    record.verify_ns = finding.verify_ns;
-                    record.listed = finding.listed;
-                    finding.verdict
+    /// Is what a complete 2xx response holds what was asked for?
+    fn check(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request,
+        head: &Head,
+        record: &mut Record,
+    ) -> Verdict {
+        match endpoint.check {
+            Check::Nothing => Verdict::ok(),
+            Check::Object => self.check_object(request, record),
+            Check::AnnouncedLength => match (head.content_length, request.object_bytes) {
+                (Some(announced), Some(expected)) if announced != expected => Verdict::fail(
+                    format!("length mismatch: {announced} bytes, not {expected}"),
+                ),
+                (None, Some(expected)) => {
+                    Verdict::fail(format!("length mismatch: none given, not {expected}"))
+                }
+                _ => Verdict::ok(),
+            },
+            Check::Listing { root, item } => {
+                let text = self.response.body_text(usize::MAX);
+                if !text.contains(root) {
+                    return Verdict::fail(format!("listing mismatch: no {root}> in it"));
+                }
+                let listed = text.matches(item).count() as u64;
+                record.listed = Some(listed);
+                match request.listed {
+                    Some(expected) if expected != listed => {
+                        Verdict::fail(format!("listing mismatch: {listed} keys, not {expected}"))
+                    }
+                    _ => Verdict::ok(),
                 }
             }
-            (Ok(()), Some(head)) => {
-                let document = self.response.body_text(ERROR_DOCUMENT_BYTES);
-                let refusal = Refusal {
-                    status: head.status,
-                    code: check::error_code(&document),
-                    location: head.location.as_deref(),
-                };
-                outcome::of_refusal(refusal, request.endpoint.writes)
+        }
+    }
+
+    /// An object that was compared as it came, or one that was held.
+    fn check_object(&self, request: &Request, record: &mut Record) -> Verdict {
+        let response = &self.response;
+        let held = match (response.verifier(), request.body_seed) {
+            (None, Some(seed)) => {
+                let mut held = Verifier::new(seed);
+                response.body_parts().for_each(|part| held.take(part));
+                Some(held)
             }
-            (Ok(()), None) => unreachable!("a complete response has a head"),
+            _ => None,
         };
-        record.judged(verdict)
-    }
-
-    fn reusable(&self, done: &Exchange) -> bool {
-        self.connection_mode == ConnectionMode::KeepAlive
-            && done.result.is_ok()
-            && done.is_sent
-            && self.response.head().is_some_and(|head| head.keep_alive)
-            && !self.response.is_ended_by_close()
-            && !self.response.has_leftover()
+        let came = response.verifier().or(held.as_ref());
+        if !self.lean {
+            let of_parts = || body::sha256_of(response.body_parts());
+            record.sha256 = Some(came.map_or_else(of_parts, Verifier::sha256));
+        }
+        record.object_came(response.body_bytes() as u64, came, request.object_bytes)
     }
 }
 
-/// The machine gave no socket: nothing was sent.
-fn without_socket(request: &Request, error: rustix::io::Errno) -> Record {
-    let timing = Timing {
-        start_ns: clock::now_ns(),
-        ..Timing::default()
-    };
-    let failure = Failure {
-        stage: Stage::Connect,
-        cause: Cause::Os(error),
-    };
-    empty_record(request, &timing).judged(outcome::of_failure(&failure, 0))
-}
-
-fn empty_record(request: &Request, timing: &Timing) -> Record {
-    Record::new(request.seq, request.phase, request.endpoint.name, timing)
+/// The error code of an S3 error document.
+fn error_code(document: &str) -> Option<&str> {
+    let (_, code) = document.split_once("<Code>")?;
+    let (code, _) = code.split_once("</Code>")?;
+    Some(code.trim()).filter(|code| !code.is_empty())
 }

@@ -2,13 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::common::bob::{BobServer, Ways};
+use crate::common::bob::BobServer;
 use crate::common::http2::{
     CANCEL, DATA, HEADERS, REFUSED_STREAM, SETTINGS, Script, WINDOW_UPDATE,
 };
 use crate::common::{KEY, Probe, assert_ok};
 use serde_json::{Value, json};
-use tonic::Status;
 
 #[test]
 fn a_request_is_sent_once_whatever_comes_of_it() {
@@ -76,19 +75,6 @@ fn unavailable() -> Vec<u8> {
 }
 
 #[test]
-fn a_status_that_others_retry_after_is_not_retried() {
-    let server = BobServer::with(Ways {
-        status: Some(Status::unavailable("HolderTemporaryUnavailable")),
-        ..Ways::default()
-    });
-    let mut probe = Probe::grpc(server.port, json!({}));
-    for _ in 0..3 {
-        probe.put_blob(10);
-    }
-    assert_eq!(server.reached().len(), 3);
-}
-
-#[test]
 fn requests_are_what_bob_expects() {
     let server = BobServer::well_behaved();
     let header = json!({"metadata": {"x-trace": "on"}});
@@ -120,32 +106,6 @@ fn requests_are_what_bob_expects() {
         assert_eq!(header("grpc-encoding"), None);
         assert_eq!(header("grpc-accept-encoding"), None);
         assert_eq!(header("grpc-timeout"), None, "the deadline is our own");
-    }
-}
-
-#[test]
-fn one_connection_serves_all_requests_and_a_new_one_each_on_request() {
-    for (mode, connections) in [("keep-alive", 1), ("new", 3)] {
-        let server = Script::run(move |peers| {
-            let mut requests = 0;
-            for _ in 0..connections {
-                let mut peer = peers.next()?;
-                peer.settings()?;
-                while let Some(request) = peer.request()? {
-                    requests += 1;
-                    peer.answer(request.stream, b"")?;
-                }
-            }
-            Ok((requests, peers.has_more()))
-        });
-        let mut probe = Probe::grpc(server.port, json!({"connection": mode}));
-        for index in 0..3 {
-            let record = probe.ping();
-            assert_ok(&record);
-            assert_eq!(record["new_connection"], index == 0 || mode == "new");
-        }
-        assert_eq!(probe.finish(), 0);
-        assert_eq!(server.join(), (3, false));
     }
 }
 

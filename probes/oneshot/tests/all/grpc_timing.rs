@@ -6,7 +6,6 @@
 //! of a few shows that the delay is in it.
 
 use std::io;
-use std::net::{TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -288,43 +287,6 @@ fn the_deadline_is_kept_in_every_stage() {
         Ok(())
     });
     assert_outcome(&busy, "unknown", "timeout (first byte)");
-}
-
-#[test]
-fn a_request_may_have_a_deadline_of_its_own() {
-    let server = Script::run(|peers| {
-        let mut peer = peers.next()?;
-        peer.settings()?;
-        peer.expect_request()?; // and no answer
-        while peer.frame()?.is_some() {}
-        let mut next = peers.next()?;
-        next.settings()?;
-        let request = next.expect_request()?;
-        std::thread::sleep(Duration::from_millis(300));
-        next.answer(request.stream, b"")
-    });
-    let mut probe = Probe::grpc(server.port, json!({"deadline_ms": 10_000}));
-    let record = probe.call("Ping", json!({"deadline_ms": 150}));
-    assert_outcome(&record, "unknown", "timeout (first byte)");
-    let elapsed_ms = ms(&record, "elapsed_ns");
-    assert!((150.0..10_000.0).contains(&elapsed_ms), "{record}");
-    assert_ok(&probe.ping()); // the header's holds again
-    server.join();
-}
-
-#[test]
-fn a_deadline_while_connecting_is_a_certain_failure() {
-    // A listener whose queue is full drops SYNs: nobody accepts, so that it stays full.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    rustix::net::listen(&listener, 0).unwrap();
-    let address = listener.local_addr().unwrap();
-    let _queued = TcpStream::connect(address).unwrap();
-
-    let record = Probe::grpc(address.port(), json!({"deadline_ms": 150})).ping();
-    assert_outcome(&record, "fail", "timeout (connect)");
-    assert_eq!(record["connect_ns"], Value::Null);
-    assert_eq!(record["new_connection"], true);
-    assert!(ms(&record, "elapsed_ns") >= 150.0, "{record}");
 }
 
 #[test]

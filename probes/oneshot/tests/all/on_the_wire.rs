@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::{Probe, Server, assert_ok, assert_outcome};
+use crate::common::{Probe, Server, assert_ok};
 use serde_json::{Value, json};
 
 fn header<'a>(request: &'a Value, name: &str) -> Option<&'a str> {
@@ -185,13 +185,4 @@ fn bytes_behind_a_response_are_never_taken_for_the_next_one() {
     let record = probe.get();
     assert_ok(&record);
     assert_eq!(record["new_connection"], true);
-}
-
-#[test]
-fn a_reset_connection_is_replaced() {
-    let server = Server::answering(&["reset", "ok"]);
-    let mut probe = Probe::of(&server);
-    assert_outcome(&probe.get(), "unknown", "reset (first byte)");
-    assert_ok(&probe.get());
-    assert_eq!(server.journal().len(), 2);
 }

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{Probe, Server, assert_ok};
+use crate::common::{Probe, Server, assert_ok, refused};
+use serde_json::{Value, json};
 
 fn run(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
@@ -51,15 +52,104 @@ fn a_bad_line_ends_the_plan_with_its_number_after_the_lines_before_it_were_done(
     assert_eq!(server.journal().len(), 1);
 }
 
+fn with(mut line: Value, changes: Value) -> Value {
+    let changes = changes.as_object().unwrap().clone();
+    line.as_object_mut().unwrap().extend(changes);
+    line
+}
+
 #[test]
-fn a_host_that_is_none_is_a_bad_plan() {
-    let output = run(&["s3"], &header(1).replace("127.0.0.1", "not a host"));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("plan line 1: host \"not a host\"")
-    );
+fn every_mistake_names_its_line_and_what_is_allowed() {
+    let object = json!({"bucket": "b", "key": "k"});
+    let put = json!({"bucket": "b", "key": "k", "object_bytes": 1});
+    for (endpoint, fields, expected) in [
+        (
+            "ListBuckets",
+            json!({"colour": 1}),
+            "unknown field `colour`",
+        ),
+        (
+            "Frob",
+            json!({}),
+            "unknown endpoint `Frob`, expected one of ListBuckets, ListObjects",
+        ),
+        (
+            "ListBuckets",
+            json!({"phase": "later"}),
+            "expected one of `prepare`, `warmup`, `measure`",
+        ),
+        ("GetObject", json!({"bucket": "b"}), "GetObject needs `key`"),
+        ("PutObject", put.clone(), "PutObject needs `body_seed`"),
+        (
+            "ListBuckets",
+            json!({"bucket": "b"}),
+            "`bucket` means nothing to ListBuckets",
+        ),
+        (
+            "RemoveObject",
+            put,
+            "`object_bytes` means nothing to RemoveObject",
+        ),
+        (
+            "GetObject",
+            json!({"bucket": "", "key": "k"}),
+            "`bucket` is empty",
+        ),
+        (
+            "GetObject",
+            with(object.clone(), json!({"body_seed": 1})),
+            "without `object_bytes`",
+        ),
+        (
+            "PutObject",
+            with(
+                object,
+                json!({"object_bytes": (5u64 << 30) + 1, "body_seed": 1}),
+            ),
+            "`object_bytes` is at most 5368709120",
+        ),
+        (
+            "ListBuckets",
+            json!({"deadline_ms": 0}),
+            "`deadline_ms` is 0",
+        ),
+        ("ListBuckets", json!({"seq": -1}), "invalid value"),
+    ] {
+        let line = json!({"seq": 0, "phase": "measure", "endpoint": endpoint});
+        let line = with(line, fields);
+        let error = refused("s3", &format!("{}\n\n{line}\n", header(1)));
+        assert!(error.starts_with("oneshot: plan line 3: "), "{error}");
+        assert!(
+            error.contains(expected),
+            "{line}\n  gave {error}\n  not  {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_header_says_its_own_mistakes() {
+    for (changes, expected) in [
+        (json!({"host": "not a host"}), "host \"not a host\""),
+        (json!({"deadline_ms": 0}), "`deadline_ms` is 0"),
+        (
+            json!({"connection": "maybe"}),
+            "expected `keep-alive` or `new`",
+        ),
+        (json!({"retries": 3}), "unknown field `retries`"),
+        (json!({"region": "eu west"}), "must be printable ASCII"),
+        (
+            json!({"access_key": "a\r\nx: y"}),
+            "must be printable ASCII",
+        ),
+        (json!({"access_key": ""}), "must be printable ASCII"),
+    ] {
+        let line = with(serde_json::from_str(&header(1)).unwrap(), changes);
+        let error = refused("s3", &line.to_string());
+        assert!(error.starts_with("oneshot: plan line 1: "), "{error}");
+        assert!(error.contains(expected), "{line} gave {error}");
+    }
+    assert!(refused("s3", "").contains("plan line 1: there is no header"));
+    assert!(refused("s3", "{}").contains("missing field"));
 }
 
 #[test]

@@ -60,10 +60,12 @@ impl Outgoing {
     }
 }
 
-/// Writes messages as they come until all senders are gone.
+/// Writes messages as they come until all senders are gone. With `in_halves` (planted) the second
+/// half of what is written waits for the peer's acknowledgement of the first.
 pub async fn write_all(
     mut socket: impl AsyncWrite + Unpin,
     mut queue: UnboundedReceiver<Outgoing>,
+    in_halves: bool,
 ) -> io::Result<()> {
     let mut turn: VecDeque<Outgoing> = VecDeque::new();
     let mut buffer = BytesMut::new();
@@ -86,7 +88,13 @@ pub async fn write_all(
                 turn.push_back(outgoing);
             }
         }
-        socket.write_all(&buffer).await?;
+        let first = if in_halves {
+            buffer.len().div_ceil(2)
+        } else {
+            buffer.len()
+        };
+        socket.write_all(&buffer[..first]).await?;
+        socket.write_all(&buffer[first..]).await?;
     }
 }
 
@@ -197,7 +205,7 @@ mod tests {
         for (id, message) in messages.into_iter().enumerate() {
             assert!(queue.send(Outgoing::new(id as u64, message)).is_ok());
         }
-        let writer = tokio::spawn(write_all(near, outgoing));
+        let writer = tokio::spawn(write_all(near, outgoing, false));
         let mut reader = Reader::new(far, max_body);
         let mut received = vec![];
         while received.len() < count {

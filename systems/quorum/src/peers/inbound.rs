@@ -39,7 +39,7 @@ async fn serve(socket: TcpStream, peers: &Peers, handler: Arc<dyn Handler>) -> i
     socket.set_nodelay(true)?;
     let (reading, writing) = socket.into_split();
     let (queue, outgoing) = unbounded_channel();
-    let writer = tokio::spawn(write_all(writing, outgoing));
+    let writer = tokio::spawn(write_all(writing, outgoing, false));
     let mut reader = Reader::new(reading, peers.max_body);
     let mut greeted = false;
     let ended = loop {

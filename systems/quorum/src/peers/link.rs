@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::frame::{Message, Outgoing, Reader, write_all};
-use crate::disturbances::{Flags, ToPeer};
+use crate::disturbances::Flags;
 use crate::log::say;
 
 /// Longer than a round trip over the slowest path that is emulated, a few seconds: one for TCP's
@@ -194,8 +194,7 @@ impl Link {
             SockRef::from(&socket).set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
             let (reading, writing) = socket.into_split();
             let (queue, outgoing) = mpsc::unbounded_channel();
-            let writing = ToPeer::new(writing, self.planted.nagle);
-            let writer = tokio::spawn(write_all(writing, outgoing));
+            let writer = tokio::spawn(write_all(writing, outgoing, self.planted.nagle));
             let mut reader = Reader::new(reading, max_body);
             let greeting = Message {
                 head: hello.clone(),

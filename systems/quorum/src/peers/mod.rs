@@ -90,7 +90,7 @@ impl Peers {
     /// Starts to accept peers and to connect to them.
     pub fn start(self: &Arc<Self>, listener: TcpListener, handler: Arc<dyn Handler>) {
         tokio::spawn(inbound::accept(listener, self.clone(), handler));
-        for id in self.ids() {
+        for &id in self.links.keys() {
             let peers = self.clone();
             tokio::spawn(async move {
                 let hello = peers.hello.encode();
@@ -107,8 +107,9 @@ impl Peers {
             .ok_or_else(|| format!("{} has no peer {}", self.hello.node, theirs.node))
     }
 
-    pub fn ids(&self) -> Vec<NodeId> {
-        self.links.keys().copied().collect()
+    /// How many others there are.
+    pub fn count(&self) -> usize {
+        self.links.len()
     }
 
     pub fn name(&self, id: NodeId) -> &str {
@@ -125,13 +126,6 @@ impl Peers {
 
     pub fn is_connected(&self, id: NodeId) -> bool {
         self.links[&id].is_connected()
-    }
-
-    pub fn connected_count(&self) -> usize {
-        self.links
-            .values()
-            .filter(|link| link.is_connected())
-            .count()
     }
 
     /// Waits until this node reaches all others and they reach it.

@@ -3,7 +3,6 @@ use std::io;
 use tokio::time::sleep;
 
 use super::*;
-use crate::disturbances::Flags;
 
 /// What is expected to run out.
 const LIMIT: Duration = Duration::from_millis(200);
@@ -61,14 +60,6 @@ async fn pair(clusters: [&str; 2]) -> [Arc<Peers>; 2] {
 }
 
 #[tokio::test]
-async fn a_request_is_answered() {
-    let [a, _b] = pair(["c", "c"]).await;
-    a.until_all_connected().await;
-    let answer = a.request(0, message("hello"), PATIENCE).await;
-    assert_eq!(answer, Ok(message("hello")));
-}
-
-#[tokio::test]
 async fn a_slow_answer_does_not_hold_up_another() {
     let [a, _b] = pair(["c", "c"]).await;
     a.until_all_connected().await;
@@ -110,7 +101,7 @@ async fn a_peer_that_comes_late_is_connected_to() {
 async fn a_node_of_another_cluster_is_refused() {
     let [a, b] = pair(["one", "another"]).await;
     sleep(Duration::from_millis(200)).await;
-    assert_eq!((a.connected_count(), b.connected_count()), (0, 0));
+    assert!(!a.status()["b"] && !b.status()["a"]);
     let theirs = Hello::new("b", "another".into()).encode();
     let refusal = Hello::new("a", "one".into()).check(&theirs).unwrap_err();
     assert!(refusal.contains("another cluster"));

@@ -1,68 +1,74 @@
-//! How requests travel between nodes before they are answered.
+//! How requests travel between nodes before they are answered. Their number of sequential round
+//! trips is what the store exists for: the table is in the README, `tests/all/rounds.rs` holds it
+//! to that.
 //!
-//! A protocol is one file here. Its number of sequential round trips is what the store exists for:
-//! the table is in the README, `tests/rounds.rs` holds it to that.
+//! A protocol is data: which node coordinates, how many rounds that carry no work come first, and
+//! whose answers the last round waits for.
 
-mod forget;
-mod leader;
-mod leaderless;
-mod missed;
-mod mixture;
 mod objects;
 mod operate;
 mod placed;
 mod round;
-mod rounds;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::mem::{Discriminant, discriminant};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::Mutex;
 
-use async_trait::async_trait;
 use bytes::Bytes;
 
-pub use self::forget::forget_when_healed;
-use self::mixture::{Mixture, Shares};
 pub use self::objects::record_of;
-pub use self::operate::{bucket_of, pages_of};
-pub use self::placed::{BUCKET, BUCKET_STATE, Placed};
-pub use self::round::{Answered, Members, Patience, PeerRequest, Quorum, Round, encode};
+use self::operate::Operation;
+pub use self::operate::bucket_of;
+pub use self::placed::{BUCKET, BUCKET_STATE};
+use self::round::unavailable;
+pub use self::round::{Answered, Members, Own, PeerRequest, Round, encode};
 use crate::clock::NodeId;
-use crate::op::{Failure, Op, Response, Rounds};
+use crate::op::{Effect, Failure, Op, Response, Rounds};
+use crate::peers::{Message, PeerError};
 
-#[async_trait]
-pub trait Protocol: Send + Sync {
-    /// Carries out an operation that a client asked this node for, and counts its rounds.
-    async fn run(&self, op: Op, body: Bytes, rounds: &Rounds) -> Result<Response, Failure>;
-
-    /// Carries out an operation that another node passed on.
-    async fn run_forwarded(
-        &self,
-        op: Op,
-        body: Bytes,
-        rounds: &Rounds,
-    ) -> Result<Response, Failure> {
-        self.run(op, body, rounds).await
-    }
-}
+/// The golden ratio's fractional part: its multiples, modulo 1, are spread as evenly as can be from
+/// the first one on, so that any few requests have the shares that were asked for.
+const STEP: f64 = 0.618_033_988_749_895;
 
 /// `--protocol`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
+    /// Any node coordinates: it asks all at once and answers when a majority has. Any two majorities
+    /// share a node, so a read meets the last acknowledged write.
     Leaderless,
+    /// One node orders everything: the others pass every operation on to it, it replicates writes to
+    /// a majority that it belongs to, and answers reads from its own disk. It is never replaced,
+    /// which keeps the number of round trips a matter of where a request enters and of nothing else.
     Leader,
+    /// Majority rounds one after the other: all but the last carry no work, the last is that of the
+    /// leaderless protocol. A ruler for the instrument, and a stand-in for stores that lock, read or
+    /// vote first.
     Rounds(u32),
-    Mixture(Shares),
+    /// Of 100 requests of each kind `percent` cost `rounds`, the others `otherwise`: a stand-in for
+    /// stores that have some objects near, or take a lock twice now and then.
+    Mixture {
+        percent: u32,
+        rounds: u32,
+        otherwise: u32,
+    },
 }
 
 impl Choice {
-    /// `leader` matters to [`Choice::Leader`] only.
-    pub fn build(self, members: Members, leader: NodeId) -> Arc<dyn Protocol> {
+    /// What the `number`-th request of a kind costs.
+    fn rounds(self, number: u64) -> u32 {
         match self {
-            Self::Leaderless => Arc::new(leaderless::Leaderless { members }),
-            Self::Leader => Arc::new(leader::Leader { members, leader }),
-            Self::Rounds(count) => Arc::new(rounds::Sequential { members, count }),
-            Self::Mixture(shares) => Arc::new(Mixture::new(members, shares)),
+            Self::Leaderless | Self::Leader => 1,
+            Self::Rounds(count) => count,
+            Self::Mixture {
+                percent,
+                rounds,
+                otherwise,
+            } => match (number as f64 * STEP).fract() < f64::from(percent) / 100.0 {
+                true => rounds,
+                false => otherwise,
+            },
         }
     }
 }
@@ -71,19 +77,22 @@ impl FromStr for Choice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let count = |count: &str| count.parse().ok().filter(|count| (1..=16).contains(count));
+        let within = |text: &str, least, most| {
+            let number = text.parse().ok();
+            number.filter(|number| (least..=most).contains(number))
+        };
         let words: Vec<_> = text.split(':').collect();
         let choice = match words[..] {
             ["leaderless"] => Some(Self::Leaderless),
             ["leader"] => Some(Self::Leader),
-            ["rounds", k] => count(k).map(Self::Rounds),
-            ["mixture", percent, j, k] => {
-                let percent = percent
-                    .parse()
-                    .ok()
-                    .filter(|share| (1..100).contains(share));
-                shares(percent, count(j), count(k)).map(Self::Mixture)
-            }
+            ["rounds", k] => within(k, 1, 16).map(Self::Rounds),
+            ["mixture", percent, j, k] => within(percent, 1, 99)
+                .zip(within(j, 1, 16).zip(within(k, 1, 16)))
+                .map(|(percent, (rounds, otherwise))| Self::Mixture {
+                    percent,
+                    rounds,
+                    otherwise,
+                }),
             _ => None,
         };
         choice.ok_or_else(|| {
@@ -94,26 +103,104 @@ impl FromStr for Choice {
     }
 }
 
-fn shares(percent: Option<u32>, rounds: Option<u32>, otherwise: Option<u32>) -> Option<Shares> {
-    Some(Shares {
-        percent: percent?,
-        rounds: rounds?,
-        otherwise: otherwise?,
-    })
-}
-
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Leaderless => write!(f, "leaderless"),
             Self::Leader => write!(f, "leader"),
             Self::Rounds(count) => write!(f, "rounds:{count}"),
-            Self::Mixture(Shares {
+            Self::Mixture {
                 percent,
                 rounds,
                 otherwise,
-            }) => write!(f, "mixture:{percent}:{rounds}:{otherwise}"),
+            } => write!(f, "mixture:{percent}:{rounds}:{otherwise}"),
         }
+    }
+}
+
+pub struct Protocol {
+    members: Members,
+    choice: Choice,
+    leader: NodeId,
+    /// How many requests of each kind this node coordinated.
+    coordinated: Mutex<HashMap<Discriminant<Op>, u64>>,
+}
+
+impl Protocol {
+    /// `leader` matters to [`Choice::Leader`] only.
+    pub fn new(members: Members, choice: Choice, leader: NodeId) -> Self {
+        Self {
+            members,
+            choice,
+            leader,
+            coordinated: Mutex::default(),
+        }
+    }
+
+    /// Carries out an operation that a client asked this node for, and counts its rounds.
+    pub async fn run(&self, op: Op, body: Bytes, rounds: &Rounds) -> Result<Response, Failure> {
+        match self.choice == Choice::Leader && self.members.own != self.leader {
+            true => self.forward(op, body, rounds).await,
+            false => self.coordinate(op, body, rounds).await,
+        }
+    }
+
+    /// Carries out an operation that a client or another node passed on to this one.
+    pub async fn coordinate(
+        &self,
+        op: Op,
+        body: Bytes,
+        rounds: &Rounds,
+    ) -> Result<Response, Failure> {
+        let members = &self.members;
+        let (reads, writes) = match self.choice {
+            Choice::Leader => (members.alone(), members.majority(Own::Required)),
+            _ => (members.majority(Own::AsAny), members.majority(Own::AsAny)),
+        };
+        let operation = Operation {
+            members,
+            reads,
+            writes,
+            rounds,
+        };
+        for _ in 1..self.rounds_of(&op) {
+            operation.nothing().await?;
+        }
+        operation.carry_out(op, body).await
+    }
+
+    fn rounds_of(&self, op: &Op) -> u32 {
+        let mut coordinated = self.coordinated.lock().expect("no holder panics");
+        let number = coordinated.entry(discriminant(op)).or_default();
+        *number += 1;
+        self.choice.rounds(*number)
+    }
+
+    async fn forward(&self, op: Op, body: Bytes, rounds: &Rounds) -> Result<Response, Failure> {
+        let peers = &self.members.peers;
+        let effect_of_silence = match op.writes() {
+            true => Effect::Unknown,
+            false => Effect::None,
+        };
+        rounds.add(1);
+        // Twice what the leader gives the others: its refusal must arrive.
+        let limit = self.members.patience(&body) * 2;
+        let head = encode(&PeerRequest::Forward(op));
+        let answered = peers
+            .request(self.leader, Message { head, body }, limit)
+            .await;
+        let failed = |error: &dyn fmt::Display, effect| {
+            let name = peers.name(self.leader);
+            unavailable(format!("the leader, {name}: {error}"), effect)
+        };
+        let Message { head, body } = answered.map_err(|error| match error {
+            PeerError::NotConnected => failed(&error, Effect::None),
+            _ => failed(&error, effect_of_silence),
+        })?;
+        let (outcome, rounds_there): (Result<_, Failure>, _) =
+            postcard::from_bytes(&head).map_err(|error| failed(&error, effect_of_silence))?;
+        rounds.add(rounds_there);
+        Ok((outcome?, body))
     }
 }
 
@@ -122,29 +209,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protocol_prints_as_it_is_written() {
-        for text in ["leaderless", "leader", "rounds:3", "mixture:30:1:3"] {
+    fn a_protocol_prints_as_it_is_written_and_others_are_told_what_there_is() {
+        for text in ["leaderless", "leader", "rounds:16", "mixture:30:1:3"] {
             assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
+        }
+        let wrong = "raft,rounds,rounds:0,rounds:17,rounds:x,leader:1,mixture:30,mixture:0:1:3,\
+                     mixture:100:1:3,mixture:30:1:17,";
+        for text in wrong.split(',') {
+            let error = text.parse::<Choice>().unwrap_err();
+            assert!(error.contains("rounds:1 to rounds:16"), "{text}");
         }
     }
 
     #[test]
-    fn what_is_not_a_protocol_is_told_what_is() {
-        for text in [
-            "",
-            "raft",
-            "rounds",
-            "rounds:0",
-            "rounds:17",
-            "rounds:x",
-            "leader:1",
-            "mixture:30",
-            "mixture:0:1:3",
-            "mixture:100:1:3",
-            "mixture:30:1:17",
-        ] {
-            let error = text.parse::<Choice>().unwrap_err();
-            assert!(error.contains("rounds:1 to rounds:16"), "{text}");
+    fn any_fifty_requests_in_a_row_have_the_shares_within_three_points() {
+        let mixture: Choice = "mixture:30:1:3".parse().unwrap();
+        let requests: Vec<u32> = (1..2000).map(|number| mixture.rounds(number)).collect();
+        assert!(requests.iter().all(|rounds| [1, 3].contains(rounds)));
+        for some in requests.windows(50) {
+            let cheap = some.iter().filter(|&&rounds| rounds == 1).count();
+            assert!((14..=16).contains(&cheap), "{cheap} of 50");
         }
     }
 }

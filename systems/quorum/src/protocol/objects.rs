@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::operate::{Operation, bucket_of};
 use super::round::{Answered, Round, unavailable};
-use crate::clock::{NodeId, Version};
-use crate::defects::Alone;
+use crate::clock::Version;
 use crate::op::{Effect, Failure, Reply, Response};
+use crate::repair::Suspect;
 use crate::replica::{Answer, Command};
 use crate::store::{Meta, ObjectName, Record};
 
@@ -27,7 +27,7 @@ impl Operation<'_> {
         let (newest, meta) = match visible(&round.answers)? {
             Some((newest, meta)) if !hidden(newest) => (newest, meta),
             _ => {
-                self.members.repairs.watch_get(round, name);
+                self.watch(round, name);
                 return Err(Failure::NoSuchKey);
             }
         };
@@ -38,7 +38,7 @@ impl Operation<'_> {
         } else {
             Some(Bytes::new())
         };
-        self.members.repairs.watch_get(round, name.clone());
+        self.watch(round, name.clone());
         let found = match found {
             Some(found) => found,
             None => self.fetch(newest, get(Version::ZERO)).await?,
@@ -47,13 +47,24 @@ impl Operation<'_> {
         Ok((Reply::Object { version, meta }, found))
     }
 
-    /// The body from the answers. Where only this node has it, and its disk was slower than a
-    /// majority of the others, this waits for the disk.
+    fn watch(&self, round: Round, name: ObjectName) {
+        self.members.watch(round, move |answers| {
+            let mut versions = answers.iter().map(version_of);
+            let first = versions.next();
+            let differ = versions.any(|version| Some(version) != first);
+            differ
+                .then_some(Suspect::Object(name))
+                .into_iter()
+                .collect()
+        });
+    }
+
+    /// The body from the answers, of this node's own and of those that sent theirs. Where only this
+    /// node has it, and its disk was slower than a majority of the others, this waits for the disk.
     async fn body_of(&self, newest: Version, known: Version, round: &mut Round) -> Option<Bytes> {
         loop {
-            let own = self.members.own;
             let carries = |answered: &&Answered| {
-                let sent_body = answered.node == own || newest > known;
+                let sent_body = answered.node == self.members.own || newest > known;
                 sent_body && version_of(answered) == Some(newest)
             };
             if let Some(answered) = round.answers.iter().find(carries) {
@@ -68,16 +79,11 @@ impl Operation<'_> {
     /// This node's own copy is damaged: one more round, in which all send theirs.
     async fn fetch(&self, version: Version, get: Command) -> Result<Bytes, Failure> {
         let mut round = self.read_round(get.clone(), &get)?;
-        loop {
-            let held = |answered: &&Answered| version_of(answered) == Some(version);
-            if let Some(answered) = round.answers.iter().find(held) {
-                return Ok(answered.body.clone());
-            }
-            if !round.one_more().await {
-                let why = "no node that answered has the body undamaged".into();
-                return Err(unavailable(why, Effect::None));
-            }
-        }
+        let body = self.body_of(version, Version::ZERO, &mut round).await;
+        body.ok_or_else(|| {
+            let why = "no node that answered has the body undamaged".into();
+            unavailable(why, Effect::None)
+        })
     }
 
     /// Puts an object or, with None, a tombstone.
@@ -121,30 +127,13 @@ impl Operation<'_> {
             }
             let refused = |answered: &Answered| matches!(answered.answer, Answer::Refused(_));
             if !round.answers.iter().any(refused) {
-                defects.acknowledged(record.object.as_ref());
-                self.note_if_alone(&round, name, &record, bucket.created);
+                let members = self.members;
+                members.acknowledged(&round, name, &record, bucket.created);
                 return Ok(Reply::Done);
             }
         }
         let why = "the bucket was created and deleted meanwhile".into();
         Err(unavailable(why, Effect::Unknown))
-    }
-
-    /// Planted defect: too few have it, and it is acknowledged.
-    fn note_if_alone(&self, round: &Round, name: ObjectName, record: &Record, bucket: Version) {
-        if round.reached() || record.object.is_none() {
-            return;
-        }
-        let members = self.members;
-        let nodes = (0..members.count() as NodeId).collect();
-        let alone = Alone {
-            name,
-            incarnation: bucket,
-            version: record.version,
-            nodes,
-            needed: members.majority(),
-        };
-        members.defects.acknowledged_alone(alone, &round.answered());
     }
 }
 

@@ -3,23 +3,18 @@
 use bytes::Bytes;
 
 use super::placed::BUCKET;
-use super::round::{Answered, Members, Quorum, Round};
-use crate::listing::{self, Listing};
+use super::round::{Answered, Group, Members, Round};
+use crate::listing::{Listing, differing, merge};
 use crate::op::{Failure, Op, Reply, Response, Rounds};
+use crate::repair::{self, Suspect, merge_buckets};
 use crate::replica::{Answer, Command};
-use crate::store::{After, BucketState, Page, Query};
+use crate::store::{BucketState, ObjectName, Page, Query};
 
-/// Whom a protocol asks.
-#[derive(Clone, Copy, Debug)]
-pub struct Reach {
-    pub reads: Quorum,
-    pub writes: Quorum,
-}
-
-/// One operation under way.
+/// One operation under way, and whom its protocol asks.
 pub struct Operation<'a> {
     pub members: &'a Members,
-    pub reach: Reach,
+    pub reads: Group,
+    pub writes: Group,
     pub rounds: &'a Rounds,
 }
 
@@ -39,15 +34,17 @@ impl Operation<'_> {
     }
 
     pub(super) fn read_round(&self, own: Command, others: &Command) -> Result<Round, Failure> {
-        let nothing_beside = Bytes::new();
-        self.members
-            .round(self.reach.reads, own, others, nothing_beside, self.rounds)
+        let alone = self.reads == self.members.alone();
+        self.rounds.add(u32::from(!alone));
+        let group = self.reads.clone();
+        self.members.round(group, own, others, Bytes::new())
     }
 
     pub(super) fn write_round(&self, command: &Command, body: Bytes) -> Result<Round, Failure> {
-        let own = command.clone();
-        self.members
-            .round(self.reach.writes, own, command, body, self.rounds)
+        let (group, own) = (self.writes.clone(), command.clone());
+        let round = self.members.round(group, own, command, body)?;
+        self.rounds.add(1);
+        Ok(round)
     }
 
     /// A round that carries no work.
@@ -59,8 +56,8 @@ impl Operation<'_> {
     async fn list_buckets(&self) -> Result<Reply, Failure> {
         let mut round = self.read_round(Command::Buckets, &Command::Buckets)?;
         round.quorum().await?;
-        let merged = crate::repair::merge_buckets(&round.answers);
-        self.members.repairs.watch_buckets(round);
+        let merged = merge_buckets(&round.answers);
+        self.members.watch(round, repair::buckets_apart);
         let shown = |(name, state): &(String, BucketState)| state.alive() && name != BUCKET;
         let alive = merged.into_iter().filter(shown);
         Ok(Reply::Buckets(
@@ -92,10 +89,8 @@ impl Operation<'_> {
     /// Two steps, a look and a deletion. A Put between them is lost with the bucket.
     async fn delete_bucket(&self, name: String) -> Result<Reply, Failure> {
         let mut query = Query {
-            prefix: String::new(),
-            delimiter: None,
-            after: After::Start,
             limit: 1,
+            ..Query::default()
         };
         loop {
             let listing = self.list(name.clone(), query.clone()).await?;
@@ -103,7 +98,7 @@ impl Operation<'_> {
                 return Err(Failure::BucketNotEmpty);
             }
             match listing.next {
-                Some(next) => query.after = next,
+                Some(next) => query.after = Some(next),
                 None => break,
             }
         }
@@ -134,9 +129,16 @@ impl Operation<'_> {
         round.quorum().await?;
         let state = bucket_of(&round.answers);
         let pages = pages_of(&round.answers, &own_page);
-        self.members.repairs.watch_list(round, bucket, own_page);
+        self.members.watch(round, move |answers| {
+            let keys = differing(&pages_of(answers, &own_page)).into_iter();
+            let name = |key| ObjectName {
+                bucket: bucket.clone(),
+                key,
+            };
+            keys.map(|key| Suspect::Object(name(key))).collect()
+        });
         match state.alive() {
-            true => Ok(listing::merge(&pages, state, &query)),
+            true => Ok(merge(&pages, state, &query)),
             false => Err(Failure::NoSuchBucket),
         }
     }
@@ -153,7 +155,7 @@ pub fn bucket_of(answers: &[Answered]) -> BucketState {
 }
 
 /// The pages of the answers, of those that are alike only one.
-pub fn pages_of(answers: &[Answered], own: &Page) -> Vec<Page> {
+fn pages_of(answers: &[Answered], own: &Page) -> Vec<Page> {
     let others = answers
         .iter()
         .filter_map(|answered| match &answered.answer {

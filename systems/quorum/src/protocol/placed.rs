@@ -4,11 +4,9 @@
 
 use bytes::Bytes;
 
-use super::missed::Missed;
 use super::objects::record_of;
 use super::round::{Answered, Members, Round};
-use crate::clock::Version;
-use crate::defects::{Alone, Defects};
+use crate::clock::{NodeId, Version};
 use crate::op::{Failure, Rounds};
 use crate::placement::Vdisk;
 use crate::replica::Command;
@@ -22,19 +20,9 @@ pub const BUCKET_STATE: BucketState = BucketState {
     deleted: Version::ZERO,
 };
 
-pub struct Placed {
-    members: Members,
-    missed: Missed,
-}
-
-impl Placed {
-    pub fn new(members: Members) -> Self {
-        let missed = Missed::default();
-        Self { members, missed }
-    }
-
+impl Members {
     /// Puts a blob or, with None, a tombstone; done when the vdisk's quorum has it on disk.
-    pub async fn write(
+    pub async fn write_blob(
         &self,
         vdisk: &Vdisk,
         name: ObjectName,
@@ -42,13 +30,13 @@ impl Placed {
         body: Bytes,
         rounds: &Rounds,
     ) -> Result<(), Failure> {
-        let defects = &self.members.defects;
+        let defects = &self.defects;
         if defects.drops(object.as_ref()) {
             return Ok(());
         }
         let (object, body) = defects.stored(object, body);
         let record = Record {
-            version: self.members.clock.tick(),
+            version: self.clock.tick(),
             incarnation: BUCKET_STATE.created,
             object,
         };
@@ -57,19 +45,14 @@ impl Placed {
             bucket: BUCKET_STATE,
             record: record.clone(),
         };
-        let (nodes, needed) = (&vdisk.nodes, vdisk.quorum);
-        let (members, told) = (&self.members, (write.clone(), body.clone()));
-        let mut round = members.round_among(nodes, needed, write, body)?;
+        let group = self.group(&vdisk.nodes, vdisk.quorum);
+        let mut round = self.round(group, write.clone(), &write, body.clone())?;
         let outcome = round.quorum().await;
         rounds.add(u32::from(round.went_out()));
         if outcome.is_ok() {
-            defects.acknowledged(record.object.as_ref());
-            let alone = !round.reached();
-            note_if_alone(defects, &round, vdisk, name, &record);
-            if !alone {
-                let (nodes, (write, body)) = (nodes.clone(), told);
-                self.missed
-                    .watch(members.clone(), round, nodes, write, body);
+            self.acknowledged(&round, name, &record, BUCKET_STATE.created);
+            if round.reached() {
+                self.tell_missing(round, write, body);
             }
         }
         outcome
@@ -80,26 +63,28 @@ impl Placed {
     ///
     /// # Errors
     /// `NoSuchKey` if so many replicas answered without one that it was not there, or was removed.
-    pub async fn read(
+    pub async fn read_blob(
         &self,
         vdisk: &Vdisk,
         name: ObjectName,
         body: bool,
         rounds: &Rounds,
     ) -> Result<(Meta, Bytes), Failure> {
-        let (others, own) = self.members.apart(&vdisk.nodes);
-        let own = if own { vec![self.members.own] } else { vec![] };
-        let mut here = self.ask(vdisk, &own, &name, body, Version::ZERO)?;
+        let nodes = vdisk.nodes.iter();
+        let (own, others): (Vec<_>, _) = nodes.partition(|&&node| node == self.own);
+        let mut here = self.ask_replicas(vdisk, &own, &name, body, Version::ZERO)?;
         here.all().await;
-        if let Some(found) = self.held(&here) {
+        if let Some(found) = self.blob_of(&here) {
             return Ok(found);
         }
         // A tombstone of our own: an older blob need not be sent.
         let known = newest(&here).map_or(Version::ZERO, |(_, record)| record.version);
-        let mut round = self.ask(vdisk, &others, &name, body, known)?.after(here);
+        let mut round = self
+            .ask_replicas(vdisk, &others, &name, body, known)?
+            .after(here);
         // Each is waited for: the last one may be the one that holds it.
         while round.one_more().await {
-            if let Some(found) = self.held(&round) {
+            if let Some(found) = self.blob_of(&round) {
                 rounds.add(1);
                 return Ok(found);
             }
@@ -114,51 +99,30 @@ impl Placed {
         }
     }
 
-    fn ask(
+    fn ask_replicas(
         &self,
         vdisk: &Vdisk,
-        nodes: &[u16],
+        nodes: &[NodeId],
         name: &ObjectName,
         body: bool,
         known: Version,
     ) -> Result<Round, Failure> {
         let name = name.clone();
         let get = Command::Get { name, body, known };
-        let needed = vdisk.enough_to_deny();
-        self.members.round_among(nodes, needed, get, Bytes::new())
+        let group = self.group(nodes, vdisk.enough_to_deny());
+        self.round(group, get.clone(), &get, Bytes::new())
     }
 
-    fn held(&self, round: &Round) -> Option<(Meta, Bytes)> {
+    fn blob_of(&self, round: &Round) -> Option<(Meta, Bytes)> {
         let (answered, record) = newest(round)?;
-        if self.members.defects.hides(record.version, self.members.own) {
+        if self.defects.hides(record.version, self.own) {
             return None;
         }
         let meta = record.object.clone()?;
         // What the client writes after this must be newer, whatever the wall clocks say.
-        self.members.clock.observe(record.version);
+        self.clock.observe(record.version);
         Some((meta, answered.body.clone()))
     }
-}
-
-/// Planted defect: too few replicas have it, and it is acknowledged.
-fn note_if_alone(
-    defects: &Defects,
-    round: &Round,
-    vdisk: &Vdisk,
-    name: ObjectName,
-    record: &Record,
-) {
-    if round.reached() || record.object.is_none() {
-        return;
-    }
-    let alone = Alone {
-        name,
-        incarnation: record.incarnation,
-        version: record.version,
-        nodes: vdisk.nodes.clone(),
-        needed: vdisk.quorum,
-    };
-    defects.acknowledged_alone(alone, &round.answered());
 }
 
 fn newest(round: &Round) -> Option<(&Answered, &Record)> {

@@ -1,4 +1,4 @@
-//! One round: a command to every node, or to some, at once, and the wait for the answer that
+//! One round: a command to every node of a group at once, and the wait for the answer that
 //! completes the quorum.
 
 use std::sync::Arc;
@@ -6,28 +6,35 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::clock::{Clock, NodeId};
-use crate::defects::Defects;
-use crate::op::{Effect, Failure, Op, Rounds, Unavailable};
+use crate::clock::{Clock, NodeId, Version};
+use crate::defects::{Alone, Defects};
+use crate::op::{Effect, Failure, Op, Unavailable};
 use crate::peers::{Message, Peers};
 use crate::repair::Repairs;
 use crate::replica::{Answer, Command, Replica};
+use crate::store::{ObjectName, Record};
 
-/// Whose answers a round waits for.
+/// Who is asked in a round, and whose answers it waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    pub nodes: Vec<NodeId>,
+    /// How many of them must answer.
+    pub needed: usize,
+    pub own: Own,
+}
+
+/// What a round asks of this node's own answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Quorum {
-    /// This node's own; nobody else is asked.
-    Own,
-    /// Those of the fastest majority, this node's own among them if it is fast.
-    Majority,
-    /// Those of the fastest majority that this node's own belongs to.
-    MajorityWithOwn,
-    /// Those of the fastest, once this node's own replica is done, well or not: what a client wrote
-    /// here it reads here.
-    OwnDone,
+pub enum Own {
+    /// No more than of any other.
+    AsAny,
+    /// It is one of those that complete the quorum.
+    Required,
+    /// The replica is done, well or not: what a client wrote here it reads here.
+    Done,
 }
 
 /// A request from node to node.
@@ -45,23 +52,10 @@ pub struct Members {
     pub clock: Arc<Clock>,
     pub replica: Arc<Replica>,
     pub peers: Arc<Peers>,
-    pub repairs: Repairs,
+    pub repairs: Arc<Repairs>,
     pub defects: Arc<Defects>,
-    pub patience: Patience,
-}
-
-/// How long a node waits for another: a fixed time, and more while a body is on its way there.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience(pub Duration);
-
-impl Patience {
-    /// 1 Mbit/s, the slowest link on which large bodies are of use.
-    const SLOWEST_BYTES_PER_SECOND: u64 = 125_000;
-
-    pub fn with_body(self, body: &Bytes) -> Duration {
-        let millis = body.len() as u64 * 1000 / Self::SLOWEST_BYTES_PER_SECOND;
-        self.0 + Duration::from_millis(millis)
-    }
+    /// `--peer-timeout-ms`
+    pub timeout: Duration,
 }
 
 pub struct Answered {
@@ -71,15 +65,17 @@ pub struct Answered {
     pub body: Bytes,
 }
 
+/// 1 Mbit/s, the slowest link on which large bodies are of use.
+const SLOWEST_BYTES_PER_SECOND: u64 = 125_000;
+
 type Report = (NodeId, Result<(Answer, Bytes), String>);
 
 pub struct Round {
     pub answers: Vec<Answered>,
+    pub group: Group,
     failed: Vec<(NodeId, String)>,
-    quorum: Quorum,
     own: NodeId,
     asked: usize,
-    needed: usize,
     effect: Effect,
     /// Planted defect: what there is after so long is enough.
     minority_after: Option<Duration>,
@@ -87,156 +83,154 @@ pub struct Round {
 }
 
 impl Members {
-    pub fn count(&self) -> usize {
-        self.peers.ids().len() + 1
+    /// This node and no other.
+    pub fn alone(&self) -> Group {
+        Group {
+            nodes: vec![self.own],
+            needed: 1,
+            own: Own::AsAny,
+        }
     }
 
-    pub fn majority(&self) -> usize {
-        self.count() / 2 + 1
+    /// All nodes, of which a majority must answer.
+    pub fn majority(&self, own: Own) -> Group {
+        let count = self.peers.count() + 1;
+        Group {
+            nodes: (0..count as NodeId).collect(),
+            needed: count / 2 + 1,
+            own,
+        }
     }
 
-    /// Starts a round in which this node's own replica is told `own` and the others `others`.
+    /// These nodes, of which so many must answer; this node's own replica, where it is one of them,
+    /// is waited for.
+    pub fn group(&self, nodes: &[NodeId], needed: usize) -> Group {
+        let own = match nodes.contains(&self.own) {
+            true => Own::Done,
+            false => Own::AsAny,
+        };
+        Group {
+            nodes: nodes.to_vec(),
+            needed,
+            own,
+        }
+    }
+
+    /// Starts a round in which this node's own replica is told `own` and the others `others`. What
+    /// it costs is for the caller to count.
     ///
     /// # Errors
-    /// `Unavailable` at once, before anything was sent, if a write cannot reach a majority.
+    /// `Unavailable` at once, before anything was sent, if a write cannot reach enough nodes.
     pub fn round(
         &self,
-        quorum: Quorum,
+        group: Group,
         own: Command,
         others: &Command,
         body: Bytes,
-        rounds: &Rounds,
     ) -> Result<Round, Failure> {
-        let effect = if own.writes() {
-            Effect::Unknown
-        } else {
-            Effect::None
-        };
-        let reachable = self.peers.connected_count() + 1;
+        let (asked, needed) = (group.nodes.len(), group.needed);
         let minority_after = self.defects.minority_after();
-        if own.writes() && reachable < self.majority() && minority_after.is_none() {
-            let (count, needed) = (self.count(), self.majority());
-            let why = format!("{reachable} of {count} nodes can be reached, {needed} are needed");
-            return Err(unavailable(why, Effect::None));
+        if own.writes() && minority_after.is_none() {
+            let reached = |&&id: &&NodeId| id == self.own || self.peers.is_connected(id);
+            let reached = group.nodes.iter().filter(reached).count();
+            if reached < needed {
+                let why = format!("{reached} of {asked} nodes can be reached, {needed} are needed");
+                return Err(unavailable(why, Effect::None));
+            }
         }
-        let (sender, reports) = unbounded_channel();
-        let alone = quorum == Quorum::Own;
-        if !alone {
-            rounds.add(1);
-            self.ask_others(&self.peers.ids(), others, &body, &sender);
-        }
-        self.ask_own(own, body, sender);
-        Ok(Round {
-            answers: vec![],
-            failed: vec![],
-            quorum,
-            own: self.own,
-            asked: if alone { 1 } else { self.count() },
-            needed: if alone { 1 } else { self.majority() },
-            effect,
-            minority_after,
-            reports,
-        })
-    }
-
-    /// Starts a round among these nodes only, all of which are told the same; `needed` answers make
-    /// its quorum. The rounds it costs are for the caller to count: see [`Round::went_out`].
-    ///
-    /// # Errors
-    /// `Unavailable` at once, before anything was sent, if a write cannot reach so many.
-    pub fn round_among(
-        &self,
-        nodes: &[NodeId],
-        needed: usize,
-        command: Command,
-        body: Bytes,
-    ) -> Result<Round, Failure> {
-        let (others, own) = self.apart(nodes);
-        let effect = match command.writes() {
+        let effect = match own.writes() {
             true => Effect::Unknown,
             false => Effect::None,
         };
-        let reached = others.iter().filter(|&&id| self.peers.is_connected(id));
-        let reachable = reached.count() + usize::from(own);
-        let minority_after = self.defects.minority_after();
-        if command.writes() && reachable < needed && minority_after.is_none() {
-            let asked = nodes.len();
-            let why =
-                format!("{reachable} of {asked} replicas can be reached, {needed} are needed");
-            return Err(unavailable(why, Effect::None));
-        }
         let (sender, reports) = unbounded_channel();
-        self.ask_others(&others, &command, &body, &sender);
-        if own {
-            self.ask_own(command, body, sender);
+        let ask = |id, command: Command| {
+            let (members, body, sender) = (self.clone(), body.clone(), sender.clone());
+            tokio::spawn(async move {
+                let report = members.tell(id, command, body).await;
+                let _ = sender.send((id, report));
+            });
+        };
+        for &id in group.nodes.iter().filter(|&&id| id != self.own) {
+            ask(id, others.clone());
+        }
+        if group.nodes.contains(&self.own) {
+            ask(self.own, own);
         }
         Ok(Round {
             answers: vec![],
+            group,
             failed: vec![],
-            quorum: if own {
-                Quorum::OwnDone
-            } else {
-                Quorum::Majority
-            },
             own: self.own,
-            asked: nodes.len(),
-            needed,
+            asked,
             effect,
             minority_after,
             reports,
         })
     }
 
-    /// Those of the nodes that are others, and whether this node is among them.
-    pub fn apart(&self, nodes: &[NodeId]) -> (Vec<NodeId>, bool) {
-        let others = nodes.iter().copied().filter(|&id| id != self.own);
-        (others.collect(), nodes.contains(&self.own))
-    }
-
-    fn ask_others(
+    /// Has one node, this one or another, carry out a command.
+    ///
+    /// # Errors
+    /// Which node did not, and why.
+    pub async fn tell(
         &self,
-        nodes: &[NodeId],
-        command: &Command,
-        body: &Bytes,
-        sender: &UnboundedSender<Report>,
-    ) {
-        let head = encode(&PeerRequest::Command(command.clone()));
-        for &id in nodes {
-            let (members, sender) = (self.clone(), sender.clone());
-            let (head, body) = (head.clone(), body.clone());
-            tokio::spawn(async move {
-                let report = members.ask(id, Message { head, body }).await;
-                let _ = sender.send((id, report));
-            });
+        node: NodeId,
+        command: Command,
+        body: Bytes,
+    ) -> Result<(Answer, Bytes), String> {
+        let (name, answered) = match node == self.own {
+            true => ("this node", Ok(self.replica.carry_out(command, body).await)),
+            false => (self.peers.name(node), self.ask(node, command, body).await),
+        };
+        match answered {
+            Ok((Answer::Failed(error), _)) | Err(error) => Err(format!("{name}: {error}")),
+            Ok(answered) => Ok(answered),
         }
     }
 
-    fn ask_own(&self, command: Command, body: Bytes, sender: UnboundedSender<Report>) {
-        let (replica, id) = (self.replica.clone(), self.own);
-        tokio::spawn(async move {
-            let report = judge(replica.carry_out(command, body).await);
-            let report = report.map_err(|error| format!("this node: {error}"));
-            let _ = sender.send((id, report));
-        });
+    /// How long a node waits for another: a fixed time, and more while a body is on its way there.
+    pub fn patience(&self, body: &Bytes) -> Duration {
+        let millis = body.len() as u64 * 1000 / SLOWEST_BYTES_PER_SECOND;
+        self.timeout + Duration::from_millis(millis)
     }
 
-    async fn ask(&self, id: NodeId, message: Message) -> Result<(Answer, Bytes), String> {
-        let limit = self.patience.with_body(&message.body);
-        let answered = self.peers.request(id, message, limit).await;
-        let Message { head, body } = answered.map_err(|error| self.blame(id, &error))?;
-        let answer = postcard::from_bytes(&head).map_err(|error| self.blame(id, &error))?;
-        judge((answer, body)).map_err(|error| self.blame(id, &error))
+    async fn ask(
+        &self,
+        node: NodeId,
+        command: Command,
+        body: Bytes,
+    ) -> Result<(Answer, Bytes), String> {
+        let limit = self.patience(&body);
+        let head = encode(&PeerRequest::Command(command));
+        let answered = self
+            .peers
+            .request(node, Message { head, body }, limit)
+            .await;
+        let Message { head, body } = answered.map_err(|error| error.to_string())?;
+        let answer = postcard::from_bytes(&head).map_err(|error| error.to_string())?;
+        Ok((answer, body))
     }
 
-    fn blame(&self, id: NodeId, error: &dyn std::fmt::Display) -> String {
-        format!("{}: {error}", self.peers.name(id))
-    }
-}
-
-fn judge((answer, body): (Answer, Bytes)) -> Result<(Answer, Bytes), String> {
-    match answer {
-        Answer::Failed(error) => Err(error),
-        answer => Ok((answer, body)),
+    /// Takes note of an acknowledged write; with a planted defect too few may have it.
+    pub fn acknowledged(
+        &self,
+        round: &Round,
+        name: ObjectName,
+        record: &Record,
+        incarnation: Version,
+    ) {
+        self.defects.acknowledged(record.object.as_ref());
+        if round.reached() || record.object.is_none() {
+            return;
+        }
+        let alone = Alone {
+            name,
+            incarnation,
+            version: record.version,
+            nodes: round.group.nodes.clone(),
+            needed: round.group.needed,
+        };
+        self.defects.acknowledged_alone(alone, &round.answered());
     }
 }
 
@@ -260,11 +254,6 @@ impl Round {
         while !self.reached() && self.one_more().await {}
     }
 
-    /// The nodes that have answered well.
-    pub fn answered(&self) -> Vec<NodeId> {
-        self.answers.iter().map(|answered| answered.node).collect()
-    }
-
     /// Waits for the quorum, whatever defects are planted.
     pub async fn full_quorum(&mut self) -> Result<(), Failure> {
         while !self.reached() {
@@ -277,7 +266,7 @@ impl Round {
 
     /// What a request is refused with that did not get its quorum.
     pub fn too_few(&self) -> Failure {
-        let (had, asked, needed) = (self.answers.len(), self.asked, self.needed);
+        let (had, asked, needed) = (self.answers.len(), self.asked, self.group.needed);
         let errors = self.failed.iter().map(|(_, error)| error.as_str());
         let errors = errors.collect::<Vec<_>>().join("; ");
         let why = format!("{had} of {asked} nodes answered, {needed} are needed ({errors})");
@@ -295,8 +284,7 @@ impl Round {
 
     /// Whether another node had to be waited for: whether this node's own answer was not enough.
     pub fn went_out(&self) -> bool {
-        let own = |answered: &&Answered| answered.node == self.own;
-        self.answers.iter().filter(own).count() < self.needed
+        usize::from(self.own_answered()) < self.group.needed
     }
 
     /// Waits for all that answer at all.
@@ -305,24 +293,32 @@ impl Round {
     }
 
     pub fn reached(&self) -> bool {
-        let answered = || {
-            self.answers
-                .iter()
-                .any(|answered| answered.node == self.own)
+        let own = match self.group.own {
+            Own::AsAny => true,
+            Own::Required => self.own_answered(),
+            Own::Done => self.own_answered() || self.own_failed(),
         };
-        let failed = || self.failed.iter().any(|(node, _)| *node == self.own);
-        let own = match self.quorum {
-            Quorum::Own | Quorum::Majority => true,
-            Quorum::MajorityWithOwn => answered(),
-            Quorum::OwnDone => answered() || failed(),
-        };
-        self.answers.len() >= self.needed && own
+        self.answers.len() >= self.group.needed && own
     }
 
     fn impossible(&self) -> bool {
-        let own = || self.failed.iter().any(|(node, _)| *node == self.own);
-        let too_many = self.failed.len() + self.needed > self.asked;
-        too_many || (self.quorum == Quorum::MajorityWithOwn && own())
+        let too_many = self.failed.len() + self.group.needed > self.asked;
+        too_many || (self.group.own == Own::Required && self.own_failed())
+    }
+
+    /// The nodes that have answered well.
+    pub fn answered(&self) -> Vec<NodeId> {
+        self.answers.iter().map(|answered| answered.node).collect()
+    }
+
+    fn own_answered(&self) -> bool {
+        self.answers
+            .iter()
+            .any(|answered| answered.node == self.own)
+    }
+
+    fn own_failed(&self) -> bool {
+        self.failed.iter().any(|(node, _)| *node == self.own)
     }
 
     /// Takes in one more report; false if there is none to come.

@@ -8,18 +8,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::dto::*;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpError, S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
-use self::upload::Uploads;
+use self::upload::Upload;
 use crate::args::Serve;
 use crate::clock::Version;
+use crate::disturbances::Client;
+use crate::memory::Memory;
 use crate::op::{Failure, Op, ROUNDS_HEADER, Reply, Rounds};
 use crate::protocol::Protocol;
 use crate::store::{Meta, ObjectName};
+
+/// What GetBucketLocation says; requests signed for other regions are served too.
+const REGION: &str = "wanlat";
 
 #[derive(Clone)]
 pub struct Api {
@@ -27,11 +35,10 @@ pub struct Api {
 }
 
 impl Api {
-    pub fn new(protocol: Arc<dyn Protocol>, args: &Serve) -> Self {
+    pub fn new(protocol: Arc<Protocol>, args: &Serve) -> Self {
         let mut builder = S3ServiceBuilder::new(Adapter {
             protocol,
-            uploads: Uploads::new(args.max_object_bytes as usize),
-            region: args.region.clone(),
+            memory: Memory::new(args.max_object_bytes as usize),
         });
         let (access_key, secret_key) = (args.access_key.as_str(), args.secret_key.as_str());
         builder.set_auth(SimpleAuth::from_single(access_key, secret_key));
@@ -40,10 +47,16 @@ impl Api {
         }
     }
 
-    pub async fn answer(
-        &self,
-        mut request: Request<Incoming>,
-    ) -> Result<Response<Body>, HttpError> {
+    pub fn serve(&self, socket: TokioIo<Client>) -> impl Future<Output: Send> + Send + use<> {
+        let api = self.clone();
+        let answer = move |request| {
+            let api = api.clone();
+            async move { api.answer(request).await }
+        };
+        http1::Builder::new().serve_connection(socket, service_fn(answer))
+    }
+
+    async fn answer(&self, mut request: Request<Incoming>) -> Result<Response<Body>, HttpError> {
         let rounds = Arc::new(Rounds::default());
         request.extensions_mut().insert(rounds.clone());
         let mut response = self.service.call(request.map(Body::from)).await?;
@@ -54,9 +67,8 @@ impl Api {
 }
 
 struct Adapter {
-    protocol: Arc<dyn Protocol>,
-    uploads: Uploads,
-    region: String,
+    protocol: Arc<Protocol>,
+    memory: Memory,
 }
 
 impl Adapter {
@@ -83,22 +95,6 @@ impl Adapter {
     /// For operations whose reply says nothing.
     async fn done<T>(&self, request: &S3Request<T>, op: Op) -> S3Result<()> {
         self.run(request, op, Bytes::new()).await.map(|_| ())
-    }
-
-    async fn list<T>(
-        &self,
-        request: &S3Request<T>,
-        bucket: &str,
-        query: crate::store::Query,
-    ) -> S3Result<crate::listing::Listing> {
-        let bucket = bucket.to_owned();
-        match self
-            .run(request, Op::List { bucket, query }, Bytes::new())
-            .await?
-        {
-            (Reply::Listing(listing), _) => Ok(listing),
-            (other, _) => Err(unexpected(&other)),
-        }
     }
 
     async fn get<T>(
@@ -186,7 +182,7 @@ impl S3 for Adapter {
         let bucket = request.input.bucket.clone();
         self.done(&request, Op::HeadBucket { bucket }).await?;
         Ok(S3Response::new(HeadBucketOutput {
-            bucket_region: Some(self.region.clone()),
+            bucket_region: Some(REGION.into()),
             ..Default::default()
         }))
     }
@@ -197,7 +193,7 @@ impl S3 for Adapter {
     ) -> S3Result<S3Response<GetBucketLocationOutput>> {
         let bucket = request.input.bucket.clone();
         self.done(&request, Op::HeadBucket { bucket }).await?;
-        let region = BucketLocationConstraint::from(self.region.clone());
+        let region = BucketLocationConstraint::from_static(REGION);
         Ok(S3Response::new(GetBucketLocationOutput {
             location_constraint: Some(region),
         }))
@@ -212,22 +208,22 @@ impl S3 for Adapter {
         Ok(S3Response::new(DeleteBucketOutput {}))
     }
 
-    async fn list_objects(
-        &self,
-        request: S3Request<ListObjectsInput>,
-    ) -> S3Result<S3Response<ListObjectsOutput>> {
-        let query = listing::query_v1(&request.input)?;
-        let listing = self.list(&request, &request.input.bucket, query).await?;
-        Ok(S3Response::new(listing::output_v1(request.input, listing)))
-    }
-
     async fn list_objects_v2(
         &self,
         request: S3Request<ListObjectsV2Input>,
     ) -> S3Result<S3Response<ListObjectsV2Output>> {
-        let query = listing::query_v2(&request.input)?;
-        let listing = self.list(&request, &request.input.bucket, query).await?;
-        Ok(S3Response::new(listing::output_v2(request.input, listing)))
+        let (bucket, query) = (
+            request.input.bucket.clone(),
+            listing::query(&request.input)?,
+        );
+        let op = Op::List { bucket, query };
+        match self.run(&request, op, Bytes::new()).await? {
+            (Reply::Listing(listing), _) => {
+                let output = listing::output(request.input, listing)?;
+                Ok(S3Response::new(output))
+            }
+            (other, _) => Err(unexpected(&other)),
+        }
     }
 
     async fn get_object(
@@ -282,7 +278,7 @@ impl S3 for Adapter {
         &self,
         mut request: S3Request<PutObjectInput>,
     ) -> S3Result<S3Response<PutObjectOutput>> {
-        let upload = self.uploads.receive(&mut request).await?;
+        let upload = Upload::receive(&self.memory, &mut request).await?;
         let input = &mut request.input;
         let name = object_name(&input.bucket, &input.key);
         let user = input.metadata.take().unwrap_or_default();

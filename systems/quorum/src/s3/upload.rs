@@ -1,59 +1,40 @@
 //! The body of a PutObject: received whole, hashed on the way, checked against what the client says.
 
-use std::sync::Arc;
-
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use hyper::HeaderMap;
 use md5::{Digest, Md5};
 use s3s::checksum::ChecksumHasher;
 use s3s::dto::{Checksum, PutObjectInput};
-use s3s::{S3Request, S3Result, s3_error};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use s3s::{S3Error, S3Request, S3Result, s3_error};
+use tokio::sync::SemaphorePermit;
 
-/// So many of the largest objects may be on their way at once; more of them wait.
-const LARGEST_AT_ONCE: usize = 2;
-const PERMIT_BYTES: usize = 1 << 10;
+use crate::memory::Memory;
 
-pub struct Uploads {
-    max_bytes: usize,
-    memory: Arc<Semaphore>,
-}
-
-pub struct Upload {
+pub struct Upload<'a> {
     pub body: Bytes,
     pub md5: [u8; 16],
     pub crc32: u32,
     /// Gives the memory back when the request is done.
-    _memory: OwnedSemaphorePermit,
+    _memory: SemaphorePermit<'a>,
 }
 
-impl Uploads {
-    pub fn new(max_bytes: usize) -> Self {
-        let permits = LARGEST_AT_ONCE * permits_for(max_bytes);
-        Self {
-            max_bytes,
-            memory: Arc::new(Semaphore::new(permits)),
-        }
-    }
-
-    pub async fn receive(&self, request: &mut S3Request<PutObjectInput>) -> S3Result<Upload> {
+impl Upload<'_> {
+    pub async fn receive<'a>(
+        memory: &'a Memory,
+        request: &mut S3Request<PutObjectInput>,
+    ) -> S3Result<Upload<'a>> {
         let announced = request.input.content_length;
         let announced = announced.ok_or_else(|| s3_error!(MissingContentLength))?;
         let announced = usize::try_from(announced).unwrap_or(usize::MAX);
-        if announced > self.max_bytes {
-            let max = self.max_bytes;
-            return Err(s3_error!(
+        let max = memory.max_bytes;
+        let room = memory.room(announced).await;
+        let room = room.ok_or_else(|| {
+            s3_error!(
                 EntityTooLarge,
                 "objects of at most {max} bytes are accepted"
-            ));
-        }
-        let memory = self
-            .memory
-            .clone()
-            .acquire_many_owned(permits_for(announced) as u32)
-            .await;
-        let memory = memory.map_err(|error| s3_error!(error, InternalError))?;
+            )
+        })?;
 
         let mut named = hasher_for(&request.headers);
         let (mut md5, mut crc32) = (Md5::new(), crc32_digest());
@@ -62,10 +43,7 @@ impl Uploads {
             while let Some(chunk) = stream.next().await {
                 let chunk = chunk.map_err(|error| s3_error!(IncompleteBody, "{error}"))?;
                 if body.len() + chunk.len() > announced {
-                    return Err(s3_error!(
-                        IncompleteBody,
-                        "the body is longer than announced"
-                    ));
+                    return Err(not_as_announced());
                 }
                 md5.update(&chunk);
                 crc32.update(&chunk);
@@ -74,10 +52,7 @@ impl Uploads {
             }
         }
         if body.len() < announced {
-            return Err(s3_error!(
-                IncompleteBody,
-                "the body is shorter than announced"
-            ));
+            return Err(not_as_announced());
         }
         let md5: [u8; 16] = md5.finalize().into();
         check_md5(request.input.content_md5.as_deref(), &md5)?;
@@ -90,13 +65,16 @@ impl Uploads {
             body: body.freeze(),
             md5,
             crc32: crc32.finalize() as u32,
-            _memory: memory,
+            _memory: room,
         })
     }
 }
 
-fn permits_for(bytes: usize) -> usize {
-    bytes / PERMIT_BYTES + 1
+fn not_as_announced() -> S3Error {
+    s3_error!(
+        IncompleteBody,
+        "the body is not as long as its announced length"
+    )
 }
 
 fn crc32_digest() -> crc_fast::Digest {
@@ -179,29 +157,13 @@ mod tests {
     const WRONG: (&str, &str) = ("x-amz-checksum-crc32", "AAAAAA==");
 
     #[test]
-    fn a_checksum_in_a_header_is_compared() {
+    fn a_checksum_in_a_header_or_announced_for_after_the_body_must_come_and_fit() {
+        assert!(check(&HeaderMap::new(), None).is_ok());
         assert!(check(&headers(&[RIGHT]), None).is_ok());
         assert!(check(&headers(&[WRONG]), None).is_err());
-    }
-
-    #[test]
-    fn a_checksum_announced_for_after_the_body_must_come_and_fit() {
         let announced = headers(&[("x-amz-trailer", "x-amz-checksum-crc32")]);
         assert!(check(&announced, Some(&headers(&[RIGHT]))).is_ok());
         assert!(check(&announced, Some(&headers(&[WRONG]))).is_err());
         assert!(check(&announced, None).is_err());
-    }
-
-    #[test]
-    fn no_checksum_is_no_error() {
-        assert!(check(&HeaderMap::new(), None).is_ok());
-    }
-
-    #[test]
-    fn the_md5_is_compared_when_it_is_sent() {
-        let computed = Md5::digest(b"").into();
-        assert!(check_md5(None, &computed).is_ok());
-        assert!(check_md5(Some("1B2M2Y8AsgTpgAmY7PhCfg=="), &computed).is_ok());
-        assert!(check_md5(Some("AAAAAAAAAAAAAAAAAAAAAA=="), &computed).is_err());
     }
 }

@@ -24,7 +24,7 @@ use self::files::{FileId, Files};
 use self::format::Header;
 #[cfg(test)]
 pub use self::page::Summary;
-pub use self::page::{After, Listed, Page, Query};
+pub use self::page::{Listed, Page, Query};
 pub use self::record::{BucketState, Meta, ObjectName, Record, crc32};
 use crate::clock::Version;
 use crate::defects::Flags;
@@ -81,14 +81,9 @@ impl AsRef<Record> for Stored {
 }
 
 impl Store {
-    /// Opens the replica in `directory`, which is made if it does not exist.
-    #[cfg(test)]
-    pub fn open(directory: &Path) -> io::Result<Self> {
-        Self::open_with(directory, Flags::default())
-    }
-
-    /// The same, with the defects planted that are the store's own.
-    pub fn open_with(directory: &Path, defects: Flags) -> io::Result<Self> {
+    /// Opens the replica in `directory`, which is made if it does not exist, with the defects planted
+    /// that are the store's own.
+    pub fn open(directory: &Path, defects: Flags) -> io::Result<Self> {
         let (files, found) = Files::open(directory)?;
         let store = Self {
             files,

@@ -12,21 +12,12 @@ use crate::clock::Version;
 /// Bounds a page in a range that is full of tombstones.
 const MAX_ENTRIES: usize = 20_000;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Query {
     pub prefix: String,
-    pub delimiter: Option<String>,
-    pub after: After,
+    /// The key after which the listing goes on.
+    pub after: Option<String>,
     pub limit: usize,
-}
-
-/// Where a listing goes on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum After {
-    Start,
-    Key(String),
-    /// A common prefix that was listed: none of the keys under it is wanted again.
-    Prefix(String),
 }
 
 /// The records of a range, tombstones too: another replica may hold an older value of a key.
@@ -65,14 +56,15 @@ impl Page {
         bucket: BucketState,
         query: &Query,
     ) -> Self {
+        let start = match &query.after {
+            Some(key) if *key >= query.prefix => Bound::Excluded(key.as_str()),
+            _ => Bound::Included(query.prefix.as_str()),
+        };
         let mut page = Self::default();
         let mut visible = 0;
-        for (key, record) in objects.range::<str, _>((lower_bound(query), Bound::Unbounded)) {
+        for (key, record) in objects.range::<str, _>((start, Bound::Unbounded)) {
             if !key.starts_with(&query.prefix) {
                 break;
-            }
-            if matches!(&query.after, After::Prefix(prefix) if key.starts_with(prefix.as_str())) {
-                continue;
             }
             if visible == query.limit || page.entries.len() == MAX_ENTRIES {
                 page.end = page.entries.last().map(|last| last.key.clone());
@@ -91,13 +83,5 @@ impl Page {
             });
         }
         page
-    }
-}
-
-fn lower_bound(query: &Query) -> Bound<&str> {
-    match &query.after {
-        After::Key(key) if *key >= query.prefix => Bound::Excluded(key),
-        After::Prefix(prefix) if *prefix >= query.prefix => Bound::Included(prefix),
-        _ => Bound::Included(&query.prefix),
     }
 }

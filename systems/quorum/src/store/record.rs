@@ -84,15 +84,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_created_again_does_not_show_objects_of_the_one_before() {
-        let again = state(3, 2);
+    fn a_bucket_shows_what_was_written_since_it_was_created_last() {
+        let (again, deleted) = (state(3, 2), state(1, 2));
         assert!(!again.shows(Version::of(1, 0)));
         assert!(again.shows(Version::of(3, 0)));
-    }
-
-    #[test]
-    fn a_deleted_bucket_shows_nothing() {
-        assert!(!state(1, 2).shows(Version::of(3, 0)));
+        assert!(!deleted.shows(Version::of(3, 0)));
     }
 
     #[test]

@@ -2,7 +2,60 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::testing::Scratch;
+use crate::testing::{Scratch, record};
+
+/// A replica with a bucket, in a directory of its own.
+struct Fixture {
+    scratch: Scratch,
+    store: Option<Store>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let (scratch, store) = (Scratch::new(), None);
+        let mut fixture = Self { scratch, store };
+        fixture.open_again();
+        let state = BucketState {
+            created: Version::of(1, 0),
+            deleted: Version::ZERO,
+        };
+        fixture.store().merge_bucket("b", state).unwrap();
+        fixture
+    }
+
+    fn open_again(&mut self) {
+        self.store = None;
+        self.store = Some(Store::open(self.scratch.path(), Flags::default()).unwrap());
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().unwrap()
+    }
+
+    /// Puts a body or, with None, a tombstone.
+    fn write(&self, key: &str, time: u64, body: Option<&str>) {
+        let body = body.map(str::as_bytes);
+        let record = record(time, body);
+        let written = self
+            .store()
+            .write(&name(key), record, body.unwrap_or_default());
+        written.unwrap();
+    }
+
+    fn body(&self, key: &str) -> Option<Bytes> {
+        let (record, body) = self.store().read(&name(key)).unwrap()?;
+        record.object.map(|_| body)
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.scratch.path().join("entries")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    fn last_file(&self) -> PathBuf {
+        self.files().into_iter().max().unwrap()
+    }
+}
 
 fn name(key: &str) -> ObjectName {
     ObjectName {
@@ -11,213 +64,98 @@ fn name(key: &str) -> ObjectName {
     }
 }
 
-fn at(time: u64) -> Version {
-    Version::of(time, 0)
-}
-
-fn put(store: &Store, key: &str, time: u64, body: &[u8]) {
-    let object = Some(Meta {
-        size: body.len() as u64,
-        md5: [0; 16],
-        crc32: crc32(body),
-        content_type: None,
-        user: vec![],
-    });
-    let record = Record {
-        version: at(time),
-        incarnation: at(1),
-        object,
-    };
-    store.write(&name(key), record, body).unwrap();
-}
-
-fn remove(store: &Store, key: &str, time: u64) {
-    let record = Record {
-        version: at(time),
-        incarnation: at(1),
-        object: None,
-    };
-    store.write(&name(key), record, &[]).unwrap();
-}
-
-fn create(store: &Store) {
-    let state = BucketState {
-        created: at(1),
-        deleted: Version::ZERO,
-    };
-    store.merge_bucket("b", state).unwrap();
-}
-
-fn body(store: &Store, key: &str) -> Option<Bytes> {
-    let (record, body) = store.read(&name(key)).unwrap()?;
-    record.object.map(|_| body)
-}
-
-fn entry_files(scratch: &Scratch) -> Vec<PathBuf> {
-    let entries = fs::read_dir(scratch.path().join("entries")).unwrap();
-    entries.map(|entry| entry.unwrap().path()).collect()
-}
-
 #[test]
-fn what_was_written_is_there_after_opening_again() {
-    let scratch = Scratch::new();
-    {
-        let store = Store::open(scratch.path()).unwrap();
-        create(&store);
-        put(&store, "kept", 2, b"body");
-        put(&store, "removed", 3, b"gone");
-        remove(&store, "removed", 4);
-    }
-    let store = Store::open(scratch.path()).unwrap();
-    assert!(store.bucket("b").alive());
-    assert_eq!(body(&store, "kept").unwrap(), "body");
-    assert_eq!(body(&store, "removed"), None);
-    assert_eq!(store.newest_version(), at(4));
-    assert_eq!(store.object_count(), 1);
+fn what_was_written_is_there_after_opening_again_and_what_was_cut_short_is_thrown_away() {
+    let mut replica = Fixture::new();
+    replica.write("kept", 2, Some("body"));
+    replica.write("removed", 3, Some("gone"));
+    replica.write("removed", 4, None);
+    replica.write("torn", 5, Some("a longer body"));
+    let torn = replica.last_file();
+    let len = fs::metadata(&torn).unwrap().len();
+    let file = fs::OpenOptions::new().write(true).open(&torn).unwrap();
+    file.set_len(len - 1).unwrap();
+    replica.open_again();
+    assert!(replica.store().bucket("b").alive());
+    assert_eq!(replica.body("kept").unwrap(), "body");
+    assert_eq!(replica.body("removed"), None);
+    assert_eq!(replica.body("torn"), None);
+    assert!(!torn.exists());
+    assert_eq!(replica.store().newest_version(), Version::of(4, 0));
+    assert_eq!(replica.store().object_count(), 1);
 }
 
 #[test]
 fn the_newest_version_wins_in_whatever_order_they_come() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
-    put(&store, "k", 3, b"newest");
-    put(&store, "k", 2, b"older");
-    assert_eq!(body(&store, "k").unwrap(), "newest");
-}
-
-#[test]
-fn a_tombstone_is_not_undone_by_an_older_value() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
-    remove(&store, "k", 3);
-    put(&store, "k", 2, b"late");
-    assert_eq!(body(&store, "k"), None);
+    let replica = Fixture::new();
+    for (key, newest) in [("put", Some("newest")), ("removed", None)] {
+        replica.write(key, 3, newest);
+        replica.write(key, 2, Some("older"));
+        assert_eq!(replica.body(key), newest.map(Bytes::from));
+    }
 }
 
 #[test]
 fn a_replaced_body_frees_its_space() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
+    let replica = Fixture::new();
     for time in 2..10 {
-        put(&store, "k", time, b"body");
+        replica.write("k", time, Some("body"));
     }
     let one_bucket_and_one_object = 2;
-    assert_eq!(entry_files(&scratch).len(), one_bucket_and_one_object);
-}
-
-#[test]
-fn a_file_cut_short_was_never_acknowledged_and_is_thrown_away() {
-    let scratch = Scratch::new();
-    {
-        let store = Store::open(scratch.path()).unwrap();
-        create(&store);
-        put(&store, "whole", 2, b"body");
-        put(&store, "torn", 3, b"a longer body");
-    }
-    let torn = entry_files(&scratch).into_iter().max().unwrap();
-    let len = fs::metadata(&torn).unwrap().len();
-    let file = fs::OpenOptions::new().write(true).open(&torn).unwrap();
-    file.set_len(len - 1).unwrap();
-
-    let store = Store::open(scratch.path()).unwrap();
-    assert_eq!(body(&store, "torn"), None);
-    assert_eq!(body(&store, "whole").unwrap(), "body");
-    assert!(!torn.exists());
+    assert_eq!(replica.files().len(), one_bucket_and_one_object);
 }
 
 #[test]
 fn a_flipped_bit_in_a_body_is_an_error_and_not_an_answer() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
-    put(&store, "k", 2, b"body");
-    let file = entry_files(&scratch).into_iter().max().unwrap();
+    let replica = Fixture::new();
+    replica.write("k", 2, Some("body"));
+    let file = replica.last_file();
     let mut bytes = fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&file, bytes).unwrap();
-    let error = store.read(&name("k")).unwrap_err();
+    let error = replica.store().read(&name("k")).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }
 
 #[test]
 fn a_replica_belongs_to_one_process() {
-    let scratch = Scratch::new();
-    let _store = Store::open(scratch.path()).unwrap();
-    let error = Store::open(scratch.path()).err().unwrap();
-    assert!(error.to_string().contains("another process"));
+    let replica = Fixture::new();
+    let error = Store::open(replica.scratch.path(), Flags::default()).err();
+    assert!(error.unwrap().to_string().contains("another process"));
 }
 
 #[test]
 fn readers_never_see_a_hole_while_a_value_is_replaced() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
-    put(&store, "k", 2, b"0");
+    let replica = Fixture::new();
+    replica.write("k", 2, Some("0"));
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| (0..2000).all(|_| body(&store, "k").is_some()));
+        let reader = scope.spawn(|| (0..2000).all(|_| replica.body("k").is_some()));
         for time in 3..500 {
-            put(&store, "k", time, time.to_string().as_bytes());
+            replica.write("k", time, Some(&time.to_string()));
         }
         assert!(reader.join().unwrap());
     });
 }
 
-fn query(prefix: &str, after: After, limit: usize) -> Query {
-    Query {
-        prefix: prefix.into(),
-        delimiter: None,
-        after,
-        limit,
-    }
-}
-
-fn keys(page: &Page) -> Vec<&str> {
-    page.entries
-        .iter()
-        .map(|entry| entry.key.as_str())
-        .collect()
-}
-
 #[test]
-fn a_page_holds_tombstones_but_does_not_count_them() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
-    for key in ["a", "b", "c", "d"] {
-        put(&store, key, 2, b"");
+fn a_page_counts_no_tombstones_ends_with_its_prefix_and_goes_on_after_a_key() {
+    let replica = Fixture::new();
+    for key in ["a", "b", "c", "p/1", "p/2", "q"] {
+        replica.write(key, 2, Some(""));
     }
-    remove(&store, "b", 3);
-    let page = store.page("b", &query("", After::Start, 2));
-    assert_eq!(keys(&page), ["a", "b", "c"]);
-    assert_eq!(page.end.as_deref(), Some("c"));
-}
-
-#[test]
-fn a_page_ends_where_the_prefix_ends() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
-    for key in ["a", "p/1", "p/2", "q"] {
-        put(&store, key, 2, b"");
-    }
-    let page = store.page("b", &query("p/", After::Start, 2));
-    assert_eq!(keys(&page), ["p/1", "p/2"]);
-    assert_eq!(page.end, None);
-}
-
-#[test]
-fn a_page_goes_on_after_a_key_or_past_a_common_prefix() {
-    let scratch = Scratch::new();
-    let store = Store::open(scratch.path()).unwrap();
-    create(&store);
-    for key in ["a", "p/1", "p/2", "q"] {
-        put(&store, key, 2, b"");
-    }
-    let after_key = store.page("b", &query("", After::Key("p/1".into()), 9));
-    assert_eq!(keys(&after_key), ["p/2", "q"]);
-    let after_prefix = store.page("b", &query("", After::Prefix("p/".into()), 9));
-    assert_eq!(keys(&after_prefix), ["q"]);
+    replica.write("b", 3, None);
+    let page = |prefix: &str, after: Option<&str>, limit| {
+        let query = Query {
+            prefix: prefix.into(),
+            after: after.map(str::to_owned),
+            limit,
+        };
+        let page = replica.store().page("b", &query);
+        let keys: Vec<_> = page.entries.into_iter().map(|entry| entry.key).collect();
+        (keys.join(" "), page.end)
+    };
+    assert_eq!(page("", None, 2), ("a b c".into(), Some("c".into())));
+    assert_eq!(page("p/", None, 2), ("p/1 p/2".into(), None));
+    assert_eq!(page("", Some("p/1"), 9), ("p/2 q".into(), None));
+    assert_eq!(page("p/", Some("a"), 9), ("p/1 p/2".into(), None));
 }

@@ -1,4 +1,4 @@
-//! Planted disturbances, and requests of different costs: each does what it says, and no more.
+//! Planted disturbances: each does what it says, and no more.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -9,33 +9,37 @@ use crate::common::eventually;
 /// The kernel puts off an acknowledgement for so long (TCP_DELACK_MIN).
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// What so many Puts in a row on one connection take, each.
-fn puts(cluster: &Cluster, count: usize) -> Vec<Duration> {
+/// A new connection's first segments are acknowledged at once: the first few Puts show nothing.
+const FIRST: usize = 15;
+
+/// What 60 Puts in a row on one connection take, each.
+fn puts(options: &[&str]) -> Vec<Duration> {
+    let cluster = Cluster::of(3, "leaderless", options);
+    let log = cluster.logs();
+    match options.first() {
+        Some(flag) => assert!(
+            log.contains(&format!("DISTURBANCE PLANTED: {flag}")),
+            "{log}"
+        ),
+        None => assert!(!log.contains("PLANTED"), "{log}"),
+    }
     let mut client = cluster.client(0);
-    client.create_bucket("bucket").expect(200);
+    client.create_bucket().expect(200);
     let one = |number| {
         let began = Instant::now();
-        client
-            .put("bucket", &format!("k{number}"), b"body")
-            .expect(200);
+        client.put(&format!("k{number}"), b"body").expect(200);
         began.elapsed()
     };
-    (0..count).map(one).collect()
+    (0..60).map(one).collect()
 }
 
 fn waited(took: Duration) -> bool {
     took >= DELAYED_ACK - Duration::from_millis(2)
 }
 
-/// A new connection's first segments are acknowledged at once: the first few Puts show nothing.
-const FIRST: usize = 15;
-
 #[test]
 fn one_response_in_three_waits_for_a_delayed_acknowledgement() {
-    let cluster = Cluster::start(3, "leaderless", &["--delayed-ack", "3"]);
-    let log = cluster.logs();
-    assert!(log.contains("DISTURBANCE PLANTED: --delayed-ack"), "{log}");
-    let took = puts(&cluster, 60);
+    let took = puts(&["--delayed-ack", "3"]);
     // The first response is the bucket's.
     let of_three = |turn: usize| -> Vec<Duration> {
         let responses = (FIRST..took.len()).filter(|put| (put + 2) % 3 == turn);
@@ -53,10 +57,7 @@ fn one_response_in_three_waits_for_a_delayed_acknowledgement() {
 
 #[test]
 fn with_nagle_messages_to_a_peer_wait_for_acknowledgements() {
-    let cluster = Cluster::start(3, "leaderless", &["--nagle"]);
-    let log = cluster.logs();
-    assert!(log.contains("DISTURBANCE PLANTED: --nagle"), "{log}");
-    let took = puts(&cluster, 60);
+    let took = puts(&["--nagle"]);
     // A message may find the timer of the acknowledgement running already, and waits for the rest
     // of it: two in a row wait as long as the timer takes. Without the flag none waits.
     let pairs = took[FIRST..].windows(2);
@@ -66,9 +67,7 @@ fn with_nagle_messages_to_a_peer_wait_for_acknowledgements() {
 
 #[test]
 fn without_the_flag_no_response_waits() {
-    let cluster = Cluster::start(3, "leaderless", &[]);
-    assert!(!cluster.logs().contains("DISTURBANCE"));
-    let took = puts(&cluster, 60);
+    let took = puts(&[]);
     // A busy machine may make some as slow. With one in three that waits, no three in a row would
     // be spared.
     let spared = |puts: &[Duration]| !puts.iter().any(|&took| waited(took));
@@ -78,7 +77,7 @@ fn without_the_flag_no_response_waits() {
 #[test]
 fn a_heartbeat_crosses_whether_or_not_anybody_asks() {
     let start = |options: &[&str]| {
-        let cluster = Cluster::start_far_apart(3, "leaderless", options, Duration::ZERO);
+        let cluster = Cluster::far_apart(3, "leaderless", options, Duration::ZERO);
         let before = cluster.traffic.load(Ordering::Relaxed);
         (cluster, before)
     };
@@ -90,18 +89,4 @@ fn a_heartbeat_crosses_whether_or_not_anybody_asks() {
     eventually("heartbeats cross", || moved(&beating) > least);
     // In at least the same time; nodes that are silent send a ping every two seconds.
     assert!(moved(&quiet) < least / 4, "{} bytes", moved(&quiet));
-}
-
-#[test]
-fn a_mixture_has_its_shares_and_each_response_says_which_it_was() {
-    let cluster = Cluster::start(3, "mixture:30:1:3", &[]);
-    let mut client = cluster.client(1);
-    client.create_bucket("bucket").expect(200);
-    client.put("bucket", "k", b"body").expect(200);
-    let mut rounds = |_| client.get("bucket", "k").expect(200).rounds();
-    let counted: Vec<u32> = (0..100).map(&mut rounds).collect();
-    let cheap = counted.iter().filter(|&&rounds| rounds == 1).count();
-    let dear = counted.iter().filter(|&&rounds| rounds == 3).count();
-    assert_eq!(cheap + dear, 100);
-    assert!((29..=31).contains(&cheap), "{cheap} of 100");
 }

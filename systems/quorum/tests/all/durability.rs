@@ -4,93 +4,62 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::cluster::Cluster;
-use crate::common::{LONG_TIMEOUT, PATIENCE, assert_nobody_waited, eventually};
+use crate::common::{LONG_TIMEOUT, assert_nobody_waited, eventually};
 
 const PROTOCOLS: [&str; 3] = ["leaderless", "leader", "rounds:2"];
 
 #[test]
-fn a_put_acknowledged_by_one_node_is_read_from_every_other() {
-    for protocol in PROTOCOLS {
-        let cluster = Cluster::start(5, protocol, &[]);
-        cluster.client(0).create_bucket("bucket").expect(200);
-        for writer in 0..5 {
-            let key = format!("from-{writer}");
-            cluster
-                .client(writer)
-                .put("bucket", &key, key.as_bytes())
-                .expect(200);
-            for reader in 0..5 {
-                let read = cluster.client(reader).get("bucket", &key).expect(200);
-                assert_eq!(read.text(), key, "{protocol}: {writer} to {reader}");
-            }
-        }
-    }
-}
-
-#[test]
 fn everything_acknowledged_survives_kill_nine_of_all_nodes() {
     for protocol in PROTOCOLS {
-        let mut cluster = Cluster::start(3, protocol, &[]);
-        let mut client = cluster.client(1);
-        client.create_bucket("bucket").expect(200);
+        let options = ["--vdisk", "n0,n1,n2", "--bob-quorum", "3"];
+        let mut cluster = Cluster::with_bucket(3, protocol, &options);
+        let (mut client, mut bob) = (cluster.client(1), cluster.bob(2));
         for number in 0..50 {
-            client
-                .put(
-                    "bucket",
-                    &format!("k{number}"),
-                    format!("v{number}").as_bytes(),
-                )
-                .expect(200);
+            let key = format!("k{number}");
+            client.put(&key, key.as_bytes()).expect(200);
+            bob.put(number, key.as_bytes()).expect();
         }
-        client.delete("bucket", "k7").expect(204);
+        client.delete("k7").expect(204);
+        bob.delete(7).expect();
+        cluster.restart(0..3);
         for node in 0..3 {
-            cluster.kill(node);
-        }
-        let ready: Vec<_> = (0..3).map(|node| cluster.spawn(node)).collect();
-        for ready in ready {
-            assert_eq!(ready.recv_timeout(PATIENCE).as_deref(), Ok("ready\n"));
-        }
-        for node in 0..3 {
-            let mut client = cluster.client(node);
+            let (mut client, mut bob) = (cluster.client(node), cluster.bob(node));
             for number in (0..50).filter(|&number| number != 7) {
-                let read = client.get("bucket", &format!("k{number}")).expect(200);
-                assert_eq!(read.text(), format!("v{number}"), "{protocol}");
+                let key = format!("k{number}");
+                assert_eq!(client.get(&key).expect(200).text(), key, "{protocol}");
+                assert_eq!(bob.get(number).expect().data, key);
             }
-            client.get("bucket", "k7").expect(404);
-            assert_eq!(client.list("bucket").expect(200).elements("Key").len(), 49);
+            client.get("k7").expect(404);
+            bob.get(7).refused(tonic::Code::NotFound);
+            assert_eq!(client.list().expect(200).elements("Key").len(), 49);
         }
     }
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_while_nodes_are_killed_at_any_moment() {
-    let mut cluster = Cluster::start(3, "leaderless", &[]);
+    let mut cluster = Cluster::with_bucket(3, "leaderless", &[]);
     let mut client = cluster.client(0);
-    client.create_bucket("bucket").expect(200);
     let stop = AtomicBool::new(false);
     let acknowledged = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let keys = (0..).map(|number| format!("k{number}"));
             let keys = keys.take_while(|_| !stop.load(Ordering::Relaxed));
-            let put = |key: &String| client.put("bucket", key, key.as_bytes()).status == 200;
+            let put = |key: &String| client.put(key, key.as_bytes()).status == 200;
             keys.filter(put).collect::<Vec<_>>()
         });
         for moment in [13, 170, 41, 97, 230, 5, 151, 67, 33, 119] {
             // Both at once now and then: what is sent meanwhile is refused.
-            let victims = if moment % 3 == 0 {
-                vec![1, 2]
-            } else {
-                vec![1 + moment % 2]
+            let victims = match moment % 3 {
+                0 => 1..3,
+                _ => 1 + moment % 2..2 + moment % 2,
             };
             std::thread::sleep(Duration::from_millis(moment as u64));
-            for &victim in &victims {
+            for victim in victims.clone() {
                 cluster.kill(victim);
             }
             std::thread::sleep(Duration::from_millis(moment as u64));
-            let ready: Vec<_> = victims.iter().map(|&node| cluster.spawn(node)).collect();
-            for ready in ready {
-                assert_eq!(ready.recv_timeout(PATIENCE).as_deref(), Ok("ready\n"));
-            }
+            cluster.start(victims);
         }
         stop.store(true, Ordering::Relaxed);
         writer.join().unwrap()
@@ -100,90 +69,75 @@ fn nothing_acknowledged_is_lost_while_nodes_are_killed_at_any_moment() {
     for reader in [1, 2] {
         let mut client = cluster.client(reader);
         for key in &acknowledged {
-            assert_eq!(client.get("bucket", key).expect(200).text(), *key);
+            assert_eq!(client.get(key).expect(200).text(), *key);
         }
     }
 }
 
 #[test]
 fn the_newest_version_wins_although_the_node_asked_holds_an_older_one() {
-    let mut cluster = Cluster::start(3, "leaderless", &[]);
-    cluster.client(0).create_bucket("bucket").expect(200);
-    cluster.client(0).put("bucket", "k", b"old").expect(200);
+    let mut cluster = Cluster::with_bucket(3, "leaderless", &[]);
+    cluster.client(0).put("k", b"old").expect(200);
     // All three hold it before one is lost.
-    eventually("the third node holds the old value", || {
-        objects(&cluster, 2) == 1
-    });
+    cluster.hold([2], 1);
     cluster.kill(2);
-    cluster.client(0).put("bucket", "k", b"new").expect(200);
-    cluster.start_node(2);
-    assert_eq!(
-        cluster.client(2).get("bucket", "k").expect(200).text(),
-        "new"
-    );
+    cluster.client(0).put("k", b"new").expect(200);
+    cluster.start([2]);
+    assert_eq!(cluster.read(2, "k"), "new");
     cluster.kill(0);
-    assert_eq!(
-        cluster.client(2).get("bucket", "k").expect(200).text(),
-        "new"
-    );
+    assert_eq!(cluster.read(2, "k"), "new");
 }
 
 #[test]
 fn a_removed_object_stays_removed_although_a_node_missed_it() {
-    let mut cluster = Cluster::start(3, "leaderless", &[]);
-    cluster.client(0).create_bucket("bucket").expect(200);
-    cluster.client(0).put("bucket", "k", b"body").expect(200);
-    eventually("the third node holds the object", || {
-        objects(&cluster, 2) == 1
-    });
+    let mut cluster = Cluster::with_bucket(3, "leaderless", &[]);
+    cluster.client(0).put("k", b"body").expect(200);
+    cluster.hold([2], 1);
     cluster.kill(2);
-    cluster.client(0).delete("bucket", "k").expect(204);
-    cluster.start_node(2);
+    cluster.client(0).delete("k").expect(204);
+    cluster.start([2]);
     let mut client = cluster.client(2);
-    client.get("bucket", "k").expect(404);
-    assert!(client.list("bucket").expect(200).elements("Key").is_empty());
-    eventually("reading mended the third node", || {
-        objects(&cluster, 2) == 0
-    });
+    client.get("k").expect(404);
+    assert!(client.list().expect(200).elements("Key").is_empty());
+    // Reading has mended the third node.
+    cluster.hold([2], 0);
 }
 
 #[test]
 fn a_node_that_missed_writes_is_mended_by_reading() {
-    let mut cluster = Cluster::start(3, "leaderless", &[]);
-    cluster.client(0).create_bucket("bucket").expect(200);
+    let mut cluster = Cluster::with_bucket(3, "leaderless", &[]);
     cluster.kill(2);
     for key in ["a", "b", "c"] {
-        cluster
-            .client(0)
-            .put("bucket", key, key.as_bytes())
-            .expect(200);
+        cluster.client(0).put(key, key.as_bytes()).expect(200);
     }
-    cluster.start_node(2);
-    assert_eq!(objects(&cluster, 2), 0);
-    cluster.client(0).get("bucket", "a").expect(200);
-    eventually("a Get mends one object", || objects(&cluster, 2) == 1);
-    cluster.client(1).list("bucket").expect(200);
-    eventually("a listing mends the others", || objects(&cluster, 2) == 3);
+    cluster.start([2]);
+    assert_eq!(cluster.objects(2), 0);
+    cluster.client(0).get("a").expect(200);
+    // A Get mends one object, a listing the others.
+    cluster.hold([2], 1);
+    cluster.client(1).list().expect(200);
+    cluster.hold([2], 3);
     // The bodies came along: with the first node gone, the third one's disk is read.
     cluster.kill(0);
-    assert_eq!(cluster.client(2).get("bucket", "c").expect(200).text(), "c");
+    assert_eq!(cluster.read(2, "c"), "c");
 }
 
 #[test]
 fn a_copy_damaged_on_disk_is_read_from_the_others() {
-    let cluster = Cluster::start(3, "leaderless", &[]);
-    let mut client = cluster.client(0);
-    client.create_bucket("bucket").expect(200);
-    client.put("bucket", "k", b"a body to damage").expect(200);
-    eventually("the first node holds it too", || objects(&cluster, 0) == 1);
-    let damaged = std::fs::read_dir(cluster.data(0).join("entries")).unwrap();
-    let damaged = damaged.map(|entry| entry.unwrap().path()).max().unwrap();
-    let mut bytes = std::fs::read(&damaged).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    std::fs::write(&damaged, bytes).unwrap();
-    let read = client.get("bucket", "k").expect(200);
-    assert_eq!(read.text(), "a body to damage");
+    let cluster = Cluster::with_bucket(3, "leaderless", &["--vdisk", "n0,n1,n2"]);
+    let (mut client, mut bob) = (cluster.client(0), cluster.bob(0));
+    client.put("k", b"to damage").expect(200);
+    cluster.hold(0..3, 1);
+    cluster.damage(0);
+    let read = client.get("k").expect(200);
     assert_eq!(read.rounds(), 2, "the second fetched the body");
+    assert_eq!(read.text(), "to damage");
+    bob.put(1, b"to damage").expect();
+    cluster.hold(0..3, 2);
+    cluster.damage(0);
+    let read = bob.get(1);
+    assert_eq!(read.rounds(), 1);
+    assert_eq!(read.expect().data, "to damage");
 }
 
 #[test]
@@ -195,11 +149,10 @@ fn a_full_disk_refuses_and_damages_nothing_and_takes_writes_again_when_there_is_
     }
     cluster.start_all();
     let mut client = cluster.client(0);
-    client.create_bucket("bucket").expect(200);
+    client.create_bucket().expect(200);
     let body = vec![7; 20_000];
-    client.put("bucket", "before", &body).expect(200);
-    let both = || objects(&cluster, 0) == 1 && objects(&cluster, 1) == 1;
-    eventually("both hold it", both);
+    client.put("before", &body).expect(200);
+    cluster.hold([0, 1], 1);
 
     // One of three is full: the majority goes on, whichever node is asked.
     let fill = |node: usize| {
@@ -211,18 +164,18 @@ fn a_full_disk_refuses_and_damages_nothing_and_takes_writes_again_when_there_is_
     let filler = fill(0);
     for node in 0..3 {
         let key = format!("one-full-{node}");
-        cluster.client(node).put("bucket", &key, &body).expect(200);
+        cluster.client(node).put(&key, &body).expect(200);
     }
     // Two of three: nothing is acknowledged, nothing is said to be certainly undone.
     let other = fill(1);
     for node in 0..3 {
-        let refused = cluster.client(node).put("bucket", "refused", &body);
+        let refused = cluster.client(node).put("refused", &body);
         let text = refused.expect(503).text();
         assert!(text.contains("may or may not be kept"), "{text}");
         assert!(text.contains("No space left"), "{text}");
         let mut client = cluster.client(node);
         for key in ["before", "one-full-0", "one-full-1", "one-full-2"] {
-            assert!(client.get("bucket", key).expect(200).body == body);
+            assert!(client.get(key).expect(200).body == body);
         }
     }
     let entries = cluster.data_inside(0).join("entries");
@@ -235,51 +188,46 @@ fn a_full_disk_refuses_and_damages_nothing_and_takes_writes_again_when_there_is_
     }
     for node in 0..3 {
         let key = format!("after-{node}");
-        cluster.client(node).put("bucket", &key, &body).expect(200);
+        cluster.client(node).put(&key, &body).expect(200);
         for key in ["one-full-0", "one-full-1", "one-full-2"] {
-            cluster.client(node).get("bucket", key).expect(200);
+            cluster.client(node).get(key).expect(200);
         }
     }
-    let mended = || objects(&cluster, 0) >= 7 && objects(&cluster, 1) >= 7;
+    let mended = || cluster.objects(0) >= 7 && cluster.objects(1) >= 7;
     eventually("the full nodes are mended", mended);
 }
 
 #[test]
 fn a_node_that_was_stopped_takes_part_again_at_once_and_with_what_it_missed() {
-    let cluster = Cluster::start(3, "leaderless", &LONG_TIMEOUT);
+    let cluster = Cluster::with_bucket(3, "leaderless", &LONG_TIMEOUT);
     let mut client = cluster.client(0);
-    client.create_bucket("bucket").expect(200);
-    client.put("bucket", "gone", b"body").expect(200);
+    client.put("gone", b"body").expect(200);
     cluster.stop(2);
-    client.delete("bucket", "gone").expect(204);
+    client.delete("gone").expect(204);
     for number in 0..20 {
         let key = format!("k{number}");
-        client.put("bucket", &key, key.as_bytes()).expect(200);
+        client.put(&key, key.as_bytes()).expect(200);
     }
     cluster.resume(2);
     let began = Instant::now();
     let mut late = cluster.client(2);
-    late.get("bucket", "gone").expect(404);
+    late.get("gone").expect(404);
     for number in 0..20 {
         let key = format!("k{number}");
-        assert_eq!(late.get("bucket", &key).expect(200).text(), key);
+        assert_eq!(late.get(&key).expect(200).text(), key);
     }
-    late.put("bucket", "late", b"body").expect(200);
+    late.put("late", b"body").expect(200);
     assert_nobody_waited(began);
 }
 
 #[test]
 fn an_object_of_a_hundred_megabytes_comes_back_whole_from_another_node() {
-    let cluster = Cluster::start(3, "leaderless", &[]);
+    let cluster = Cluster::of(3, "leaderless", &[]);
     let body: Vec<u8> = (0..100_000_000_u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
-    cluster.client(0).create_bucket("bucket").expect(200);
-    cluster.client(0).put("bucket", "large", &body).expect(200);
-    let read = cluster.client(2).get("bucket", "large").expect(200);
+    cluster.client(0).create_bucket().expect(200);
+    cluster.client(0).put("large", &body).expect(200);
+    let read = cluster.client(2).get("large").expect(200);
     assert!(read.body == body, "the bodies differ");
-}
-
-fn objects(cluster: &Cluster, node: usize) -> u64 {
-    crate::common::health::objects(cluster.health(node))
 }

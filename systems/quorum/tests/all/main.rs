@@ -14,5 +14,4 @@ mod bob_rounds;
 mod defects;
 mod disturbances;
 mod durability;
-mod latency;
 mod rounds;

@@ -2,6 +2,7 @@
 //! grpc` run inside of the test.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
 
@@ -13,6 +14,11 @@ pub mod http2;
 
 pub const OBJECT_BYTES: u64 = 1024;
 pub const KEY: &str = "00112233445566ff";
+
+/// Another package's program (benchmarks/servers), beside this one's.
+fn null_server() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_oneshot")).with_file_name("null-server")
+}
 
 /// A null server on loopback; gone with this value.
 pub struct Server {
@@ -28,7 +34,7 @@ impl Server {
     }
 
     pub fn with(arguments: &[&str], answers: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_null-server"));
+        let mut command = Command::new(null_server());
         command.arg("--journal").args(arguments);
         for answer in answers {
             command.args(["--answer", answer]);
@@ -37,7 +43,7 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("null-server runs");
+            .expect("null-server is built, by `cargo build --release --workspace`");
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
@@ -217,6 +223,24 @@ fn merge(into: &mut Value, from: Value) {
     };
     let into: &mut Map<String, Value> = into.as_object_mut().unwrap();
     into.extend(from);
+}
+
+/// What `oneshot` says to a plan that it must refuse with 2, before it writes a record.
+pub fn refused(protocol: &str, plan: &str) -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
+        .arg(protocol)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have left already, having seen enough.
+    let _ = child.stdin.take().unwrap().write_all(plan.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{plan}: {error}");
+    assert!(output.stdout.is_empty());
+    error
 }
 
 /// The CPU time that hashing so many bytes takes here: nobody who waits for a processor needs less.

@@ -1,8 +1,8 @@
 //! Clusters of real processes on loopback addresses of their own, gone with the test.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -10,10 +10,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use serde_json::Value;
+
 use super::bob::Bob;
 use super::client::{ACCESS_KEY, Client, SECRET_KEY};
 use super::network::{Traffic, delaying_proxy};
+use super::{PATIENCE, eventually};
 
 /// What a node listens on: S3, peers, health, Bob's API.
 const PORTS: u16 = 4;
@@ -36,19 +38,21 @@ pub struct Cluster {
 
 impl Cluster {
     /// Nodes with nothing between them.
-    pub fn start(nodes: usize, protocol: &str, options: &[&str]) -> Self {
+    pub fn of(nodes: usize, protocol: &str, options: &[&str]) -> Self {
         let mut cluster = Self::unstarted(nodes, protocol, options);
         cluster.start_all();
         cluster
     }
 
+    /// The same, and the bucket.
+    pub fn with_bucket(nodes: usize, protocol: &str, options: &[&str]) -> Self {
+        let cluster = Self::of(nodes, protocol, options);
+        cluster.client(0).create_bucket().expect(200);
+        cluster
+    }
+
     /// Nodes with this delay in each direction between any two of them.
-    pub fn start_far_apart(
-        nodes: usize,
-        protocol: &str,
-        options: &[&str],
-        delay: Duration,
-    ) -> Self {
+    pub fn far_apart(nodes: usize, protocol: &str, options: &[&str], delay: Duration) -> Self {
         let mut cluster = Self::unstarted(nodes, protocol, options);
         for from in 0..nodes {
             for to in (0..nodes).filter(|&to| to != from) {
@@ -108,18 +112,15 @@ impl Cluster {
     }
 
     pub fn start_all(&mut self) {
-        let ready: Vec<_> = (0..self.children.len())
-            .map(|node| self.spawn(node))
-            .collect();
+        self.start(0..self.children.len());
+    }
+
+    /// Starts these nodes, and waits until they reach all others.
+    pub fn start(&mut self, nodes: impl IntoIterator<Item = usize>) {
+        let ready: Vec<_> = nodes.into_iter().map(|node| self.spawn(node)).collect();
         for ready in ready {
             self.wait(&ready);
         }
-    }
-
-    /// Starts a node, and waits until it reaches all others.
-    pub fn start_node(&mut self, node: usize) {
-        let ready = self.spawn(node);
-        self.wait(&ready);
     }
 
     /// Starts a node; what it prints first comes through the channel.
@@ -137,38 +138,48 @@ impl Cluster {
         ready
     }
 
-    fn wait(&self, ready: &mpsc::Receiver<String>) {
+    #[track_caller]
+    pub fn wait(&self, ready: &mpsc::Receiver<String>) {
         let line = ready.recv_timeout(PATIENCE);
         assert_eq!(line.as_deref(), Ok("ready\n"), "{}", self.logs());
     }
 
+    /// Runs a node that cannot start; returns what it says.
+    #[track_caller]
+    pub fn refusal(&self, more: &[&str]) -> String {
+        let mut command = self.command(0);
+        let output = command.args(more).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    }
+
     pub fn command(&self, node: usize) -> Command {
         let mut command = self.program(node);
-        let (own, log) = (ip(node), self.directory.join(format!("n{node}.log")));
+        let (own, port) = (ip(node), self.port);
+        let log = self.directory.join(format!("n{node}.log"));
         let log = File::options().append(true).create(true).open(log).unwrap();
+        let line = format!(
+            "serve --name n{node} --protocol {} --s3 {own}:{port} --peer-listen {own}:{} \
+             --access-key {ACCESS_KEY} --secret-key {SECRET_KEY}",
+            self.protocol,
+            port + 1
+        );
         command
-            .args([
-                "serve",
-                "--name",
-                &format!("n{node}"),
-                "--protocol",
-                &self.protocol,
-            ])
-            .args(["--data".as_ref(), self.data(node).as_os_str()])
-            .args(["--s3", &format!("{own}:{}", self.port)])
-            .args(["--peer-listen", &format!("{own}:{}", self.port + 1)])
-            .args(["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY])
+            .args(line.split_whitespace())
+            .arg("--data")
+            .arg(self.data(node))
             .args(&self.options)
-            .args(
-                self.own_options
-                    .iter()
-                    .filter(|own| own.0 == node)
-                    .map(|own| &own.1),
-            )
-            .args(self.bob_options(node))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log);
+        for (_, option) in self.own_options.iter().filter(|(own, _)| *own == node) {
+            command.arg(option);
+        }
+        // Bob's API is served where there are vdisks for it.
+        if self.options.iter().any(|option| option == "--vdisk") {
+            command.args(["--bob", &self.bob_address(node).to_string()]);
+        }
         for (peer, address) in self.peers[node].iter().enumerate() {
             command.args(["--peer", &format!("n{peer}={address}")]);
         }
@@ -182,29 +193,13 @@ impl Cluster {
         };
         let data = self.data(node);
         std::fs::create_dir_all(&data).unwrap();
-        let script = format!(
-            "mount -t tmpfs -o size={bytes} none {} && exec {program} \"$@\"",
-            data.display()
-        );
+        let data = data.display();
+        let mount = format!("mount -t tmpfs -o size={bytes} none {data} && exec {program} \"$@\"");
         let mut command = Command::new("unshare");
-        command.args([
-            "--user",
-            "--map-root-user",
-            "--mount",
-            "sh",
-            "-c",
-            &script,
-            "sh",
-        ]);
         command
-    }
-
-    /// Bob's API is served where there are vdisks for it.
-    fn bob_options(&self, node: usize) -> Vec<String> {
-        match self.options.iter().any(|option| option == "--vdisk") {
-            true => vec!["--bob".to_owned(), self.bob_address(node).to_string()],
-            false => vec![],
-        }
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
+            .args([&mount, "sh"]);
+        command
     }
 
     pub fn data(&self, node: usize) -> PathBuf {
@@ -212,11 +207,17 @@ impl Cluster {
     }
 
     pub fn client(&self, node: usize) -> Client {
-        Client::new(self.s3(node))
+        self.client_with(node, SECRET_KEY)
     }
 
-    pub fn s3(&self, node: usize) -> SocketAddr {
-        SocketAddr::new(ip(node).into(), self.port)
+    pub fn client_with(&self, node: usize, secret_key: &str) -> Client {
+        Client::new(SocketAddr::new(ip(node).into(), self.port), secret_key)
+    }
+
+    /// What a Get of the object says at a node.
+    #[track_caller]
+    pub fn read(&self, node: usize, key: &str) -> String {
+        self.client(node).get(key).expect(200).text()
     }
 
     pub fn bob(&self, node: usize) -> Bob {
@@ -227,8 +228,60 @@ impl Cluster {
         SocketAddr::new(ip(node).into(), self.port + 3)
     }
 
-    pub fn health(&self, node: usize) -> SocketAddr {
-        SocketAddr::new(ip(node).into(), self.port + 2)
+    /// What a node says about itself; null where it does not listen.
+    pub fn health(&self, node: usize) -> Value {
+        let address = SocketAddr::new(ip(node).into(), self.port + 2);
+        let Ok(mut socket) = TcpStream::connect(address) else {
+            return Value::Null;
+        };
+        let request = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        socket.write_all(request).unwrap();
+        let mut response = String::new();
+        socket.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        serde_json::from_str(body).unwrap()
+    }
+
+    /// Flips a bit of what a node wrote last.
+    pub fn damage(&self, node: usize) {
+        let entries = std::fs::read_dir(self.data(node).join("entries")).unwrap();
+        let last = entries.map(|entry| entry.unwrap().path()).max().unwrap();
+        let mut bytes = std::fs::read(&last).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&last, bytes).unwrap();
+    }
+
+    /// How many objects a node holds.
+    pub fn objects(&self, node: usize) -> u64 {
+        self.health(node)["objects"].as_u64().unwrap()
+    }
+
+    /// Waits until these nodes hold so many objects each.
+    #[track_caller]
+    pub fn hold(&self, nodes: impl IntoIterator<Item = usize> + Clone, count: u64) {
+        let all = || {
+            nodes
+                .clone()
+                .into_iter()
+                .all(|node| self.objects(node) == count)
+        };
+        eventually("the replicas hold it", all);
+    }
+
+    /// Waits until a node reaches so many others.
+    #[track_caller]
+    pub fn reaches(&self, node: usize, count: u64) {
+        let reached = || self.health(node)["peers_connected"] == count;
+        eventually("the node reaches so many", reached);
+    }
+
+    /// kill -9 of these nodes at once; they are started again, and reach each other.
+    pub fn restart(&mut self, nodes: impl IntoIterator<Item = usize> + Clone) {
+        for node in nodes.clone() {
+            self.kill(node);
+        }
+        self.start(nodes);
     }
 
     /// kill -9
@@ -308,10 +361,9 @@ fn all_stopped(tasks: &str) -> bool {
 /// processes, and a busy disk would only make them slow and their timing coarse.
 fn root() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
-    match std::env::var_os("QUORUM_TEST_DIR") {
-        Some(named) => named.into(),
-        None if memory.is_dir() => memory,
-        None => env!("CARGO_TARGET_TMPDIR").into(),
+    match memory.is_dir() {
+        true => memory,
+        false => env!("CARGO_TARGET_TMPDIR").into(),
     }
 }
 

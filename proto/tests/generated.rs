@@ -1,0 +1,27 @@
+//! The generated code is that of the definitions.
+
+use std::path::Path;
+
+/// With `WANLAT_GENERATE=1` it is written where it belongs; compared with what is there otherwise.
+#[test]
+fn the_generated_code_is_that_of_the_definitions() {
+    let crate_ = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let there = crate_.join("bob_storage.rs");
+    let write = std::env::var_os("WANLAT_GENERATE").is_some();
+    let out = match write {
+        true => crate_,
+        false => Path::new(env!("CARGO_TARGET_TMPDIR")),
+    };
+    let definitions = protox::compile(["bob.proto"], [crate_]).unwrap();
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .bytes(".") // blobs are large: shared, not copied
+        .out_dir(out)
+        .compile_fds(definitions)
+        .unwrap();
+    let [made, there] = [out.join("bob_storage.rs"), there].map(std::fs::read_to_string);
+    assert!(
+        made.unwrap() == there.unwrap(),
+        "bob.proto was changed: WANLAT_GENERATE=1 cargo test -p wanlat-proto makes the code anew"
+    );
+}

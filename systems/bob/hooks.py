@@ -1,0 +1,49 @@
+"""What YAML cannot say of Bob: where its vdisks lie, what requests can cost, what it keeps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wanlat.systems.least import Least
+from wanlat.systems.placement import Layout, layout_of
+from wanlat.topologies.wording import listing
+
+if TYPE_CHECKING:
+    from wanlat.systems.engine.cluster import Cluster
+    from wanlat.topologies.resolve import Plan
+
+layout = layout_of
+
+
+def longest_ms(plan: Plan) -> float:
+    """Return the longest round trip between two nodes, in milliseconds."""
+    names = [node.name for node in plan.nodes]
+    return max(plan.rtt_ms(a, b) + plan.jitter_ms(a, b) for a in names for b in names)
+
+
+def replicas(scene: dict[str, Any], key: bytes) -> tuple[str, ...]:
+    """Return the nodes that hold a key: the vdisks are laid out here, so they are known."""
+    vdisks: Layout = scene["layout"]
+    return vdisks.replicas(key)
+
+
+def least_round_trips(
+    scene: dict[str, Any], target: str, endpoint: str, placement: str
+) -> Least | None:
+    """That of the vdisks, whatever Bob asks for besides."""
+    vdisks: Layout = scene["layout"]
+    return vdisks.least_round_trips(scene["plan"], target, endpoint, placement)
+
+
+def remarks(cluster: Cluster) -> list[str]:
+    """Tell of blobs that nodes keep for others which did not take them."""
+    aliens = {node.name: node.home / "disk" / "alien" for node in cluster.scene["nodes"]}
+    keepers = [name for name, directory in aliens.items() if any(directory.rglob("*.blob"))]
+    if not keepers:
+        return []
+    return [
+        "Replicas did not take some blobs within operation_timeout "
+        f"({cluster.options['operation_timeout']}), so {listing(keepers)} kept them instead. "
+        "Where that cost a Put its quorum, it was acknowledged all the same, but late. With "
+        "large objects, raise the option operation_timeout."
+    ]

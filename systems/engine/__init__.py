@@ -1,0 +1,1 @@
+"""The engine that runs every system: its definition read, its program found, its cluster run."""

@@ -1,0 +1,147 @@
+"""Where programs that were installed on this machine are kept, and what is known of each.
+
+The cache lies outside the checkout, so that a store is built once a machine and not once a clone:
+
+    systems/NAME/VERSION/…, receipt.json         finished; appears in one rename
+    build/NAME-VERSION/                          work in progress; removed when it is finished
+    logs/NAME-VERSION.log                        what the last build printed
+    locks/NAME-VERSION.lock                      one build at a time
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from wanlat.topologies.errors import MachineError
+
+_POLL_S = 0.1
+_RECEIPT = "receipt.json"
+_WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file as 64 hex digits. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Written beside every binary that was built here: what it is, how it was made, its hash."""
+
+    name: str
+    version: str
+    binary: str  # path relative to the receipt
+    sha256: str
+    bytes: int
+    built: str  # ISO 8601, UTC
+    seconds: float  # of building, of the last attempt when it was interrupted before
+    source: str
+    command: list[str]
+    toolchain: list[str]  # what each tool says of its version
+
+    def write(self, directory: Path) -> None:
+        """Write it into a directory."""
+        text = json.dumps({"format": 1, **asdict(self)}, indent=2)
+        (directory / _RECEIPT).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, directory: Path) -> Receipt | None:
+        """Return the receipt in a directory; None when there is none that can be read."""
+        try:
+            found = json.loads((directory / _RECEIPT).read_text(encoding="utf-8"))
+            return cls(**found) if found.pop("format") == 1 else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The directory tree of built binaries. Nothing is created before it is needed."""
+
+    root: Path
+
+    @classmethod
+    def from_environment(cls) -> Cache:
+        """Read ``WANLAT_CACHE``, else ``$XDG_CACHE_HOME/wanlat``, else ``~/.cache/wanlat``.
+
+        A relative ``XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks.
+        Raises MachineError when there is no home directory either.
+        """
+        own = os.environ.get("WANLAT_CACHE")
+        if own:
+            return cls(Path(own).expanduser().absolute())
+        xdg = os.environ.get("XDG_CACHE_HOME")
+        if xdg and Path(xdg).is_absolute():
+            return cls(Path(xdg) / "wanlat")
+        try:
+            return cls(Path.home() / ".cache" / "wanlat")
+        except RuntimeError as error:
+            raise MachineError(f"There is no home directory. {_WAY_OUT}") from error
+
+    def installed(self, name: str, version: str) -> Path:
+        """Directory of a finished build."""
+        return self.root / "systems" / name / version
+
+    def build(self, name: str, version: str) -> Path:
+        """Directory of a build in progress, kept when it is interrupted."""
+        return self.root / "build" / f"{name}-{version}"
+
+    def log(self, name: str, version: str) -> Path:
+        """Log of the last build."""
+        return self.root / "logs" / f"{name}-{version}.log"
+
+    def lock(self, name: str, version: str) -> Path:
+        """Lock file of a build."""
+        return self.root / "locks" / f"{name}-{version}.lock"
+
+    def make(self, directory: Path) -> Path:
+        """Create a directory of the cache; MachineError with the way out when that fails."""
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MachineError(
+                f"Cannot create {directory} ({error.strerror}). {_WAY_OUT}"
+            ) from error
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise MachineError(f"{directory} may not be written. {_WAY_OUT}")
+        return directory
+
+
+@contextmanager
+def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock file at ``path``; while another process holds it, wait.
+
+    flock(2): the kernel drops the lock when its holder dies, however it dies. ``on_wait`` gets the
+    holder's process id as text ("?" when it cannot be read), once a wait.
+    """
+    # The file is never removed: removing it would let two processes lock two files of one name.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        if not _try_lock(descriptor):
+            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+            on_wait(holder if holder.isdigit() else "?")
+            while not _try_lock(descriptor):
+                time.sleep(_POLL_S)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+        os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

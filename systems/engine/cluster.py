@@ -1,0 +1,387 @@
+"""A running cluster: its processes, where its nodes answer, whether it is well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from wanlat.systems.engine.definition import Http, Step
+from wanlat.systems.engine.process import NodeProcess
+from wanlat.systems.engine.program import Binary
+from wanlat.systems.engine.protocols import PROTOCOLS, Api, GrpcTarget, S3Target
+from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, ask, encoded, serves, sign
+from wanlat.systems.engine.scene import Node, at
+from wanlat.systems.engine.space import what_is_full
+from wanlat.systems.engine.text import evaluate, fill, filled, render
+from wanlat.systems.engine.wait import Wait
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.wording import listing, show
+
+if TYPE_CHECKING:
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
+    from wanlat.systems.engine.system import System
+
+_BUCKET_S = 30.0
+_ABSENT = object()
+
+
+class Cluster:
+    """A cluster on a lab's nodes. It ends with its lab; nothing has to be closed."""
+
+    def __init__(
+        self,
+        of: System,
+        lab: Lab,
+        binary: Binary,
+        scene: dict[str, Any],
+        options: Mapping[str, Any],
+        nodes: Iterable[NodeProcess],
+    ) -> None:
+        self.of = of
+        self.system = of.name
+        self.lab = lab
+        self.scene = scene
+        """What expressions know: `wanlat.systems.engine.scene`."""
+        self.version = binary.version
+        self.label = binary.label
+        self.sha256 = binary.sha256
+        self.options = dict(options)
+        """As they are in effect: defaults filled in."""
+        self.beside = binary.beside
+        """What else runs: of `fronts`."""
+        self.nodes = {node.node: node for node in nodes}
+        self.standing: dict[str, NodeProcess] = {}
+        """The processes of `fronts`, by node, as they can be started again."""
+
+    @property
+    def api(self) -> Api:
+        """What is measured of it, as `System.api` said beforehand."""
+        return self.of.api(self.scene["given"])
+
+    @property
+    def processes(self) -> dict[str, Process]:
+        """The process that was last started on each node, by node name."""
+        return {name: node.process for name, node in self.nodes.items() if node.process}
+
+    @property
+    def fronts(self) -> dict[str, Process]:
+        """What stands before the cluster, by the node it runs on: nginx, of `minio-nginx`."""
+        return {name: front.process for name, front in self.standing.items() if front.process}
+
+    # -- where it answers --------------------------------------------------------------------
+
+    def s3(self, node: str) -> S3Target:
+        """Return where and with which credentials a node answers S3, through what stands before it.
+
+        Raises UserError where the system does not speak it.
+        """
+        if self.of.definition.front is None:
+            return self.own_s3(node)
+        where = node if node in self.standing else next(iter(self.standing))
+        own = self.own_s3(where)
+        port = self.of.definition.front.port
+        return S3Target(own.host, port, own.region, own.access_key, own.secret_key)
+
+    def own_s3(self, node: str) -> S3Target:
+        """Return the same of a node's own port."""
+        s3, scene = self.of.definition.s3, self._at(node)
+        if s3 is None:
+            raise self._does_not_speak("S3")
+        texts = (filled(text, scene) for text in (s3.region, s3.access_key, s3.secret_key))
+        return S3Target(self.lab.node(node).address, _port(s3.port, scene), *texts)
+
+    def grpc(self, node: str) -> GrpcTarget:
+        """Return where a node answers gRPC. Raises UserError where the system does not speak it."""
+        grpc, scene = self.of.definition.grpc, self._at(node)
+        if grpc is None or self.api == "s3":
+            raise self._does_not_speak("gRPC")
+        ours = PROTOCOLS[self.api].protos
+        protos = [self.of.directory / each for each in fill(grpc.protos, scene)] or list(ours)
+        includes = [self.of.directory / each for each in fill(grpc.includes, scene)]
+        includes = includes or list(dict.fromkeys(proto.parent for proto in protos))
+        address = self.lab.node(node).address
+        return GrpcTarget(address, _port(grpc.port, scene), tuple(protos), tuple(includes))
+
+    def replicas(self, key: bytes) -> tuple[str, ...] | None:
+        """Return the nodes that hold a key, the first one first; None when that is not known."""
+        return self.of.replicas(self.lab.plan, self.scene["given"])(key)
+
+    def _does_not_speak(self, what: str) -> UserError:
+        return UserError(
+            f"System {self.system} does not speak {what} as it is set up here; "
+            f"it speaks {PROTOCOLS[self.api].spoken}. Ask it for endpoints that it has."
+        )
+
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """Nodes with a part of their own, by its name: ``{"leader": ("n1",)}``; mostly none."""
+        return self.of.roles(self.lab.plan, self.scene["given"])
+
+    # -- getting ready -----------------------------------------------------------------------
+
+    def make_ready(self, wait: Wait) -> None:
+        """Join the started processes to one cluster; return when every node serves requests."""
+        for step in self.of.definition.after_start:
+            self._do(step, wait, list(self.nodes))
+        if any(step.facts for step in self.of.definition.after_start):
+            self.write_files()  # what was learnt is there when a node is started again
+        self.await_serving(wait)
+
+    def await_serving(self, wait: Wait, names: Iterable[str] | None = None) -> None:
+        """Wait until nodes that were started again serve as they did before, each other too.
+
+        ``names`` are the nodes that are expected to; None: all. Of the others nothing is asked,
+        they may be down: where too many are for the store to serve requests at all, it is waited
+        only until the named ones have found each other. Nothing is set up that stays. Raises
+        SystemFailed, as `make_ready` does.
+        """
+        expected = self.expected(names)
+        for step in self.of.ready:
+            self._do(step, wait, expected)
+
+    def await_fronts(self, wait: Wait) -> None:
+        """Wait until what stands before the cluster passes a signed ListBuckets on."""
+
+        def passes_on(name: str) -> str | None:
+            answer = self.ask_front(name)
+            return None if answer.ok else f"ListBuckets: {answer.brief()}"
+
+        if self.standing:
+            wait.each("front", passes_on, list(self.standing))
+
+    def expected(self, names: Iterable[str] | None) -> list[str]:
+        """Return the nodes that names stand for, in the order of the cluster; None: all."""
+        return list(self.nodes) if names is None else [n for n in self.nodes if n in set(names)]
+
+    def leader(self) -> str | None:
+        """Return the node that leads now, as the definition has it asked; None: nobody says so."""
+        step = self.of.definition.leader
+        for name in self.nodes if step else ():
+            with suppress(NoAnswer):
+                if step and self._why_not(step, list(self.nodes), name) is None:
+                    return name
+        return None
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket where its administrator has to; elsewhere S3's CreateBucket does.
+
+        One that is there already is no mistake. Raises SystemFailed.
+        """
+        first = self.nodes[next(iter(self.nodes))]
+        self.scene["bucket"] = name
+        try:
+            for step in self.of.definition.bucket:
+                if step.when is None or evaluate(step.when, self._at(first.node)):
+                    refused = self._why_not(step, [first.node], first.node, _BUCKET_S)
+                    if refused:
+                        raise first.failure(f"bucket {name}: {refused}")
+        except NoAnswer as silence:
+            self.check()
+            raise first.failure(f"bucket {name} was not made: {silence}") from silence
+
+    def write_files(self) -> None:
+        """Write every node's configuration, with what is known by now."""
+        definition = self.of.definition
+        for node in self.scene["nodes"]:
+            scene = at(self.scene, node)
+            for target, template in definition.files.items():
+                file = node.home / filled(target, scene)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(render(self.of.directory / template, scene), encoding="utf-8")
+
+    def _at(self, name: str) -> dict[str, Any]:
+        return at(self.scene, self.node(name))
+
+    def node(self, name: str) -> Node:
+        """Return a node as expressions see it."""
+        found: Node = next(node for node in self.scene["nodes"] if node.name == name)
+        return found
+
+    def _do(self, step: Step, wait: Wait, expected: list[str]) -> None:
+        scene = {**self.scene, "expected": expected}
+        if step.when is not None and not evaluate(step.when, scene):
+            return
+        names = expected[:1] if step.at == "first" else expected
+        why_not = partial(self._why_not, step, expected, wait=wait)
+        wait.each(step.name, why_not, names)
+
+    def _why_not(
+        self,
+        step: Step,
+        expected: Sequence[str],
+        name: str,
+        timeout_s: float = PATIENCE_S,
+        wait: Wait | None = None,
+    ) -> str | None:
+        """Do a step on a node. Return why it is not as it should be. Raises NoAnswer."""
+        scene: dict[str, Any] = {**self._at(name), "expected": list(expected)}
+        answer: Any = None
+        if step.hook is not None:
+            return self.of.hook(step.hook)(self, name, list(expected))  # type: ignore[no-any-return]
+        if step.s3 is not None:
+            listed = self.ask_s3(name)
+            return None if listed.ok else f"{step.s3}: {listed.brief()}"
+        if step.grpc is not None:
+            serves(self.lab, name, self.grpc(name).port, filled(step.grpc, scene))
+        elif step.tcp is not None:
+            self._connect(name, _port(step.tcp, scene))
+        elif step.log is not None:
+            wanted = filled(step.log, scene)
+            if not any(wanted in line for line in self.nodes[name].printed().splitlines()):
+                return f"it has not printed {show(wanted)}"
+        elif step.run is not None:
+            answer = self._output(name, [filled(word, scene) for word in step.run])
+        elif step.http is not None:
+            if step.once and wait is not None:
+                timeout_s = wait.remaining_s
+            got = self._ask(name, step.http, scene, timeout_s)
+            if got.status not in step.status:
+                refusal = f"{_operation(step.http, scene)}: {got.brief()}"
+                if step.once:
+                    raise self.nodes[name].failure(f"refused: {refusal}")
+                return refusal
+            answer = got.json() if step.facts or step.where or step.missing else None
+        return self._judged(step, {**scene, "answer": answer}, name)
+
+    def _judged(self, step: Step, scene: dict[str, Any], name: str) -> str | None:
+        """Return what is wrong with an answer; keep what is to be known of it."""
+        if step.missing is not None:
+            missing = [n for n in evaluate(step.missing, scene, lenient=True) if n != name]
+            if missing:
+                return f"it does not see {listing(missing)}"
+        if step.where is not None and not evaluate(step.where, scene, lenient=True):
+            answer = json.dumps(scene["answer"])
+            return f"`{step.where}` does not hold of its answer {answer[:200]}"
+        for fact, expression in step.facts.items():
+            value = evaluate(expression, scene, lenient=True, absent=_ABSENT)
+            if value is _ABSENT:
+                return f"its answer has no `{expression}`"
+            setattr(scene["node"].facts, fact, value)
+        return None
+
+    def _connect(self, name: str, port: int) -> None:
+        try:
+            self.lab.connect(name, (self.lab.node(name).address, port), PATIENCE_S).close()
+        except OSError as error:
+            raise NoAnswer(f"port {port} is not open: {error}") from error
+
+    def _output(self, name: str, argv: Sequence[str]) -> Any:
+        """Run a command on a node; return what it prints, read as JSON where it is that."""
+        try:
+            done = self.lab.run(name, argv, env=dict(self.nodes[name].env))
+        except (OSError, TimeoutError) as error:
+            raise NoAnswer(f"{argv[0]}: {error}") from error
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()[-200:]
+            raise NoAnswer(f"{' '.join(argv)} ended with exit code {done.returncode}: {said}")
+        try:
+            return json.loads(done.stdout)
+        except ValueError:
+            return done.stdout.strip()
+
+    def _ask(self, name: str, http: Http, scene: dict[str, Any], timeout_s: float) -> Answer:
+        body = fill(http.body, scene)
+        return ask(
+            self.lab,
+            name,
+            _port(http.port, scene),
+            filled(http.path, scene),
+            method=http.method,
+            body=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {filled(http.token, scene)}"} if http.token else {},
+            timeout_s=http.timeout.ns / 1e9 if http.timeout else timeout_s,
+        )
+
+    # -- while it runs -----------------------------------------------------------------------
+
+    def _all(self) -> list[NodeProcess]:
+        return [*self.nodes.values(), *self.standing.values()]
+
+    def check(self) -> None:
+        """Raise SystemFailed when a process died, whose node and log it names."""
+        for each in self._all():
+            each.check()
+
+    def when_one_died(self, tell: Callable[[str], object]) -> None:
+        """Have ``tell`` called with what `check` would raise as soon as it would, from a thread.
+
+        Of the processes that run now; it may abort the lab, and ask it nothing.
+        """
+        for each in self._all():
+            each.when_died(tell)
+
+    def full(self) -> str | None:
+        """Return which node's disk is full, as a sentence; None when none is."""
+        return what_is_full(node.home for node in self.nodes.values() if node.home)
+
+    def check_space(self) -> None:
+        """Raise SystemFailed when a node's disk is full: whoever goes on measures refusals."""
+        for node in self.nodes.values():
+            if node.home and what_is_full([node.home]):
+                raise node.failure("it has no room left")
+
+    def remarks(self) -> list[str]:
+        """Return what of the cluster's state makes samples doubtful, for the bundle's warnings."""
+        remarks = getattr(self.of.hooks, "remarks", None)
+        return [] if remarks is None else remarks(self)
+
+    def stop(self) -> None:
+        """End every process, as the definition says; what has not ended in time is killed."""
+        with suppress(MachineError):  # the lab has ended, and they with it
+            for each in (*self.standing.values(), *self.nodes.values()):
+                each.end(self.of.definition.stop)
+
+    def ask_s3(
+        self,
+        node: str,
+        path: str = "/",
+        timeout_s: float = 10.0,
+        *,
+        method: str = "GET",
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send a signed request without a body to a node's own S3 port, from the node itself.
+
+        ``headers`` are sent beside the signed ones. Raises NoAnswer.
+        """
+        own = self.own_s3(node)
+        return self._ask_s3(own, node, path, timeout_s, method, query or {}, headers or {})
+
+    def ask_front(self, name: str, path: str = "/", method: str = "GET") -> Answer:
+        """Send a signed request to what stands before the cluster on a node. Raises NoAnswer."""
+        return self._ask_s3(self.s3(name), name, path, PATIENCE_S, method, {}, {})
+
+    def _ask_s3(
+        self,
+        target: S3Target,
+        node: str,
+        path: str,
+        timeout_s: float,
+        method: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+    ) -> Answer:
+        asked = encoded(query)
+        signed = sign(method, target, path, query=asked)
+        return ask(
+            self.lab,
+            node,
+            target.port,
+            f"{path}?{asked}" if asked else path,
+            method=method,
+            headers={**headers, **signed},
+            timeout_s=timeout_s,
+        )
+
+
+def _port(port: str | int, scene: dict[str, Any]) -> int:
+    return int(fill(port, scene))
+
+
+def _operation(http: Http, scene: dict[str, Any]) -> str:
+    return filled(http.path, scene).partition("?")[0]

@@ -1,0 +1,415 @@
+"""`system.yaml`: everything that wanlat knows of a store, as data.
+
+Keys whose value is an expression say so; all other texts may have ``{placeholders}``. Both are in
+`wanlat.systems.engine.text`. What YAML cannot say is a function in ``hooks.py`` beside it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    StrictStr,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
+
+from wanlat.systems.engine.text import KNOWN, Expression, Json, Known, Template, Text
+from wanlat.topologies.findings import Finding, YamlError
+from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_lines import load_yaml_model
+from wanlat.topologies.yaml_model import YamlModel, refused
+
+FILE, HOOKS = "system.yaml", "hooks.py"
+SHIPPED = Path(__file__).parents[1]
+"""Where the systems are that come with wanlat."""
+
+
+class DefinitionError(YamlError):
+    """A definition that cannot be used. The message lists every mistake, with file and line."""
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{show(text)} is no regular expression: {error}") from error
+    return text
+
+
+def _hook(name: str) -> str:
+    known = KNOWN.get()
+    functions = list(known.names["hooks"] or ()) if known else [name]
+    if name not in functions:
+        raise ValueError(
+            f"{HOOKS} has no function {show(name)}{did_you_mean(name, functions)}; it has "
+            f"{listing(functions) or 'none'}"
+        )
+    return name
+
+
+def _one_of(model: YamlModel, keys: Sequence[str]) -> list[Finding]:
+    given = [key for key in keys if getattr(model, key) is not None]
+    text = f"one of {listing(keys, 'or')} is wanted, not {len(given)} of them"
+    return [] if len(given) == 1 else [Finding((), text)]
+
+
+Pattern = Annotated[StrictStr, AfterValidator(_pattern)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Name = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+
+# -- its program -----------------------------------------------------------------------------
+
+KINDS = ("go", "cargo", "debian", "pypi", "maven", "path", "checkout")
+
+
+class Install(YamlModel):
+    """Where the program comes from: one of the kinds, and which version."""
+
+    go: str | None = Field(default=None, description="the path of a Go command's package")
+    cargo: str | None = Field(default=None, description="a crate")
+    debian: str | None = Field(default=None, description="a Debian package")
+    pypi: str | None = Field(default=None, description="a Python package")
+    maven: str | None = Field(default=None, description="a jar, as `group:artifact`")
+    path: str | None = Field(default=None, description="a program on PATH, or beside this file")
+    checkout: str | None = Field(default=None, description="a program of wanlat's own")
+    version: StrictStr = Field(default="", description="pinned; of all but path and checkout")
+    program: str | None = Field(default=None, description="its file name; default: the last word")
+    also: list[str] = Field(default_factory=list, description="more packages, or paths to look at")
+    needs: list[Literal["cc", "make"]] = Field(
+        default_factory=list, description="what building needs"
+    )
+    tool: str | None = Field(default=None, description="the oldest go or cargo that builds it")
+    path_too: bool = Field(default=False, description="take one on PATH before the installed")
+    minutes: int = Field(default=1, description="about how long that takes on two cores")
+    disk: Size = Field(default=Size(300_000_000), description="about what it takes meanwhile")
+
+    def misfits(self) -> list[Finding]:
+        """It is of one kind, and pinned."""
+        found = _one_of(self, KINDS)
+        if not found and not self.version and self.kind not in ("path", "checkout"):
+            text = "`version` is missing: what is measured must not change by itself"
+            found = [Finding((), text)]
+        return found
+
+    @property
+    def kind(self) -> str:
+        """Which of the kinds it is."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    @property
+    def source(self) -> str:
+        """Where that kind finds it."""
+        return str(getattr(self, self.kind))
+
+    @property
+    def file(self) -> str:
+        """The program's file name."""
+        return self.program or re.split(r"[/:]", self.source)[-1]
+
+
+class Version(YamlModel):
+    """How the program tells its version."""
+
+    run: list[str] = Field(default=["--version"], description="its arguments")
+    match: Pattern = Field(default=r"(\d+(?:\.\d+)+\S*)", description="the group is the version")
+    oldest: StrictStr | None = Field(default=None, description="what is older is refused")
+    label: Pattern | None = Field(
+        default=None, description="the groups, joined by dashes, are the version in charts"
+    )
+
+
+class Program(YamlModel):
+    """A program on this machine: what it is, how to get it, how it tells its version."""
+
+    name: Name
+    title: StrictStr = ""
+    origin: StrictStr = Field(default="", description="who makes it and where it comes from")
+    get: StrictStr | None = Field(default=None, description="how to get it, if not by install")
+    install: Install | None = None
+    version: Version = Version()
+
+
+# -- options ---------------------------------------------------------------------------------
+
+
+class Option(YamlModel):
+    """An option that studies may set."""
+
+    type: Literal[
+        "integer", "number", "text", "boolean", "choice", "duration", "size", "node", "path"
+    ]
+    description: StrictStr = ""
+    default: Any = None
+    derived: Expression | None = Field(
+        default=None, description="the default, where it depends on the topology"
+    )
+    min: int | None = None
+    max: int | None = None
+    of: list[str] | None = Field(default=None, description="the choices")
+    pattern: Pattern | None = None
+    expected: StrictStr | None = Field(default=None, description="the pattern, in words")
+    many: Literal["list", "mapping"] | None = None
+
+
+class Requirement(YamlModel):
+    """What must hold of a topology and options; else nothing is started."""
+
+    that: Expression
+    error: Text
+
+
+class Need(YamlModel):
+    """A program that the store itself runs."""
+
+    program: str
+    error: StrictStr
+
+
+# -- steps and checks ------------------------------------------------------------------------
+
+
+class Http(YamlModel):
+    """A request that a node sends to itself. Its answer, JSON, is `answer`."""
+
+    port: Text | int
+    path: Text
+    method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
+    body: Json = Field(default=None, alias="json")
+    token: Text | None = Field(default=None, description="sent as a bearer token")
+    timeout: Duration | None = None
+
+
+class Step(YamlModel):
+    """Something that is done or asked on nodes until it is as it should be."""
+
+    name: StrictStr = Field(description="what progress and errors call it")
+    at: Literal["each", "first"] = "each"
+    when: Expression | None = Field(default=None, description="else it is left out")
+    http: Http | None = None
+    tcp: Text | int | None = Field(default=None, description="a port that must be open")
+    log: Text | None = Field(default=None, description="what a printed line must contain")
+    run: list[Text] | None = Field(default=None, description="a command; `answer` is its output")
+    s3: Literal["ListBuckets"] | None = None
+    grpc: Text | None = Field(default=None, description="/package.Service/Method, called empty")
+    hook: Annotated[StrictStr, AfterValidator(_hook)] | None = Field(
+        default=None, description="a function of hooks.py: (cluster, node, expected) -> why not"
+    )
+    status: list[int] = Field(default=[200])
+    where: Expression | None = Field(default=None, description="what must hold of the answer")
+    missing: Expression | None = Field(
+        default=None, description="the nodes that the answer lacks of those that are expected"
+    )
+    facts: dict[str, Expression] = Field(default_factory=dict, description="kept as `node.facts`")
+    once: bool = Field(default=False, description="a refusal ends the start")
+
+    def misfits(self) -> list[Finding]:
+        """It does one thing."""
+        return _one_of(self, ("http", "tcp", "log", "run", "s3", "grpc", "hook"))
+
+
+class Arguments(YamlModel):
+    """Arguments that are there sometimes, or once for each value of a list."""
+
+    run: list[Text]
+    when: Expression | None = None
+    each: Expression | None = Field(default=None, description="a list; its values are `each`")
+
+
+Argument = Annotated[
+    Annotated[Text, Tag("(text)")] | Annotated[Arguments, Tag("(mapping)")],
+    Discriminator(lambda raw: "(text)" if isinstance(raw, str) else "(mapping)"),
+]
+
+# -- what is asked ---------------------------------------------------------------------------
+
+
+class S3(YamlModel):
+    """Where and with which credentials a node answers S3."""
+
+    port: Text | int = "{ports.s3}"
+    region: Text = "us-east-1"
+    access_key: Text
+    secret_key: Text
+
+
+class Grpc(YamlModel):
+    """Where a node answers gRPC; protos beside this file, or where an expression says."""
+
+    port: Text | int = "{ports.grpc}"
+    protos: Json = ()
+    includes: Json = ()
+
+
+class Endpoint(YamlModel):
+    """A request of a gRPC program, as studies write it."""
+
+    method: StrictStr
+    request: dict[str, Any] = Field(default_factory=dict)
+    response_object: StrictStr | None = None
+    prepare: dict[str, Any] | None = None
+
+
+class Objects(YamlModel):
+    """The endpoints by which objects are written, read, removed and listed."""
+
+    write: str | None = None
+    read: str | None = None
+    delete: str | None = None
+    list_: str | None = Field(default=None, alias="list")
+
+
+class Stop(YamlModel):
+    """How a process is ended when the cluster is."""
+
+    signal: Literal["KILL", "TERM", "INT", "QUIT"] = "KILL"
+    timeout: Duration = Duration(0)
+
+
+class Front(YamlModel):
+    """A program that stands before the cluster and passes requests on."""
+
+    program: Program
+    at: Expression | None = Field(default=None, description="its node; default: the target's")
+    port: Port
+    files: dict[str, Template] = Field(default_factory=dict)
+    command: list[Argument]
+
+
+class Definition(Program):
+    """A system: its program, options, configuration, start, readiness, and what is asked of it."""
+
+    version_: Literal[1] = Field(alias="schema", description="of this file's form")
+    extends: str | None = Field(default=None, description="a shipped system this one adds to")
+    chart: StrictStr | None = Field(default=None, description="its name in charts")
+    protocol: Text = "s3"
+    nodes: dict[Literal["min", "max"], int] = Field(default_factory=dict)
+    needs: list[Need] = Field(default_factory=list)
+    ports: dict[str, Port] = Field(default_factory=dict)
+    options: dict[str, Option] = Field(default_factory=dict)
+    values: dict[str, Expression] = Field(
+        default_factory=dict, description="names for other expressions"
+    )
+    require: list[Requirement] = Field(default_factory=list)
+    recorded: dict[str, Expression] = Field(
+        default={}, description="of the options in effect, besides their values; none: left out"
+    )
+    roles: dict[str, Expression] = Field(
+        default_factory=dict, description="nodes that drills can name"
+    )
+    directories: list[Text] = Field(default_factory=list)
+    files: dict[str, Template] = Field(default_factory=dict, description="in the node's directory")
+    command: list[Argument] = Field(default_factory=list)
+    environment: dict[str, Text] = Field(
+        default_factory=dict, description="a value of none: left out"
+    )
+    after_start: list[Step] = Field(default_factory=list)
+    ready: list[Step] = Field(default_factory=list, description="default: S3, or an open port")
+    bucket: list[Step] = Field(
+        default_factory=list, description="how `bucket` is made, where S3 does not"
+    )
+    leader: Step | None = Field(default=None, description="a step that only the leader passes")
+    s3: S3 | None = None
+    grpc: Grpc | None = None
+    front: Front | None = None
+    stop: Stop = Stop()
+    objects: Objects = Objects()
+    endpoints: dict[str, Endpoint] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _prepare(cls, raw: Any, info: ValidationInfo) -> Any:
+        """Add what it extends, and find out what its expressions may name."""
+        directory = (info.context or {}).get("directory")
+        if directory is None or not isinstance(raw, dict):
+            return raw
+        base = raw.get("extends")
+        bases = sorted(each.parent.name for each in SHIPPED.glob(f"*/{FILE}"))
+        if base is not None and base not in bases:
+            text = f"there is no system {show(base)}{did_you_mean(str(base), bases)}"
+            raise refused([Finding(("extends",), text)])
+        if base is not None:
+            raw = _inherited(raw, yaml.safe_load((SHIPPED / base / FILE).read_text("utf-8")))
+        try:
+            hooks = _hooks(_with_hooks(directory, base))
+        except Exception as error:  # whatever a user's own code raises
+            text = f"{HOOKS} cannot be imported: {type(error).__name__}: {error}"
+            raise refused([Finding((), text)]) from error
+        KNOWN.set(Known(directory, _names(raw, hooks)))
+        return raw
+
+
+_NODE = ("name", "site", "address", "directory", "data", "facts")
+_ANYTHING = (
+    *("nodes", "peers", "later", "topology", "version", "answer", "expected", "bucket"),
+    *("each", "derive", "numbers", "range", "loop", "program", "plan", "listen"),
+)
+
+
+def read(directory: Path) -> tuple[Definition, ModuleType | None]:
+    """Return the definition in a directory, and its hooks. Raises DefinitionError."""
+    token = KNOWN.set(None)
+    try:
+        definition = load_yaml_model(directory / FILE, Definition, error=DefinitionError)
+    finally:
+        KNOWN.reset(token)
+    return definition, _hooks(_with_hooks(directory, definition.extends))
+
+
+def _with_hooks(directory: Path, base: str | None) -> Path:
+    is_own = base is None or (directory / HOOKS).exists()
+    return directory if is_own else SHIPPED / str(base)
+
+
+_JOINED = ("ports", "options", "values", "recorded", "roles", "environment")
+
+
+def _inherited(raw: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a definition with what it does not say itself; mappings are joined key by key."""
+    joined = {**base, **raw}
+    for key, value in base.items():
+        if key in _JOINED and isinstance(value, dict) and isinstance(joined[key], dict):
+            joined[key] = {**value, **joined[key]}
+    return joined
+
+
+def _names(raw: Any, hooks: ModuleType | None) -> dict[str, Any]:
+    def of(key: str) -> list[str]:
+        within = raw.get(key) if isinstance(raw, dict) else None
+        return [str(each) for each in within] if isinstance(within, dict) else []
+
+    functions = [name for name in vars(hooks) if not name.startswith("_")] if hooks else []
+    return {
+        **dict.fromkeys((*_ANYTHING, *of("values"))),
+        **dict.fromkeys(("options", "given"), of("options")),
+        "node": _NODE,
+        "ports": of("ports"),
+        "hooks": functions,
+    }
+
+
+@cache
+def _hooks(directory: Path) -> ModuleType | None:
+    file = directory / HOOKS
+    if not file.is_file():
+        return None
+    name = f"wanlat_hooks_{re.sub(r'[^a-z0-9]', '_', directory.name.lower())}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

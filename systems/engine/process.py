@@ -1,0 +1,133 @@
+"""One store process on one node: how it is started, so that it can be started again."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wanlat.emulator.process import how_it_ended
+from wanlat.systems.engine.definition import Stop
+from wanlat.systems.engine.logs import last_lines
+from wanlat.systems.engine.space import what_is_full
+from wanlat.systems.errors import SystemFailed
+from wanlat.topologies.errors import WanlatError
+
+if TYPE_CHECKING:
+    from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
+
+
+_WAYS_OUT = (
+    "Make room there, write fewer or smaller objects, or keep the nodes' data elsewhere: "
+    "--storage memory or disk, WANLAT_LABS for the directory."
+)
+_END_WITHIN_S = 30.0  # of SIGTERM; after SIGKILL it is milliseconds
+
+
+@dataclass
+class NodeProcess:
+    """A store's process on one node, with all that is needed to start it a second time."""
+
+    title: str  # of the system, for messages
+    node: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    log: Path
+    home: Path | None = field(default=None, init=False)  # its data, as we see them from outside
+    process: Process | None = field(default=None, init=False)
+    stopped: bool = field(default=True, init=False)  # on purpose, or not started yet
+    _log_begins: int = field(default=0, init=False)  # of what the process in `process` prints
+
+    def start(self, lab: Lab) -> None:
+        """Start the process; what it prints is appended to the log.
+
+        One that was stopped ends first: its ports and the lock on its data are the new one's.
+        Raises SystemFailed when it does not.
+        """
+        self._await_end()
+        with self.log.open("ab") as log:
+            self._log_begins = log.tell()
+            self.process = lab.spawn(
+                self.node, list(self.argv), env=dict(self.env), stdout=log, stderr=log
+            )
+        self.stopped = False
+
+    def stop(self, how: int = signal.SIGKILL) -> None:
+        """Send a signal that ends the process, on purpose: `died` does not report it.
+
+        What the process has started gets it too: the program may be a script that starts a store.
+        It may not have ended yet when this returns; `Process.ended_ns` tells when it has.
+        """
+        self.stopped = True
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal_to_family(how)
+
+    def end(self, how: Stop) -> None:
+        """End the process; one that has not ended after the time-out is killed."""
+        self.stop(signal.Signals[f"SIG{how.signal}"])
+        if how.timeout.ns and self.process is not None:
+            with suppress(TimeoutError):
+                self.process.wait(how.timeout.ns / 1e9)
+            self.stop()
+
+    def printed(self) -> str:
+        """Return what the process that was started last has printed so far."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_begins)
+            return log.read().decode("utf-8", "replace")
+
+    def died(self) -> int | None:
+        """Return the exit code (negative: the signal) when it ended and nobody stopped it."""
+        if self.stopped or self.process is None:
+            return None
+        return self.process.poll()
+
+    def _await_end(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            return
+        if not self.stopped:
+            raise self.failure("it was to be started, and runs already")
+        try:
+            self.process.wait(_END_WITHIN_S)
+        except TimeoutError:
+            raise self.failure(
+                f"it was to be started again, and its former process has not ended after "
+                f"{_END_WITHIN_S:g} s"
+            ) from None
+
+    def failure(self, what: str) -> SystemFailed:
+        """Return the error that says what went wrong, with the end of the log.
+
+        Where the node's disk is full it says so first: the log often does not.
+        """
+        full = what_is_full([self.home]) if self.home else None
+        room = f" {full}. {_WAYS_OUT}" if full else ""
+        return SystemFailed(
+            f"{self.title}: node {self.node}: {what}.{room} The last lines of its log:\n"
+            f"{last_lines(self.log)}\nThe whole log: {self.log}"
+        )
+
+    def check(self) -> None:
+        """Raise SystemFailed when the process ended and nobody stopped it."""
+        code = self.died()
+        if code is not None:
+            raise self.failure(f"its process {how_it_ended(code)}")
+
+    def when_died(self, tell: Callable[[str], object]) -> None:
+        """Have ``tell`` called, from another thread, with what there is to say once it has died.
+
+        That is what `check` would raise, and nothing when somebody stopped it.
+        """
+
+        def ended(_: Process) -> None:
+            try:
+                self.check()
+            except WanlatError as error:
+                tell(str(error))
+
+        if self.process is not None:
+            self.process.when_ended(ended)

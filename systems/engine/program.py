@@ -1,0 +1,223 @@
+"""The program of a store on this machine: where it is, which version, which hash."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from wanlat.emulator.binaries import binary as built_program
+from wanlat.systems.engine.cache import Cache, sha256_of
+from wanlat.systems.engine.definition import Program
+from wanlat.systems.engine.install import find_installed
+from wanlat.systems.engine.text import numbers
+from wanlat.systems.errors import SystemMissing
+from wanlat.topologies.errors import MachineError
+from wanlat.topologies.wording import listing, printable
+
+_ANSWER_S = 20
+
+
+@dataclass(frozen=True)
+class Binary:
+    """What will run, and what goes into the bundle.
+
+    ``version`` names it without doubt; ``label`` is the short form for a chart; ``beside`` are
+    the programs that run with it; ``environment`` is what it needs to run where it was put.
+    """
+
+    path: Path
+    version: str
+    sha256: str
+    label: str = ""
+    beside: tuple[Companion, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.version)
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A program that runs beside a store's own and is recorded as it is: nginx before MinIO."""
+
+    name: str
+    path: Path
+    version: str
+    sha256: str
+
+    def as_recorded(self) -> dict[str, str]:
+        """Return it for a bundle's manifest."""
+        return {"name": self.name, "version": self.version, "sha256": self.sha256}
+
+
+def setting(name: str) -> str:
+    """Return the environment variable that names another binary of a system."""
+    return f"WANLAT_{name.upper().replace('-', '_')}_BINARY"
+
+
+def how_to_get(program: Program) -> str:
+    """Return the command, or what else to do, that brings a program to this machine."""
+    own = setting(program.name)
+    return (
+        program.get.format(setting=own) if program.get else f"wanlat system install {program.name}"
+    )
+
+
+def find(program: Program, directory: Path, name: str | None = None) -> Binary:
+    """Return the binary that the environment names, else the one that is there or was installed.
+
+    ``directory`` is the definition's; ``name`` the system's whose program it is, if another's.
+    Raises SystemMissing, which says how to get it, and MachineError when it was changed.
+    """
+    install, title = program.install, program.title or program.name
+    known = name or program.name
+    if named := os.environ.get(setting(known)):
+        return _named(program, setting(known), Path(named).expanduser().absolute(), known)
+    if install is None:
+        raise SystemMissing(f"{title} is not on this machine. To get it: {how_to_get(program)}.")
+    if install.kind == "checkout":
+        try:
+            return of_file(program, built_program(install.source))
+        except MachineError as error:
+            raise SystemMissing(str(error)) from error
+    if install.kind == "path":
+        own = directory / install.source
+        found = str(own) if own.is_file() else shutil.which(install.source)
+        found = found or next((each for each in install.also if Path(each).is_file()), None)
+        if found is None:
+            places = listing([f"there is no `{install.source}` on PATH", *install.also], "nor")
+            raise SystemMissing(
+                f"{title} is not on this machine: {places}. To get it: {how_to_get(program)}."
+            )
+        return of_file(program, Path(found).absolute())
+    on_path = install.path_too and shutil.which(install.file)
+    if on_path:
+        return of_file(program, Path(on_path).absolute())
+    there = find_installed(known, install, Cache.from_environment())
+    if there is None:
+        raise SystemMissing(
+            f"{known} {install.version} is not on this machine. Build it (about "
+            f"{install.minutes} minutes on two cores): wanlat system install {known}"
+        )
+    version = there.receipt.version
+    return Binary(
+        there.path,
+        version,
+        there.receipt.sha256,
+        label(program, version),
+        environment=there.environment,
+    )
+
+
+def _named(program: Program, variable: str, path: Path, known: str) -> Binary:
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise SystemMissing(
+            f"{variable} names {path}, which is not a program. "
+            f"Correct it, or remove it from the environment to use the installed {known}."
+        )
+    return of_file(program, path)
+
+
+def of_file(program: Program, path: Path) -> Binary:
+    """Return a binary that is asked for its version. Raises SystemMissing."""
+    version = read_version(program, path)
+    return Binary(path, version, sha256_of(path), label(program, version))
+
+
+def label(program: Program, version: str) -> str:
+    """Return what a chart calls a version."""
+    found = program.version.label and re.search(program.version.label, version)
+    return "-".join(found.groups()) if found else version
+
+
+def read_version(program: Program, path: Path, environment: dict[str, str] | None = None) -> str:
+    """Ask a program for its version; of one that `go install` made, read the linker's record.
+
+    Raises SystemMissing when it cannot be run, is another program, or is too old.
+    """
+    told = said(path, *program.version.run, environment=environment)
+    found = re.search(program.version.match, told, re.MULTILINE)
+    go = program.install.go if program.install else None
+    version = found[1] if found else go_version(path, go) if go else None
+    title = program.title or program.name
+    if not version:
+        line = printable(next(iter(told.strip().splitlines()), ""))
+        raise SystemMissing(f"{path} does not look like {title}: its version is {line!r}.")
+    oldest = program.version.oldest
+    if oldest and numbers(version) < numbers(oldest):
+        raise SystemMissing(
+            f"{path} is {title} {version}; {oldest} is the oldest that will do. Install a newer "
+            f"one, or name it with {setting(program.name)}."
+        )
+    return version
+
+
+def said(path: Path, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    """Run a program that tells its version; return all it prints. Raises SystemMissing."""
+    try:
+        done = subprocess.run(
+            [path, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_S,
+            check=True,
+            env=os.environ | environment if environment else None,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SystemMissing(f"{path} does not tell its version: {error}") from error
+    return done.stdout
+
+
+# -- the record of Go's linker: src/debug/buildinfo in Go's source ---------------------------
+
+_MAGIC = b"\xff Go buildinf:"
+_ALIGNED_TO = 16
+_HEADER_BYTES = 32
+_STRINGS_INLINE = 2  # flag, since Go 1.18
+
+
+def go_version(path: Path, package: str) -> str | None:
+    """Return the version of the module that a binary was made from, if that has the package.
+
+    Such as ``v1.2.3``; None when there is no record, or it is of another module.
+    """
+    with path.open("rb") as file:
+        try:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:  # an empty file
+            return None
+        with data:
+            at = data.find(_MAGIC)
+            while at != -1 and at % _ALIGNED_TO:
+                at = data.find(_MAGIC, at + 1)
+            if at == -1 or not data[at + len(_MAGIC) + 1] & _STRINGS_INLINE:
+                return None
+            _, after = _string(data, at + _HEADER_BYTES)
+            record, _ = _string(data, after)
+    # The record stands between two sentinels of 16 bytes.
+    for line in record[16:-16].decode("utf-8", "replace").splitlines():
+        fields = line.split("\t")
+        if fields[0] == "mod" and len(fields) > 2 and package.startswith(fields[1]):
+            return None if fields[2] == "(devel)" else fields[2]
+    return None
+
+
+def _string(data: mmap.mmap, at: int) -> tuple[bytes, int]:
+    """Return a string with its length in front (a varint), and the offset behind it."""
+    length = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return data[at : at + length], at + length

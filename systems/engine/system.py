@@ -1,0 +1,354 @@
+"""A store as the rest of wanlat knows it: its definition, and how a cluster of it is started."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wanlat.systems.engine import options as checked
+from wanlat.systems.engine import program
+from wanlat.systems.engine.cluster import Cluster
+from wanlat.systems.engine.definition import Arguments, Definition, Program, Step
+from wanlat.systems.engine.install import Recipe
+from wanlat.systems.engine.kinds import KINDS
+from wanlat.systems.engine.options import Options
+from wanlat.systems.engine.process import NodeProcess
+from wanlat.systems.engine.program import Binary, Companion
+from wanlat.systems.engine.protocols import Api
+from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
+from wanlat.systems.engine.text import evaluate, fill, filled, render
+from wanlat.systems.engine.wait import Wait
+from wanlat.systems.errors import SystemMissing
+from wanlat.systems.least import Least
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from wanlat.emulator.lab import Lab, LabNode
+    from wanlat.topologies.resolve import Plan
+
+
+class Messages(Protocol):
+    """Says what a store's nodes say to each other, from the first bytes of a packet's payload.
+
+    Packets come in the order of time; ``connection`` is the same in both directions, and a request
+    is what goes to the lower port. None: it is nothing that can be told.
+    """
+
+    def label(self, payload: bytes, connection: int, *, is_request: bool) -> str | None:
+        """Return what to call a message."""
+
+
+Replicas = Callable[[bytes], tuple[str, ...] | None]
+"""Takes a key; returns the nodes that hold it, the first one first; None when that is not known."""
+
+
+class System:
+    """A store: how its cluster is configured, started and made ready, as its definition says."""
+
+    def __init__(self, definition: Definition, directory: Path, hooks: ModuleType | None) -> None:
+        self.definition = definition
+        self.directory = directory
+        self.hooks = hooks
+        self.name = definition.name
+        self.title = definition.title or definition.name
+        self.origin = definition.origin
+        self.min_nodes = definition.nodes.get("min", 1)
+        self.max_nodes = definition.nodes.get("max", 256)
+        self.messages: type[Messages] | None = getattr(hooks, "Messages", None)
+        """What labels its nodes' messages in traces, where they are of no standard protocol."""
+        self._program_of = definition.extends or definition.name
+
+    @cached_property
+    def options_model(self) -> type[Options]:
+        """What a study may set."""
+        return checked.model_of(self.name, self.definition.options)
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """How `wanlat system install` brings its program; None when it does not."""
+        return recipe_of(self.definition, self._program_of)
+
+    def hook(self, name: str) -> Callable[..., Any]:
+        """Return a function of its hooks.py."""
+        function: Callable[..., Any] = getattr(self.hooks, name)
+        return function
+
+    def _hooked(self, name: str, *arguments: Any) -> Any:
+        """Call a function of its hooks.py; None when there is none of that name."""
+        function = getattr(self.hooks, name, None)
+        return None if function is None else function(*arguments)
+
+    # -- its program -------------------------------------------------------------------------
+
+    def find(self) -> Binary:
+        """Return the binary on this machine. SystemMissing tells how to get it."""
+        front = self.definition.front
+        try:
+            found = program.find(self.definition, self.directory, self._program_of)
+        except SystemMissing as absent:
+            if front is not None:
+                try:
+                    program.find(front.program, self.directory)
+                except SystemMissing as too:
+                    raise SystemMissing(f"{absent} {too}") from None
+            raise
+        if front is None:
+            return found
+        its = program.find(front.program, self.directory)
+        beside = Companion(front.program.name, its.path, its.version, its.sha256)
+        label = f"{found.label}, {beside.name} {beside.version}"
+        return replace(found, label=label, beside=(beside,))
+
+    def binary_for(self, options: Options) -> Binary:
+        """Return the binary to run with these options, which for most does not depend on them."""
+        found: Binary | None = self._hooked("binary_for", self, options)
+        return found or self.find()
+
+    @property
+    def how_to_get(self) -> str:
+        """The command, or what else to do, that brings the binary to this machine."""
+        return program.how_to_get(self.definition)
+
+    # -- what is known before a start --------------------------------------------------------
+
+    def parse_options(self, given: Mapping[str, object] | None = None) -> Options:
+        """Check options as a study gives them. UserError lists every mistake."""
+        return checked.parse(self.name, self.options_model, given or {})
+
+    def scene(self, plan: Plan, options: Options) -> dict[str, Any]:
+        """Return the names that expressions know, on a topology."""
+        return scene_of(self.definition, self.hooks, plan, options)
+
+    def api(self, options: Options) -> Api:
+        """Return what is measured of the system with these options."""
+        found: Api = fill(self.definition.protocol, {"options": options, "given": options})
+        return found
+
+    def roles(self, plan: Plan, options: Options) -> dict[str, tuple[str, ...]]:
+        """Return nodes with a part of their own, by its name: ``{"leader": ("n1",)}``."""
+        if not self.definition.roles:
+            return {}
+        scene = self.scene(plan, options)
+        found = {role: evaluate(text, scene) for role, text in self.definition.roles.items()}
+        return {role: tuple(nodes) for role, nodes in found.items() if nodes}
+
+    def replicas(self, plan: Plan, options: Options) -> Replicas:
+        """Return what tells the nodes that hold a key."""
+        if not hasattr(self.hooks, "replicas"):
+            return lambda _: None
+        return partial(self.hook("replicas"), self.scene(plan, options))
+
+    def least_round_trips(
+        self, plan: Plan, options: Options, target: str, endpoint: str, placement: str
+    ) -> Least | None:
+        """Return the least round trips over WAN links that a request to a node can cost.
+
+        That of the place of the replicas: what no store can beat that has as many, at these places,
+        and keeps the promise this one makes of what was acknowledged. Not what this store costs.
+        ``target`` is the node that is asked, by a client in the same site (another one:
+        `Least.from_client`); ``placement`` says whether it holds the key, as samples do (local,
+        remote, unknown). None where nothing can be said.
+        """
+        scene = self.scene(plan, options)
+        least: Least | None = self._hooked("least_round_trips", scene, target, endpoint, placement)
+        return least
+
+    def promised_round_trips(
+        self, plan: Plan, options: Options, target: str, endpoint: str, placement: str
+    ) -> float | None:
+        """Return the round trips over WAN links that this store's own protocol takes.
+
+        Arguments are those of `least_round_trips`. None where that is not known by construction.
+        """
+        scene = self.scene(plan, options)
+        known: float | None = self._hooked(
+            "promised_round_trips", scene, target, endpoint, placement
+        )
+        return known
+
+    def effective(self, plan: Plan, options: Options) -> dict[str, Any]:
+        """Return the options as they are in effect on a topology, defaults filled in."""
+        return recorded(self.definition, options, self.scene(plan, options))
+
+    def check_machine(self, plan: Plan, storage: str) -> None:
+        """Raise MachineError when this machine cannot run the store on a lab of that storage."""
+        for need in self.definition.needs:
+            if shutil.which(need.program) is None:
+                raise MachineError(need.error)
+        self._hooked("check_machine", plan, storage)
+
+    def check_topology(self, plan: Plan, options: Options) -> None:
+        """Raise UserError when the store cannot run on these nodes with these options."""
+        count, names = len(plan.nodes), [node.name for node in plan.nodes]
+        if not self.min_nodes <= count <= self.max_nodes:
+            raise UserError(
+                f"{self.title} runs on {self.min_nodes} to {self.max_nodes} nodes here, and "
+                f"topology {plan.name} has {count}. Choose another topology or another system."
+            )
+        for name, option in self.definition.options.items():
+            node = getattr(options, name)
+            if option.type == "node" and node is not None and node not in names:
+                raise UserError(
+                    f"{self.title}'s {name} `{node}` is not a node of topology "
+                    f"{plan.name}{did_you_mean(node, names)}. Correct the option, or leave it out."
+                )
+        scene = self.scene(plan, options)
+        for requirement in self.definition.require:
+            if not evaluate(requirement.that, scene):
+                raise UserError(filled(requirement.error, scene))
+
+    @cached_property
+    def ready(self) -> Sequence[Step]:
+        """What is asked until a node serves; by default what is measured of it."""
+        definition = self.definition
+        if definition.ready:
+            return definition.ready
+        if definition.s3 is not None:
+            return [Step(name="S3", s3="ListBuckets")]
+        return [Step(name="port", tcp=definition.grpc.port)] if definition.grpc else []
+
+    # -- starting ----------------------------------------------------------------------------
+
+    def start(
+        self,
+        lab: Lab,
+        options: Options,
+        log_dir: Path,
+        ready_timeout_s: float,
+        on_progress: Callable[[str], None],
+        binary: Binary | None = None,
+        *,
+        asked: Sequence[str] = (),
+    ) -> Cluster:
+        """Start one process a node and return once every node serves requests.
+
+        ``binary`` is what to start; None looks for it. ``asked`` are the nodes that requests will
+        be sent to, where what stands before a cluster stands; none: the first.
+
+        What an earlier start left in the nodes' directories is removed.
+
+        What node NAME prints goes to ``log_dir/<system>-NAME.log``. Raises SystemMissing,
+        UserError (topology), MachineError (what the store needs of
+        the machine), and SystemFailed with the end of a log when a process dies or
+        ``ready_timeout_s`` is over.
+        """
+        binary = binary or self.binary_for(options)
+        self.check_topology(lab.plan, options)
+        log_dir.mkdir(parents=True, exist_ok=True)
+        homes = {node.name: self.home_of(node) for node in lab.nodes}
+        for home in homes.values():
+            if home.exists():
+                shutil.rmtree(home)
+        cluster = self.configure(lab, options, binary, log_dir)
+        for node in cluster.nodes.values():
+            node.home = homes[node.node]
+        try:
+            wait = Wait(cluster.nodes, ready_timeout_s, on_progress)
+            for node in cluster.nodes.values():
+                node.start(lab)
+            cluster.make_ready(wait)
+            cluster.standing = self.stand_before(cluster, log_dir, asked)
+            for front in cluster.standing.values():
+                front.start(lab)
+            cluster.await_fronts(Wait(cluster.standing, wait.remaining_s, on_progress))
+        except BaseException:
+            cluster.stop()
+            raise
+        return cluster
+
+    def configure(self, lab: Lab, options: Options, binary: Binary, log_dir: Path) -> Cluster:
+        """Write what the processes need into the nodes' directories; start nothing."""
+        definition, nodes = self.definition, of_lab(lab, self.name)
+        scene = scene_of(definition, self.hooks, lab.plan, options, nodes)
+        scene |= {"program": str(binary.path), "version": binary.version}
+        for node in nodes:
+            node.home.mkdir(parents=True, exist_ok=True)
+            for directory in definition.directories:
+                for each in _listed(fill(directory, at(scene, node))):
+                    (node.home / each).mkdir(parents=True, exist_ok=True)
+        self._hooked("check_nodes", scene)
+        processes = [self._process(node, at(scene, node), binary, log_dir) for node in nodes]
+        in_effect = recorded(definition, options, scene)
+        cluster = Cluster(self, lab, binary, scene, in_effect, processes)
+        cluster.write_files()
+        return cluster
+
+    def _process(
+        self, node: Node, scene: dict[str, Any], binary: Binary, log_dir: Path
+    ) -> NodeProcess:
+        argv: list[str] | None = self._hooked("command", scene)
+        if argv is None:
+            argv = _argv(self.definition.command, scene)
+        env = {key: fill(value, scene) for key, value in self.definition.environment.items()}
+        env |= self._hooked("environment", scene) or {}
+        env = {key: str(value) for key, value in env.items() if value is not None}
+        env = {**dict(binary.environment), **env}
+        # What a definition calls its program by name is the one that was found.
+        ours = argv[0] if argv[0] not in (self._file, self.name) else str(binary.path)
+        argv = [ours, *argv[1:]]
+        return NodeProcess(self.title, node.name, argv, env, log_dir / f"{self.name}-{node}.log")
+
+    @property
+    def _file(self) -> str:
+        return self.definition.install.file if self.definition.install else self.name
+
+    def stand_before(
+        self, cluster: Cluster, log_dir: Path, asked: Sequence[str]
+    ) -> dict[str, NodeProcess]:
+        """Return what is to stand before a cluster that serves, by node; start nothing."""
+        front = self.definition.front
+        if front is None:
+            return {}
+        (its,) = cluster.beside
+        chosen = evaluate(front.at, cluster.scene) if front.at else None
+        names = [chosen] if chosen else list(asked) or [next(iter(cluster.nodes))]
+        fronts = {}
+        for name in dict.fromkeys(names):
+            node = cluster.node(name)
+            home = node.home / front.program.name
+            home.mkdir(exist_ok=True)
+            own = replace(node, directory=f"{node.directory}/{front.program.name}", home=home)
+            scene = {**cluster.scene, "node": own, "version": its.version, "listen": front.port}
+            for file, template in front.files.items():
+                (home / file).write_text(render(self.directory / template, scene), "utf-8")
+            argv = [str(its.path), *_argv(front.command, scene)[1:]]
+            log = log_dir / f"{self.name}-{name}-{front.program.name}.log"
+            fronts[name] = NodeProcess(front.program.name, name, argv, {}, log)
+        return fronts
+
+    def home_of(self, node: LabNode) -> Path:
+        """Return where a node keeps all that is this system's, as we see it from outside."""
+        return node.host_directory / self.name
+
+
+def recipe_of(of: Program, name: str) -> Recipe | None:
+    """Return how a program is brought into the cache under that name; None when it is not."""
+    if of.install is None or of.install.kind not in KINDS:
+        return None
+
+    def version(path: Path, environment: dict[str, str]) -> str:
+        return program.read_version(of, path, environment)
+
+    return Recipe(name, of.install, version, KINDS[of.install.kind])
+
+
+def _argv(arguments: Sequence[str | Arguments], scene: dict[str, Any]) -> list[str]:
+    argv: list[str] = []
+    for argument in arguments:
+        if isinstance(argument, str):
+            argv += map(str, _listed(fill(argument, scene)))
+        elif argument.when is None or evaluate(argument.when, scene):
+            values = [None] if argument.each is None else evaluate(argument.each, scene)
+            for value in values:
+                argv += [filled(word, {**scene, "each": value}) for word in argument.run]
+    return argv
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,250 @@
+"""What a definition says in text: expressions, texts with ``{placeholders}``, template files.
+
+One language for all of it, Jinja2's expressions. In a text, ``{expression}`` stands for its value
+and ``{nodes:TEXT}`` for TEXT once for every node, joined by commas; a text that is nothing but one
+expression has its value, whatever the type. ``{{`` and ``}}`` are braces that are meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from jinja2 import ChainableUndefined, Environment, StrictUndefined, TemplateError, Undefined, nodes
+from pydantic import AfterValidator, StrictStr
+
+from wanlat.topologies.errors import UserError
+from wanlat.topologies.wording import did_you_mean, listing, show
+
+Scene = Mapping[str, Any]
+"""The names that expressions know, and their values."""
+
+
+def derive(purpose: str, digits: int = 64) -> str:
+    """Return up to 64 hex digits that depend on the purpose alone: a lab's secrets.
+
+    They protect nothing, and two runs of one study configure the same cluster.
+    """
+    return hashlib.sha256(f"wanlat: {purpose}".encode()).hexdigest()[:digits]
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Return the first dotted number in a text as a tuple, () when there is none."""
+    found = re.search(r"\d+(?:\.\d+)+", text)
+    return tuple(int(part) for part in found.group().split(".")) if found else ()
+
+
+def _environment(undefined: type[Undefined]) -> Environment:
+    made = Environment(
+        undefined=undefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
+    )
+    made.globals |= {"derive": derive, "numbers": numbers}
+    made.filters["json"] = json.dumps
+    return made
+
+
+_STRICT = _environment(StrictUndefined)
+# Of an answer somebody else has written: what it lacks is false, and no mistake of the definition.
+_LENIENT = _environment(ChainableUndefined)
+
+
+# -- expressions -----------------------------------------------------------------------------
+
+
+@cache
+def _compiled(expression: str, lenient: bool) -> Any:
+    environment = _LENIENT if lenient else _STRICT
+    return environment.compile_expression(expression, undefined_to_none=False)
+
+
+def evaluate(expression: str, scene: Scene, *, lenient: bool = False, absent: object = None) -> Any:
+    """Return an expression's value; ``lenient``: ``absent`` for what an answer lacks. UserError."""
+    try:
+        value = _compiled(expression, lenient)(**scene)
+        if isinstance(value, Undefined) and not lenient:
+            str(value)  # raises, naming what is undefined
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise UserError(f"The expression {show(expression)} has no value: {error}.") from error
+    return absent if isinstance(value, Undefined) else value
+
+
+# -- texts -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What stands in braces: an expression; with ``joined``, a text for each of those nodes."""
+
+    text: str
+    joined: str | None = None
+
+
+@cache
+def parts(text: str) -> tuple[str | Slot, ...]:
+    """Split a text at its placeholders. Raises ValueError for a brace that is not closed."""
+    found: list[str | Slot] = []
+    at = 0
+    while at < len(text):
+        if text[at : at + 2] in ("{{", "}}"):
+            found.append(text[at])
+            at += 2
+        elif text[at] == "{":
+            end = _closing(text, at)
+            found.append(_slot(text[at + 1 : end]))
+            at = end + 1
+        else:
+            found.append(text[at])
+            at += 1
+    return tuple(found)
+
+
+def _closing(text: str, begin: int) -> int:
+    depth, quoted = 0, ""
+    for at in range(begin, len(text)):
+        char = text[at]
+        if quoted:
+            quoted = "" if char == quoted else quoted
+        elif char in "\"'":
+            quoted = char
+        else:
+            depth += {"{": 1, "}": -1}.get(char, 0)
+            if depth == 0:
+                return at
+    raise ValueError(f"a brace is not closed in {show(text)}; one that is meant is written {{{{")
+
+
+def _slot(inner: str) -> Slot:
+    over, colon, text = inner.partition(":")
+    return Slot(text, over) if colon and over in ("nodes", "peers") else Slot(inner)
+
+
+def fill(value: Any, scene: Scene) -> Any:
+    """Return a value with the placeholders of all texts in it filled in. Raises UserError."""
+    if isinstance(value, Mapping):
+        return {key: fill(each, scene) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [fill(each, scene) for each in value]
+    if not isinstance(value, str):
+        return value
+    found = parts(value)
+    if len(found) == 1 and isinstance(found[0], Slot) and found[0].joined is None:
+        return evaluate(found[0].text, scene)
+    return "".join(each if isinstance(each, str) else _text(each, scene) for each in found)
+
+
+def filled(value: str, scene: Scene) -> str:
+    """Return a text with its placeholders filled in, as a command line has it."""
+    value = fill(value, scene)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _text(slot: Slot, scene: Scene) -> str:
+    if slot.joined is not None:
+        each = (filled(slot.text, {**scene, "node": node}) for node in scene[slot.joined])
+        return ",".join(each)
+    return filled(f"{{{slot.text}}}", scene)
+
+
+def render(template: Path, scene: Scene) -> str:
+    """Return a template file with the scene's values. Raises UserError."""
+    try:
+        return _STRICT.from_string(template.read_text(encoding="utf-8")).render(**scene)
+    except TemplateError as error:
+        raise UserError(f"{template}: {error}") from error
+
+
+# -- checked where they are written ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the expressions of one definition may name: names, and the attributes of some."""
+
+    directory: Path
+    names: Mapping[str, Sequence[str] | None]
+    """None: whatever it has."""
+
+
+KNOWN: ContextVar[Known | None] = ContextVar("known", default=None)
+"""Of the definition that is being read."""
+
+
+def _wrong_names(tree: nodes.Template) -> Iterator[str]:
+    """Yield what is wrong with the names of an expression."""
+    known = KNOWN.get()
+    if known is None:
+        return
+    bound = {each.name for each in tree.find_all(nodes.Name) if each.ctx == "store"}
+    for name in tree.find_all(nodes.Name):
+        if name.name not in bound and name.name not in known.names:
+            names = sorted(known.names)
+            near = did_you_mean(name.name, names)
+            yield f"{show(name.name)} is not known here{near}; there are {listing(names)}"
+    for access in tree.find_all(nodes.Getattr):
+        if not isinstance(access.node, nodes.Name) or access.node.name in bound:
+            continue
+        having = known.names.get(access.node.name)
+        if having is not None and access.attr not in having:
+            owner, near = access.node.name, did_you_mean(access.attr, list(having))
+            yield f"{show(f'{owner}.{access.attr}')} is not known{near}; {owner} has " + (
+                listing(having) or "nothing"
+            )
+
+
+def _check(source: str) -> None:
+    try:
+        mistakes = list(_wrong_names(_STRICT.parse(source)))
+    except TemplateError as error:
+        raise ValueError(f"{error.message}") from error
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+
+
+def _check_expression(expression: str) -> str:
+    _check(f"{{{{ {expression} }}}}")
+    return expression
+
+
+def _check_text(text: str) -> str:
+    for each in parts(text):
+        if isinstance(each, Slot) and each.joined is None:
+            _check_expression(each.text)
+        elif isinstance(each, Slot):
+            _check_text(each.text)
+    return text
+
+
+def _check_all(value: Any) -> Any:
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            _check_all(each)
+    return value
+
+
+def _check_template(name: str) -> str:
+    known = KNOWN.get()
+    if known is not None:
+        try:
+            source = (known.directory / name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"{show(name)} cannot be read: {error.strerror}") from error
+        try:
+            _check(source)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return name
+
+
+Expression = Annotated[StrictStr, AfterValidator(_check_expression)]
+Text = Annotated[StrictStr, AfterValidator(_check_text)]
+Json = Annotated[Any, AfterValidator(_check_all)]
+Template = Annotated[StrictStr, AfterValidator(_check_template)]

@@ -1,0 +1,115 @@
+"""Waiting until the nodes of a cluster are ready: with a deadline, watching their processes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from wanlat.systems.engine.process import NodeProcess
+from wanlat.systems.engine.request import NoAnswer
+
+_POLL_S = 0.1
+_TELL_EVERY_S = 1.0
+
+WhyNot = Callable[[str], str | None]
+"""Takes a node's name; returns why it is not ready yet, None when it is."""
+
+
+class Wait:
+    """One deadline for all the steps of getting a cluster ready."""
+
+    def __init__(
+        self,
+        nodes: Mapping[str, NodeProcess],
+        timeout_s: float,
+        on_progress: Callable[[str], None],
+        poll_s: float = _POLL_S,
+    ) -> None:
+        self._nodes = nodes
+        self._timeout_s = timeout_s
+        self._on_progress = on_progress
+        self._poll_s = poll_s
+        self._begun = time.monotonic()
+        self._told_s = 0.0
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds until the deadline; never below a tenth, for use as a socket's time-out."""
+        return max(self._timeout_s - self._elapsed_s(), 0.1)
+
+    def each(self, step: str, why_not: WhyNot, names: Iterable[str] | None = None) -> None:
+        """Ask all nodes (or those in ``names``), again and again, until each one is ready.
+
+        NoAnswer raised by ``why_not`` is a reason too; what else it raises is raised here. A
+        process that ends, of whichever node, ends the wait at once, also while another node's
+        answer is awaited. Raises SystemFailed for that, and when the time is over.
+
+        ``why_not`` runs in a thread a node, so that nodes that answer slowly do so together.
+        """
+        pending = dict.fromkeys(self._nodes if names is None else names, "it has not answered")
+        count = len(pending)
+        answers: queue.SimpleQueue[tuple[str, str | BaseException | None]] = queue.SimpleQueue()
+        for name in pending:
+            self._ask(why_not, name, answers, 0)
+        self._tell(step, 0, count)
+        while pending:
+            self._watch(step, pending)
+            try:
+                name, answer = answers.get(timeout=self._poll_s)
+            except queue.Empty:
+                continue
+            if isinstance(answer, BaseException):
+                raise answer
+            if answer is None:
+                del pending[name]
+                self._tell(step, count - len(pending), count)
+            else:
+                pending[name] = answer
+                self._ask(why_not, name, answers, self._poll_s)
+
+    def _ask(
+        self,
+        why_not: WhyNot,
+        name: str,
+        answers: queue.SimpleQueue[tuple[str, str | BaseException | None]],
+        after_s: float,
+    ) -> None:
+        def ask() -> None:
+            time.sleep(after_s)
+            answer: str | BaseException | None
+            try:
+                answer = why_not(name)
+            except NoAnswer as silence:
+                answer = str(silence)
+            except BaseException as error:  # for the thread that waits
+                answer = error
+            answers.put((name, answer))
+
+        # A daemon: Ctrl-C must not wait for an answer that may take until the deadline.
+        threading.Thread(target=ask, name=f"ask {name}", daemon=True).start()
+
+    def _watch(self, step: str, pending: Mapping[str, str]) -> None:
+        for node in self._nodes.values():
+            node.check()
+        if self._elapsed_s() <= self._timeout_s:
+            return
+        name, reason = next(iter(pending.items()))
+        others = f" (and {len(pending) - 1} more nodes)" if len(pending) > 1 else ""
+        raise self._nodes[name].failure(
+            f"not ready after {self._timeout_s:g} s, waiting for: {step}{others}: {reason}"
+        )
+
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _tell(self, step: str, done: int, count: int) -> None:
+        """Tell the beginning of a step, and then how far it is, now and then."""
+        elapsed_s = self._elapsed_s()
+        if done and elapsed_s - self._told_s < _TELL_EVERY_S:
+            return
+        self._told_s = elapsed_s
+        # A step that one node does on behalf of all has nothing to count.
+        counted = f": {done} of {count} nodes" if count == len(self._nodes) else ""
+        self._on_progress(f"{step}{counted} ({elapsed_s:.1f} s)")

@@ -1,0 +1,119 @@
+"""What YAML cannot say of the reference store: its round trips, and its nodes' messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wanlat.systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
+from wanlat.systems.placement import layout_of
+
+if TYPE_CHECKING:
+    from wanlat.systems.engine.scene import Node
+    from wanlat.topologies.resolve import Plan
+
+layout = layout_of
+
+
+def given_of(given: Any, names: Iterable[str]) -> list[str]:
+    """Return those of the options that have a value."""
+    return [name for name in names if getattr(given, name) is not None]
+
+
+def defective(options: Any, nodes: Sequence[Node]) -> dict[str, list[str]]:
+    """Return who has which defect."""
+    chosen = [options.defect_node] if options.defect_node else [node.name for node in nodes]
+    return {each: chosen[:1] if each == "stale-reads" else chosen for each in options.defects}
+
+
+def of_node(who: Mapping[str, Sequence[str]], node: Node) -> list[str]:
+    """Return a node's defects."""
+    return [defect for defect, names in who.items() if node.name in names]
+
+
+def replicas(scene: dict[str, Any], key: bytes) -> tuple[str, ...] | None:
+    """Known of Bob's keys; S3's objects are on every node."""
+    return scene["layout"].replicas(key) if scene["bob"] else None
+
+
+def least_round_trips(
+    scene: dict[str, Any], target: str, endpoint: str, placement: str
+) -> Least | None:
+    """That of majorities, however many rounds the protocol takes; a leader reads by itself."""
+    plan, leader = scene["plan"], scene["options"].leader
+    if scene["bob"]:
+        least: Least | None = scene["layout"].least_round_trips(plan, target, endpoint, placement)
+        return least
+    if endpoint not in S3_READS | S3_WRITES:
+        return None
+    nodes = [node.name for node in plan.nodes]
+    majority = len(nodes) // 2 + 1
+    if endpoint in S3_READS and leader and near(plan, target, [leader]):
+        return Least(0, "the leader answers reads alone, and it is in the asked node's site")
+    needed = majority if endpoint in S3_WRITES else to_meet(majority, len(nodes))
+    return Answers.among(plan, target, needed, [nodes]).least()
+
+
+def promised_round_trips(
+    scene: dict[str, Any], target: str, endpoint: str, placement: str
+) -> float | None:
+    """That of the tables in systems/quorum/README.md; None of a mixture, or with a defect."""
+    plan, options = scene["plan"], scene["options"]
+    if options.defects:
+        return None
+    if scene["bob"]:
+        known: float | None = scene["layout"].promised_round_trips(
+            plan, target, endpoint, placement
+        )
+        return known
+    if endpoint not in S3_READS | S3_WRITES:
+        return None
+    nodes = [node.name for node in plan.nodes]
+    rounds = 1 if options.protocol == "leaderless" else None
+    if options.protocol.startswith("rounds:"):
+        rounds = int(options.protocol.removeprefix("rounds:"))
+    if rounds is not None:
+        return rounds * _majority_round(plan, nodes, target)
+    if options.leader is None:
+        return None
+    forwarded = float(plan.node(options.leader).site != plan.node(target).site)
+    reads = endpoint in S3_READS
+    return forwarded + (0 if reads else _majority_round(plan, nodes, options.leader))
+
+
+def _majority_round(plan: Plan, nodes: Sequence[str], asking: str) -> float:
+    """Return the round trips that it takes a node to hear a majority, itself counted."""
+    return Answers.among(plan, asking, len(nodes) // 2 + 1, [nodes]).least().round_trips
+
+
+# A frame (systems/quorum/src/peers/frame.rs) has its length, the message's number and whether it is
+# the message's first; a message has the lengths of its head and its body.
+_HEADER = 13  # length: u32, message: u64, first: u8
+_START = 12  # length of the head: u32, of the body: u64
+_LONGEST_FRAME = 64 << 20
+# In the order of the enums in systems/quorum/src/replica.rs.
+_COMMANDS = ("Nothing", "Buckets", "Bucket", "CreateBucket", "MergeBucket", "List", "Get", "Write")
+_ANSWERS = ("reply", "buckets", "bucket", "page", "object", "written", "refused", "failed")
+_GREETING = b"quorum 1"
+
+
+class Messages:
+    """Of its nodes' connections, which need no memory of what went before."""
+
+    def label(self, payload: bytes, connection: int, *, is_request: bool) -> str | None:  # noqa: ARG002
+        """ "Write", "written", "forwarded", "reply"; None for what begins no message."""
+        if _GREETING in payload[: _HEADER + _START + 16]:
+            return "greeting"
+        if len(payload) < _HEADER + _START + 1 or payload[12] != 1:
+            return None
+        length = int.from_bytes(payload[:4], "little")
+        head_bytes = int.from_bytes(payload[13:17], "little")
+        if not _START <= length <= _LONGEST_FRAME or head_bytes > length - _START:
+            return None
+        head = payload[_HEADER + _START : _HEADER + _START + 2]
+        if not is_request:
+            # 0 begins an answer without content, and the answer to what was forwarded, too.
+            return _ANSWERS[head[0]] if 0 < head[0] < len(_ANSWERS) else "reply"
+        if head[0] != 0:
+            return "forwarded"
+        return _COMMANDS[head[1]] if len(head) > 1 and head[1] < len(_COMMANDS) else None

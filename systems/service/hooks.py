@@ -1,0 +1,106 @@
+"""The command of a user's program: where it is found, and how its placeholders are filled in."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wanlat.systems.engine.cache import sha256_of
+from wanlat.systems.engine.program import Binary
+from wanlat.systems.errors import SystemMissing
+from wanlat.topologies.wording import did_you_mean, listing, printable, show
+
+if TYPE_CHECKING:
+    from wanlat.systems.engine.system import System
+
+# `{name}` stands for something; `{{name}}` for itself in braces. Other braces are left alone.
+_PLACEHOLDER = re.compile(r"\{\{(?P<literal>[a-z.]+)\}\}|\{(?P<name>[a-z.]+)\}")
+_EACH = ("peer.node", "peer.address")
+_KNOWN = ("node", "address", "port", "data", "peers", *_EACH)
+
+
+def binary_for(system: System, options: Any) -> Binary:
+    """Return the first word of the command, as a path or found on PATH."""
+    if not options.command:
+        return system.find()
+    given = options.command[0]
+    found = shutil.which(given)
+    if found is None:
+        where = "is not a program" if "/" in given else "is not on PATH"
+        raise SystemMissing(
+            f"The program of system service, `{printable(given)}`, {where}. Name another one, "
+            "or make it executable: options: {service: {command: [PROGRAM, ...]}}."
+        )
+    path = Path(found).absolute()
+    return Binary(path, options.version or path.name, sha256_of(path))
+
+
+def mistake(options: Any) -> str | None:
+    """Return what is wrong with the options beyond their types."""
+    if not options.command:
+        return (
+            "System service has no command: name your program in the study: options: "
+            "{service: {command: [./program, ...]}}."
+        )
+    for text in (*options.command, *options.environment.values()):
+        for found in _PLACEHOLDER.finditer(text):
+            name = found["name"]
+            if name is not None and name not in _KNOWN:
+                return (
+                    f"System service: {show(text)} has an unknown placeholder "
+                    f"{{{name}}}{did_you_mean(name, _KNOWN)}; there are "
+                    f"{listing(f'{{{each}}}' for each in _KNOWN)}. If the braces are meant, "
+                    f"write {{{{{name}}}}}."
+                )
+    for proto in options.protos:
+        if not proto.is_file():
+            return f"System service: there is no file {proto} (option protos)."
+    for directory in options.includes:
+        if not directory.is_dir():
+            return f"System service: there is no directory {directory} (includes)."
+    return None
+
+
+def absolute(paths: Iterable[Path]) -> list[str]:
+    """Return paths as seen from where wanlat is run."""
+    return [str(path.absolute()) for path in paths]
+
+
+def command(scene: Mapping[str, Any]) -> list[str]:
+    """Return the program and its arguments, those about peers once for each node."""
+    own, filled = _own(scene), [scene["program"]]
+    for argument in scene["options"].command[1:]:
+        names = {found["name"] for found in _PLACEHOLDER.finditer(argument)}
+        if names.isdisjoint(_EACH):
+            filled.append(_fill(argument, own))
+            continue
+        for peer in scene["nodes"]:
+            about = {"peer.node": peer.name, "peer.address": peer.address}
+            filled.append(_fill(argument, {**own, **about}))
+    return filled
+
+
+def environment(scene: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is added to its environment."""
+    given: Mapping[str, str] = scene["options"].environment
+    return {key: _fill(text, _own(scene)) for key, text in given.items()}
+
+
+def _own(scene: Mapping[str, Any]) -> dict[str, str]:
+    node, port = scene["node"], scene["options"].port
+    return {
+        "node": node.name,
+        "address": node.address,
+        "port": str(port),
+        "data": node.data,
+        "peers": ",".join(f"{peer.address}:{port}" for peer in scene["nodes"]),
+    }
+
+
+def _fill(text: str, values: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(
+        lambda found: values[found["name"]] if found["name"] else f"{{{found['literal']}}}", text
+    )

@@ -1,0 +1,95 @@
+"""Messages between processes: whole, in order, with their descriptors, and with a deadline."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wanlat.emulator.rpc import JSON, PICKLE, Closed, Stream
+
+LARGE = "x" * 3_000_000
+
+
+@pytest.fixture(params=[JSON, PICKLE], ids=["JSON", "pickle"])
+def ends(request: pytest.FixtureRequest) -> Iterator[tuple[Stream, Stream]]:
+    one, other = (Stream(each, codec=request.param) for each in socket.socketpair())
+    yield one, other
+    one.close()
+    other.close()
+
+
+def test_descriptors_come_with_the_message_that_they_were_sent_with(ends) -> None:
+    one, other = ends
+    with open("/dev/null") as first, open("/dev/zero") as second:
+        one.send(["none"])
+        one.send(["some"], [first.fileno(), second.fileno()])
+        one.send(["none again"])
+        one.send(["one"], [second.fileno()])
+    expected = {"none": [], "some": ["null", "zero"], "none again": [], "one": ["zero"]}
+    for said, names in expected.items():
+        (message, fds) = other.receive(10)
+        assert message == [said]
+        assert [Path(f"/proc/self/fd/{fd}").readlink().name for fd in fds] == names
+        # What a program is started with is told it one by one.
+        assert all(fcntl.fcntl(fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC for fd in fds)
+        for fd in fds:
+            os.close(fd)
+
+
+def test_descriptors_that_nobody_takes_are_closed(ends) -> None:
+    one, other = ends
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with open("/dev/null") as file:
+        one.send("first")
+        one.send("second", [file.fileno()])
+    other.receive(10)
+    other.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before - 1
+
+
+def test_there_is_a_deadline_to_both_directions(ends) -> None:
+    one, other = ends
+    with pytest.raises(TimeoutError):
+        one.receive(0.01)
+    with pytest.raises(TimeoutError):
+        one.send(LARGE, timeout_s=0.01)  # nobody reads
+    with pytest.raises(TimeoutError):
+        other.receive(0.01)  # half of it
+
+
+@pytest.mark.parametrize("rubbish", [b"\xff\n", b"{\n", b"half of a mess"])
+def test_what_is_no_message_is_an_end(rubbish: bytes) -> None:
+    one, other = socket.socketpair()
+    one.sendall(rubbish)
+    one.close()
+    stream = Stream(other)
+    with pytest.raises(Closed):
+        stream.receive(10)
+    stream.close()
+    with pytest.raises(Closed):
+        stream.send("anything")
+
+
+def test_a_program_is_asked_over_pipes_with_descriptors_beyond_what_select_takes() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard <= 1100:
+        pytest.skip("this process may not have so many open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1100), hard))
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin is not None and program.stdout is not None
+        high = fcntl.fcntl(program.stdout.fileno(), fcntl.F_DUPFD_CLOEXEC, 1050)
+        with open(high, "rb") as reader:
+            stream = Stream(reader, program.stdin)
+            for asked in ({"op": "start"}, [LARGE[:60_000]], "ü"):
+                assert stream.ask(asked, 60) == asked
+            stream.finish()
+            with pytest.raises(Closed):
+                stream.receive(60)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

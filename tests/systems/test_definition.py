@@ -1,0 +1,100 @@
+"""Definitions: mistakes are reported at once, with lines; texts and what is inherited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wanlat.systems import registry
+from wanlat.systems.engine.definition import SHIPPED, Definition, DefinitionError, read
+from wanlat.systems.engine.text import evaluate, fill
+from wanlat.topologies.errors import UserError
+
+NODES = [{"name": "n1", "address": "10.0.0.1"}, {"name": "n2", "address": "10.0.0.2"}]
+
+
+def written(directory: Path, text: str) -> Path:
+    directory.mkdir(exist_ok=True)
+    (directory / "system.yaml").write_text(text)
+    return directory
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_shipped_definition_is_right(name: str) -> None:
+    assert registry.get(name).name == name
+
+
+@pytest.mark.parametrize("protocol", ["s3", "grpc"])
+def test_what_a_new_system_begins_with_is_right(tmp_path: Path, protocol: str) -> None:
+    text = (SHIPPED / "engine" / f"new-{protocol}.yaml").read_text().replace("NAME", "mine")
+    assert read(written(tmp_path / "mine", text))[0].protocol == protocol
+
+
+WRONG = """schema: 1
+name: mine
+instal: {path: mine}
+options: {size: {type: integer, derivd: 3}}
+command: [mine, "{nod.name}", "{node.adress}", "{options.siz}", "{node.name"]
+values: {x: "1 +"}
+files: {a.conf: no-such.j2}
+ready: [{name: up, hook: is_up}, {name: two, tcp: 1, log: x}]
+"""
+
+
+def test_all_mistakes_are_reported_at_once_each_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        read(written(tmp_path, WRONG))
+    message = str(caught.value)
+    for line, part in (
+        (3, "did you mean `install`"),
+        (4, "did you mean `derived`"),
+        (5, "`nod` is not known here (did you mean `node`"),
+        (5, "did you mean `address`"),
+        (5, "did you mean `size`"),
+        (5, "a brace is not closed"),
+        (6, "values.x"),
+        (7, "no-such.j2"),
+        (8, "hooks.py has no function `is_up`"),
+        (8, "not 2 of them"),
+    ):
+        assert any(f":{line}:" in row and part in row for row in message.splitlines()), part
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("plain {{braces}}", "plain {braces}"),
+        ("{port + 1}", 9001),
+        ("at {port}", "at 9000"),
+        ("{nodes:{node.name}=http://{node.address}:{port}}", "n1=http://10.0.0.1:9000,n2=http://10.0.0.2:9000"),
+        ({"a": ["{port}", True]}, {"a": [9000, True]}),
+        ("{'a}' ~ port}", "a}9000"),
+    ],
+)  # fmt: skip
+def test_texts_are_filled_in(text: object, value: object) -> None:
+    assert fill(text, {"port": 9000, "nodes": NODES}) == value
+
+
+def test_an_unknown_attribute_is_an_error_and_what_an_answer_lacks_is_not() -> None:
+    with pytest.raises(UserError, match=r"nothing\.deeper"):
+        evaluate("nothing.deeper", {})
+    assert evaluate("answer.a.b", {"answer": {}}, lenient=True) is None
+
+
+def test_a_directory_is_adopted_by_its_name_and_not_under_a_name_that_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {})
+    text = "schema: 1\nname: {}\nextends: quorum\nports: {{s3: 9007}}\n"
+    mine = written(tmp_path / "a", text.format("adopted"))
+    assert registry.adopt(f"{mine}/") == "adopted"
+    system = registry.get("adopted")
+    assert system.definition.ports == {"s3": 9007, "peer": 9001, "health": 9002, "grpc": 20000}
+    assert registry.adopt("garage") == "garage"
+    with pytest.raises(UserError, match="already"):
+        registry.adopt(f"{written(tmp_path / 'b', text.format('garage'))}/")
+
+
+def test_the_schema_names_every_key() -> None:
+    assert {"schema", "install", "after_start"} <= set(Definition.model_json_schema()["properties"])

@@ -1,0 +1,150 @@
+"""A topology of Mininet's becomes the network that Mininet would build, as far as there is one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import here
+from wanlat.topologies import mininet_import
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.imported import Imported
+from wanlat.topologies.load import load, shipped
+from wanlat.topologies.mininet_import import import_mininet
+from wanlat.topologies.resolve import Impairment, resolve
+
+EXPORTED = Path(__file__).parents[2] / "topologies" / "export" / "mininet.py"
+MS = 10**6
+
+needs_mininet = pytest.mark.skipif(
+    not mininet_import.is_installed(),
+    reason="Mininet is not installed (Debian, Ubuntu: apt-get install mininet)",
+)
+
+# Two hosts on s1, one behind a slow line; s2 in the middle; s3; and s0 without hosts aside.
+NETWORK = """
+from mininet.link import TCLink
+from mininet.topo import Topo
+
+
+class Net(Topo):
+    def build(self, k=1):
+        s0, s1, s2, s3 = (self.addSwitch(f"s{i}") for i in range(4))
+        for i in range(1, 5):
+            self.addHost(f"h{i}")
+        self.addLink("h1", s1)
+        self.addLink("h2", s1, cls=TCLink, delay="2ms", bw=10)
+        self.addLink(s2, "h3", cls=TCLink, params1={"delay": "3ms"}, params2={"delay": 500})
+        self.addLink("h4", s3)
+        self.addLink(s1, s2, cls=TCLink, delay=f"{10 * k}ms", jitter="3ms", loss=10, bw=100)
+        self.addLink(s2, s3, cls=TCLink, delay="30ms", jitter="4ms", loss=20, bw=50, use_hfsc=True)
+        self.addLink(s1, s0, cls=TCLink, delay="1ms")  # as many links, and quicker
+        self.addLink(s0, s3, cls=TCLink, delay="{s0_s3}")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def made(source: str, what: str = "net.py:Net") -> Imported:
+    """Import a file of Mininet's, and make sure that the text loads to the same topology."""
+    Path("net.py").write_text(source)
+    imported = import_mininet(what)
+    Path("made.yaml").write_text(imported.text, encoding="utf-8")
+    assert load("made.yaml") == imported.topology
+    return imported
+
+
+@needs_mininet
+def test_hosts_become_nodes_and_switches_sites_and_paths_links() -> None:
+    imported = made(NETWORK.replace("{s0_s3}", "99ms"))
+    plan = resolve(imported.topology)
+    sites = {site.name: [node.name for node in site.nodes] for site in plan.sites}
+    assert sites == {"s1": ["h1"], "s1-2": ["h2"], "s2": ["h3"], "s3": ["h4"]}
+    # Mininet's delay is of each direction: a round trip meets it twice.
+    assert plan.rtt_ms("h1", "h2") == 2 * 2
+    assert plan.rtt_ms("h1", "h3") == 2 * 10 + 3 + 0.5
+    assert plan.rtt_ms("h2", "h4") == 2 * (2 + 10 + 30)
+    up, near, down = plan.path("h2", "h3")
+    assert up == Impairment(delay_ns=2 * MS, rate_bps=10**7)
+    assert near == Impairment(delay_ns=10 * MS, jitter_ns=3 * MS, loss=0.1, rate_bps=10**8)
+    assert down == Impairment(delay_ns=3 * MS)
+    assert plan.path("h3", "h1")[0] == Impairment(delay_ns=MS // 2)  # a bare number is of µs
+    _, far, _ = plan.path("h4", "h1")
+    # Two links one after the other: delays add up, jitters by squares, and the slower rate counts.
+    assert (far.delay_ns, far.jitter_ns, far.rate_bps) == (40 * MS, 5 * MS, 5 * 10**7)
+    assert far.loss == pytest.approx(1 - 0.9 * 0.8)
+    for word in ("use_hfsc", "overtake", "shared"):
+        assert any(word in note for note in imported.notes)
+
+
+@needs_mininet
+def test_of_paths_of_as_many_links_the_quickest_counts_and_arguments_are_mininets() -> None:
+    source = NETWORK.replace("{s0_s3}", "5ms") + "\ntopos = {'net': Net, 'plain': lambda: Net(k=3)}"
+    assert resolve(made(source).topology).rtt_ms("h1", "h4") == 2 * 6
+    assert resolve(made(source, "net.py:net,2").topology).rtt_ms("h1", "h3") == 2 * 20 + 3.5
+    plain = made(source, "net.py:plain").topology
+    assert (plain.name, resolve(plain).rtt_ms("h1", "h3")) == ("plain", 2 * 30 + 3.5)
+
+
+@needs_mininet
+@pytest.mark.parametrize("name", shipped())
+def test_what_was_exported_comes_back_as_it_was(name: str) -> None:
+    assert here("topology", "export", name, "--to", "mininet", "--out", "plan.json").returncode == 0
+    target = f"{EXPORTED}:wanlat,plan.json"
+    done = here("topology", "import", target, "--out", "back.yaml")
+    assert done.returncode == 0, done.stderr
+    assert resolve(load("back.yaml")) == resolve(load(name))
+
+
+HOST = "from mininet.topo import Topo\nclass Net(Topo):\n    def build(self):\n        "
+
+
+@needs_mininet
+@pytest.mark.parametrize(
+    ("source", "what", "says"),
+    [
+        (HOST + "pass", "net.py:Nett", "did you mean `Net`?"),
+        ("x = 1", "net.py", "it has none"),
+        ("import nowhere_to_be_found", "net.py", "ModuleNotFoundError: No module named 'nowhere"),
+        ("exit(3)", "net.py", "SystemExit: 3"),
+        (HOST + "pass", "net.py:Net,5", "TypeError"),
+        (HOST + "self.addHost('h1')", "net.py", "host h1 has no link; a node hangs on one switch"),
+        (
+            HOST + "self.addLink(self.addHost('h1'), self.addHost('h2'))",
+            "net.py",
+            "host h1 is linked to h2",
+        ),
+        (
+            HOST + "self.addLink(self.addHost('h1'), self.addSwitch('s1'), delay='soon')",
+            "net.py",
+            "`soon` is no time that tc takes",
+        ),
+        (
+            HOST + "self.addLink(self.addHost('h1'), self.addSwitch('s1'), loss='1%')",
+            "net.py",
+            "the link of h1 and s1: could not convert",
+        ),
+        (
+            HOST + "[self.addLink(self.addHost(f'h{i}'), self.addSwitch(f's{i}')) for i in (1, 2)]",
+            "net.py",
+            "no links lead from switch s1 to switch s2",
+        ),
+    ],
+)
+def test_what_has_no_counterpart_is_an_error(source: str, what: str, says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        made(source, what)
+    assert says in str(caught.value)
+
+
+def test_without_mininet_there_is_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mininet_import, "is_installed", lambda: False)
+    monkeypatch.delitem(sys.modules, "mininet", raising=False)
+    Path("net.py").write_text(HOST + "pass")
+    with pytest.raises(MachineError, match="apt-get install mininet"):
+        import_mininet("net.py:Net")
