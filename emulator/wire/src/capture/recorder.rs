@@ -169,7 +169,7 @@ mod tests {
     use crate::control::Way;
 
     fn settings(name: &str, limit_bytes: u64) -> Settings {
-        let base = std::env::temp_dir().join(format!("wire-{}-{name}", std::process::id()));
+        let base = std::env::temp_dir().join(format!("wire-record-{}-{name}", std::process::id()));
         let (pcapng, rows) = (base.with_extension("pcapng"), base.with_extension("rows"));
         File::create(&pcapng).unwrap();
         File::create(&rows).unwrap();
