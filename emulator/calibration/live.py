@@ -361,7 +361,9 @@ def judge_healed(
         ("back", route.back, echoes.returns_ns, evidence.back),
     ):
         length, packet_s = _burst(steps)
-        places = np.flatnonzero(~full.missing) % length
+        # What was lost before the rate took no time of it.
+        came = (~full.missing).reshape(-1, length)
+        places = (np.cumsum(came, axis=1) - 1)[came]
         full_ms = milliseconds(full.delays_ns) - 1000 * packet_s * (places + 1)
         where = f" on the way {name}"
         findings += _delay_faults(

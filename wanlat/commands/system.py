@@ -104,7 +104,9 @@ def schema() -> None:
 @app.command()
 def new(
     name: Annotated[str, o.argument("NAME", "The system's name: a new directory gets it")],
-    protocol: Annotated[Literal["s3", "grpc"], o.option("[s3|grpc]", "What is asked of it")] = "s3",
+    protocol: Annotated[
+        Literal["s3", "grpc"], o.option("[s3|grpc]", "What its nodes speak")
+    ] = "s3",
 ) -> None:
     """Write a definition to begin with, in a new directory of that name."""
     from wanlat.systems.engine.definition import FILE, SHIPPED
