@@ -33,7 +33,7 @@ from wanlat.emulator.calibration.rounds import Finding, Judged, Limits, Round, m
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
-from wanlat.emulator.prober import Prober, Probes
+from wanlat.emulator.prober import Numbers, Prober, Probes
 from wanlat.topologies.resolve import Impairment, Plan
 
 WHILE_RUNNING = Tolerance(median_ms=1.0, near_median_ms=0.5, rate=0.1)
@@ -361,10 +361,7 @@ def judge_healed(
         ("back", route.back, echoes.returns_ns, evidence.back),
     ):
         length, packet_s = _burst(steps)
-        # What was lost before the rate took no time of it.
-        came = (~full.missing).reshape(-1, length)
-        places = (np.cumsum(came, axis=1) - 1)[came]
-        full_ms = milliseconds(full.delays_ns) - 1000 * packet_s * (places + 1)
+        full_ms = milliseconds(full.delays_ns - _waits_ns(full, packet_s))
         where = f" on the way {name}"
         findings += _delay_faults(
             where, steps, milliseconds(delays_ns), tolerance, this, keeps_order
@@ -379,6 +376,19 @@ def judge_healed(
             "measured_bps": float(np.median(rates_bps)) if rates_bps else None,
         }
     return entry, findings
+
+
+def _waits_ns(full: Probes, packet_s: float) -> Numbers:
+    """Return how long a rate held back each packet that came, by those before it and by itself.
+
+    From when it was really sent: a sender that is held up within a burst lets the queue run empty.
+    What was lost before the rate took no time of it. Shape (arrived,), by number.
+    """
+    waits, free_ns, packet_ns = [], 0, round(1e9 * packet_s)
+    for sent_ns in full.sent_ns[~full.missing].tolist():
+        free_ns = max(free_ns, sent_ns) + packet_ns
+        waits.append(free_ns - sent_ns)
+    return np.array(waits, dtype=np.int64)
 
 
 def _delay_faults(
