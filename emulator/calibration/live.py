@@ -361,7 +361,7 @@ def judge_healed(
         ("back", route.back, echoes.returns_ns, evidence.back),
     ):
         length, packet_s = _burst(steps)
-        full_ms = milliseconds(full.delays_ns - _waits_ns(full, packet_s))
+        full_ms = milliseconds(full.delays_ns - _waits_ns(full, length, packet_s))
         where = f" on the way {name}"
         findings += _delay_faults(
             where, steps, milliseconds(delays_ns), tolerance, this, keeps_order
@@ -378,15 +378,18 @@ def judge_healed(
     return entry, findings
 
 
-def _waits_ns(full: Probes, packet_s: float) -> Numbers:
+def _waits_ns(full: Probes, length: int, packet_s: float) -> Numbers:
     """Return how long a rate held back each packet that came, by those before it and by itself.
 
-    From when it was really sent: a sender that is held up within a burst lets the queue run empty.
-    What was lost before the rate took no time of it. Shape (arrived,), by number.
+    Of bursts of ``length``, each of which finds an empty queue. From when it was really sent: a
+    sender that is held up within a burst lets the queue run empty. What was lost before the rate
+    took no time of it. Shape (arrived,), by number.
     """
-    waits, free_ns, packet_ns = [], 0, round(1e9 * packet_s)
-    for sent_ns in full.sent_ns[~full.missing].tolist():
-        free_ns = max(free_ns, sent_ns) + packet_ns
+    waits, free_ns, packet_ns, burst = [], 0, round(1e9 * packet_s), -1
+    for number in np.flatnonzero(~full.missing).tolist():
+        sent_ns = int(full.sent_ns[number])
+        before_ns = free_ns if number // length == burst else sent_ns
+        free_ns, burst = max(before_ns, sent_ns) + packet_ns, number // length
         waits.append(free_ns - sent_ns)
     return np.array(waits, dtype=np.int64)
 
