@@ -11,6 +11,9 @@ ALONE   := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m alone
 # A first look runs beside whatever else a machine does: it says how late packets were, and refuses
 # a network whose median is wrong, as always. A study by itself allows 2 ms.
 LATE    ?= 20ms
+# All but what compilers of .proto files are needed for, which take as long to build as all the rest.
+TESTED  := --workspace --exclude generate
+GENERATED := cargo test --release --locked --quiet -p generate
 LONG    := WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
 KERNEL   = WANLAT_LONG=1 $(BIN)/python -m tests.kernel.boot
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
@@ -58,8 +61,8 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 
 test: .ready setup  ## Pass the tests that need nothing but what README names (7 minutes)
 	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
-	    cargo test --release --locked --workspace --no-run
-	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet --workspace
+	    cargo test --release --locked $(TESTED) --no-run
+	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet $(TESTED)
 	@$(PYTEST) -m "not minutes and not alone and not programs and not registry and not stores" --ignore tests/kernel
 
 # What test-all adds in Python; stores among it where they are there.
@@ -67,12 +70,14 @@ REST ?= minutes or programs or registry or stores
 
 test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (half an hour)
 	@$(LONG)
+	@$(GENERATED)
 	@$(PYTEST) -m "$(REST)"
 	@$(ALONE)
 	@$(KERNEL)
 
 test-minutes: .ready setup  ## Pass the tests that need nothing but time (10 minutes)
 	@$(LONG)
+	@$(GENERATED)
 	@$(PYTEST) -m "minutes and not stores and not programs"
 	@$(ALONE)
 

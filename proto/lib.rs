@@ -1,4 +1,4 @@
-//! Code generated from the `.proto` files beside this one; `tests/generated.rs` makes it anew.
+//! Code generated from the `.proto` files beside this one; `generate/tests/generated.rs` makes it anew.
 
 /// Bob's client API: `bob.proto`.
 pub mod bob_storage {

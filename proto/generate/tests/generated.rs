@@ -5,7 +5,7 @@ use std::path::Path;
 /// With `WANLAT_GENERATE=1` it is written where it belongs; compared with what is there otherwise.
 #[test]
 fn the_generated_code_is_that_of_the_definitions() {
-    let crate_ = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crate_ = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let there = crate_.join("bob_storage.rs");
     let write = std::env::var_os("WANLAT_GENERATE").is_some();
     let out = match write {
@@ -22,6 +22,6 @@ fn the_generated_code_is_that_of_the_definitions() {
     let [made, there] = [out.join("bob_storage.rs"), there].map(std::fs::read_to_string);
     assert!(
         made.unwrap() == there.unwrap(),
-        "bob.proto was changed: WANLAT_GENERATE=1 cargo test -p wanlat-proto makes the code anew"
+        "bob.proto was changed: WANLAT_GENERATE=1 cargo test -p generate makes the code anew"
     );
 }
