@@ -8,6 +8,8 @@ use crate::common::assert_round_trips;
 use crate::common::client::{Client, Response};
 use crate::common::cluster::Cluster;
 
+type Send = fn(&mut Client, &str) -> Response;
+
 const ONE_WAY: Duration = Duration::from_millis(50);
 
 type Request = fn(&mut Client) -> Response;
@@ -80,7 +82,7 @@ fn the_rounds_are_round_trips() {
         let cluster = Cluster::far_apart(nodes, protocol, &[], ONE_WAY);
         let mut client = cluster.client(node);
         client.create_bucket().expect(200);
-        let requests: [(&str, u32, fn(&mut Client, &str) -> Response); 3] = [
+        let requests: [(&str, u32, Send); 3] = [
             ("put", writes, |client, key| client.put(key, &[7; 1024])),
             ("get", reads, |client, key| client.get(key)),
             ("list", reads, |client, _| client.list()),
