@@ -23,7 +23,9 @@ CHECKOUT = Path(__file__).parents[2]
 pytestmark = pytest.mark.registry
 
 CRATES = ("emulator/wire/", "systems/quorum/", "probes/oneshot/", "proto/")
-KINDS = (".py", ".yaml", ".json", ".csv", ".proto", "py.typed")
+OF_CRATES = ("proto/bob.proto", "systems/quorum/hooks.py", "systems/quorum/system.yaml")
+"""What lies beside a crate, and is in the wheel."""
+KINDS = (".py", ".yaml", ".j2", ".json", ".csv", ".proto", "py.typed")
 SHADOW = "MINE = True\n"
 STUDY = """
 name: mine
@@ -140,8 +142,7 @@ def test_the_wheel_holds_every_file_that_the_checkout_has_and_no_other(wheel: Pa
     files = {
         path if path.startswith("wanlat/") else f"wanlat/{path}"
         for path in listed
-        if (CHECKOUT / path).is_file()
-        and (path == "proto/bob.proto" or not path.startswith(CRATES))
+        if (CHECKOUT / path).is_file() and (path in OF_CRATES or not path.startswith(CRATES))
     }
     wanted = {path for path in files if path.endswith(KINDS)}
     assert len(wanted) > 200
