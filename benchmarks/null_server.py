@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from wanlat.emulator.binaries import binary
+from wanlat.probes.process import Closing
 
 
-class NullServer:
+class NullServer(Closing):
     """A null server on loopback, with one object; gone when the context is left."""
 
     def __init__(
@@ -35,15 +35,8 @@ class NullServer:
         words: dict[str, int] = json.loads(said or "{}")
         return words
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End it, where it has not ended."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()

@@ -1,4 +1,4 @@
-"""Checks of the machine, each done and not guessed: what works, what does not, what mends it."""
+"""Checks of the machine, each done and not guessed: what works, what does not, what fixes it."""
 
 from __future__ import annotations
 

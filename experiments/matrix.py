@@ -311,7 +311,8 @@ class _Running:
         directory = self._directory / point.directory
         if _status(directory) == "complete":
             # The run was killed when it was through with the point, and had not said so yet.
-            self.progress.ends(point, "complete")
+            with self._lock:
+                self.progress.ends(point, "complete")
             return
         with self._lock:
             _put_aside(directory)

@@ -1,8 +1,8 @@
-"""A study of one request: an endpoint asked a few times, undisturbed, with the packets recorded.
+"""A study of one request: made a few times, undisturbed, with the packets recorded.
 
-Between two requests nothing is asked for longer than a round trip, so that what one leaves behind
+Between two requests nothing is sent for longer than a round trip, so that what one leaves behind
 is not taken for the next one's; and before them there is a while in which only the cluster's own
-background crosses the links, so that it can be told apart.
+background crosses the links, so that it can be distinguished.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CAPTURE = CaptureWanted(limit_bytes=1 << 30, snap_bytes=256)
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be traced, as it was asked for. None: the default."""
+    """What is to be traced, as it was requested. None: the default."""
 
     topology: str
     system: str
@@ -139,7 +139,7 @@ def _endpoint(wish: Wish, api: Api) -> str:
 
 
 def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
-    """The placement that is asked for: remote where nobody said, because it has more to show."""
+    """The placement that is requested: remote where nobody said, because it has more to show."""
     if wish.placement is None:
         return "remote" if "remote" in there else there[0]
     for known in PLACEMENTS:
@@ -149,7 +149,7 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
         "nobody can tell where its keys lie" if "unknown" in there else f"it has {listing(there)}"
     )
     raise UserError(
-        f"--placement {show(wish.placement)}: a key is `local` (the node that is asked holds a "
+        f"--placement {show(wish.placement)}: a key is `local` (the target node holds a "
         f"replica) or `remote`; of {wish.endpoint} on {wish.system} there are no such requests: "
         f"{what}. Leave the option out."
     )
@@ -249,7 +249,7 @@ class TraceWorkload(Workload):
         if step.verdict == "pass":
             return
         self.session.warn(
-            "while the requests were made, the network was not quite what was asked for: "
+            "while the requests were made, the network was not quite what was requested: "
             f"{what_is_off(step)} The trace shows what there was."
         )
 

@@ -1,4 +1,4 @@
-"""wanlat in your own tests: a store on an emulated network, probed, broken and mended.
+"""wanlat in your own tests: a store on an emulated network, probed, broken and healed.
 
     @pytest.mark.wanlat_topology("three-datacenters")
     @pytest.mark.wanlat_system("garage", replication_factor=3)

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wanlat.analysis.endpoints import endpoint_order
 from wanlat.analysis.figures.latency import rounded
 from wanlat.analysis.figures.result import Figures, Row, figures_of
+from wanlat.analysis.figures.round_trips import round_trips
 from wanlat.analysis.notes import untrusted_points
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.sweep import REPLICATE, Sweep
+
+if TYPE_CHECKING:
+    from wanlat.analysis.bundle import Bundle
 
 _KEYS = ("system", "version", "endpoint", "placement")
 
@@ -42,6 +46,22 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
     order = endpoint_order({row["endpoint"] for row, _ in pairs}, sweep.manifest.get("study"))
     found = figures_of(sorted(pairs, key=lambda pair: order.index(pair[0]["endpoint"])))
     return None if found is None else replace(found, parameters=others)
+
+
+def per_request(bundle: Bundle) -> Figures | None:
+    """Round trips with `per_request`, their mean over the requests that lie on a line.
+
+    Which of several ways is the most frequent one is a toss, and what they take on average is not.
+    """
+    found = round_trips(bundle)
+    if found is None:
+        return None
+    rows = list[Row]()
+    for row in found.rows:
+        weight = sum(mode["share"] for mode in row["modes"])
+        whole = sum(mode["share"] * mode["round_trips"] for mode in row["modes"])
+        rows.append({**row, "per_request": whole / weight if weight else None})
+    return replace(found, rows=tuple(rows))
 
 
 def _row(rows: Sequence[Row], names: Sequence[str], keys: Sequence[str]) -> Row:

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from wanlat.analysis.endpoints import row_of
-from wanlat.analysis.figures.clusters import over_clusters
+from wanlat.analysis.figures.clusters import over_clusters, per_request
 from wanlat.analysis.figures.latency import latency
-from wanlat.analysis.figures.result import Figures, Row
-from wanlat.analysis.figures.round_trips import round_trips
+from wanlat.analysis.figures.result import Row
 from wanlat.analysis.names import EN_DASH
 from wanlat.analysis.placement import with_placement
 from wanlat.analysis.report.formats import digits, estimate, share
 from wanlat.analysis.report.section import Column, Note, Section
-from wanlat.analysis.sweep import Sweep
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
 
 ENOUGH = 5
 """Student's interval of three clusters is twice as wide as that of five that differ as much."""
-
-Across = Callable[[Sweep, Figures], Figures | None]
 
 
 def _range(figures: int) -> Callable[[Row], str]:
@@ -34,8 +26,10 @@ def _range(figures: int) -> Callable[[Row], str]:
     return cell
 
 
-_ENDPOINT = Column(
-    "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
+_WHOSE = (
+    Column("endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True),
+    Column("clusters", "{clusters}"),
+    Column("n", "{n}"),
 )
 _NOTES = (
     Note(
@@ -66,9 +60,7 @@ CLUSTERS = Section(
     across=partial(over_clusters, names=("median_ms", "mean_ms")),
     rows="entries",
     columns=(
-        _ENDPOINT,
-        Column("clusters", "{clusters}"),
-        Column("n", "{n}"),
+        *_WHOSE,
         Column("median ms [95 %]", estimate("median_ms", 4)),
         Column("of one cluster", _range(4)),
         Column("mean ms [95 %]", estimate("mean_ms", 4)),
@@ -82,29 +74,14 @@ CLUSTERS = Section(
 )
 
 
-def _with_mean(bundle: Bundle) -> Figures | None:
-    """Round trips with their mean: which of several ways is the most frequent one is a toss."""
-    found = round_trips(bundle)
-    if found is None:
-        return None
-    rows = []
-    for row in found.rows:
-        weight = sum(mode["share"] for mode in row["modes"])
-        whole = sum(mode["share"] * mode["round_trips"] for mode in row["modes"])
-        rows.append({**row, "per_request": whole / weight if weight else None})
-    return replace(found, rows=tuple(rows))
-
-
-CLUSTERS_ROUND_TRIPS = Section(
+CLUSTERS_ROUND_TRIPS = replace(
+    CLUSTERS,
     key="clusters_round_trips",
     title="Round trips over clusters",
-    figures=_with_mean,
+    figures=per_request,
     across=partial(over_clusters, names=("per_request", "round_trips")),
-    rows="entries",
     columns=(
-        _ENDPOINT,
-        Column("clusters", "{clusters}"),
-        Column("n", "{n}"),
+        *_WHOSE,
         Column("round trips a request [95 %]", estimate("per_request")),
         Column("of one cluster", _range(3)),
         Column("main mode [95 %]", estimate("round_trips")),
@@ -113,8 +90,5 @@ CLUSTERS_ROUND_TRIPS = Section(
         **_DEFINITIONS,
         "per_request": "mean over the requests that lie on a line, of the slopes of their modes",
     },
-    notes=_NOTES,
     charts="wanlat.analysis.charts.clusters:round_trips_of",
-    is_trouble=lambda row: row["without"] > 0,
-    group=lambda row: row_of(row["endpoint"]),
 )

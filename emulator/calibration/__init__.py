@@ -1,11 +1,11 @@
-"""Does the emulated network do what it was asked for? Measured with real packets, pair by pair.
+"""Does the emulated network do what it was requested? Measured with real packets, pair by pair.
 
 Passes over every ordered pair of nodes (``passes``; ``document.calibrate`` runs them):
 
 1. *bare path*: every impairment off, for a moment. What the path itself takes; reported beside
    the rest and subtracted from nothing;
 2. *delay*: requested jitter off, so that the error of every single packet is known;
-3. *jitter* (``delays``): each direction's delays against the distribution that was asked for;
+3. *jitter* (``delays``): each direction's delays against the distribution that was requested;
 4. *delivery* (``counts``): what is lost, doubled, damaged or overtaken;
 5. *rate* (``rate``): trains of packets, and how far apart they arrive.
 

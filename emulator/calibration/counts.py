@@ -1,4 +1,4 @@
-"""How many packets of so many may be lost, doubled or damaged, by what was asked for."""
+"""How many packets of so many may be lost, doubled or damaged, by what was requested."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import Plan
 
 LIMITS = Limits(pause_s=0.5, longest_s=180.0)
-"""Unless something else is asked for: what holds the machine up may be over after a pause."""
+"""Unless something else is requested: what holds the machine up may be over after a pause."""
 
 _BARE_ECHOES = 20
 _SUMS = ("lost", "sent", "duplicated", "corrupted", "reordered")  # over the passes

@@ -1,4 +1,4 @@
-"""One pair's entry of ``calibration.json``: what was asked for, what measured, what is wrong."""
+"""One pair's entry of ``calibration.json``: what was requested, what measured, what is wrong."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def judge_delay(plan: Plan, pair: Pair, delay: Probes, tolerance: Tolerance, thi
     entry["error_ms"] = {"p50": float(np.median(errors_ms)), "p99": percentile99(errors_ms)}
     findings = list(_delay_faults(late_ms, entry["error_ms"], tolerance, asked_ms, this))
     if delay.overtaken and not any(step.reorder or step.overtake for step in steps):
-        words = f"{delay.overtaken} echoes overtaken, no reordering asked for"
+        words = f"{delay.overtaken} echoes overtaken, no reordering requested"
         findings.append(Finding(words))
     return entry, findings + list(echo_faults(steps, entry, tolerance.alpha, this))
 
@@ -171,13 +171,13 @@ def _range_faults(
     if low < low_end or high > high_end:
         share = float(np.mean(rtt_ms > high_end))
         yield Finding(
-            f"round trips of {low:.1f} to {high:.1f} ms, asked for {least_ms:g} to {most_ms:g} ms",
+            f"round trips of {low:.1f} to {high:.1f} ms, requested {least_ms:g} to {most_ms:g} ms",
             is_final=bool(low < low_end) or this.is_beyond(share, _P99),
         )
 
 
 def _jitter_figures(steps: Steps, still_ns: Any, delays_ns: Any) -> dict[str, Any] | None:
-    """Return the fit of one way's delays to what was asked for; None without jitter.
+    """Return the fit of one way's delays to what was requested; None without jitter.
 
     ``still_ns`` are those of the same way with jitter off.
     """
@@ -206,7 +206,7 @@ def _jitter_faults(found: dict[str, Any], tolerance: Tolerance, this: Round) -> 
     for name, way in found.items():
         if way is not None and way["p_value"] < alpha:
             yield Finding(
-                f"jitter on the way {name} is not {way['distribution']} as asked for "
+                f"jitter on the way {name} is not {way['distribution']} as requested "
                 f"({way['n']} delays, distance {way['distance']:.3f}, "
                 f"spread {way['spread']:.2f} of the requested, "
                 f"p = {way['p_value']:.1g}, allowed {alpha:g})",
@@ -232,19 +232,19 @@ def echo_faults(
     else:
         p = p_value(lost, sent, part, inflation(steps))
     if p < this.alpha(alpha) or (lost and p == 0):
-        asked = f"asked for {part:.2%}" if part else "none asked for"
+        asked = f"requested {part:.2%}" if part else "none requested"
         yield Finding(f"{lost} of {sent} probes lost, {asked}", is_final=is_certain(p, alpha))
     if entry["duplicated"] and not duplicated_part(steps):
-        words = f"{entry['duplicated']} of {sent} probes came back twice, no duplication asked for"
+        words = f"{entry['duplicated']} of {sent} probes came back twice, no duplication requested"
         yield Finding(words)
     if entry["corrupted"] and not corrupted_part(steps):
-        yield Finding(f"{entry['corrupted']} of {sent} probes damaged, no corruption asked for")
+        yield Finding(f"{entry['corrupted']} of {sent} probes damaged, no corruption requested")
 
 
 def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[str, Any]:
-    """Return what was asked for and what was counted, one way.
+    """Return what was requested and what was counted, one way.
 
-    ``undelayed`` packets took less than half of the shortest delay that is asked for.
+    ``undelayed`` packets took less than half of the shortest delay that is requested.
     """
     overtake = max((step.overtake for step in steps), default=0.0)
     delayed_ns = sum(
@@ -278,7 +278,7 @@ def _delivery_figures(steps: Steps, delivery: Probes, bare_ms: float) -> dict[st
 def _delivery_faults(
     steps: Steps, found: dict[str, Any], tolerance: Tolerance, this: Round
 ) -> Iterator[Finding]:
-    """What counts tell: each with how probable it is, if the link does what was asked."""
+    """What counts tell: each with how probable it is, if the link does what was requested."""
     asked, sent, damaged = found["requested"], found["sent"], found["damaged"]
     loss, corrupt = asked["loss"], asked["corrupt"]
     counted = [("duplicated", asked["duplicate"] * (1 - loss), 1.0)]
@@ -302,7 +302,7 @@ def _delivery_faults(
         if p < this.alpha(tolerance.alpha) or p == 0:
             asked_for = f"{part * 100:.3g} %" if part else "none"
             certain = is_certain(p, tolerance.alpha)
-            yield Finding(f"{words}, asked for {asked_for}", is_final=certain)
+            yield Finding(f"{words}, requested {asked_for}", is_final=certain)
 
 
 def _burst_faults(found: dict[str, Any], bursts: int) -> Iterator[Finding]:
@@ -316,7 +316,7 @@ def _burst_faults(found: dict[str, Any], bursts: int) -> Iterator[Finding]:
     off = abs(mean - requested)
     if off > allowed:
         yield Finding(
-            f"losses come in bursts of {mean:.2f} packets on average, asked for {requested:.2f} "
+            f"losses come in bursts of {mean:.2f} packets on average, requested {requested:.2f} "
             f"(allowed: off by {allowed:.2f})",
             is_final=off > allowed + _CERTAIN_DEVIATIONS * deviation,
         )
@@ -326,9 +326,9 @@ def _order_faults(steps: Steps, found: dict[str, Any]) -> Iterator[Finding]:
     by_jitter = any(step.reorder and step.jitter_ns for step in steps)
     if found["overtaken"] and not by_jitter and not any(step.overtake for step in steps):
         yield Finding(
-            f"{found['overtaken']} packets of one flow overtaken, no reordering asked for"
+            f"{found['overtaken']} packets of one flow overtaken, no reordering requested"
         )
     if by_jitter and not found["overtaken"]:
         low, high = path_law(steps).quantiles([0.25, 0.75])
         if high - low > 2000 * ONE_WAY_STEP_S * TOGETHER:  # neighbours would change places
-            yield Finding(f"none of {found['sent']} packets overtaken, reordering asked for")
+            yield Finding(f"none of {found['sent']} packets overtaken, reordering requested")

@@ -350,7 +350,7 @@ def judge_healed(
     """Return the entry of a route that was healed, and what is wrong.
 
     A rate is judged by the delays of full packets sent at once: each waits for those before it. So
-    a rate that nobody asked for makes them late, and one that is not there, early.
+    a rate that nobody requested makes them late, and one that is not there, early.
     ``keeps_order``: of a link, so that a packet may wait for one that was drawn a longer delay.
     """
     echoes = evidence.echoes
@@ -424,7 +424,7 @@ def _delay_faults(
                 findings.append(
                     Finding(
                         f"early{where}: {q:.0%} of the packets within {measured:.2f} ms, "
-                        f"asked for {least:.2f} ms at least"
+                        f"requested {least:.2f} ms at least"
                     )
                 )
                 break
@@ -444,7 +444,7 @@ def _delay_faults(
         findings.append(
             Finding(
                 f"late{where}: {1 - q:.0%} of the packets took more than "
-                f"{measured:.2f} ms, asked for {most:.2f} ms at most",
+                f"{measured:.2f} ms, requested {most:.2f} ms at most",
                 is_final=is_all or any(is_beyond for *_, is_beyond in late),
             )
         )

@@ -144,7 +144,7 @@ def delivery_pass(
 ) -> dict[Pair, Probes]:
     """Send one flow of packets a pair, close together, with every impairment in force.
 
-    ``count`` of them where loss, duplication, corruption or overtaking are asked for, few where
+    ``count`` of them where loss, duplication, corruption or overtaking are requested, few where
     only the order matters; ``size`` times that.
     """
     many = [pair for pair in pairs if is_counted(requested.path(*pair))]
@@ -235,7 +235,7 @@ def widest_s(plan: Plan, pairs: Sequence[Pair]) -> float:
 def _without(lab: Lab, requested: Plan, fields: Sequence[str]) -> Iterator[None]:
     """Switch these fields off, on links for which ``requested`` asks for them.
 
-    Where it does not, they stay: what nobody asked for is an error to be found.
+    Where it does not, they stay: what nobody requested is an error to be found.
     """
     asked = requested_of(requested)
     changes: dict[Direction, Impairment] = {}

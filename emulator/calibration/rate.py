@@ -54,7 +54,7 @@ class Rated:
 
     @classmethod
     def of(cls, steps: Sequence[Impairment]) -> Rated | None:
-        """Return that of a path; None where no rate is asked for."""
+        """Return that of a path; None where no rate is requested."""
         rates = [step.rate_bps for step in steps if step.rate_bps is not None]
         rooms = [step.room_bytes for step in steps if step.room_bytes is not None]
         return cls(min(rates), min(rooms)) if rates else None
@@ -190,7 +190,7 @@ def judge_rate(
     if abs(error) <= allowed:
         return entry, []
     words = (
-        f"rate {bits_a_second(measured_bps)}, asked for {asked}: {error:+.1%}, "
+        f"rate {bits_a_second(measured_bps)}, requested {asked}: {error:+.1%}, "
         f"allowed ±{allowed:.1%}"
     )
     return entry, [Finding(words, is_final=abs(error) > _AGREED * spread)]

@@ -1,4 +1,4 @@
-"""What can be broken in a running lab, at a known instant, and mended again.
+"""What can be broken in a running lab, at a known instant, and healed again.
 
 Each kind of fault is a module of its own with a subclass of `Fault`; `timeline` carries out
 several of them at their times.

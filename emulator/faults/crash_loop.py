@@ -41,6 +41,6 @@ class CrashLoop(Repeating, ProcessFault):
         with scene.holding(self.nodes) as services:
             return self.kill(services)
 
-    def mend(self, scene: Scene) -> int:
+    def heal(self, scene: Scene) -> int:
         """Start the processes again, except where another fault holds them down."""
         return ProcessFault.end(self, scene)

@@ -153,4 +153,4 @@ class Fault(ABC):
         """
 
     def confirm(self, scene: Scene) -> None:  # noqa: B027 - most ends are certain at once
-        """Raise FaultFailed unless what the end mended is still so. It does not wait."""
+        """Raise FaultFailed unless what the end healed is still so. It does not wait."""

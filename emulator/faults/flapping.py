@@ -42,6 +42,6 @@ class Flapping(Repeating, LinkFault):
         """Cut the links."""
         return LinkFault.begin(self, scene)
 
-    def mend(self, scene: Scene) -> int:
+    def heal(self, scene: Scene) -> int:
         """Take this cut away again."""
         return LinkFault.end(self, scene)

@@ -14,9 +14,9 @@ _LONGEST_OCCURRENCE_S = 60.0
 
 
 class Repeating(Fault):
-    """Strikes at its beginning and every ``period``, and mends after the part ``down`` of it.
+    """Strikes at its beginning and every ``period``, and heals after the part ``down`` of it.
 
-    Both are settings. Each occurrence is told: ``{"occurrence": 1, "state": "down"}``, then
+    Both are settings. Each occurrence is reported: ``{"occurrence": 1, "state": "down"}``, then
     ``"up"``. A beat that a slow occurrence has run over is left out, so that the others keep
     their times.
     """
@@ -35,7 +35,7 @@ class Repeating(Fault):
         """Break it; return the instant of effect."""
 
     @abstractmethod
-    def mend(self, scene: Scene) -> int:
+    def heal(self, scene: Scene) -> int:
         """Undo one occurrence; return the instant at which that was in force."""
 
     def begin(self, scene: Scene) -> int:
@@ -48,17 +48,17 @@ class Repeating(Fault):
         return first
 
     def end(self, scene: Scene) -> int:
-        """Stop striking, and mend what is broken."""
+        """Stop striking, and heal what is broken."""
         self._over.set()
         if self._thread is not None:
             self._thread.join(_LONGEST_OCCURRENCE_S)
-        return self._mend(scene) if self._is_down else time.monotonic_ns()
+        return self._heal(scene) if self._is_down else time.monotonic_ns()
 
     def _go_on(self, scene: Scene, first_ns: int) -> None:
         try:
             beat = 0
             while self._waits_until(first_ns + beat * self.period_ns + self.down_ns, scene):
-                self._mend(scene)
+                self._heal(scene)
                 behind = (time.monotonic_ns() - first_ns) // self.period_ns
                 beat = max(beat, behind) + 1
                 if not self._waits_until(first_ns + beat * self.period_ns, scene):
@@ -74,8 +74,8 @@ class Repeating(Fault):
         scene.on_occurrence(self, instant, {"occurrence": self._occurrences, "state": "down"})
         return instant
 
-    def _mend(self, scene: Scene) -> int:
-        instant = self.mend(scene)
+    def _heal(self, scene: Scene) -> int:
+        instant = self.heal(scene)
         self._is_down = False
         scene.on_occurrence(self, instant, {"occurrence": self._occurrences, "state": "up"})
         return instant

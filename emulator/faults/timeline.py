@@ -65,7 +65,7 @@ class Mark:
 class Timeline:
     """Faults over time, on a scene. It runs once.
 
-    ``note`` is told of every injection, healing and occurrence once it is in force, from the thread
+    ``note`` hears of every injection, healing and occurrence once it is in force, from the thread
     in which it happened: several at once, so it must be safe for that.
     """
 
@@ -147,7 +147,7 @@ class Timeline:
         """
         self._halted.set()
         if threading.current_thread() in self._own:
-            return  # told by one of our own threads: `run` undoes it when that has returned
+            return  # reported by one of our own threads: `run` undoes it when that has returned
         if not self._idle.is_set():
             self._idle.wait()
             return
@@ -197,7 +197,7 @@ class Timeline:
         self._tell("heal", step, instant, due_ns=due_ns)
 
     def _confirm(self, step: Step) -> None:
-        """Look a moment later whether what was mended still is."""
+        """Look a moment later whether what was healed still is."""
         fault = step.fault
         if not fault.settle_s or self._halted.wait(fault.settle_s):
             return
@@ -207,7 +207,7 @@ class Timeline:
             self._fail(self._failure(step, "could not be undone", error))
 
     def _undo_all(self) -> None:
-        """Undo what is in force, the last first; what fails then is told with the first failure."""
+        """Undo what is in force, the last first; later failures are reported with the first."""
         while self.in_force:
             step = self.in_force[-1]
             try:

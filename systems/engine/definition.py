@@ -263,15 +263,6 @@ class Endpoint(YamlModel):
     prepare: dict[str, Any] | None = None
 
 
-class Objects(YamlModel):
-    """The endpoints by which objects are written, read, removed and listed."""
-
-    write: str | None = None
-    read: str | None = None
-    delete: str | None = None
-    list_: str | None = Field(default=None, alias="list")
-
-
 class Stop(YamlModel):
     """How a process is ended when the cluster is."""
 
@@ -294,7 +285,6 @@ class Definition(Program):
 
     version_: Literal[1] = Field(alias="schema", description="of this file's form")
     extends: str | None = Field(default=None, description="a shipped system this one adds to")
-    chart: StrictStr | None = Field(default=None, description="its name in charts")
     protocol: Text = "s3"
     nodes: dict[Literal["min", "max"], int] = Field(default_factory=dict)
     needs: list[Need] = Field(default_factory=list)
@@ -326,7 +316,6 @@ class Definition(Program):
     grpc: Grpc | None = None
     front: Front | None = None
     stop: Stop = Stop()
-    objects: Objects = Objects()
     endpoints: dict[str, Endpoint] = Field(default_factory=dict)
 
     @model_validator(mode="before")

@@ -167,7 +167,7 @@ class Misfit:
 
     @classmethod
     def of(cls, draws: Draws, asked: Impairment) -> Misfit:
-        """Compare delays with the distribution that was asked for."""
+        """Compare delays with the distribution that was requested."""
         delays_ms = draws.delays_ms
         calm_ms = delays_ms[draws.calm(asked)]
         return cls(

@@ -62,7 +62,7 @@ WRONG: dict[str, tuple[Impairment, Impairment, str]] = {
     "no jitter": (ms(20), ms(20, jitter=4), "is not uniform"),
     "jitter unasked": (ms(20, jitter=10), ms(20), "error"),
     "loss": (ms(5, loss=0.06), ms(5, loss=0.02), "lost"),
-    "loss unasked": (ms(5, loss=0.06), ms(5), "none asked for"),
+    "loss unasked": (ms(5, loss=0.06), ms(5), "none requested"),
     "a cut": (ms(5, loss=1.0), ms(5), "no probe came back"),
     "single losses for bursts": (
         ms(5, loss=0.04),

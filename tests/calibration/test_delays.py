@@ -1,4 +1,4 @@
-"""Delays are draws from the distribution that was asked for, and as related as asked."""
+"""Delays are draws from the distribution that was requested, and as related as asked."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ import sys
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from wanlat.emulator.lab import Lab
 from wanlat.probes.plan import Request
+from wanlat.probes.process import Closing
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.protocols import BOB_PROTO as PROTO
 from wanlat.systems.errors import SystemMissing
@@ -27,7 +27,7 @@ MODULES = {
 }
 
 
-class Client:
+class Client(Closing):
     """A running client, which asks `asked` from `node`. See `serve` for what it is told."""
 
     def __init__(self, name: str, lab: Lab, cluster: Cluster, asked: str, node: str) -> None:
@@ -54,15 +54,7 @@ class Client:
         assert answer["seq"] == request.seq
         return float(answer["end_ns"] - answer["start_ns"]) / 1e6
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._stack.close()
         self._process.wait(30)  # the end of its input is its end
 

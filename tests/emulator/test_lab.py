@@ -291,7 +291,7 @@ def test_a_supervisor_that_hangs_is_not_waited_for_for_ever(monkeypatch):
             os.kill(lab.supervisor_pid, signal.SIGCONT)
 
 
-def test_an_unwritable_store_on_disk_is_the_users_to_mend(monkeypatch):
+def test_an_unwritable_store_on_disk_is_the_users_to_fix(monkeypatch):
     monkeypatch.setenv("WANLAT_LABS", "/proc/nowhere")
     with pytest.raises(UserError, match="WANLAT_LABS"), Lab(mesh(1, 1), storage="disk"):
         pass

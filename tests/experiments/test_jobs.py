@@ -69,7 +69,7 @@ def test_points_side_by_side_are_what_they_are_one_by_one(tmp_path: Path) -> Non
         asked = [samples_of(tmp_path / run / one["directory"]) for run in ("serial", "jobs")]
         columns = ["endpoint", "phase", "object_bytes", "outcome"]
         assert asked[0][columns].equals(asked[1][columns])
-    assert manifest_of(tmp_path / "jobs")["jobs"] == [{"at_s": 0.0, "jobs": 3, "busy": 0.0}]
+    assert [each["jobs"] for each in manifest_of(tmp_path / "jobs")["jobs"]] == [3]
     began = [point["began"] for point in points(tmp_path / "jobs")]
     assert began == sorted(began)
 

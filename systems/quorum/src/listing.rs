@@ -40,7 +40,7 @@ pub fn merge(pages: &[Page], bucket: BucketState, query: &Query) -> Listing {
     Listing { objects, next }
 }
 
-/// Keys on which some page differs from the newest: replicas to mend.
+/// Keys on which some page differs from the newest: replicas to repair.
 pub fn differing(pages: &[Page]) -> Vec<String> {
     let mut seen: BTreeMap<&str, Vec<&Listed>> = BTreeMap::new();
     for entry in pages.iter().flat_map(|page| &page.entries) {

@@ -80,8 +80,8 @@ impl Members {
             let _slot = members.repairs.slots.acquire().await;
             members.suspects().remove(&suspect);
             match suspect {
-                Suspect::Object(name) => members.mend_object(name).await,
-                Suspect::Bucket(name) => members.mend_bucket(name).await,
+                Suspect::Object(name) => members.repair_object(name).await,
+                Suspect::Bucket(name) => members.repair_bucket(name).await,
             };
         });
     }
@@ -90,8 +90,8 @@ impl Members {
         self.repairs.suspects.lock().expect("no holder panics")
     }
 
-    /// None: there was nothing to mend, or nobody answered.
-    async fn mend_object(&self, name: ObjectName) -> Option<()> {
+    /// None: there was nothing to repair, or nobody answered.
+    async fn repair_object(&self, name: ObjectName) -> Option<()> {
         let get = |known| Command::Get {
             name: name.clone(),
             body: true,
@@ -121,7 +121,7 @@ impl Members {
         Some(())
     }
 
-    async fn mend_bucket(&self, name: String) -> Option<()> {
+    async fn repair_bucket(&self, name: String) -> Option<()> {
         let command = Command::Bucket { name: name.clone() };
         let answers = self.ask_all(command.clone(), command).await?;
         let state = bucket_of(&answers);

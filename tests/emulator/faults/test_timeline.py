@@ -245,7 +245,7 @@ class Beats(Repeating):
         self.is_broken = True
         return time.monotonic_ns()
 
-    def mend(self, _):
+    def heal(self, _):
         self.is_broken = False
         return time.monotonic_ns()
 
@@ -259,7 +259,7 @@ def beats(played):
     ]
 
 
-def test_occurrences_come_at_their_beat_and_the_last_is_mended(scene):
+def test_occurrences_come_at_their_beat_and_the_last_is_healed(scene):
     fault = Beats()
     played = play(scene, (fault, 0.0, 3.0))
     told = beats(played)

@@ -99,12 +99,12 @@ fn a_removed_object_stays_removed_although_a_node_missed_it() {
     let mut client = cluster.client(2);
     client.get("k").expect(404);
     assert!(client.list().expect(200).elements("Key").is_empty());
-    // Reading has mended the third node.
+    // Reading has repaired the third node.
     cluster.hold([2], 0);
 }
 
 #[test]
-fn a_node_that_missed_writes_is_mended_by_reading() {
+fn a_node_that_missed_writes_is_repaired_by_reading() {
     let mut cluster = Cluster::with_bucket(3, "leaderless", &[]);
     cluster.kill(2);
     for key in ["a", "b", "c"] {
@@ -113,7 +113,7 @@ fn a_node_that_missed_writes_is_mended_by_reading() {
     cluster.start([2]);
     assert_eq!(cluster.objects(2), 0);
     cluster.client(0).get("a").expect(200);
-    // A Get mends one object, a listing the others.
+    // A Get repairs one object, a listing the others.
     cluster.hold([2], 1);
     cluster.client(1).list().expect(200);
     cluster.hold([2], 3);
@@ -154,7 +154,7 @@ fn a_full_disk_refuses_and_damages_nothing_and_takes_writes_again_when_there_is_
     client.put("before", &body).expect(200);
     cluster.hold([0, 1], 1);
 
-    // One of three is full: the majority goes on, whichever node is asked.
+    // One of three is full: the majority goes on, whichever node is the target.
     let fill = |node: usize| {
         let file = cluster.data_inside(node).join("filler");
         // It fills what there is, and fails.
@@ -193,8 +193,8 @@ fn a_full_disk_refuses_and_damages_nothing_and_takes_writes_again_when_there_is_
             cluster.client(node).get(key).expect(200);
         }
     }
-    let mended = || cluster.objects(0) >= 7 && cluster.objects(1) >= 7;
-    eventually("the full nodes are mended", mended);
+    let repaired = || cluster.objects(0) >= 7 && cluster.objects(1) >= 7;
+    eventually("the full nodes are repaired", repaired);
 }
 
 #[test]
