@@ -13,7 +13,6 @@ ALONE   := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m alone
 LATE    ?= 20ms
 # All but what compilers of .proto files are needed for, which take as long to build as all the rest.
 TESTED  := --workspace --exclude generate
-GENERATED := cargo test --release --locked --quiet -p generate
 LONG    := WANLAT_LONG=1 RUST_TEST_THREADS=8 cargo test --release --locked --quiet -p wire --test all
 KERNEL   = WANLAT_LONG=1 $(BIN)/python -m tests.kernel.boot
 # The first of these that is recent enough; override with make PYTHON=/path/to/python3
@@ -70,14 +69,12 @@ REST ?= minutes or programs or registry or stores
 
 test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (half an hour)
 	@$(LONG)
-	@$(GENERATED)
 	@$(PYTEST) -m "$(REST)"
 	@$(ALONE)
 	@$(KERNEL)
 
 test-minutes: .ready setup  ## Pass the tests that need nothing but time (10 minutes)
 	@$(LONG)
-	@$(GENERATED)
 	@$(PYTEST) -m "minutes and not stores and not programs"
 	@$(ALONE)
 

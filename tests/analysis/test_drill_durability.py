@@ -115,7 +115,7 @@ writes = st.tuples(st.lists(outcomes, min_size=1, max_size=2), st.lists(outcomes
 keys = st.lists(st.tuples(writes, answers, answers), max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(keys, st.sets(st.sampled_from(BOTH)))
 def test_durability_agrees_with_brute_force(drawn: Any, present: set[str]) -> None:
     rounds = {name: Round(NODES) for name in sorted(present)}

@@ -44,7 +44,7 @@ def client(
     return {**figures, "outages": len(outages), "slow": len(slow)}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     seconds=st.floats(0.5, 9.0),
@@ -119,7 +119,7 @@ def test_each_definition_holds(case: str) -> None:
                 assert found == pytest.approx(float(value), abs=float(around or 0.15)), (name, seed)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.sampled_from([GOOD, LATE, BAD, NOT_SENT]), max_size=30), st.integers(0, 30))
 def test_outages_agree_with_the_definition(drawn: list[str], fault_at: int) -> None:
     """Second by second: out from a request that is late or not ok, until the next ok answer."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -187,3 +189,11 @@ def test_a_line_holds_what_the_endpoint_needs_and_not_where_the_key_lies() -> No
     }
     ping = next(request for request in plan_of().measure if request.endpoint == "Ping")
     assert json.loads(ping.line()).keys() == {"seq", "phase", "endpoint"}
+
+
+def test_the_generated_code_is_of_todays_definitions() -> None:
+    """A change of bob.proto alone fails here; `cargo test -p generate` compares all of the code."""
+    proto = Path(__file__).parents[2] / "proto"
+    digest = hashlib.sha256((proto / "bob.proto").read_bytes()).hexdigest()
+    code = (proto / "bob_storage.rs").read_text(encoding="utf-8")
+    assert digest in code.partition("\n")[0], "WANLAT_GENERATE=1 cargo test -p generate"

@@ -8,7 +8,7 @@ from itertools import combinations, product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from systems_doubles import plan_of
 
@@ -213,7 +213,6 @@ def dearest_of_cheapest(plan: Plan, target: str, holders: tuple[str, ...], neede
     )
 
 
-@settings(deadline=None)
 @given(small, st.data())
 def test_for_every_placement_no_choice_of_who_answers_is_cheaper(
     sizes: list[int], data: st.DataObject
@@ -227,7 +226,6 @@ def test_for_every_placement_no_choice_of_who_answers_is_cheaper(
         assert said.round_trips == dearest_of_cheapest(plan, target, holders, needed)
 
 
-@settings(deadline=None)
 @given(small, st.data())
 def test_every_read_meets_every_acknowledged_write(sizes: list[int], data: st.DataObject) -> None:
     """The numbers of answers that majorities and Garage's quorums ask for are enough, and least."""
@@ -249,7 +247,6 @@ def spread_over_zones(plan: Plan, copies: int) -> Iterator[tuple[str, ...]]:
             yield chosen
 
 
-@settings(deadline=None)
 @given(small, st.data())
 def test_garages_copies_near_are_the_fewest_and_most_that_its_zones_allow(
     sizes: list[int], data: st.DataObject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from systems_doubles import plan_of
 
@@ -79,7 +79,6 @@ def layouts(draw: st.DrawFn) -> tuple[Plan, int, tuple[tuple[str, ...], ...]]:
     return plan, copies, vdisks(plan, copies, count)
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_replicas_are_on_different_nodes(
     case: tuple[Plan, int, tuple[tuple[str, ...], ...]],
@@ -89,7 +88,6 @@ def test_replicas_are_on_different_nodes(
         assert len(replicas) == len(set(replicas)) == copies
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_replicas_are_in_as_many_sites_as_there_are_and_evenly(
     case: tuple[Plan, int, tuple[tuple[str, ...], ...]],
@@ -104,7 +102,6 @@ def test_replicas_are_in_as_many_sites_as_there_are_and_evenly(
                 assert used[site.name] >= max(used.values()) - 1
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_each_node_is_first_equally_often(
     case: tuple[Plan, int, tuple[tuple[str, ...], ...]],
@@ -114,7 +111,6 @@ def test_each_node_is_first_equally_often(
     assert spread([first[node.name] for node in plan.nodes]) <= 1
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_the_nodes_of_a_site_hold_equally_many(
     case: tuple[Plan, int, tuple[tuple[str, ...], ...]],
@@ -125,7 +121,6 @@ def test_the_nodes_of_a_site_hold_equally_many(
         assert spread([holds[node.name] for node in site.nodes]) <= 1
 
 
-@settings(deadline=None)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 3), st.data())
 def test_all_nodes_of_equal_sites_hold_equally_many(
     sites: int, nodes: int, rounds: int, data: st.DataObject
@@ -136,7 +131,6 @@ def test_all_nodes_of_equal_sites_hold_equally_many(
     assert set(held(table, plan).values()) == {rounds * copies}
 
 
-@settings(deadline=None)
 @given(st.integers(1, 6), st.integers(1, 5), st.data())
 def test_a_number_of_vdisks_that_does_not_divide_costs_little_balance(
     sites: int, nodes: int, data: st.DataObject
@@ -147,7 +141,6 @@ def test_a_number_of_vdisks_that_does_not_divide_costs_little_balance(
     assert spread(list(held(table, plan).values())) <= 2
 
 
-@settings(deadline=None)
 @given(layouts())
 def test_the_same_layout_comes_out_again(
     case: tuple[Plan, int, tuple[tuple[str, ...], ...]],
@@ -156,7 +149,6 @@ def test_the_same_layout_comes_out_again(
     assert vdisks(plan, copies, len(table)) == table
 
 
-@settings(deadline=None)
 @given(st.binary(min_size=8, max_size=8), st.integers(1, 1000))
 def test_the_vdisk_of_a_key_is_the_key_modulo_their_number(key: bytes, count: int) -> None:
     number = sum(byte << (8 * place) for place, byte in enumerate(key))

@@ -205,7 +205,7 @@ def test_jitter_beyond_the_delay_is_told() -> None:
         made(SQUARE, jitter=Duration(160 * 10**6))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.text(alphabet="ab,;\t\n\"'#-.0123456789msµé", max_size=200))
 def test_noise_is_a_matrix_or_a_clear_error(text: str) -> None:
     try:

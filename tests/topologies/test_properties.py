@@ -160,7 +160,6 @@ def topology_or_error(content: bytes, tmp_path: Path) -> Topology | None:
 
 relaxed = settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
+
 /// With `WANLAT_GENERATE=1` it is written where it belongs; compared with what is there otherwise.
 #[test]
 fn the_generated_code_is_that_of_the_definitions() {
@@ -19,9 +21,15 @@ fn the_generated_code_is_that_of_the_definitions() {
         .out_dir(out)
         .compile_fds(definitions)
         .unwrap();
-    let [made, there] = [out.join("bob_storage.rs"), there].map(std::fs::read_to_string);
+    let hash = Sha256::digest(std::fs::read(crate_.join("bob.proto")).unwrap());
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let code = std::fs::read_to_string(out.join("bob_storage.rs")).unwrap();
+    let made = format!("// Of bob.proto with the SHA-256 {hex}.\n{code}");
+    if write {
+        std::fs::write(&there, &made).unwrap();
+    }
     assert!(
-        made.unwrap() == there.unwrap(),
+        made == std::fs::read_to_string(there).unwrap(),
         "bob.proto was changed: WANLAT_GENERATE=1 cargo test -p generate makes the code anew"
     );
 }

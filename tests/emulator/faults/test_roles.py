@@ -61,7 +61,7 @@ def test_sites_are_drawn_whole_and_what_is_named_outright_is_set_aside_first():
         assert set(roles["any"] + roles["few"]) == {"n2", "n3"}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     picks=st.lists(st.sampled_from(["one", "minority", 1, 2, "one site", "rest", "n2", "dc3"])),
     seed=st.integers(0, 2**40),

@@ -1,20 +1,17 @@
 //! A blocking S3 client of one connection: signs, sends, reads, hides nothing. Its objects are in one
-//! bucket.
+//! bucket. It signs as the probe does, whose signatures are held to AWS's.
 
+use std::fmt::Write;
 use std::net::SocketAddr;
-use std::time::SystemTime;
 
-use aws_credential_types::Credentials;
-use aws_sigv4::http_request::{
-    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings,
-    UriPathNormalizationMode, sign,
-};
-use aws_sigv4::sign::v4;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::HeaderName;
 use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
+use oneshot::s3::sign::Signer;
+use sha2::{Digest, Sha256};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -165,23 +162,21 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Request<()> {
+        let host = self.address.to_string();
+        let mut hash = String::new();
+        for byte in Sha256::digest(body) {
+            write!(hash, "{byte:02x}").unwrap();
+        }
+        let mut signer = Signer::new(ACCESS_KEY, &self.secret_key, "wanlat", &host);
+        let mut lines = Vec::new();
+        signer.write_headers(method, &in_order(path), &[], &hash, &mut lines);
+
         let mut request = self.unsigned(method, path, headers);
-        let identity = Credentials::new(ACCESS_KEY, &self.secret_key, None, None, "test").into();
-        let mut settings = SigningSettings::default();
-        settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
-        settings.percent_encoding_mode = PercentEncodingMode::Single;
-        settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
-        let parameters = v4::SigningParams::builder()
-            .identity(&identity)
-            .region("wanlat")
-            .name("s3")
-            .time(SystemTime::now())
-            .settings(settings);
-        let host = [("host", request.headers()["host"].to_str().unwrap())];
-        let signable = SignableBody::Bytes(body);
-        let signable = SignableRequest::new(method, path, host.into_iter(), signable).unwrap();
-        let signed = sign(signable, &parameters.build().unwrap().into()).unwrap();
-        signed.into_parts().0.apply_to_request_http1x(&mut request);
+        for line in String::from_utf8(lines).unwrap().lines() {
+            let (name, value) = line.split_once(": ").unwrap();
+            let name: HeaderName = name.parse().unwrap();
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
         request
     }
 
@@ -203,4 +198,14 @@ impl Client {
         let within = async { timeout(PATIENCE, exchanged).await };
         self.runtime.block_on(within).expect("nothing hangs")
     }
+}
+
+/// Parameters are signed in order.
+fn in_order(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
+    let mut parameters: Vec<&str> = query.split('&').collect();
+    parameters.sort_unstable();
+    format!("{path}?{}", parameters.join("&"))
 }
