@@ -293,7 +293,7 @@ class Session:
         longest_s: float = LONGEST_S,
         may_tolerate: bool = False,
     ) -> None:
-        """Measure the lab's delays. Raises RunFailed where they are not what was asked for."""
+        """Measure the lab's delays. Raises RunFailed where they are not what was requested."""
         document = prove(lab, self.tell, tolerance, longest_s=longest_s)
         if document is None:
             return
@@ -318,7 +318,7 @@ class Session:
         return cluster
 
     def note_overflows(self, lab: Lab, expected: Collection[object] = ()) -> None:
-        """Warn of packets that the emulation dropped though nobody asked for it.
+        """Warn of packets that the emulation dropped though nobody requested it.
 
         ``expected``: directions that a fault made drop packets.
         """
@@ -327,7 +327,7 @@ class Session:
                 self.warn(
                     f"{counters.overflows} packets were dropped on {direction} because a queue of "
                     "the emulation was full; samples of this run may be slower than the network "
-                    "that was asked for."
+                    "that was requested."
                 )
                 self.bundle.event("overflow", str(direction), str(counters.overflows))
 

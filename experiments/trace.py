@@ -56,7 +56,7 @@ _CAPTURE = CaptureWanted(limit_bytes=1 << 30, snap_bytes=256)
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be traced, as it was requested. None: the default."""
+    """What is to be traced, as requested. None: the default."""
 
     topology: str
     system: str

@@ -104,12 +104,12 @@ def import_mininet(target: str, *, name: str | None = None) -> Imported:
 
 def _built(path: Path, what: str) -> Any:
     """The instance of a user's class of `mininet.topo.Topo`."""
+    if not path.is_file():
+        raise UserError(f"{path}: there is no such file")
     _find_mininet()
     from mininet.topo import Topo  # type: ignore[import-not-found]
     from mininet.util import buildTopo  # type: ignore[import-not-found]
 
-    if not path.is_file():
-        raise UserError(f"{path}: there is no such file")
     try:
         inside = runpy.run_path(str(path), run_name="mininet_custom")
         own = {

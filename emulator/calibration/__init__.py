@@ -1,4 +1,4 @@
-"""Does the emulated network do what it was requested? Measured with real packets, pair by pair.
+"""Does the emulated network do what was requested? Measured with real packets, pair by pair.
 
 Passes over every ordered pair of nodes (``passes``; ``document.calibrate`` runs them):
 

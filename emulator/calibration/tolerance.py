@@ -11,7 +11,7 @@ class Tolerance:
     """How far a pair may be off. Times in ms.
 
     ``median_ms`` holds from ``near_ms`` RTT on, ``near_median_ms`` below; ``p99_ms`` always;
-    ``edge_ms`` is how far a jittered round trip may lie outside the range it was requested;
+    ``edge_ms`` is how far a jittered round trip may lie outside the requested range;
     ``rate`` is a fraction. ``alpha``: what was measured must not be less probable than this, if
     the network did what was asked of it. It is small because a lab has hundreds of figures, all of
     which a right network must pass. ``missed`` is how often a wrong one may pass the first round:

@@ -147,7 +147,7 @@ class Timeline:
         """
         self._halted.set()
         if threading.current_thread() in self._own:
-            return  # reported by one of our own threads: `run` undoes it when that has returned
+            return  # called from one of our own threads: `run` undoes it when that has returned
         if not self._idle.is_set():
             self._idle.wait()
             return

@@ -5,7 +5,7 @@
 
 `wanlat,NAME` takes the name of a shipped topology, the path of a topology file, or a file that
 `wanlat topology export NAME --to mininet` wrote. `--test wanlat` pings between all nodes and
-prints what was asked for beside what was measured. Every site is a router, WAN links join the
+prints what was requested beside what was measured. Every site is a router, WAN links join the
 routers pairwise; a LAN link that delays is a Linux bridge between the node and its router, so
 that no impairment sits on the interface from which a node sends (it would fight TCP's small
 queues). Everything lives in namespaces; `mn -c` is not needed.
@@ -254,7 +254,7 @@ class _WanlatTopo(_Topo):  # type: ignore[misc]
 
 
 def _pings(net: _Any, count: int = 10) -> None:
-    """`--test wanlat`: every ordered pair's round trips, beside what was asked for.
+    """`--test wanlat`: every ordered pair's round trips, beside what was requested.
 
     One line a pair: `rtt FROM TO requested R first F min L mean M max H lost N`, times in ms;
     `first` is the very first packet of the pair, which an ARP exchange would make late.
