@@ -13,7 +13,10 @@ mod process;
 pub use epoll::{Epoll, Interest};
 pub use messages::{BATCH, ReceiveBatch};
 pub use packet_socket::PacketSocket;
-pub use process::{descriptor_limit, ignore_file_size_signal, lower_priority, prepare_process};
+pub use process::{
+    bind_to, descriptor_limit, ignore_file_size_signal, lower_priority, prepare_process,
+    prepare_thread, processors,
+};
 
 use std::os::fd::BorrowedFd;
 
