@@ -121,8 +121,9 @@ fn a_blob_of_the_limit_is_kept_and_a_longer_one_refused_with_the_limit() {
 
 #[test]
 fn large_blobs_wait_for_memory_while_a_replica_is_slow_and_all_are_kept() {
-    let one_way = Duration::from_millis(1500);
-    let cluster = Cluster::far_apart(2, "leaderless", &["--vdisk", "n0,n1"], one_way);
+    let one_way = Duration::from_millis(600);
+    let patient = ["--vdisk", "n0,n1", "--peer-timeout-ms", "300000"];
+    let cluster = Cluster::far_apart(2, "leaderless", &patient, one_way);
     let numbers: Vec<_> = (0..40).collect();
     let mut bob = cluster.bob(0);
     bob.put_at_once(&numbers, &body(16 * MIB));

@@ -80,7 +80,7 @@ impl Bob {
     pub fn new(address: SocketAddr) -> Self {
         let runtime = runtime();
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
-        let connected = runtime.block_on(endpoint.timeout(3 * PATIENCE).connect());
+        let connected = runtime.block_on(endpoint.timeout(5 * PATIENCE).connect());
         let api = BobApiClient::new(connected.expect("the node listens"));
         let api = api.max_decoding_message_size(MAX_MESSAGE);
         Self { runtime, api }
