@@ -23,7 +23,8 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(
     )
     file = drill(tmp_path, "faults: [{stop: victim}]\n", SHORTEST)
     out = tmp_path / "b"
-    short = ("phases.during=2s", "deadline=100ms", "objects=5")
+    phases = ("phases.before=5s", "phases.during=8s", "phases.after=5s")
+    short = (*phases, "interval=500ms", "objects=5")
     set_ = [word for each in short for word in ("--set", each)]
     done = here("drill", "run", file, *set_, "--claims", str(claims), "--out", str(out), "--json")
     assert done.returncode == 1, done.stderr
@@ -32,7 +33,7 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(
     assert claim["verdict"] == "does not hold"
     assert summary["drill"]["durability"]["verdict"] == "pass"
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["drill"]["objects"] == 5 and manifest["drill"]["phases"]["during"] == "2s"
+    assert manifest["drill"]["objects"] == 5 and manifest["drill"]["phases"]["during"] == "8s"
     assert "failed: “it answers when stopped” does not hold" in done.stderr
 
 
