@@ -24,7 +24,7 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(
     file = drill(tmp_path, "faults: [{stop: victim}]\n", SHORTEST)
     out = tmp_path / "b"
     phases = ("phases.before=5s", "phases.during=8s", "phases.after=5s")
-    short = (*phases, "interval=500ms", "objects=5")
+    short = (*phases, "interval=500ms", "deadline=450ms", "objects=5")
     set_ = [word for each in short for word in ("--set", each)]
     done = here("drill", "run", file, *set_, "--claims", str(claims), "--out", str(out), "--json")
     assert done.returncode == 1, done.stderr
