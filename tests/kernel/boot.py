@@ -83,7 +83,16 @@ def missing() -> str | None:
     for program, package in (("modprobe", "kmod"), ("ip", "iproute2"), ("stty", "coreutils")):
         if shutil.which(program, path=system) is None:
             return f"{program} is not installed (Debian, Ubuntu: apt-get install {package})"
+    if _needs_whole_state() and shutil.which("cc") is None:
+        return (
+            "on this processor it needs cc as well (Debian, Ubuntu: apt-get install gcc libc6-dev)"
+        )
     return None
+
+
+def _needs_whole_state() -> bool:
+    """Whether the processor has registers that this kernel does not know (`xstate.c`)."""
+    return "amx_tile" in Path("/proc/cpuinfo").read_text().split()
 
 
 def run(
@@ -108,8 +117,13 @@ def run(
         status, init, console = (directory / part for part in ("status", "init", "console"))
         init.write_text(_script(command, environment or {}, status))
         init.chmod(0o755)
+        preloaded = directory / "xstate.so"
+        if _needs_whole_state():
+            source = Path(__file__).with_name("xstate.c")
+            compile_ = ["cc", "-shared", "-fPIC", "-O2", "-o", str(preloaded), str(source)]
+            subprocess.run(compile_, check=True)
         with console.open("wb") as log:
-            ended = _boot(init, log, output or sys.stdout.buffer, memory, timeout_s)
+            ended = _boot(init, preloaded, log, output or sys.stdout.buffer, memory, timeout_s)
         if status.exists() and (told := status.read_text().strip()):
             return int(told)
         _say_why(console, ended, timeout_s)
@@ -128,9 +142,15 @@ def _script(command: Sequence[str], environment: Mapping[str, str], status: Path
 
 
 def _boot(
-    init: Path, console: IO[bytes], output: IO[bytes], memory: str, timeout_s: float
+    init: Path,
+    preloaded: Path,
+    console: IO[bytes],
+    output: IO[bytes],
+    memory: str,
+    timeout_s: float,
 ) -> int | None:
     """Run the kernel to its end and return its exit code; None when time was up."""
+    preload = {"LD_PRELOAD": str(preloaded)} if preloaded.exists() else {}
     machine = subprocess.Popen(
         [
             *("linux.uml", "rootfstype=hostfs", "rootflags=/", "rw", f"init={init}"),
@@ -139,6 +159,7 @@ def _boot(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=console,
+        env=os.environ | preload,
         start_new_session=True,  # it is many processes of the host; they end together
         preexec_fn=_end_with_parent,  # noqa: PLW1509 - no thread runs yet
     )
