@@ -30,7 +30,7 @@ def notes_on_run(bundle: Bundle) -> list[str]:
             names = list(series_labels(unseen).values())
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
     idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
-    return [*notes, *_on_calibration(bundle), *filter(None, [stalls_note(bundle)]), *idle]
+    return [*notes, *_on_calibration(bundle), *_on_stalls(bundle), *idle]
 
 
 def notes_on_matrix(sweep: Sweep) -> list[str]:
@@ -86,16 +86,16 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
     return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
 
 
-def stalls_note(bundle: Bundle) -> str | None:
-    """For how long the machine stood still, where that is worth mentioning."""
+def _on_stalls(bundle: Bundle) -> list[str]:
+    """Whether the machine stood still for a time worth mentioning."""
     stalls = read_stalls(bundle.directory)
     if stalls is None or stalls.total_ns < _MENTIONED_NS:
-        return None
+        return []
     pieces = f"{count(len(stalls), 'piece')} of up to {stalls.longest_ns / 1e6:.0f} ms"
-    return (
+    return [
         f"The machine stood still for {stalls.total_ns / 1e9:.1f} s of the run, in {pieces}. "
         "Delays of packets and latencies of requests are without that time."
-    )
+    ]
 
 
 def _on_calibration(bundle: Bundle) -> list[str]:

@@ -24,7 +24,7 @@ from wanlat.analysis.endpoints import row_of
 from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import series_of
 from wanlat.analysis.names import EN_DASH, count, format_ms, listing, row_labels, series_labels
-from wanlat.analysis.notes import is_trusted, run_note, stalls_note
+from wanlat.analysis.notes import is_trusted, run_note
 from wanlat.analysis.placement import is_known
 from wanlat.analysis.stats.clumps import Clump, clumps
 
@@ -82,7 +82,6 @@ def draw(answer: Answer, bundle: Bundle) -> Figure:
             + f". Dots: samples, at most {_MOST_DOTS} a row. Failures are in no bar and no figure.",
             rtt_sentence(bundle, lines=rtt_ms is None),
             f"{count(beyond, 'sample')} beyond the axis, named at its end." if beyond else None,
-            stalls_note(bundle),
             run_note(bundle),
         ),
     )
