@@ -19,7 +19,6 @@ import pytest
 
 from tests.emulator.entries import Clocks, Entries, monotonic
 from tests.emulator.plans import mesh, ms
-from wanlat.bundle.stalls import Stalls
 from wanlat.emulator.journal import Journal
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction, wan
@@ -51,7 +50,6 @@ class Crossing:
     arrived_ns: np.ndarray
     lost: int
     odd: int  # damaged, or there twice
-    stalls: Stalls  # without which the instants are
 
 
 def cross(lab: Lab, stream: Prober, flows: int, count: int) -> dict[Direction, Crossing]:
@@ -63,27 +61,19 @@ def cross(lab: Lab, stream: Prober, flows: int, count: int) -> dict[Direction, C
         sent = stream.send(pairs, count, STEP_S * 2, 0.2, flows=flows)
         last = Clocks.read()
         entered = [ring.by_number(stream.turn, count) for ring in entries]
-        stalls = Stalls(lab.stalls())
     result = {}
     for direction, pair, wall in zip(BOTH, pairs, entered, strict=True):
         delivery = sent[pair]
         # Damaged packets would have numbers that are wrong, and come in no list.
         assert (wall > 0).all(), "every packet was seen to enter"
-        entered_ns = monotonic(wall[delivery.there.numbers], first, last)
         result[direction] = Crossing(
             numbers=delivery.there.numbers,
-            entered_ns=entered_ns - stalls.until(entered_ns),
+            entered_ns=monotonic(wall[delivery.there.numbers], first, last),
             arrived_ns=monotonic(delivery.there.instants_ns, first, last),
             lost=delivery.lost,
             odd=delivery.damaged + delivery.duplicated,
-            stalls=stalls,
         )
     return result
-
-
-def running(instants_ns: list[int], stalls: Stalls) -> np.ndarray:
-    """Return instants without the time that the machine stood still in before them."""
-    return np.array(instants_ns) - stalls.until(np.array(instants_ns))
 
 
 @dataclass
@@ -96,15 +86,13 @@ class Changes:
     longest_ns: np.ndarray
 
     @classmethod
-    def of(
-        cls, journal: Journal, direction: Direction, first: Impairment, stalls: Stalls
-    ) -> Changes:
+    def of(cls, journal: Journal, direction: Direction, first: Impairment) -> Changes:
         mine = [entry for entry in journal if entry.direction == direction]
         ever = -(1 << 62)
         ranges = [kind.range_ns for kind in (first, *(entry.after for entry in mine))]
         return cls(
-            running([ever, *(entry.t_ns for entry in mine)], stalls),
-            running([ever, *(entry.not_before_ns for entry in mine)], stalls),
+            np.array([ever, *(entry.t_ns for entry in mine)]),
+            np.array([ever, *(entry.not_before_ns for entry in mine)]),
             np.array([low for low, _ in ranges]),
             np.array([high for _, high in ranges]),
         )
@@ -173,8 +161,7 @@ def test_a_packet_meets_what_is_in_force_when_it_enters():
         assert changer.error is None, changer.error
         journal = lab.journal
     for direction in BOTH:
-        crossing = crossed[direction]
-        changes = Changes.of(journal, direction, ms(5), crossing.stalls)
+        crossing, changes = crossed[direction], Changes.of(journal, direction, ms(5))
         early, late = judged(crossing, changes, in_one_row=BACKEND == "netem")
         assert (early > LEAD_NS).mean() <= EARLY_PART, f"by up to {early.max()} ns"
         assert np.median(late) < LATE_NS

@@ -18,11 +18,11 @@ from wanlat.emulator.lab import Lab
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    # It computes for some seconds for every line that it is sent.
+    # It computes for a second for every line that it is sent.
     program = (
         "import os, sys, threading, time\n"
         "for line in sys.stdin:\n"
-        " end = time.monotonic() + 3\n"
+        " end = time.monotonic() + 1\n"
         " while time.monotonic() < end: pass\n"
         " policies = []\n"
         " thread = threading.Thread(target=lambda: policies.append(os.sched_getscheduler(0)))\n"
@@ -87,8 +87,6 @@ def test_wire_has_it_in_a_lab_and_nothing_else_does():
         assert becomes(pids["wire"], os.SCHED_FIFO, 60), (
             "it has lost it while it was busy, if at all"
         )
-        beats = realtime._beats(pids["wire"])
-        assert beats and {policy_of(each) for each in beats} == {os.SCHED_FIFO}
         assert policy_of(pids["sleep"]) == os.SCHED_OTHER
         assert policy_of(supervisor) == os.SCHED_OTHER
         sleeper.kill()

@@ -15,7 +15,6 @@ import pytest
 
 from tests.emulator.entries import Clocks, monotonic
 from tests.emulator.plans import mesh, ms
-from wanlat.bundle.stalls import Stalls
 from wanlat.emulator.faults import catalogue
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
 from wanlat.emulator.lab import Lab
@@ -243,9 +242,6 @@ def test_a_flapping_link_is_down_when_it_says_and_up_else(bench: Bench) -> None:
     starts = np.array([at for at, state in occurrences if state == "down"])
     ends = np.array([at for at, state in occurrences if state == "up"])
     assert all(at - starts[0] >= beat * 300e6 for beat, at in enumerate(starts))
-    # Packets are told by the time that the machine ran.
-    stalls = Stalls(bench.lab.stalls())
-    starts, ends = starts - stalls.until(starts), ends - stalls.until(ends)
     # A packet is on the WAN for 2 ms before it meets the victim's link.
     met_ns = monotonic(found.sent_ns, first, last) + 2_000_000
     is_down = [bool(((starts + MARGIN_NS < at) & (at < ends - MARGIN_NS)).any()) for at in met_ns]
