@@ -49,7 +49,7 @@ class RealTime:
         self.allowed = self._set(pid, real_time=True)
         if self.allowed:
             for beat in _beats(pid):
-                self._set(beat, real_time=True, above=1)
+                self._set(beat, real_time=True)
             self._thread.start()
 
     def close(self) -> None:
@@ -74,12 +74,12 @@ class RealTime:
                 has_it = modest
             used_ns, seen_ns = now_used_ns, now_ns
 
-    def _set(self, thread: int, *, real_time: bool, above: int = 0) -> bool:
+    def _set(self, thread: int, *, real_time: bool) -> bool:
         number = _SCHED_SETATTR.get(platform.machine())
         if number is None or wait_readable([self._pidfd], 0):
             return False  # unknown here, or it has ended and its number may be another's
         policy = os.SCHED_FIFO if real_time else os.SCHED_OTHER
-        priority, slice_ns = (1 + above, 0) if real_time else (0, _SLICE_NS)
+        priority, slice_ns = (1, 0) if real_time else (0, _SLICE_NS)
         attributes = _ATTRIBUTES.pack(
             _ATTRIBUTES.size, policy, _RESET_ON_FORK, self._nice, priority, slice_ns, 0, 0
         )

@@ -73,7 +73,7 @@ def test_a_process_that_has_ended_is_left_alone(process):
     real_time = needs_permission(realtime.RealTime(process.pid))
     process.kill()
     process.wait()
-    assert not real_time._set(process.pid, real_time=True)
+    assert not real_time._set(real_time=True)
     real_time.close()
 
 

@@ -11,9 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Any, Self
 
-import numpy as np
-
-from wanlat.bundle.stalls import Stalls
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.ledger import Object
 from wanlat.experiments.drill.requests import api_of, spawn_on
@@ -39,8 +36,6 @@ class Answer:
     key: str
     """As you named it; of a fresh one, as it was made."""
     sample: Sample
-    stalled_ms: float = 0.0
-    """How long the machine stood still meanwhile."""
 
     @property
     def outcome(self) -> str:
@@ -59,11 +54,8 @@ class Answer:
 
     @property
     def latency_ms(self) -> float:
-        """From its start to the last byte of the answer, or to when it was given up.
-
-        Without the time that the machine stood still.
-        """
-        return self.sample.elapsed_ns / 1e6 - self.stalled_ms
+        """From its start to the last byte of the answer, or to when it was given up."""
+        return self.sample.elapsed_ns / 1e6
 
     def __repr__(self) -> str:
         """Say what a failed assertion needs."""
@@ -257,9 +249,7 @@ class Probe:
                 "placement": self._api.placement(cluster, self.asks, at.name),
             }
         )
-        ended_ns = np.array([sample.start_ns + sample.elapsed_ns])
-        stalled = Stalls(self._lab.stalls()).within(np.array([sample.start_ns]), ended_ns)
-        return Answer(at.name if key is None else key, sample, int(stalled[0]) / 1e6)
+        return Answer(at.name if key is None else key, sample)
 
     def close(self) -> None:
         """End the processes of this probe and of all that it made. May be called again."""

@@ -17,9 +17,6 @@ const OUTPUT: u64 = u64::MAX - 1;
 /// At the end, a reader of answers is waited for this long at a time.
 const LAST_PATIENCE_NS: u64 = 2_000_000_000;
 
-/// While the machine stands still in part.
-const LOOK_AGAIN_NS: u64 = 250_000;
-
 /// Receive buffers below this overflow easily under load.
 const SMALL_RECEIVE_BUFFER_BYTES: usize = 2 << 20;
 
@@ -88,8 +85,6 @@ impl EventLoop {
         let due_ns = self.engine.as_ref().and_then(Engine::next_send_ns);
         let timeout_ns = match self.waiter.plan(self.clock.now_ns(), due_ns) {
             Wait::Forever => None,
-            // What waits for the clock to go on leaves the processor to those who make it go on.
-            Wait::Poll | Wait::Sleep { .. } if self.clock.is_still() => Some(LOOK_AGAIN_NS),
             Wait::Poll => Some(0),
             Wait::Sleep { timeout_ns } => Some(timeout_ns),
         };

@@ -215,13 +215,6 @@ impl RunningClock {
         machine.at(now_ns)
     }
 
-    /// Whether running time stands still.
-    pub fn is_still(&self) -> bool {
-        let mut machine = self.shared.machine();
-        machine.look(sys::monotonic_ns());
-        machine.still_since_ns.is_some()
-    }
-
     /// The running time of an instant of `CLOCK_MONOTONIC` that is not in the future. What lies
     /// within a stall counts as its beginning.
     pub fn at(&self, monotonic_ns: u64) -> u64 {
