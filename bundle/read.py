@@ -14,23 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from wanlat.bundle import stalls
 from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION, Document, Manifest
 from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wanlat.bundle.stalls import Stalls
-
 T = TypeVar("T")
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
-_WITHOUT_STALLS = {
-    "samples": ("connect_ns", "sent_ns", "first_byte_ns", "total_ns"),
-    "load": ("first_byte_ns", "total_ns", "elapsed_ns"),
-}
-"""The columns of a table that count from ``start_ns`` and are read without stalls. ``elapsed_ns``
-of samples is not one of them: it says when, on the clock that packets and events are told by."""
 _AGAIN = "The bundle cannot be trusted; run the study again."
 
 
@@ -107,26 +100,23 @@ def read_table(
     each word once.
     None where the run left neither lines nor a table. Raises BundleError for a damaged file.
     """
-    if name not in _WITHOUT_STALLS or (found := read_stalls(directory)) is None:
+    if name not in stalls.DURATIONS or (found := read_stalls(directory)) is None:
         return _read_table(directory, name, kinds)
     if kinds is not None and "start_ns" not in kinds:
         kinds = {**kinds, "start_ns": "Int64"}
     table = _read_table(directory, name, kinds)
     if table is None or "start_ns" not in table[0]:
         return table
-    from wanlat.bundle.stalls import without_stalls
+    rows = stalls.without_stalls(table[0], found, stalls.DURATIONS[name])
+    return rows, *table[1:]
 
-    return without_stalls(table[0], found, _WITHOUT_STALLS[name]), *table[1:]
 
-
-def read_stalls(directory: Path) -> Stalls | None:
+def read_stalls(directory: Path) -> stalls.Stalls | None:
     """When the machine stood still during a run; None where it did not, as far as is known."""
-    found = _read_table(directory, "stalls")
+    found = _read_table(directory, stalls.TABLE)
     if found is None or found[0].empty:
         return None
-    from wanlat.bundle.stalls import Stalls
-
-    return Stalls(found[0].sort_values("start_ns")[["start_ns", "end_ns"]].to_numpy())
+    return stalls.Stalls(found[0].sort_values("start_ns")[["start_ns", "end_ns"]].to_numpy())
 
 
 def _read_table(

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 Instants = np.ndarray[Any, np.dtype[np.int64]]
 
+TABLE = "stalls"
+"""Of a bundle whose machine stood still: rows of ``tables.STALLS``."""
+DURATIONS = {
+    "samples": ("connect_ns", "sent_ns", "first_byte_ns", "total_ns"),
+    "load": ("first_byte_ns", "total_ns", "elapsed_ns"),
+}
+"""The columns of a table that count from ``start_ns`` and are read without stalls. ``elapsed_ns``
+of samples is not one of them: it says when, on the clock that packets and events are told by."""
+
 
 class Stalls:
     """Stalls of a machine: any number, in the order of time, and none within another."""
@@ -69,8 +78,8 @@ def without_stalls(rows: pd.DataFrame, stalls: Stalls, durations: Sequence[str])
             continue
         values = rows[name].astype("Int64")
         known = (values.notna() & starts.notna()).to_numpy(dtype=bool)
-        since_ns: Any = starts[known].to_numpy(np.int64)
-        value_ns: Any = values[known].to_numpy(np.int64)
+        since_ns: Instants = starts[known].to_numpy(np.int64)
+        value_ns: Instants = values[known].to_numpy(np.int64)
         if name == "due_ns":
             right_ns = value_ns + stalls.within(value_ns, np.maximum(since_ns, value_ns))
         else:

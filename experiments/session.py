@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, Literal, Protocol
 
 from wanlat.bundle.documents import Calibration, Status
+from wanlat.bundle.stalls import TABLE
 from wanlat.bundle.tables import STALLS
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
 from wanlat.emulator.calibration import Tolerance
@@ -342,7 +343,7 @@ class Session:
         with suppress(WanlatError):  # of a lab that has ended no more is known
             stalls = lab.stalls()
             new, self._stalls = stalls[self._stalls :], len(stalls)
-            note = self.bundle.table("stalls", STALLS) if new else None
+            note = self.bundle.table(TABLE, STALLS) if new else None
             for start_ns, end_ns in new:
                 assert note is not None
                 note({"start_ns": start_ns, "end_ns": end_ns})

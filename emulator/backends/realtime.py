@@ -46,10 +46,8 @@ class RealTime:
         self._nice = os.getpriority(os.PRIO_PROCESS, pid)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="real-time", daemon=True)
-        self.allowed = self._set(pid, real_time=True)
+        self.allowed = self._set(real_time=True)
         if self.allowed:
-            for beat in _beats(pid):
-                self._set(beat, real_time=True)
             self._thread.start()
 
     def close(self) -> None:
@@ -70,11 +68,11 @@ class RealTime:
                 return  # it has ended
             now_used_ns, now_ns = int(schedstat.split()[0]), time.monotonic_ns()
             modest = now_used_ns - used_ns < _MODEST * (now_ns - seen_ns)
-            if seen_ns and modest != has_it and self._set(self._pid, real_time=modest):
+            if seen_ns and modest != has_it and self._set(real_time=modest):
                 has_it = modest
             used_ns, seen_ns = now_used_ns, now_ns
 
-    def _set(self, thread: int, *, real_time: bool) -> bool:
+    def _set(self, *, real_time: bool) -> bool:
         number = _SCHED_SETATTR.get(platform.machine())
         if number is None or wait_readable([self._pidfd], 0):
             return False  # unknown here, or it has ended and its number may be another's
@@ -83,16 +81,8 @@ class RealTime:
         attributes = _ATTRIBUTES.pack(
             _ATTRIBUTES.size, policy, _RESET_ON_FORK, self._nice, priority, slice_ns, 0, 0
         )
-        done: int = ctypes.CDLL(None, use_errno=True).syscall(number, thread, attributes, 0)
+        done: int = ctypes.CDLL(None, use_errno=True).syscall(number, self._pid, attributes, 0)
         return done == 0
-
-
-def _beats(pid: int) -> list[int]:
-    """Return the threads that show that a processor runs: a busy one is not to look like a still
-    one (`emulator/wire/src/stalls.rs`). They take some microseconds of a millisecond.
-    """
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(task.name) for task in tasks if (task / "comm").read_text() == "beat\n"]
 
 
 def for_wire(supervisor_pid: int) -> RealTime | None:

@@ -54,17 +54,12 @@ fn a_thousand_links_start_and_end_and_cost_nothing_between() {
     inside(|| {
         let mut wire = Wire::spawn(&[]);
         make_interfaces();
-        // Watching the processors takes what it takes, links or not.
-        let begun_ticks = wire.cpu_ticks();
-        std::thread::sleep(Duration::from_secs(1));
-        let before_ticks = wire.cpu_ticks();
-        let watch_ticks = before_ticks - begun_ticks;
         let table: Vec<f64> = (0..4_096).map(|i| f64::from(i) / 2_048.0 - 1.0).collect();
         let start = json!({"op": "start", "seed": 1, "tables": {"even": table}, "links": links()});
         wire.ask_ok(&start);
-        let start_ticks = wire.cpu_ticks() - before_ticks;
+        let start_ticks = wire.cpu_ticks();
         std::thread::sleep(Duration::from_secs(1));
-        let idle_ticks = wire.cpu_ticks() - start_ticks - before_ticks;
+        let idle_ticks = wire.cpu_ticks() - start_ticks;
         // It is waited for, but not for as long as the kernel takes to close thousands of
         // sockets one after the other.
         wire.finish();
@@ -74,8 +69,7 @@ fn a_thousand_links_start_and_end_and_cost_nothing_between() {
             10 * idle_ticks
         );
         assert!(start_ticks < START_TICKS, "{start_ticks} ticks");
-        let spent = format!("{idle_ticks} ticks, {watch_ticks} without links");
-        assert!(idle_ticks <= watch_ticks + 5, "{spent}");
+        assert!(idle_ticks <= 5, "{idle_ticks} ticks");
     });
 }
 

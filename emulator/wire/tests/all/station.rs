@@ -20,7 +20,7 @@ use crate::frames;
 pub const LEAD_NS: u64 = 5_000;
 
 /// Frames that must come are waited for this long, on however busy a machine.
-pub const PATIENCE_NS: u64 = 60_000_000_000;
+pub const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// The quickest of many frames is late by less than this, however busy the machine: each of them
 /// would have to wait for a processor.

@@ -4,13 +4,10 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::LazyLock;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value, json};
-use wire::stalls::RunningClock;
 
 pub mod bob;
 pub mod http2;
@@ -114,7 +111,6 @@ impl Probe {
     }
 
     fn speaking(protocol: &str, header: Value) -> Self {
-        LazyLock::force(&CLOCK);
         let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
             .arg(protocol)
             .stdin(Stdio::piped())
@@ -260,30 +256,8 @@ pub fn hashing_ns(bytes: u64) -> u64 {
 
 /// A duration of a record in milliseconds.
 pub fn ms(record: &Value, field: &str) -> f64 {
-    nanoseconds(record, field) as f64 / 1e6
-}
-
-/// The same of what counts from the request's start, by the time that the machine ran.
-pub fn running_ms(record: &Value, field: &str) -> f64 {
-    let start_ns = nanoseconds(record, "start_ns");
-    let end_ns = start_ns + nanoseconds(record, field);
-    (CLOCK.at(end_ns) - CLOCK.at(start_ns)) as f64 / 1e6
-}
-
-fn nanoseconds(record: &Value, field: &str) -> u64 {
     let ns = record[field].as_u64();
-    ns.unwrap_or_else(|| panic!("{field} is not a duration in {record}"))
-}
-
-/// A clock that stands still while the machine does.
-pub static CLOCK: LazyLock<RunningClock> = LazyLock::new(RunningClock::start);
-
-/// Sleeps for so long on that clock.
-pub fn sleep(duration: Duration) {
-    let until_ns = CLOCK.now_ns() + duration.as_nanos() as u64;
-    while let left_ns @ 1.. = until_ns.saturating_sub(CLOCK.now_ns()) {
-        std::thread::sleep(Duration::from_nanos(left_ns));
-    }
+    ns.unwrap_or_else(|| panic!("{field} is not a duration in {record}")) as f64 / 1e6
 }
 
 #[track_caller]

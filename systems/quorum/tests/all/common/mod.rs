@@ -6,16 +6,10 @@ pub mod client;
 pub mod cluster;
 pub mod network;
 
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
-
-use wire::stalls::RunningClock;
 
 /// What must come is waited for this long, on however busy a machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The clock of the slow network, and of what is measured over it.
-pub static CLOCK: LazyLock<RunningClock> = LazyLock::new(RunningClock::start);
 
 /// Has a node wait for a peer so long that one such wait stands out from what the machine does.
 pub const LONG_TIMEOUT: [&str; 2] = ["--peer-timeout-ms", "20000"];
@@ -53,9 +47,9 @@ pub fn assert_round_trips(
     mut request: impl FnMut(usize),
 ) {
     let sample = |number| {
-        let began_ns = CLOCK.now_ns();
+        let began = Instant::now();
         request(number);
-        Duration::from_nanos(CLOCK.now_ns() - began_ns)
+        began.elapsed()
     };
     let took: Vec<_> = (0..SAMPLES).map(sample).collect();
     let quickest = took.iter().min().unwrap();

@@ -5,9 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
-
-use super::CLOCK;
+use std::time::{Duration, Instant};
 
 /// Bytes that went through proxies.
 pub type Traffic = Arc<AtomicU64>;
@@ -40,22 +38,20 @@ pub fn delaying_proxy(target: SocketAddr, delay: Duration, traffic: Traffic) -> 
 }
 
 fn pump(mut from: TcpStream, mut to: TcpStream, delay: Duration, traffic: Traffic) {
-    let (sender, held) = mpsc::channel::<(u64, Vec<u8>)>();
+    let (sender, held) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         let mut buffer = vec![0; 64 << 10];
         while let Ok(len @ 1..) = from.read(&mut buffer) {
-            let due_ns = CLOCK.now_ns() + delay.as_nanos() as u64;
+            let due = Instant::now() + delay;
             traffic.fetch_add(len as u64, Ordering::Relaxed);
-            if sender.send((due_ns, buffer[..len].to_vec())).is_err() {
+            if sender.send((due, buffer[..len].to_vec())).is_err() {
                 break;
             }
         }
     });
     thread::spawn(move || {
-        for (due_ns, bytes) in held {
-            while let left_ns @ 1.. = due_ns.saturating_sub(CLOCK.now_ns()) {
-                thread::sleep(Duration::from_nanos(left_ns));
-            }
+        for (due, bytes) in held {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
             if to.write_all(&bytes).is_err() {
                 break;
             }
