@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from wanlat.analysis.bundle import HOW_ENDED, Bundle
 from wanlat.analysis.calibration import sites_by_node
 from wanlat.analysis.names import count, display_system, listing, series_labels
-from wanlat.bundle.read import read_stalls
 
 if TYPE_CHECKING:
     from wanlat.analysis.sweep import Sweep
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 IDLE = "Latencies of single requests are those of the probe client alone, before the load."
 
 _NAMED_AT_MOST = 6
-_MENTIONED_NS = 1_000_000_000
 
 
 def notes_on_run(bundle: Bundle) -> list[str]:
@@ -30,7 +28,7 @@ def notes_on_run(bundle: Bundle) -> list[str]:
             names = list(series_labels(unseen).values())
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
     idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
-    return [*notes, *_on_calibration(bundle), *_on_stalls(bundle), *idle]
+    return [*notes, *_on_calibration(bundle), *idle]
 
 
 def notes_on_matrix(sweep: Sweep) -> list[str]:
@@ -84,18 +82,6 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
     reason = source.manifest.get("reason")
     why = f" ({str(reason).rstrip('.')})" if reason else ""
     return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
-
-
-def _on_stalls(bundle: Bundle) -> list[str]:
-    """Whether the machine stood still for a time worth mentioning."""
-    stalls = read_stalls(bundle.directory)
-    if stalls is None or stalls.total_ns < _MENTIONED_NS:
-        return []
-    pieces = f"{count(len(stalls), 'piece')} of up to {stalls.longest_ns / 1e6:.0f} ms"
-    return [
-        f"The machine stood still for {stalls.total_ns / 1e9:.1f} s of the run, in {pieces}. "
-        "Delays of packets and latencies of requests are without that time."
-    ]
 
 
 def _on_calibration(bundle: Bundle) -> list[str]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from wanlat.bundle import stalls
 from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION, Document, Manifest
 from wanlat.bundle.errors import BundleError
 
@@ -95,33 +94,10 @@ def read_table(
 ) -> tuple[pd.DataFrame, Path, bool] | None:
     """The rows of a table of a bundle, the file that they are from, and whether it was cut short.
 
-    Durations of requests are without the stalls of the machine (`bundle.stalls`). Of a Parquet file
-    only the columns in `kinds` are read, where given, and those of the kind "string" as categories:
-    each word once.
+    Of a Parquet file only the columns in `kinds` are read, where given, and those of the kind
+    "string" as categories: each word once.
     None where the run left neither lines nor a table. Raises BundleError for a damaged file.
     """
-    if name not in stalls.DURATIONS or (found := read_stalls(directory)) is None:
-        return _read_table(directory, name, kinds)
-    if kinds is not None and "start_ns" not in kinds:
-        kinds = {**kinds, "start_ns": "Int64"}
-    table = _read_table(directory, name, kinds)
-    if table is None or "start_ns" not in table[0]:
-        return table
-    rows = stalls.without_stalls(table[0], found, stalls.DURATIONS[name])
-    return rows, *table[1:]
-
-
-def read_stalls(directory: Path) -> stalls.Stalls | None:
-    """When the machine stood still during a run; None where it did not, as far as is known."""
-    found = _read_table(directory, stalls.TABLE)
-    if found is None or found[0].empty:
-        return None
-    return stalls.Stalls(found[0].sort_values("start_ns")[["start_ns", "end_ns"]].to_numpy())
-
-
-def _read_table(
-    directory: Path, name: str, kinds: Mapping[str, str] | None = None
-) -> tuple[pd.DataFrame, Path, bool] | None:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq

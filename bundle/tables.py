@@ -39,11 +39,6 @@ EVENTS = _schema("""
 """)
 """Faults and lifecycle."""
 
-STALLS = _schema("""
-    start_ns:int64 end_ns:int64
-""")
-"""When the machine stood still: one row a stall."""
-
 RESOURCES = _schema("""
     t_ns:int64 system:string kind:string subject:string rss_bytes:int64 cpu_ns:int64
     threads:int64 open_files:int64 read_bytes:int64 written_bytes:int64 space_bytes:int64

@@ -44,7 +44,6 @@ class Impairments:
         self._in_force = dict(self._requested)
         self._stacks = {each: Stack(value) for each, value in self._requested.items()}
         self._unsure: set[Direction] = set()
-        self._stalls: list[tuple[int, int]] = []
         self._changing = threading.RLock()  # a listener of the journal may look
         self.journal = Journal(self._requested, journal)
 
@@ -152,15 +151,6 @@ class Impairments:
         """Return the backend's counters of every impaired direction."""
         value: dict[Direction, Counters] = self._ask("counters")[0]
         return value
-
-    def stalls(self) -> list[tuple[int, int]]:
-        """Return when the machine stood still since the lab was built (CLOCK_MONOTONIC, ns).
-
-        Delays of ``wire`` do not count that time; who measures takes it off (`bundle.stalls`).
-        """
-        with self._changing:
-            self._stalls += self._ask("stalls", len(self._stalls))[0]
-            return list(self._stalls)
 
     def _changes(
         self, target: Target | Mapping[Any, What], to: Impairment | None, settings: Settings

@@ -20,7 +20,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from wanlat.bundle.stalls import Stalls
 from wanlat.emulator.arrivals import KEPT_BYTES, Arrivals, instants_ns
 from wanlat.emulator.lab import Lab
 
@@ -41,7 +40,6 @@ _IP, _ICMP, _FLOW, _TURN, _NUMBER, _PLACE, _DATA = slice(10), 10, 12, 14, 16, 18
 Pair = tuple[str, str]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[Any]]
-Running = Callable[[Numbers], Numbers]
 Tell = Callable[[float], None]
 
 
@@ -53,7 +51,7 @@ def _none() -> Numbers:
 class Leg:
     """Probes of one pair at one end, in the order of arrival, copies included.
 
-    ``numbers`` count from 0 in the order of sending; ``instants_ns`` are those of `Probes`.
+    ``numbers`` count from 0 in the order of sending; ``instants_ns`` are CLOCK_REALTIME.
     """
 
     numbers: Numbers = field(default_factory=_none)
@@ -80,8 +78,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class Probes:
-    """What became of one pair's probes. All instants are CLOCK_REALTIME in ns, without the time
-    that the machine stood still in.
+    """What became of one pair's probes. All instants are CLOCK_REALTIME in ns.
 
     ``sent_ns`` (shape (sent,)) is by number; ``there`` is what reached the target, ``back`` what
     came back of echoes; None: they were sent one way. ``damaged`` packets had a wrong checksum and
@@ -288,8 +285,6 @@ class Prober:
                         break  # every one came back, copies apart
             else:
                 seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
-        running = _running(self._lab)
-        sent_ns = running(sent_ns)
         found = {}
         for place, (a, b) in enumerate(pairs):
             mine = places == place
@@ -297,8 +292,8 @@ class Prober:
             by_number[numbers[mine]] = sent_ns[mine]
             found[a, b] = Probes(
                 by_number,
-                seen[b].leg(place, kind, running),
-                seen[a].leg(place, _ECHO_REPLY, running) if echo else None,
+                seen[b].leg(place, kind),
+                seen[a].leg(place, _ECHO_REPLY) if echo else None,
                 sum(seen[node].damaged(place) for node in ({a, b} if echo else {b})),
                 round(1000 * stall_s, 1),
             )
@@ -328,13 +323,6 @@ class Prober:
             if done % _CHECK_EVERY == 0:
                 self._lab.check()
         return sent_ns, stall_s
-
-
-def _running(lab: Lab) -> Running:
-    """Return what takes stalls of the machine off instants of CLOCK_REALTIME."""
-    stalls = Stalls(lab.stalls())
-    ahead_ns = time.time_ns() - time.monotonic_ns()
-    return lambda instants_ns: instants_ns - stalls.until(instants_ns - ahead_ns)
 
 
 def _interleaved(pairs: Sequence[Pair], count: int, interval_s: float) -> dict[Pair, Words]:
@@ -424,9 +412,9 @@ class _Seen:
         mine = (self.kinds == _ECHO_REPLY) & self.is_whole
         return int(np.unique(self.places[mine] << 32 | self.numbers[mine]).size)
 
-    def leg(self, place: int, kind: int, running: Running) -> Leg:
+    def leg(self, place: int, kind: int) -> Leg:
         mine = (self.places == place) & (self.kinds == kind) & self.is_whole
-        return Leg(self.numbers[mine], running(self.instants_ns[mine]))
+        return Leg(self.numbers[mine], self.instants_ns[mine])
 
     def damaged(self, place: int) -> int:
         return int(((self.places == place) & ~self.is_whole).sum())

@@ -12,7 +12,7 @@ import signal
 import statistics
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGINT, SIGTERM
@@ -20,8 +20,6 @@ from types import FrameType
 from typing import Any, Literal, Protocol
 
 from wanlat.bundle.documents import Calibration, Status
-from wanlat.bundle.stalls import TABLE
-from wanlat.bundle.tables import STALLS
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.capture import Capture, backend_of_record
@@ -263,7 +261,6 @@ class Session:
         self.bundle = recording.bundle
         self.outcome = recording.outcome
         self.tell = under(setup.name, recording.report)
-        self._stalls = 0
 
     def warn(self, text: str) -> None:
         """Have a reader of the bundle know of something about this system."""
@@ -282,10 +279,7 @@ class Session:
                 self.bundle.event("lab up", setup.name, lab.backend)
                 lab.journal.listen(self._note_change)
                 self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))
-                try:
-                    yield lab
-                finally:
-                    self.note_stalls(lab)
+                yield lab
         finally:
             if captures and capture:
                 captures.note(setup.name, lab.capture)
@@ -304,7 +298,6 @@ class Session:
         if document is None:
             return
         self.recording.calibrated(self.setup.name, document)
-        self.note_stalls(lab)
         if document["verdict"] != "pass":
             raise RunFailed(what_is_off(document, self.setup.plan.name, may_tolerate=may_tolerate))
         if (remark := busy_remark(document)) is not None:
@@ -337,16 +330,6 @@ class Session:
                     "that was requested."
                 )
                 self.bundle.event("overflow", str(direction), str(counters.overflows))
-
-    def note_stalls(self, lab: Lab) -> None:
-        """Note when the machine stood still, as far as that is not noted yet."""
-        with suppress(WanlatError):  # of a lab that has ended no more is known
-            stalls = lab.stalls()
-            new, self._stalls = stalls[self._stalls :], len(stalls)
-            note = self.bundle.table(TABLE, STALLS) if new else None
-            for start_ns, end_ns in new:
-                assert note is not None
-                note({"start_ns": start_ns, "end_ns": end_ns})
 
     def note_state(self, cluster: Cluster) -> None:
         """Warn of what the cluster says of its own state, now that nothing is asked any more."""

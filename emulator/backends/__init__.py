@@ -58,13 +58,6 @@ class Backend(Protocol):
         """Return counters of every impaired direction."""
         ...
 
-    def stalls(self, known: int) -> list[tuple[int, int]]:
-        """Return when the machine stood still (CLOCK_MONOTONIC, ns), but for the first ``known``.
-
-        None where the backend counts its packets' delays by a clock that goes on meanwhile.
-        """
-        ...
-
     def start_capture(self, request: Request) -> CaptureStatus:
         """Record what crosses the WAN links from now on. Raises MachineError."""
         ...

@@ -257,11 +257,6 @@ class NetemBackend:
             seen = self._exchange((each, port.look()) for each, port in self._ports.items())
         return {each: port.ledger.counters(seen[each]) for each, port in self._ports.items()}
 
-    def stalls(self, known: int) -> list[tuple[int, int]]:
-        """Return none: the kernel's timers go on while the machine stands still."""
-        del known
-        return []
-
     # -- the record of packets ----------------------------------------------------------------
 
     def start_capture(self, request: CaptureRequest) -> NoReturn:  # noqa: ARG002

@@ -159,13 +159,6 @@ class WireBackend:
                 )
         return result
 
-    def stalls(self, known: int) -> list[tuple[int, int]]:
-        """Return the stalls that the program saw."""
-        if self._process is None:
-            return []
-        answer = self._ask({"op": "stalls", "known": known})
-        return [(each["start_ns"], each["end_ns"]) for each in answer["stalls"]]
-
     def start_capture(self, request: Request) -> CaptureStatus:
         """Have the program record what crosses the WAN links. Raises MachineError."""
         directions = wan_directions(self._links)

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture;
 use crate::impairment::Impairment;
-use crate::stalls::Stall;
 use crate::stats::Counters;
 
 /// What can be asked.
@@ -34,12 +33,6 @@ pub enum Request {
     },
     /// Tell the counters.
     Stats {},
-    /// Tell when the machine stood still.
-    Stalls {
-        /// But for so many that were told before.
-        #[serde(default)]
-        known: usize,
-    },
     /// Begin a record of packets.
     Capture {
         /// What of them, and where to.
@@ -117,8 +110,6 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     capture: Option<capture::Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stalls: Option<Vec<Stall>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
@@ -145,14 +136,6 @@ impl Answer {
     pub fn stats(t_ns: u64, links: Vec<LinkStats>) -> Answer {
         Answer {
             links: Some(links),
-            ..Answer::done(t_ns)
-        }
-    }
-
-    /// To `stalls`.
-    pub fn stalls(t_ns: u64, stalls: Vec<Stall>) -> Answer {
-        Answer {
-            stalls: Some(stalls),
             ..Answer::done(t_ns)
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::thread;
 
 use crate::arrival::ClockPair;
@@ -15,7 +14,6 @@ use crate::draws::Draws;
 use crate::due_queue::{DueQueue, HeldFrame, Origin};
 use crate::frame::OFFLOAD_HEADER_BYTES;
 use crate::impairment::{Impairment, Tables};
-use crate::stalls::RunningClock;
 use crate::sys::{self, BATCH, PacketSocket, ReceiveBatch};
 
 /// A frame that the kernel does not take at once is tried again this often, and waited for this
@@ -41,8 +39,6 @@ const CLOSER_STACK_BYTES: usize = 64 << 10;
 /// Direction `2 × link` goes from `a` to `b`, direction `2 × link + 1` back. Socket `d` is the
 /// one that direction `d` receives from; it sends to socket `d ^ 1`.
 pub struct Engine {
-    /// What frames are due by.
-    clock: Arc<RunningClock>,
     directions: Vec<Direction>,
     sockets: Sockets,
     tables: Tables,
@@ -93,7 +89,6 @@ impl Engine {
         tables: HashMap<String, Vec<f64>>,
         links: Vec<LinkRequest>,
         memory_bytes: u64,
-        clock: Arc<RunningClock>,
     ) -> Result<Engine, String> {
         let tables = Tables::default().extended(tables)?;
         check_interfaces(&links)?;
@@ -119,7 +114,6 @@ impl Engine {
             .map(|(impairment, draws)| Direction::new(impairment, draws))
             .collect();
         Ok(Engine {
-            clock,
             directions,
             sockets,
             tables,
@@ -167,7 +161,7 @@ impl Engine {
         self.tables = tables;
         let now_ns = sys::monotonic_ns();
         for (direction, impairment) in impairments {
-            self.directions[direction].change(impairment, self.clock.at(now_ns));
+            self.directions[direction].change(impairment, now_ns);
         }
         Ok(now_ns)
     }
@@ -215,7 +209,7 @@ impl Engine {
         Ok(recorder.finish())
     }
 
-    /// When the next held frame is to be sent, in running time.
+    /// When the next held frame is to be sent.
     pub fn next_send_ns(&self) -> Option<u64> {
         let due_ns = self.held.peek()?.due_ns;
         Some(due_ns.saturating_sub(self.lead_ns()))
@@ -271,8 +265,7 @@ impl Engine {
             direction.counters.receive_errors += 1;
             return self.record_received(own, message, Outcome::Dropped);
         }
-        let entered_ns = self.clock.at(arrival_ns);
-        let Some(fates) = direction.decide(self.received.bytes(message), entered_ns) else {
+        let Some(fates) = direction.decide(self.received.bytes(message), arrival_ns) else {
             direction.counters.lost += 1;
             return self.record_received(own, message, Outcome::Lost);
         };
@@ -332,7 +325,8 @@ impl Engine {
     pub fn send_due(&mut self) {
         let mut sent = 0;
         while sent < MOST_SENT_IN_A_ROW {
-            let until_ns = self.clock.now_ns() + self.lead_ns();
+            let now_ns = sys::monotonic_ns();
+            let until_ns = now_ns + self.lead_ns();
             let Some(first) = self.held.pop_due(until_ns) else {
                 return;
             };
@@ -349,13 +343,13 @@ impl Engine {
                 self.outgoing.push(next);
             }
             sent += self.outgoing.len();
-            self.transmit(direction);
+            self.transmit(direction, now_ns);
         }
     }
 
-    /// Sends the outgoing frames, all of one direction, and gives their buffers back.
-    fn transmit(&mut self, direction: usize) {
-        let mut started_ns = sys::monotonic_ns();
+    /// Sends the outgoing frames, all of one direction, and gives their buffers back. Sending
+    /// began at `started_ns`.
+    fn transmit(&mut self, direction: usize, mut started_ns: u64) {
         let socket = &self.sockets.0[direction ^ 1].socket;
         let counters = &mut self.directions[direction].counters;
         let mut done = 0;
@@ -373,10 +367,9 @@ impl Engine {
                         self.send_call_ns = (self.send_call_ns * 15 + took_ns) / 16;
                     }
                     started_ns = left_ns;
-                    let gone_ns = self.clock.at(left_ns);
                     for frame in &waiting[..sent] {
                         let frame_bytes = frame.length - OFFLOAD_HEADER_BYTES;
-                        counters.sent(frame_bytes, gone_ns.saturating_sub(frame.due_ns));
+                        counters.sent(frame_bytes, left_ns.saturating_sub(frame.due_ns));
                         if let Some(recorder) = &mut self.recorder {
                             let message = frame.message();
                             recorder.record(frame.origin, message, Outcome::Sent, handed_over_ns);

@@ -1,12 +1,10 @@
 //! The one loop: requests, arriving frames, frames that are due.
 
 use std::io;
-use std::sync::Arc;
 
 use crate::console::{Console, Line};
 use crate::control::{self, Answer, Request};
 use crate::engine::Engine;
-use crate::stalls::RunningClock;
 use crate::sys::{self, Epoll, Interest};
 use crate::waiter::{Wait, Waiter};
 
@@ -23,7 +21,6 @@ const SMALL_RECEIVE_BUFFER_BYTES: usize = 2 << 20;
 /// Everything that runs.
 pub struct EventLoop {
     console: Console,
-    clock: Arc<RunningClock>,
     epoll: Epoll,
     waiter: Waiter,
     engine: Option<Engine>,
@@ -48,7 +45,6 @@ impl EventLoop {
         watch(console.output(), OUTPUT, Interest::Nothing)?;
         Ok(EventLoop {
             console,
-            clock: Arc::new(RunningClock::start()),
             epoll,
             waiter: Waiter::new(),
             engine: None,
@@ -83,14 +79,14 @@ impl EventLoop {
     /// Waits for what comes first, and receives the frames that have arrived.
     fn wait(&mut self) -> io::Result<Ready> {
         let due_ns = self.engine.as_ref().and_then(Engine::next_send_ns);
-        let timeout_ns = match self.waiter.plan(self.clock.now_ns(), due_ns) {
+        let timeout_ns = match self.waiter.plan(sys::monotonic_ns(), due_ns) {
             Wait::Forever => None,
             Wait::Poll => Some(0),
             Wait::Sleep { timeout_ns } => Some(timeout_ns),
         };
         let count = self.epoll.wait(timeout_ns)?;
         if count == 0 {
-            self.waiter.timed_out(self.clock.now_ns());
+            self.waiter.timed_out(sys::monotonic_ns());
         }
         let mut ready = Ready::default();
         for event in 0..count {
@@ -127,10 +123,6 @@ impl EventLoop {
             Ok(request) => request,
             Err(error) => return Ok(Answer::refusal(error)),
         };
-        if let Request::Stalls { known } = request {
-            let stalls = self.clock.stalls(known);
-            return Ok(Answer::stalls(sys::monotonic_ns(), stalls));
-        }
         let capture = |status| Answer::capture(sys::monotonic_ns(), status);
         let result = match (request, &mut self.engine) {
             (Request::Start { .. }, Some(_)) => Err("started already".into()),
@@ -141,20 +133,14 @@ impl EventLoop {
                     links,
                 },
                 None,
-            ) => match Engine::start(
-                seed,
-                tables,
-                links,
-                self.memory_bytes,
-                Arc::clone(&self.clock),
-            ) {
+            ) => match Engine::start(seed, tables, links, self.memory_bytes) {
                 Ok(engine) => {
                     self.adopt(engine)?;
                     Ok(Answer::done(sys::monotonic_ns()))
                 }
                 Err(error) => Err(error),
             },
-            (_, None) | (Request::Stalls { .. }, _) => Err("not started yet".into()),
+            (_, None) => Err("not started yet".into()),
             (Request::Set { tables, changes }, Some(engine)) => {
                 engine.change(tables, changes).map(Answer::done)
             }

@@ -3,8 +3,7 @@
 //! One single-threaded event loop moves Ethernet frames between pairs of interfaces and makes
 //! them as late, as lossy and as slow as asked. `README.md` beside `Cargo.toml` tells how and why.
 //!
-//! All times are nanoseconds. Frames arrive, wait and leave in running time ([`stalls`]);
-//! what is told is of `CLOCK_MONOTONIC`.
+//! All times are nanoseconds of `CLOCK_MONOTONIC` unless a name says otherwise.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -26,7 +25,6 @@ pub mod history;
 pub mod impairment;
 pub mod rate;
 pub mod shape;
-pub mod stalls;
 pub mod stats;
 pub mod sys;
 pub mod waiter;

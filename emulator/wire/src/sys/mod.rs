@@ -13,10 +13,7 @@ mod process;
 pub use epoll::{Epoll, Interest};
 pub use messages::{BATCH, ReceiveBatch};
 pub use packet_socket::PacketSocket;
-pub use process::{
-    bind_to, descriptor_limit, ignore_file_size_signal, lower_priority, prepare_process,
-    prepare_thread, processors,
-};
+pub use process::{descriptor_limit, ignore_file_size_signal, lower_priority, prepare_process};
 
 use std::os::fd::BorrowedFd;
 

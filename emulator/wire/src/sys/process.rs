@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use rustix::process::{
     Resource, Rlimit, getpriority_process, getrlimit, setpriority_process, setrlimit,
 };
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
+use rustix::thread::set_current_timer_slack;
 
 /// The shortest slice that EEVDF takes. A thread with a short slice gets the CPU sooner after a
 /// wake-up when others compete for it (Linux 6.12 and later; older kernels ignore it). It buys
@@ -28,32 +28,13 @@ struct SchedAttr {
 
 /// Asks for exact timers, a short scheduler slice and as many descriptors as are allowed.
 pub fn prepare_process() {
-    prepare_thread();
+    // The default slack of 50 µs would be added to every sleep.
+    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
+    shorten_slice();
     // Every link needs two sockets.
     let limit = getrlimit(Resource::Nofile);
     let current = limit.maximum;
     let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
-}
-
-/// Asks for exact timers and a short scheduler slice for the calling thread.
-pub fn prepare_thread() {
-    // The default slack of 50 µs would be added to every sleep.
-    let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
-    shorten_slice();
-}
-
-/// The processors that this process may run on.
-pub fn processors() -> Vec<usize> {
-    let allowed = sched_getaffinity(None).unwrap_or_default();
-    let all = 0..CpuSet::MAX_CPU;
-    all.filter(|&number| allowed.is_set(number)).collect()
-}
-
-/// Has the calling thread run on this processor alone.
-pub fn bind_to(processor: usize) {
-    let mut only = CpuSet::new();
-    only.set(processor);
-    let _ = sched_setaffinity(None, &only);
 }
 
 fn shorten_slice() {
