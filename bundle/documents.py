@@ -312,7 +312,8 @@ class Figures(Document):
 class Pair(Document):
     """An ordered pair of nodes, and whether the path between them is what was requested.
 
-    `rounds` of echoes were sent; meanwhile the machine stood still for `stall_ms` at most.
+    `rounds` of echoes were sent; of `late` ones the machine held up packets while they flew, and
+    their delays are in no figure.
     """
 
     source: str = Field(alias="from")
@@ -321,7 +322,7 @@ class Pair(Document):
     sent: int | None = None
     lost: int | None = None
     rounds: int = 1
-    stall_ms: float | None = None
+    late: int | None = None
     reasons: Sequence[str] = ()
     verdict: Verdict = "pass"
 
