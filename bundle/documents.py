@@ -235,7 +235,11 @@ class _Manifest(Document):
 
 
 class _OneLab(_Manifest):
-    """Of what was run in labs on one topology. `tcp`: the kernel's settings, by name."""
+    """Of what was run in labs on one topology. `tcp`: the kernel's settings, by name.
+
+    `max_network_error_ms`: the network may have been so late during a request that counts; absent:
+    how late it was is not known.
+    """
 
     topology: Json | None = None
     backend: str | None = None
@@ -246,6 +250,7 @@ class _OneLab(_Manifest):
     tcp: Mapping[str, int | str] | None = None
     capture: Json | None = None
     resources: Resources | None = None
+    max_network_error_ms: float | None = None
 
 
 class StudyManifest(_OneLab):

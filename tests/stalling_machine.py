@@ -66,5 +66,7 @@ def _fork(cpu: int, seed: int, share: float, begin: float) -> int:
 
 
 if __name__ == "__main__":
+    ends = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     with stalling(int(sys.argv[1]) if len(sys.argv) > 1 else 1):
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        signal.sigwait(ends)
