@@ -264,7 +264,7 @@ class Workload:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
                 assert self.errors is not None
-                came = row_of(sample) | self.errors.of(sample.start_ns, sample.elapsed_ns)
+                came = row_of(sample) | self.errors.of(sample)
                 self.bundle.sample(self.row(request, came, of_network))
                 if not_found.take(request, sample):
                     self.bundle.event("not found", self.name, str(request.key))
