@@ -27,6 +27,7 @@ from wanlat.bundle.documents import (
     Reclaim,
     Reclaims,
 )
+from wanlat.bundle.lateness import with_network_error
 from wanlat.bundle.read import read_document
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
 
@@ -109,6 +110,14 @@ class BundleWriter:
         others = [each for each in known.systems if each.system != mine.system] if known else []
         self.write(kind.model_validate({"systems": [*others, mine]}))
 
+    def with_network_error(self, rows: pa.Table) -> pa.Table:
+        """Return requests with how late the network was during each, if that is not in them yet."""
+        allowed_ms = self.manifest.get("max_network_error_ms")
+        if allowed_ms is None:
+            return with_network_error(rows, None, 0.0)
+        bins = tables.of_lines((self.directory / "lateness.jsonl").read_bytes(), tables.LATENESS)
+        return with_network_error(rows, bins, 1e6 * allowed_ms)
+
     def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
         """Open a file of JSON lines of the bundle; return what appends one."""
         if name not in self._files:
@@ -137,6 +146,8 @@ class BundleWriter:
             for name, schema in self._schemas.items():
                 raw = self.directory / f"{name}.jsonl"
                 rows = tables.of_lines(raw.read_bytes(), schema)
+                if name == "samples":
+                    rows = self.with_network_error(rows)
                 if write_table(self.directory, name, schema, [rows]):
                     raw.unlink()
         finally:

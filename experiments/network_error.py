@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from wanlat.bundle.lateness import MOVING_NS
 from wanlat.emulator.lateness import LatenessLog
 from wanlat.experiments.request_plan import RequestPlan
 from wanlat.probes.bob_plan import Keys
@@ -22,7 +23,6 @@ from wanlat.topologies.errors import RunFailed
 ATTEMPTS = 3
 """So many requests may be sent again for each that was planned, over a whole plan."""
 
-_MOVING_NS = 10  # a byte: 800 Mbit/s, with all its copies
 _FIRST_SEQ = 1 << 40  # no plan has so many
 _USED_UP = ("PutObject", "Put", "RemoveObject", "Delete")
 """What these did to their key cannot be done to it again."""
@@ -31,8 +31,8 @@ _USED_UP = ("PutObject", "Put", "RemoveObject", "Delete")
 class NetworkErrors:
     """What the network was late by during requests, and which of them that spoilt.
 
-    ``allowed_ms``: the greatest lateness that spoils none. Of large objects it is more: to move
-    their bytes takes the emulation time as well, `_MOVING_NS` for each, and what waits is late.
+    ``allowed_ms``: the greatest lateness that spoils none; of large objects it is more, by
+    `MOVING_NS` a byte.
     """
 
     accepts_all = False
@@ -47,7 +47,7 @@ class NetworkErrors:
     def of(self, sample: Sample) -> dict[str, Any]:
         """Return the columns of a request's sample. Raises MachineError when the lab ends."""
         error_ns = self._log.during(sample.start_ns, sample.start_ns + sample.elapsed_ns)
-        allowed_ns = 1e6 * self.allowed_ms + _MOVING_NS * sample.object_bytes
+        allowed_ns = 1e6 * self.allowed_ms + MOVING_NS * sample.object_bytes
         self.last_is_late = error_ns is not None and error_ns > allowed_ns
         return {"network_error_ns": error_ns, "late": self.last_is_late}
 

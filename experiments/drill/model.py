@@ -212,6 +212,10 @@ class Drill(YamlModel):
     storage: Literal["memory", "disk"] = Field(
         default="memory", description="Where the stores' data lies"
     )
+    max_network_error: Duration = Field(
+        default=Duration(25 * 10**6),
+        description="Largest accepted error of the network during a sample, and at calibration",
+    )
     timeouts: Timeouts = Timeouts()
     phases: Phases
     faults: list[FaultSpec] = Field(min_length=1, description="What is broken, in `during`")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.calibration_gate import FOR_DRILLS
+from wanlat.experiments.calibration_gate import tolerating
 from wanlat.experiments.drill.clients import Client, Load, Way, fill
 from wanlat.experiments.drill.faults import FaultInjection, RecordedService
 from wanlat.experiments.drill.ledger import Ledger
@@ -123,7 +123,9 @@ def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
             with within(lab, "Calibrating the network", stated.lab):
                 for step in prepared.steps:
                     step.fault.check(lab)
-                session.calibrate(lab, FOR_DRILLS, longest_s=CALIBRATION_S)
+                allowed_ms = drill.max_network_error.ms
+                session.network_errors(lab, allowed_ms)
+                session.calibrate(lab, tolerating(allowed_ms), longest_s=CALIBRATION_S)
             _reach(session, "calibrated")
             with within(lab, "Starting the cluster", stated.ready):
                 cluster = session.start(lab, prepared, drill.timeouts.ready.s)

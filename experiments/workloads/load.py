@@ -171,7 +171,7 @@ class LoadWorkload(Workload):
             self._write_load(probe, result)
         if job.records.exists():
             self.tell("making the table of requests")
-            add_rows(self.bundle.directory, self.name, self.subject.binary.version)
+            add_rows(self.bundle, self.name, self.subject.binary.version)
 
     def _write_load(self, probe: ProbeClient, result: dict[str, Any] | None = None) -> None:
         """Write into the manifest what is known of the load, and of the probe client."""

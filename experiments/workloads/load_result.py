@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from wanlat.bundle import tables
 from wanlat.bundle.documents import LoadClient
 from wanlat.bundle.load_records import read_records, records_table
-from wanlat.bundle.write import write_table
+from wanlat.bundle.write import BundleWriter, write_table
 from wanlat.probes.load import End, LoadJob
 
 _OF_END = (
@@ -134,11 +134,12 @@ def raw_path(bundle: Path, system: str) -> Path:
     return bundle / f"load-{system}.raw"
 
 
-def add_rows(bundle: Path, system: str, version: str) -> None:
+def add_rows(writer: BundleWriter, system: str, version: str) -> None:
     """Put a system's records into the table, in one step; then their own file is gone.
 
     On a full disk all stays as it is.
     """
+    bundle = writer.directory
     raw, table = raw_path(bundle, system), bundle / "load.parquet"
 
     def parts() -> Iterator[pa.Table]:
@@ -146,7 +147,8 @@ def add_rows(bundle: Path, system: str, version: str) -> None:
             with pq.ParquetFile(table) as before:
                 for batch in before.iter_batches():
                     yield pa.Table.from_batches([batch])
-        yield records_table(read_records(raw), {"system": system, "version": version})
+        rows = records_table(read_records(raw), {"system": system, "version": version})
+        yield writer.with_network_error(rows)
 
     if write_table(bundle, "load", tables.LOAD, parts()):
         raw.unlink()

@@ -97,7 +97,8 @@ def rows() -> list[dict[str, Any]]:
 @pytest.fixture
 def probe(store: Store, rows: list[dict[str, Any]]) -> Probe:
     plan = resolve(load("one-site"))
-    lab: Any = SimpleNamespace(plan=plan, nodes=plan.nodes)
+    lateness = SimpleNamespace(during=lambda *_: 3_000_000)
+    lab: Any = SimpleNamespace(plan=plan, nodes=plan.nodes, lateness=lateness)
     target = S3Target("127.0.0.1", 1, "garage", "ACCESS", "SECRET")
     known = {"api": "s3", "system": "fake", "version": "1"}
     cluster: Any = SimpleNamespace(s3=lambda _: target, create_bucket=lambda _: None, **known)

@@ -12,8 +12,10 @@ from itertools import count
 from typing import Any, Self
 
 from wanlat.emulator.lab import Lab
+from wanlat.experiments.calibration_gate import FOR_LATENCY
 from wanlat.experiments.drill.ledger import Object
 from wanlat.experiments.drill.requests import api_of, spawn_on
+from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.body import body
 from wanlat.probes.oneshot import Oneshot
@@ -36,6 +38,9 @@ class Answer:
     key: str
     """As you named it; of a fresh one, as it was made."""
     sample: Sample
+    network_error_ms: float | None = None
+    """The greatest lateness of the emulated network meanwhile: the machine was busy, and this part
+    of the latency may not be the store's. None: it is not known."""
 
     @property
     def outcome(self) -> str:
@@ -61,6 +66,8 @@ class Answer:
         """Say what a failed assertion needs."""
         why = f", {self.error}" if self.error else ""
         took = f"{self.outcome} in {self.latency_ms:.1f} ms"
+        if self.network_error_ms:
+            took += f" (the machine made the network {self.network_error_ms:.1f} ms late meanwhile)"
         return f"<{self.sample.endpoint} {self.key}: {took}{why}>"
 
 
@@ -151,6 +158,7 @@ class Probe:
         self._record = record
         self._api = api_of(cluster.api)
         self._seed = seed
+        self._errors = NetworkErrors(lab.lateness, FOR_LATENCY.p99_ms)
         # Shared with those that `at` makes.
         self._numbers = count(1)
         self._keys: dict[str, _Key] = {}
@@ -236,9 +244,11 @@ class Probe:
 
     def _answer(self, at: _Key, key: str | None, sample: Sample) -> Answer:
         cluster, plan = self._cluster, self._lab.plan
+        errors = self._errors.of(sample)
         self._record(
             {
                 **asdict(sample),
+                **errors,
                 "system": cluster.system,
                 "version": cluster.version,
                 "topology": plan.name,
@@ -249,7 +259,9 @@ class Probe:
                 "placement": self._api.placement(cluster, self.asks, at.name),
             }
         )
-        return Answer(at.name if key is None else key, sample)
+        error_ns = errors["network_error_ns"]
+        error_ms = None if error_ns is None else error_ns / 1e6
+        return Answer(at.name if key is None else key, sample, error_ms)
 
     def close(self) -> None:
         """End the processes of this probe and of all that it made. May be called again."""
