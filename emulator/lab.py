@@ -28,6 +28,7 @@ from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture, CaptureStatus, backend_of_record
 from wanlat.emulator.capture.captures import Captures
 from wanlat.emulator.impairments import Impairments
+from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.links import Direction
 from wanlat.emulator.owner import Owner
 from wanlat.emulator.process import Process
@@ -94,6 +95,8 @@ class Lab(Impairments):
         self.storage = storage
         self.volumes = dict(volumes or {})
         self._check_volumes()
+        self.lateness = LatenessLog(lambda since: self._ask("lateness", since)[0])
+        """How late packets were, as the backend says itself."""
         self._record = Captures(plan, self._ask, capture)
         self._nodes: dict[str, LabNode] = {}
         self._owner: Owner | None = None
