@@ -61,18 +61,16 @@ class Impairment:
 
     A packet is delayed by `delay_ns` + `jitter_ns` × a draw from the distribution: for `uniform`
     from −1 to 1, for the others of mean 0 and standard deviation 1 (`topologies.shapes`); `table`
-    holds that of an empirical sample. `correlation` is between the draws of two packets that
-    follow each other. `reorder`: whether jitter may let a packet overtake; `overtake`: the part
-    of the packets that leaves at once, ahead of those on their way. `loss`, `duplicate`,
-    `corrupt` are probabilities; `bursts` stands in the place of `loss`. None is unlimited (rate)
-    or what `room_bytes` says (queue).
+    holds that of an empirical sample. `reorder`: whether jitter may let a packet overtake;
+    `overtake`: the part of the packets that leaves at once, ahead of those on their way. `loss`,
+    `duplicate`, `corrupt` are probabilities; `bursts` stands in the place of `loss`. None is
+    unlimited (rate) or what `room_bytes` says (queue).
     """
 
     delay_ns: int = 0
     jitter_ns: int = 0
     distribution: Distribution = "uniform"
     table: tuple[float, ...] = ()
-    correlation: float = 0.0
     reorder: bool = False
     overtake: float = 0.0
     loss: float = 0.0
@@ -210,6 +208,13 @@ class Plan:
         if start.site == end.site:
             return (up.up, down.down)
         return (up.up, self._ways[start.site, end.site], down.down)
+
+    def impairments(self) -> Iterator[Impairment]:
+        """Every direction's impairment, LAN links first."""
+        for lan in self.lan_links:
+            yield from (lan.up, lan.down)
+        for wan in self.wan_links:
+            yield from (wan.forward, wan.backward)
 
     def rtt_ms(self, a: str, b: str) -> float:
         """The requested round-trip time between two nodes: the delays of both ways, summed."""
