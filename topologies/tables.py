@@ -127,8 +127,7 @@ def read(path: Path) -> Table:
                 numbers.append(_number(cell, line))
         return Table.of(numbers)
     except UnreadableFile as problem:
-        place = file if problem.line is None else f"{file}:{problem.line}"
-        raise TableError(f"{place}: {problem.text}") from None
+        raise TableError(problem.at(file)) from None
     except TableError as error:
         raise TableError(f"{file}: {error}") from None
 
