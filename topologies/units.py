@@ -246,7 +246,7 @@ class Fraction(Quantity):
 
     def __float__(self) -> float:
         """The fraction as a number, 0 to 1."""
-        return self.value
+        return float(self.value)
 
     @classmethod
     def _read(cls, value: object) -> float:

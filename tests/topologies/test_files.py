@@ -83,12 +83,10 @@ BOMB = "".join(
         ("# only\n# comments\n", "t.yaml: the file is empty"),
         (b"name: t\nsites: \xff\n", "t.yaml:2: byte 0xff is not UTF-8"),
         ("name: t\nsites: [\n", "t.yaml:3:1: not valid YAML: did not find expected node content"),
-        ("name: *a\n", "t.yaml:1:7: not valid YAML: found undefined alias"),
         ("a: 1\n---\nb: 1\n", "t.yaml:2: more than one document"),
         ("name: \x07\n", "t.yaml:1:7: not valid YAML: a control character (U+0007)"),
         ("a:\n  b: &x [*x]\n", "t.yaml:2: nested too deeply; at most 50 levels"),
         ("a: &x {<<: *x}\n", "t.yaml:1: nested too deeply"),
-        ("[" * 5000, "t.yaml:1: nested too deeply; at most 50 levels"),
         (BOMB, "t.yaml:1: more than 500000 values"),  # of 10^14, which take years
         (BOMB.replace("[x]", "{x: 1}").replace("[", "{<<: [").replace("]", "]}"), "t.yaml"),
     ],
@@ -158,8 +156,6 @@ def test_samples_are_read_from_beside_the_topology_and_are_in_the_manifest(
     ("content", "expected"),
     [
         ("1\n2\nfast\n", "r.txt:3: `fast` is no number"),
-        ("nan\n1\n", "r.txt:1: `nan` is not within ±1e+15"),
-        ("# 1\n# 2\n", "r.txt: 0 samples; a distribution needs 2"),
         ("7\n7.0\n", "r.txt: all 2 samples are 7, which is no distribution; a delay that never"),
         ("1\n\udcff\n", "r.txt:2: byte 0xff is not UTF-8"),
     ],

@@ -83,11 +83,14 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
-KEYS = ["name", "sites", "nodes", "lan", "links", "default", "pairs", "between", "from", "to"]
-FIELDS = ["rtt", "delay", "jitter", "loss", "rate", "queue", "reorder", "distribution", "table"]
-VALUES = ["n1", "dc1", "100ms", "-1ms", "1d", "10", "1:30", "010", "1%", "200%", "1gbit", "64KiB"]
-TRAPS = ["yes", "no", "null", "~", "<<", "2026-01-31", "0x1f", "1_0", ".inf"]
-WORDS = st.sampled_from([*KEYS, *FIELDS, *VALUES, *TRAPS])
+WORDS = st.sampled_from(
+    [
+        *("name", "sites", "nodes", "lan", "links", "default", "pairs", "between", "from", "to"),
+        *("rtt", "delay", "jitter", "loss", "rate", "queue", "reorder", "distribution", "table"),
+        *("n1", "dc1", "100ms", "-1ms", "1d", "1:30", "010", "1%", "200%", "1gbit", "64KiB"),
+        *("yes", "null", "~", "<<", "2026-01-31", "0x1f", "1_0", ".inf"),
+    ]
+)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | TEXT
 JUNK = st.recursive(
     SCALARS,
@@ -112,13 +115,8 @@ def mutated_documents(draw: st.DrawFn) -> Any:
                 here.pop(key, None)
         elif here:
             position = draw(st.integers(0, len(here) - 1))
-            change = draw(st.sampled_from(["replace", "remove", "repeat"]))
-            if change == "replace":
-                here[position] = draw(JUNK)
-            elif change == "remove":
-                del here[position]
-            else:
-                here.append(copy.deepcopy(here[position]))
+            put = [[draw(JUNK)], [], [here[position], copy.deepcopy(here[position])]]
+            here[position : position + 1] = draw(st.sampled_from(put))
     return document
 
 
@@ -127,20 +125,11 @@ def _containers(value: Any) -> list[Any]:
     return [item for item in inner if isinstance(item, dict | list)]
 
 
-INDICATORS = ["\n", "\t", ": ", "- ", "? ", "{", "}", "[", "]", ",", "#", "'", '"', "|\n", ">"]
-ODDITIES = ["&a ", "*a", "<<: *a\n", "!!int ", "!x ", "---\n", "%YAML 1.1\n", "\\U", "\0", "\x85"]
-
-
-@st.composite
-def mutated_texts(draw: st.DrawFn) -> str:
-    """The text of a right file, cut and spliced."""
-    text: str = yaml.safe_dump(draw(documents()), allow_unicode=True, sort_keys=False)
-    splices = WORDS | TEXT | st.sampled_from([*INDICATORS, *ODDITIES])
-    for _ in range(draw(st.integers(1, 5))):
-        start = draw(st.integers(0, len(text)))
-        end = start + draw(st.sampled_from([0, 0, 1, 2, 10]))
-        text = text[:start] + draw(splices) + text[end:]
-    return text
+SYNTAX = ["\n", "\t", ": ", "- ", "? ", "{", "}", "[", "]", ",", "#", "'", '"', "|\n", "\0", "\x85"]
+SYNTAX += ["&a ", "*a", "<<: *a\n", "!!int ", "!x ", "---\n", "%YAML 1.1\n", "\\U"]
+TEXTS = st.lists(WORDS | TEXT | st.sampled_from(SYNTAX), max_size=30).map(
+    lambda parts: "".join(parts).encode()
+)
 
 
 def topology_or_error(content: bytes, tmp_path: Path) -> Topology | None:
@@ -186,9 +175,6 @@ def test_a_right_file_loads_resolves_and_survives_being_written(
         assert 0 <= low <= way.delay_ns <= high <= way.delay_ns + way.jitter_ns * largest + 1
     first, last = plan.nodes[0].name, plan.nodes[-1].name
     assert plan.rtt_ms(first, last) == plan.rtt_ms(last, first)
-    lowest, highest = plan.range_ms(first, last)
-    assert lowest <= plan.rtt_ms(first, last) <= highest
-    assert plan.deviation_ms(first, last) <= plan.jitter_ms(first, last) + 1e-9
 
 
 @relaxed
@@ -204,7 +190,7 @@ def test_a_spoilt_file_gives_a_topology_or_a_clean_error(document: Any, tmp_path
 
 
 @relaxed
-@given(content=st.binary(max_size=200) | (st.text(max_size=200) | mutated_texts()).map(str.encode))
+@given(content=st.binary(max_size=200) | TEXTS)
 def test_any_text_gives_a_topology_or_a_clean_error(content: bytes, tmp_path: Path) -> None:
     topology = topology_or_error(content, tmp_path)
     if topology is not None:

@@ -172,9 +172,3 @@ def test_samples_keep_their_distribution_whatever_their_unit(scale: float) -> No
     expected = (np.array(samples) - np.mean(samples)) / np.std(samples)
     assert scipy.stats.ks_2samp(drawn, expected).pvalue > 0.001
     assert scipy.stats.ks_2samp([each * 1.2 for each in drawn], expected).pvalue < 0.001
-
-
-@pytest.mark.parametrize("samples", [(1.0,), (2.0, 2.0), (0.0,) * 10_000])
-def test_what_never_varies_has_no_shape(samples: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="at least two different values"):
-        shapes.empirical(samples)

@@ -7,10 +7,9 @@ import pytest
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import TopologyError, load, shipped
 from wanlat.topologies.model import Topology
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import resolve
-from wanlat.topologies.scale import with_nodes
 from wanlat.topologies.units import Duration
+from wanlat.topologies.variants import override, with_nodes
 
 
 def mixed(**default: object) -> Topology:
