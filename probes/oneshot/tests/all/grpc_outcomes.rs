@@ -164,39 +164,33 @@ fn an_answer_given_before_the_server_goes_away_counts() {
 
 #[test]
 fn what_is_not_grpc_is_not_taken_for_an_answer() {
-    let malformed = |answer: fn(Peer, Request) -> io::Result<()>| {
-        let record = put_to(answer);
+    type Answer = fn(&mut Peer, u32) -> io::Result<()>;
+    let answers: [(&str, Answer); 4] = [
+        ("malformed response: ", |peer, _| {
+            let text = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+            peer.stream.write_all(text)
+        }),
+        ("malformed response: no gRPC status", |peer, stream| {
+            peer.headers(stream)?;
+            peer.message(stream, b"")?;
+            let block = header("x", "y");
+            peer.send(HEADERS, END_HEADERS | END_STREAM, stream, &block)
+        }),
+        ("malformed response: there is no message", |peer, stream| {
+            peer.headers(stream)?;
+            peer.trailers(stream, "0")
+        }),
+        ("malformed response: ", |peer, stream| {
+            peer.goaway(stream, 0)?;
+            peer.answer(stream, b"\xff")
+        }),
+    ];
+    for (expected, answer) in answers {
+        let record = put_to(move |mut peer, request| answer(&mut peer, request.stream));
         assert_eq!(record["outcome"], "unknown", "{record}");
-        record["error"].as_str().unwrap().to_owned()
-    };
-    let error = malformed(|mut peer, _| {
-        peer.stream
-            .write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")?;
-        until_it_leaves(peer)
-    });
-    assert!(error.starts_with("malformed response: "), "{error}");
-    let error = malformed(|mut peer, request| {
-        peer.goaway(request.stream, 0)?;
-        peer.headers(request.stream)?;
-        peer.message(request.stream, b"")?;
-        let block = header("x", "y");
-        peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)?;
-        until_it_leaves(peer)
-    });
-    assert_eq!(error, "malformed response: no gRPC status");
-    let error = malformed(|mut peer, request| {
-        peer.goaway(request.stream, 0)?;
-        peer.headers(request.stream)?;
-        peer.trailers(request.stream, "0")?;
-        until_it_leaves(peer)
-    });
-    assert_eq!(error, "malformed response: there is no message");
-    let error = malformed(|mut peer, request| {
-        peer.goaway(request.stream, 0)?;
-        peer.answer(request.stream, b"\xff")?;
-        until_it_leaves(peer)
-    });
-    assert!(error.starts_with("malformed response: "), "{error}");
+        let error = record["error"].as_str().unwrap();
+        assert!(error.starts_with(expected), "{error}");
+    }
 }
 
 #[test]
