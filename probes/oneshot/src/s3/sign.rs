@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::DateTime;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
@@ -118,18 +119,8 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 
 /// ISO 8601's basic form, in UTC.
 fn date_of(at_s: u64) -> String {
-    // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
-    let (days, second) = (at_s / DAY_S + 719_468, at_s % DAY_S);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = (shifted_month + 2) % 12 + 1;
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+    let at = DateTime::from_timestamp(at_s as i64, 0).expect("a clock of this millennium");
+    at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
 #[cfg(test)]

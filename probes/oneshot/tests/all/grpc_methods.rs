@@ -122,16 +122,11 @@ fn the_object_of_a_response_is_compared_with_the_body() {
         (vec![0; 1000], "fail", json!("checksum mismatch")),
         (vec![], "fail", json!("length mismatch: 0 bytes, not 1000")),
     ] {
-        let receipt = if data.is_empty() {
-            json!({}) // not even the message that would hold it
-        } else {
-            json!({"item": {"data": base64(&data)}})
-        };
-        let server = shop(receipt);
-        let record = Probe::grpc(server.port, shapes()).call(
-            "wanlat.test.Shop/Keep",
-            json!({"object_bytes": 1000, "body_seed": 5, "response_object": "item.data"}),
-        );
+        // Of nothing there is not even the message that would hold it.
+        let item = json!({"item": {"data": base64(&data)}});
+        let server = shop(if data.is_empty() { json!({}) } else { item });
+        let object = json!({"object_bytes": 1000, "body_seed": 5, "response_object": "item.data"});
+        let record = Probe::grpc(server.port, shapes()).call("wanlat.test.Shop/Keep", object);
         assert_eq!(
             (&record["outcome"], &record["error"]),
             (&json!(outcome), &error)
@@ -190,44 +185,28 @@ fn line(endpoint: &str, fields: Value) -> Value {
 #[test]
 fn a_key_of_a_wrong_length_never_reaches_a_server() {
     let server = BobServer::well_behaved();
-    let bob = |method: &str, request: Value| {
-        line(
-            &format!("bob_storage.BobApi/{method}"),
-            json!({"key": KEY, "request": request}),
-        )
-    };
-    let seven = json!({"key": "AAECAwQFBg=="});
-    let nine = json!({"key": "AAECAwQFBgcI"});
-    let right = json!({"key": "{key}"});
-    let mut lines = Vec::new();
-    for (endpoint, more) in [
-        ("Put", json!({"object_bytes": 1, "body_seed": 1})),
-        ("Get", json!({})),
-        ("Exist", json!({})),
-        ("Delete", json!({})),
-    ] {
-        for key in ["", "00112233445566", "00112233445566ff00"] {
-            let mut fields = more.clone();
-            fields["key"] = json!(key);
-            lines.push(line(endpoint, fields));
-        }
-    }
-    for wrong in [&seven, &nine, &json!({})] {
-        lines.push(bob("Put", json!({"key": wrong})));
-        lines.push(bob("Get", json!({"key": wrong})));
-        lines.push(bob("Delete", json!({"key": wrong})));
-        lines.push(bob("Exist", json!({"keys": [right, wrong, right]})));
-    }
-    let short = json!({"key": "0011", "request": {"key": {"key": "{key}"}}});
-    lines.push(line("bob_storage.BobApi/Get", short));
-    for line in &lines {
-        let error = refused(server.port, bobs(), line);
+    for [endpoint, fields] in rows(
+        r#"
+        Put | {"key": "", "object_bytes": 1, "body_seed": 1}
+        Get | {"key": "00112233445566"}
+        Exist | {"key": "00112233445566ff00"}
+        Delete | {"key": "00"}
+        bob_storage.BobApi/Put | {"request": {"key": {"key": "AAECAwQFBg=="}}}
+        bob_storage.BobApi/Get | {"request": {"key": {"key": "AAECAwQFBgcI"}}}
+        bob_storage.BobApi/Get | {"key": "0011", "request": {"key": {"key": "{key}"}}}
+        bob_storage.BobApi/Delete | {"request": {"key": {}}}
+        bob_storage.BobApi/Exist | {"request": {"keys": [{"key": "AAECAwQFBgc="}, {}]}}
+        "#,
+    ) {
+        let line = line(endpoint, serde_json::from_str(fields).unwrap());
+        let error = refused(server.port, bobs(), &line);
         assert!(error.contains("plan line 2: a key is "), "{line}: {error}");
         assert!(error.contains("but Bob's keys are 8"), "{error}");
     }
     assert_eq!(server.reached(), []);
-    // And with keys of the right length the same lines are sent.
+    // And with keys of the right length such a line is sent.
     let mut probe = Probe::grpc(server.port, bobs());
+    let right = json!({"key": "{key}"});
     let exist = json!({"key": KEY, "request": {"keys": [right, right]}});
     assert_ok(&probe.call("bob_storage.BobApi/Exist", exist));
     assert_eq!(server.reached()[0].keys.len(), 2);

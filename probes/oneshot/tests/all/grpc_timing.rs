@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use crate::common::bob::BobServer;
 use crate::common::http2::{
-    ACK, DATA, END_HEADERS, HEADERS, PING, Peer, SETTINGS, Script, WINDOW_UPDATE, frame, head,
-    header,
+    ACK, DATA, END_HEADERS, HEADERS, PING, Peer, SETTINGS, Script, WINDOW_UPDATE, header,
 };
 use crate::common::{
     Probe, assert_ok, assert_outcome, assert_phases, hashing_ns, longest, ms, quickest,
@@ -117,23 +116,6 @@ fn an_interim_response_is_not_the_first_byte() {
 }
 
 #[test]
-fn a_headers_frame_that_comes_in_pieces_begins_with_its_first_one() {
-    use std::io::Write;
-    let records = some(|peer, stream| {
-        let block = head();
-        let bytes = frame(HEADERS, END_HEADERS, stream, &block);
-        for piece in [&bytes[..3], &bytes[3..12], &bytes[12..]] {
-            peer.stream.write_all(piece)?;
-            sleep(DELAY);
-        }
-        peer.message(stream, b"")?;
-        peer.trailers(stream, "0")
-    });
-    assert!(quickest(&records, first_byte_ms) < DELAY_MS);
-    assert!(longest(&records, body_ms) >= 3.0 * DELAY_MS * 0.99);
-}
-
-#[test]
 fn nobody_waits_for_the_servers_settings() {
     // It says nothing at all before it has the whole request.
     let server = Script::run(|peers| {
@@ -172,29 +154,6 @@ fn sent_is_when_the_last_byte_left() {
     assert_ok(&record);
     assert!(ms(&record, "sent_ns") >= DELAY_MS, "{record}");
     assert_eq!(record["object_bytes"], 100_000);
-    server.join();
-}
-
-#[test]
-fn a_full_socket_holds_back_the_last_byte_too() {
-    // The windows are as large as they get, but nobody reads for a while.
-    let server = Script::run(|peers| {
-        let mut peer = peers.next()?;
-        peer.send(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff])?;
-        peer.send(WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0])?;
-        let request = peer.expect_request()?;
-        peer.answer(request.stream, b"")?;
-        while peer.frame()?.is_some_and(|(kind, ..)| kind != HEADERS) {}
-        sleep(2 * DELAY);
-        let request = peer.expect_request()?;
-        peer.answer(request.stream, b"")
-    });
-    let mut probe = Probe::grpc(server.port, json!({}));
-    assert_ok(&probe.ping());
-    let record = probe.put_blob(32 << 20);
-    assert_ok(&record);
-    assert!(ms(&record, "sent_ns") >= 2.0 * DELAY_MS, "{record}");
-    assert_eq!(record["object_bytes"], 32 << 20);
     server.join();
 }
 

@@ -89,22 +89,22 @@ fn the_deadline_is_kept_in_every_stage() {
 }
 
 #[test]
-fn a_request_may_have_a_deadline_of_its_own() {
-    let server = Server::answering(&["never", "wait:400", "wait:400"]);
+fn a_request_may_have_a_deadline_of_its_own_and_late_answers_are_nobodys() {
+    let object = |deadline_ms: u64| json!({"object_bytes": 1024, "body_seed": 0, "deadline_ms": deadline_ms});
+    let server = Server::answering(&["wait:3000", "ok"]);
     let mut probe = Probe::with(server.port, json!({"deadline_ms": 10_000}));
-    let object = json!({"object_bytes": 1024, "body_seed": 0});
-    let mut shorter = object.clone();
-    shorter["deadline_ms"] = json!(150);
-    let record = probe.ask("GetObject", shorter);
+    let record = probe.ask("GetObject", object(150));
     assert_outcome(&record, "unknown", "timeout (first byte)");
     let elapsed_ms = ms(&record, "elapsed_ns");
     assert!((DELAY_MS..10_000.0).contains(&elapsed_ms), "{record}");
-    assert_ok(&probe.ask("GetObject", object.clone())); // the header's holds again
+    // The late answer to the first request must not be taken for the second one's.
+    let record = probe.get();
+    assert_ok(&record);
+    assert_eq!(record["new_connection"], true);
 
+    let server = Server::answering(&["wait:400"]);
     let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
-    let mut longer = object;
-    longer["deadline_ms"] = json!(10_000);
-    assert_ok(&probe.ask("GetObject", longer));
+    assert_ok(&probe.ask("GetObject", object(10_000)));
 }
 
 #[test]
@@ -120,18 +120,6 @@ fn a_deadline_while_connecting_is_a_certain_failure() {
     assert_eq!(record["connect_ns"], Value::Null);
     assert_eq!(record["new_connection"], true);
     assert!(ms(&record, "elapsed_ns") >= DELAY_MS, "{record}");
-}
-
-#[test]
-fn a_connection_on_which_time_ran_out_is_not_used_again() {
-    let server = Server::answering(&["wait:3000", "ok"]);
-    let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
-    assert_outcome(&probe.get(), "unknown", "timeout (first byte)");
-    // The late answer to the first request must not be taken for the second one's.
-    let object = json!({"object_bytes": 1024, "body_seed": 0, "deadline_ms": 10_000});
-    let record = probe.ask("GetObject", object);
-    assert_ok(&record);
-    assert_eq!(record["new_connection"], true);
 }
 
 #[test]
