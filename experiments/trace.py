@@ -40,9 +40,9 @@ from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.variants import override
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 NAME = "trace"
