@@ -25,8 +25,7 @@ from wanlat.emulator import disk
 from wanlat.emulator.addressing import router_namespace
 from wanlat.emulator.backends import realtime
 from wanlat.emulator.binaries import binary
-from wanlat.emulator.capture import Capture, CaptureStatus, backend_of_record
-from wanlat.emulator.capture.captures import Captures
+from wanlat.emulator.capture import Capture, Captures, CaptureStatus, backend_of_record
 from wanlat.emulator.impairments import Impairments
 from wanlat.emulator.links import Direction
 from wanlat.emulator.owner import Owner

@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterator
 
 from wanlat.emulator import syscalls
-from wanlat.emulator.capacity import Limits, available_memory_bytes, read_limits
+from wanlat.emulator.machine import Limits, available_memory_bytes, read_limits
 from wanlat.emulator.rpc import PICKLE, Closed, Stream
 
 LAB_DIRECTORY = "/run/wanlat"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction
 from wanlat.emulator.network import Network
 from wanlat.topologies.errors import MachineError
@@ -56,16 +55,4 @@ class Backend(Protocol):
 
     def counters(self) -> dict[Direction, Counters]:
         """Return counters of every impaired direction."""
-        ...
-
-    def start_capture(self, request: Request) -> CaptureStatus:
-        """Record what crosses the WAN links from now on. Raises MachineError."""
-        ...
-
-    def capture_status(self) -> CaptureStatus:
-        """Return how the record stands."""
-        ...
-
-    def stop_capture(self) -> CaptureStatus:
-        """Complete the record; return how it ended."""
         ...

@@ -8,11 +8,10 @@ explains, and what is above that was the queue.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from wanlat.emulator.backends import Counters
 from wanlat.emulator.rtnetlink import Statistics
-from wanlat.topologies.resolve import GilbertElliott, Impairment
+from wanlat.topologies.resolve import Impairment
 
 # Six standard deviations, and a few packets: one in 10⁹ such figures is above by chance.
 _DEVIATIONS = 6
@@ -20,42 +19,19 @@ _FEW = 5
 _START = Statistics(0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Loss:
-    """How much loss chance makes of many packets: its mean, its variance, a burst's length."""
-
-    share: float
-    variance: float
-    burst: float = 1.0
-
-    def largest(self, packets: int) -> float:
-        """Return how many of so many packets may be lost."""
-        if self.share == 0:
-            return 0
-        deviation = math.sqrt(self.variance * packets)
-        return self.share * packets + _DEVIATIONS * deviation + _FEW * self.burst
-
-
-def _loss_of(impairment: Impairment) -> _Loss:
-    if impairment.bursts is not None:
-        return _bursty(impairment.bursts)
+def _explained(impairment: Impairment, offered: int) -> tuple[float, float]:
+    """Return how many of so many packets are lost on average, and how many at most."""
+    chain = impairment.bursts
     # netem tries each copy again, and counts one that it loses; the share differs by less than
     # the share of copies.
-    share = impairment.loss * (1 + impairment.duplicate)
-    return _Loss(min(1.0, share), impairment.loss * (1 - impairment.loss))
-
-
-def _bursty(chain: GilbertElliott) -> _Loss:
-    lost_bad, lost_good = 1 - chain.h, 1 - chain.k
-    turns = chain.p + chain.r
-    if turns == 0:
-        return _Loss(lost_good, lost_good * (1 - lost_good))
-    bad = chain.p / turns
-    within = bad * lost_bad * (1 - lost_bad) + (1 - bad) * lost_good * (1 - lost_good)
-    between = bad * (1 - bad) * (lost_bad - lost_good) ** 2
+    share = chain.loss if chain else min(1.0, impairment.loss * (1 + impairment.duplicate))
+    if share == 0:
+        return 0, 0
     # Neighbours in a chain of two states correlate by 1 - turns, which sums to this factor.
-    spread = (2 - turns) / turns
-    return _Loss(chain.loss, within + between * spread, max(1.0, 2 / turns))
+    turns = chain.p + chain.r if chain else 1
+    spread = max(1.0, (2 - turns) / turns) if turns else 1.0
+    deviation = math.sqrt(share * (1 - share) * spread * offered)
+    return share * offered, share * offered + _DEVIATIONS * deviation + _FEW * spread
 
 
 class Ledger:
@@ -80,8 +56,8 @@ class Ledger:
         drops = (seen.drops - self._since.drops) & 0xFFFFFFFF  # the kernel's counters wrap
         sent = (seen.packets - self._since.packets) & 0xFFFFFFFF
         offered = max(drops, drops + sent + seen.waiting - self._since.waiting)
-        loss = _loss_of(self._impairment)
-        lost = drops if drops <= loss.largest(offered) else round(loss.share * offered)
+        mean, largest = _explained(self._impairment, offered)
+        lost = drops if drops <= largest else round(mean)
         by_queue = drops - lost
         limited = self._impairment.rate_bps is not None
         return (

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
 from wanlat.emulator.control import address
 from wanlat.emulator.failures import REPORT_IT, is_refusal
-from wanlat.emulator.impairment_words import figures, words
 from wanlat.emulator.impairments import Hold
-from wanlat.emulator.journal import Entry
+from wanlat.emulator.journal import Entry, figures, words
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.process import Process
 from wanlat.emulator.rpc import Closed, Stream
@@ -49,8 +49,8 @@ class ControlServer:
             "show": self._show,
             "change": self._change,
             "cut": self._cut,
-            "heal": self._heal,
-            "restore": self._restore,
+            "heal": partial(self._end, lab.heal),
+            "restore": partial(self._end, lab.restore),
             "journal": self._journal,
         }
 
@@ -167,11 +167,8 @@ class ControlServer:
         hold = self.lab.cutting(targets, origin=_ORIGIN)
         return self._hold(hold, f"{'+'.join(targets)} cut", for_s)
 
-    def _heal(self, targets: Sequence[str] | None = None) -> Answer:
-        return self._done(self.lab.heal(targets or "all", origin=_ORIGIN))
-
-    def _restore(self, targets: Sequence[str] | None = None) -> Answer:
-        return self._done(self.lab.restore(targets or "all", origin=_ORIGIN))
+    def _end(self, how: Callable[..., int], targets: Sequence[str] | None = None) -> Answer:
+        return self._done(how(targets or "all", origin=_ORIGIN))
 
     def _journal(self, after: int = 0) -> Answer:
         entries = self.lab.journal[after:]

@@ -73,17 +73,6 @@ def send_udp(
         take(33)
 
 
-def send_a_last_one(lab: Lab, source: str, target: str) -> None:
-    """Send a datagram of one byte, to a port of its own, and return when it has arrived."""
-    where = (lab.node(target).address, _PORT + 1)
-    receiver = lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM)
-    with receiver, lab.socket(source, socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        receiver.bind(where)
-        receiver.settimeout(60)
-        sender.sendto(b".", where)
-        assert receiver.recv(2) == b"."
-
-
 def ask_and_answer(lab: Lab, source: str, target: str, count: int) -> None:
     """Send ``count`` datagrams, each after the answer to the one before it has come."""
     server = lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM)

@@ -43,17 +43,6 @@ def test_descriptors_come_with_the_message_that_they_were_sent_with(ends) -> Non
             os.close(fd)
 
 
-def test_descriptors_that_nobody_takes_are_closed(ends) -> None:
-    one, other = ends
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    with open("/dev/null") as file:
-        one.send("first")
-        one.send("second", [file.fileno()])
-    other.receive(10)
-    other.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before - 1
-
-
 def test_there_is_a_deadline_to_both_directions(ends) -> None:
     one, other = ends
     with pytest.raises(TimeoutError):

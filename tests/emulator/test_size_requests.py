@@ -45,20 +45,6 @@ def test_a_pair_has_both_its_ends_where_they_belong() -> None:
     assert peer.get_attr("IFLA_NET_NS_FD") == 9
 
 
-def test_an_address_has_all_its_bits() -> None:
-    message = decoded("ifaddrmsg", rtnetlink.address(2, "eth0", "10.3.0.254"))
-    assert (message["index"], message["prefixlen"], message["family"]) == (2, 32, 2)
-    assert message.get_attr("IFA_LOCAL") == message.get_attr("IFA_ADDRESS") == "10.3.0.254"
-
-
-def test_a_neighbour_is_permanent() -> None:
-    request = rtnetlink.neighbour(3, "w0", "10.3.255.254", "02:03:00:00:00:01")
-    message = decoded("ndmsg", request)
-    assert (message["ifindex"], message["state"]) == (3, 0x80)
-    assert message.get_attr("NDA_DST") == "10.3.255.254"
-    assert message.get_attr("NDA_LLADDR") == "02:03:00:00:00:01"
-
-
 @pytest.mark.parametrize(
     ("destination", "gateway", "target"),
     [
@@ -75,17 +61,6 @@ def test_a_route_goes_where_it_should(destination: str, gateway: str, target: st
     assert message.get_attr("RTA_OIF") == 4
     assert message.get_attr("RTA_GATEWAY") == (gateway or None)
     assert bool(message["flags"] & 0x4) == bool(gateway)  # RTNH_F_ONLINK
-
-
-def test_segments_and_bridges() -> None:
-    limited = decoded("ifinfmsg", rtnetlink.single_segments(2, "eth0"))
-    assert (limited["index"], limited["change"]) == (2, 0)
-    assert limited.get_attr("IFLA_GSO_MAX_SEGS") == 1
-    made = decoded("ifinfmsg", rtnetlink.bridge("bw0", 9))
-    info = made.get_attr("IFLA_LINKINFO")
-    assert info.get_attr("IFLA_INFO_KIND") == "bridge"
-    assert info.get_attr("IFLA_INFO_DATA").get_attr("IFLA_BR_MCAST_SNOOPING") == 0
-    assert decoded("ifinfmsg", rtnetlink.into_bridge(3, "x0a", 9)).get_attr("IFLA_MASTER") == 9
 
 
 _SEND = """

@@ -14,7 +14,6 @@ from wanlat.emulator.backends.wire import Tables, unsupported
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import wan
 from wanlat.topologies import shapes
-from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 LINK = wan("dc1", "dc2")
@@ -48,12 +47,6 @@ def test_a_table_is_sent_once_however_many_links_draw_from_it():
     assert len(json.dumps([tables.as_json(EVERYTHING)] * 2 * 1190)) < 2 * 10**6, "of 20 sites"
 
 
-def test_the_queue_is_always_told():
-    told = Tables().as_json(ms(1, rate_bps=10**6))
-    assert (told["rate_bps"], told["queue_bytes"]) == (10**6, 64 << 10)
-    assert Tables().as_json(ms(1))["queue_bytes"] is None
-
-
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with Lab(mesh(2, wan=EVERYTHING), backend="wire") as made:
@@ -66,11 +59,6 @@ def test_it_does_everything_at_once(lab):
     assert 0 < found.lost < 300
     assert found.doubled > 0
     assert found.overtaken > 0
-
-
-def test_corruption_is_refused_with_the_backend_that_does_it(lab):
-    with pytest.raises(MachineError, match=r"wire does not do corruption.*--backend netem"):
-        lab.change(LINK, ms(1, corrupt=0.01))
 
 
 def test_tables_come_along_with_changes_and_duplication_and_loss_are_what_the_receiver_sees(lab):

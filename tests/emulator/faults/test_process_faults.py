@@ -10,11 +10,8 @@ import pytest
 
 from tests.emulator.faults.heartbeats import BEAT, Heart, Played, play
 from tests.emulator.plans import mesh
-from wanlat.emulator.faults.crash_loop import CrashLoop
 from wanlat.emulator.faults.fault import FaultFailed, Hit, Scene
-from wanlat.emulator.faults.kill import Kill
-from wanlat.emulator.faults.restart import Restart
-from wanlat.emulator.faults.stop import Stop
+from wanlat.emulator.faults.processes import CrashLoop, Kill, Restart, Stop
 from wanlat.emulator.lab import Lab
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.units import Duration, Fraction
@@ -112,16 +109,6 @@ def test_a_kill_takes_effect_when_the_process_has_ended_and_its_end_starts_anoth
     assert hearts["n1"].died() is None, "the end of a killed process is nobody's surprise"
 
 
-def test_two_kills_of_one_node_leave_it_down_until_both_have_ended(scene, hearts):
-    played = play(scene, (Kill(Hit.of("n1")), 0.0, 0.2), (Kill(Hit.of("n1")), 0.1, 0.4))
-    hearts["n1"].await_beat(after_ns=played.told("heal")[-1])
-    assert hearts["n1"].beats_between(played.told("inject", 1)[0], played.due("heal", 2)) == 0
-    assert len(hearts["n1"].pids()) == 2
-    for step in (1, 2):
-        for kind in ("inject", "heal"):
-            assert played.told(kind, step)[0] >= played.due(kind, step)
-
-
 def test_a_process_that_does_not_stay_up_fails_the_drill_and_the_other_faults_are_undone(
     lab, start, monkeypatch
 ):
@@ -138,13 +125,6 @@ def test_a_process_that_does_not_stay_up_fails_the_drill_and_the_other_faults_ar
         failed.value
     )
     other.await_beat(after_ns=time.monotonic_ns())
-
-
-def test_what_has_ended_by_itself_cannot_be_killed(lab, start):
-    brief = start("n1", ["true"], beats=[])
-    brief.process.wait(5)
-    with pytest.raises(FaultFailed, match="n1 ended with exit code 0 by itself"):
-        play(Scene(lab, {"n1": brief}), (Kill(Hit.of("n1")), 0.0, 0.2))
 
 
 # -- restart --------------------------------------------------------------------------------
@@ -213,12 +193,6 @@ def test_a_crash_loop_kills_every_period_and_leaves_it_running(scene, hearts):
 
 
 # -- several on one node --------------------------------------------------------------------
-
-
-def test_a_crash_loop_does_not_start_what_a_kill_holds_down(scene, hearts):
-    played = play(scene, (crash_loop(ms(200)), 0.0, 1.1), (Kill(Hit.of("n1")), 0.3, 0.7))
-    hearts["n1"].await_beat(after_ns=played.told("heal", 1)[0])
-    assert hearts["n1"].beats_between(played.told("inject", 2)[0], played.due("heal", 2)) == 0
 
 
 def test_a_kill_during_a_stop_works_and_what_is_started_is_stopped_until_the_stop_ends(

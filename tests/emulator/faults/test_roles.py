@@ -34,13 +34,6 @@ def test_a_seed_gives_the_same_roles_and_another_seed_others():
     assert all(abs(drawn[f"n{n}"] - 500) < 5 * (2000 * 0.25 * 0.75) ** 0.5 for n in (1, 2, 3, 4))
 
 
-def test_a_name_that_is_added_at_the_end_leaves_the_others_as_they_were():
-    for seed in range(20):
-        short = draw({"a": "one", "b": "one"}, SITES, {}, seed)
-        longer = draw({"a": "one", "b": "one", "c": 2, "d": "rest"}, SITES, {}, seed)
-        assert {name: longer[name] for name in short} == short
-
-
 @pytest.mark.parametrize(("nodes", "minority", "majority"), [(3, 1, 2), (4, 1, 3), (7, 3, 4)])
 def test_a_minority_leaves_more_than_half(nodes, minority, majority):
     for pick, count in (("minority", minority), ("majority", majority)):
@@ -106,11 +99,6 @@ def test_what_cannot_be_is_said(spec, said):
     assert said in str(error.value)
 
 
-def test_there_is_no_minority_of_two():
-    with pytest.raises(UserError, match="none can be lost with more than half left"):
-        draw({"v": "minority"}, mesh(2), {}, 1)
-
-
 # -- the catalogue --------------------------------------------------------------------------
 
 
@@ -118,18 +106,6 @@ def test_every_kind_has_a_class_of_that_kind():
     for kind in catalogue.KINDS:
         assert issubclass(catalogue.KINDS[kind], Fault)
         assert catalogue.KINDS[kind].kind == kind
-
-
-def test_faults_are_parsed_with_the_roles_in_place():
-    roles = {"victim": ("n2",), "lost": ("n3", "n4")}
-    kill = catalogue.parse("kill", "lost", {}, SITES, roles)
-    assert (kill.kind, kill.subject, kill.nodes) == ("kill", "n3, n4", ("n3", "n4"))
-    several = catalogue.parse("stop", ["victim", "dc3"], {}, SITES, roles)
-    assert several.nodes == ("n2", "n5", "n6")
-    loop = catalogue.parse("crash-loop", "n1", {"period": "2s", "down": "25%"}, SITES, roles)
-    assert (loop.period_ns, loop.down_ns) == (2 * 10**9, 5 * 10**8)
-    restart = catalogue.parse("restart", "victim", {"grace": "3s"}, SITES, roles)
-    assert restart.detail == "SIGTERM, SIGKILL after 3s" and not restart.is_undone
 
 
 @pytest.mark.parametrize(
