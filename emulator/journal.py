@@ -43,9 +43,7 @@ class Entry:
         return {
             "t_ns": self.t_ns,
             "not_before_ns": self.not_before_ns,
-            "link": self.direction.kind,
-            "from": self.direction.source,
-            "to": self.direction.target,
+            **self.direction.to_dict(),
             "before": figures(self.before),
             "after": figures(self.after),
             "origin": self.origin,
@@ -75,7 +73,7 @@ class Journal(list[Entry]):
                 "backend": backend,
                 "clock": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "in_force": [
-                    {"link": each.kind, "from": each.source, "to": each.target, **figures(value)}
+                    each.to_dict() | figures(value)
                     for each, value in self._requested.items()
                     if not value.is_noop
                 ],

@@ -123,7 +123,6 @@ class ControlServer:
 
     def _show(self, targets: Sequence[str] | None = None) -> Answer:
         lab = self.lab
-        shown = lab.targets.directions(targets) if targets else tuple(lab.impairments)
         in_force, asked, cut = lab.impairments, lab.requested, lab.cut_off
         counters = lab.counters()
         now = datetime.now(UTC)
@@ -137,9 +136,7 @@ class ControlServer:
             "lab": self.description(),
             "directions": [
                 {
-                    "link": each.kind,
-                    "from": each.source,
-                    "to": each.target,
+                    **each.to_dict(),
                     "in_force": figures(in_force[each]),
                     "requested": figures(asked[each]),
                     "changed": in_force[each] != asked[each],
@@ -148,7 +145,7 @@ class ControlServer:
                     "requested_words": words(asked[each]),
                     "counters": asdict(counters[each]) if each in counters else None,
                 }
-                for each in shown
+                for each in (lab.targets.directions(targets) if targets else in_force)
             ],
             "holds": holds,
         }

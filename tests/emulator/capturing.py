@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import socket
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -86,27 +85,3 @@ def ask_and_answer(lab: Lab, source: str, target: str, count: int) -> None:
             server.sendto(*server.recvfrom(64))
             client.recv(64)
         a_moment()
-
-
-def transfer_tcp(lab: Lab, source: str, target: str, length: int) -> int:
-    """Send ``length`` bytes over one connection; return the port they went to."""
-    with lab.socket(target, socket.AF_INET, socket.SOCK_STREAM) as listener:
-        listener.bind((lab.node(target).address, 0))
-        listener.listen()
-        port: int = listener.getsockname()[1]
-        received = 0
-
-        def drain() -> None:
-            nonlocal received
-            connection, _ = listener.accept()
-            with connection:
-                while chunk := connection.recv(1 << 16):
-                    received += len(chunk)
-
-        reader = threading.Thread(target=drain)
-        reader.start()
-        with lab.connect(source, (lab.node(target).address, port)) as connection:
-            connection.sendall(b"x" * length)
-        reader.join()
-        assert received == length
-    return port

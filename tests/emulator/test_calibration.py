@@ -21,16 +21,12 @@ from wanlat.emulator.calibration import (
 )
 from wanlat.emulator.calibration.delays import fit
 from wanlat.emulator.calibration.judgement import judge_delay, judge_jitter
-from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites, recalibrate
+from wanlat.emulator.calibration.live import BetweenSites, recalibrate
 from wanlat.emulator.calibration.pairs import batches, directions_of, pairs_of
 from wanlat.emulator.calibration.passes import BothWays
 from wanlat.emulator.calibration.rate import FRAME_BITS, Rated, Train, densest, slope_bps
 from wanlat.emulator.calibration.rounds import (
-    Finding,
-    Judged,
-    Limits,
     Round,
-    measure_in_rounds,
 )
 from wanlat.emulator.links import requested, wan
 from wanlat.emulator.prober import Leg, Probes
@@ -170,38 +166,6 @@ def test_a_missing_loss_fails(instrument: Instrument) -> None:
     assert entry["verdict"] == "fail"
 
 
-def shares(
-    is_right: Callable[[str, int], bool], limits: Limits, *, final: bool = False
-) -> tuple[dict[str, Any], list[tuple[list[str], int]]]:
-    """Measure keys a and b, of which a fifth of the probes may be wrong, 10 in the first round."""
-    asked: list[tuple[list[str], int]] = []
-    sent = {"a": 0, "b": 0}
-
-    def send(keys: list[str], size: int) -> dict[str, list[bool]]:
-        asked.append((list(keys), size))
-        found = {}
-        for key in keys:
-            found[key] = [is_right(key, sent[key] + n) for n in range(10 * size)]
-            sent[key] += 10 * size
-        return found
-
-    def judge(_: str, probes: list[bool], this: Round) -> Judged:
-        share = 1 - sum(probes) / len(probes)
-        is_final = final or this.is_beyond(share, 0.2)
-        return {"sent": len(probes)}, [Finding(f"{share:.0%}", is_final)] if share > 0.2 else []
-
-    found = measure_in_rounds(["a", "b"], send, judge, limits)
-    return {key: each.entry | each.verdict for key, each in found.items()}, asked
-
-
-def test_rounds_grow_and_only_what_is_unclear_is_extended() -> None:
-    entries, asked = shares(lambda key, n: key == "a" or n % 4 != 0, Limits((1, 1, 2, 4)))
-    assert asked == [(["a", "b"], 1), (["b"], 1), (["b"], 2), (["b"], 4)]
-    assert [entries["a"][key] for key in ("verdict", "sent", "rounds")] == ["pass", 10, 1]
-    assert [entries["b"][key] for key in ("verdict", "sent", "rounds")] == ["fail", 80, 4]
-    assert entries["b"]["reasons"] == ["25%"]
-
-
 def test_as_many_probes_are_sent_as_the_tolerance_needs() -> None:
     """By simulation: what a first round is to miss at most one time in twenty, and finds."""
     tolerance, random, runs = Tolerance(), np.random.default_rng(3), 200
@@ -314,15 +278,6 @@ def test_pairs_of_a_batch_share_no_direction_of_a_link() -> None:
         used = [direction for pair in batch for direction in directions_of(plan, pair)]
         assert len(used) == len(set(used))
         assert len(batch) <= 5
-
-
-def test_at_an_rtt_step_pairs_of_the_asked_node_come_first_and_some_others() -> None:
-    assert len(pairs_between_sites(mesh(4), "n3", seed=1)) == 6
-    pairs = pairs_between_sites(mesh(15), "n1", seed=1)
-    assert {b for a, b in pairs[:14] if a == "n1"} == {f"n{n}" for n in range(2, 16)}
-    assert len(pairs) == 40
-    assert pairs == pairs_between_sites(mesh(15), "n1", seed=1)
-    assert pairs != pairs_between_sites(mesh(15), "n1", seed=2)
 
 
 def test_who_reads_a_failure_is_told_how_long_the_machine_stalled() -> None:

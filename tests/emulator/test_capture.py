@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import resource
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,11 +16,8 @@ from tests.emulator.capturing import (
     ask_and_answer,
     record_of,
     send_udp,
-    transfer_tcp,
 )
-from tests.emulator.entries import Clocks
 from tests.emulator.plans import mesh, ms
-from tests.needs import needs
 from wanlat.emulator.backends import Counters
 from wanlat.emulator.capture import Capture
 from wanlat.emulator.capture.store import CaptureStore
@@ -102,30 +98,6 @@ def test_every_packet_that_the_counters_count_is_in_the_record(pcapng: Path) -> 
         assert found["dc1", target, "sent"] + found["dc1", target, "lost"] >= 500
     assert found["dc1", "dc2", "lost"] > 50
     assert found["dc2", "dc1", "queue_full"] > 50
-
-
-@pytest.mark.programs
-def test_wireshark_opens_the_file_and_shows_links_and_instants(pcapng: Path) -> None:
-    needs("tshark")
-    with Lab(mesh(2, wan=ms(3)), capture=Capture(pcapng)) as lab:
-        transfer_tcp(lab, "n1", "n2", 200_000)
-        offset_ns = Clocks.read().ahead_ns
-        a_moment()
-    rows = record_of(pcapng)
-    fields = ("frame.interface_name", "frame.time_epoch", "frame.comment")
-    options = [word for name in fields for word in ("-e", name)]
-    command = ["tshark", "-r", str(pcapng), "-T", "fields", *options]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "cut short" not in shown.stderr and "malformed" not in shown.stderr.lower()
-    lines = [line.split("\t") for line in shown.stdout.splitlines()]
-    assert len(lines) == len(rows)
-    for (name, epoch, comment), row in zip(lines, rows, strict=True):
-        assert name == f"{row['source']}->{row['target']}"
-        seconds, _, fraction = epoch.partition(".")
-        wall_ns = int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
-        assert wall_ns - row["entry_ns"] == pytest.approx(offset_ns, abs=5e6)
-        held_ms = (row["departure_ns"] - row["entry_ns"]) / 1e6
-        assert comment.startswith(f"departed {held_ms:.6f} ms later")
 
 
 def test_a_disk_that_takes_no_more_ends_the_record_and_not_the_lab(pcapng: Path) -> None:

@@ -19,14 +19,6 @@ from wanlat.topologies.errors import MachineError
 PYTHON = sys.executable
 
 
-def host_interfaces() -> str:
-    return "\n".join(
-        (path / "address").read_text()
-        for path in Path("/sys/class/net").iterdir()
-        if (path / "address").exists()
-    )
-
-
 @pytest.fixture(scope="module")
 def lab():
     with Lab(mesh(2, 2, wan=ms(5))) as made:
@@ -51,13 +43,6 @@ def test_exit_codes_and_signals_come_back(lab):
         assert sleeper.ended_ns > sent_ns
 
 
-def test_run_kills_what_takes_too_long(lab):
-    with pytest.raises(TimeoutError):
-        lab.run("n1", ["sleep", "60"], timeout_s=0.2)
-    look = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"
-    assert "sleep 60" not in lab.run("n1", ["sh", "-c", look]).stdout
-
-
 def test_the_environment_is_the_labs_own(lab, monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_CALLER", "1")
     words = lab.run("n1", ["env"], env={"MINE": "2"}).stdout.splitlines()
@@ -80,19 +65,6 @@ def test_connections_are_made_from_inside_and_used_outside(lab):
         accepted.close()
     server.close()
     assert took_ms >= 10  # the handshake crossed the emulated link
-
-
-def test_nothing_inside_is_reachable_from_the_host(lab):
-    # Only loopback is tried: the lab's own addresses may be somebody else's outside.
-    server = lab.socket("n1", socket.AF_INET, socket.SOCK_STREAM)
-    server.bind(("0.0.0.0", 41_000))
-    server.listen()
-    assert "A028" in lab.run("n1", ["cat", "/proc/net/tcp"]).stdout  # 41000, listening inside
-    assert ":A028 00000000:0000 0A" not in Path("/proc/net/tcp").read_text()
-    with socket.socket() as outsider:
-        assert outsider.connect_ex(("127.0.0.1", 41_000)) != 0
-    assert "02:01:00:00" not in host_interfaces()
-    server.close()
 
 
 def test_nothing_outside_is_reachable_from_inside(lab):

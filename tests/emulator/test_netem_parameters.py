@@ -9,7 +9,7 @@ from tests.emulator.plans import ms
 from wanlat.emulator.backends.netem_ledger import Ledger
 from wanlat.emulator.rtnetlink import Statistics
 from wanlat.topologies import shapes
-from wanlat.topologies.netem import netem, queue_limit, unsupported
+from wanlat.topologies.netem import netem, unsupported
 from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 FULL_S = 8 * 1514
@@ -76,16 +76,6 @@ def test_duplication_and_loss_come_out_as_asked_for() -> None:
         assert np.mean(arrived == 0) == pytest.approx(loss, abs=6 * (loss / n) ** 0.5)
         twice = np.mean(arrived == 2) / np.mean(arrived > 0)
         assert twice == pytest.approx(duplicate, abs=6 * (duplicate / n) ** 0.5)
-
-
-def test_the_queue_holds_rate_times_the_longest_delay_and_what_may_wait() -> None:
-    assert queue_limit(ms(100)) >= 10**10 * 0.1 / FULL_S
-    longest_s = ms(100, 20, distribution="pareto").range_ns[1] / 1e9
-    assert queue_limit(ms(100, 20, distribution="pareto")) >= 10**10 * longest_s / FULL_S
-    assert queue_limit(ms(100, duplicate=1)) >= 2 * 10**10 * 0.1 / FULL_S
-    limited = ms(100, rate_bps=10**8, queue_bytes=15_140)
-    assert queue_limit(limited) == 10**8 * 0.1 // FULL_S + 1 + 10
-    assert queue_limit(Impairment(1800 * 10**9)) < 2**31
 
 
 # -- losses told from drops -------------------------------------------------------------------

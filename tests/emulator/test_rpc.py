@@ -53,19 +53,6 @@ def test_there_is_a_deadline_to_both_directions(ends) -> None:
         other.receive(0.01)  # half of it
 
 
-@pytest.mark.parametrize("rubbish", [b"\xff\n", b"{\n", b"half of a mess"])
-def test_what_is_no_message_is_an_end(rubbish: bytes) -> None:
-    one, other = socket.socketpair()
-    one.sendall(rubbish)
-    one.close()
-    stream = Stream(other)
-    with pytest.raises(Closed):
-        stream.receive(10)
-    stream.close()
-    with pytest.raises(Closed):
-        stream.send("anything")
-
-
 def test_a_program_is_asked_over_pipes_with_descriptors_beyond_what_select_takes() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard <= 1100:

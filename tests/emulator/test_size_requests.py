@@ -7,8 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.emulator.plans import mesh
 from wanlat.emulator import rtnetlink
 from wanlat.emulator.addressing import End
@@ -43,24 +41,6 @@ def test_a_pair_has_both_its_ends_where_they_belong() -> None:
     assert peer.get_attr("IFLA_IFNAME") == "n5"
     assert peer.get_attr("IFLA_ADDRESS") == "02:02:00:00:00:05"
     assert peer.get_attr("IFLA_NET_NS_FD") == 9
-
-
-@pytest.mark.parametrize(
-    ("destination", "gateway", "target"),
-    [
-        ("0.0.0.0/0", "169.254.0.1", None),
-        ("10.7.0.0/16", "10.7.255.254", "10.7.0.0"),
-        ("10.1.0.9/32", "", "10.1.0.9"),
-    ],
-)
-def test_a_route_goes_where_it_should(destination: str, gateway: str, target: str | None) -> None:
-    message = decoded("rtmsg", rtnetlink.route(4, "eth0", destination, gateway))
-    assert message["dst_len"] == int(destination.partition("/")[2])
-    assert (message["table"], message["type"]) == (254, 1)
-    assert message.get_attr("RTA_DST") == target
-    assert message.get_attr("RTA_OIF") == 4
-    assert message.get_attr("RTA_GATEWAY") == (gateway or None)
-    assert bool(message["flags"] & 0x4) == bool(gateway)  # RTNH_F_ONLINK
 
 
 _SEND = """

@@ -157,22 +157,6 @@ def test_a_restart_asks_first_and_kills_after_the_grace(
     assert detail.startswith("SIGTERM, ended after ") and detail.endswith(f" ms{told}")
 
 
-def test_a_restart_waits_for_what_a_script_has_started_which_is_slower_to_end(lab, start):
-    # As a port would: the lock is free when the last process that has it has ended.
-    slow = (
-        "import fcntl, os, signal, sys, time\n"
-        "signal.signal(15, lambda *_: (time.sleep(0.3), os._exit(0)))\n"
-        "lock = open('lock', 'w')\n"
-        "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
-    )
-    script = f"trap 'exit 0' TERM\n{sys.executable} -S -E -c \"$0\" beats & wait"
-    heart = start("n1", ["sh", "-c", script, slow + BEAT])
-    played = play(Scene(lab, {"n1": heart}), (Restart(Hit.of("n1")), 0.0, None))
-    heart.await_beat(after_ns=played.told("heal")[0])
-    assert len(heart.pids()) == 2
-    assert "BlockingIOError" not in heart.log.read_text()
-
-
 # -- crash loop -----------------------------------------------------------------------------
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from tests.emulator.faults.heartbeats import Played, play
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Repeating, Scene
-from wanlat.emulator.links import wan
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Fraction
 
@@ -132,16 +131,6 @@ def test_a_fault_that_cannot_be_applied_is_undone_with_all_others_the_last_first
         "The fault `3 told bad` could not be applied on n4, so the drill ends here and all other "
         "faults are undone. [Errno 5] Input/output error"
     )
-
-
-def test_a_fault_that_cannot_be_undone_leaves_no_other_in_force(scene, log):
-    link = (wan("dc1", "dc2"),)
-    stuck = Told("stuck", log, directions=link, end_fails=UserError("It sticks."))
-    with pytest.raises(
-        FaultFailed, match=r"`2 told stuck` could not be undone on dc1->dc2.* It st"
-    ):
-        play(scene, (Told("a", log, directions=link), 0, 9), (stuck, 0.1, 0.2))
-    assert log == ["+a", "+stuck", "-stuck", "-a"]
 
 
 # -- cut short ------------------------------------------------------------------------------
