@@ -85,8 +85,6 @@ class Fault(ABC):
 
     kind: ClassVar[str]
     """As drills name it: ``kill``, ``one-way-cut``, …"""
-    settle_s: ClassVar[float] = 0.0
-    """How long after its end `confirm` is asked; 0: it is not."""
     is_exclusive: ClassVar[bool] = False
     """Whether a node has at most one of this kind at a time."""
     subject: str = ""
@@ -151,9 +149,6 @@ class Fault(ABC):
 
         Raises FaultFailed, or what the lab raises. Safe after a beginning that failed.
         """
-
-    def confirm(self, scene: Scene) -> None:  # noqa: B027 - most ends are certain at once
-        """Raise FaultFailed unless what the end healed is still so. It does not wait."""
 
 
 class Repeating(Fault):

@@ -26,7 +26,6 @@ from wanlat.topologies.yaml_model import within
 
 if TYPE_CHECKING:
     from wanlat.emulator.impairments import Hold
-    from wanlat.emulator.lab import Lab
 
 _SHORTEST = Duration(20_000_000)  # below, a change may be late by more than it lasts
 
@@ -56,16 +55,6 @@ class LinkFault(Fault):
                 wrong = mistakes(Change.of(change, both_ways=False).on(asked[direction]))
                 if wrong:
                     raise UserError(f"it does not fit the link {direction}: {listing(wrong)}.")
-
-    def check(self, lab: Lab) -> None:
-        """Raise UserError when a link is a plain cable, which carries packets unchanged."""
-        cables = [str(each) for each in self.directions if lab.is_cable(each)]
-        if cables:
-            raise UserError(
-                f"The fault {show(self.kind)} on {self.subject}: {listing(cables, at_most=4)} "
-                "are of a plain cable, which cannot be changed while it runs: make the lab with "
-                'Lab(..., splice="all").'
-            )
 
     def begin(self, scene: Scene) -> int:
         """Change the links; return the instant from which packets meet that."""

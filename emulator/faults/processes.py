@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from wanlat.emulator.changes import PositiveDuration
-from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Repeating, Scene
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Repeating, Scene
 from wanlat.emulator.faults.held import Held
-from wanlat.emulator.process import how_it_ended
 from wanlat.topologies.units import Duration, Fraction
-from wanlat.topologies.wording import listing
 
 if TYPE_CHECKING:
-    from wanlat.emulator.process import Process
+    pass
 
 _LOOK_EVERY_S = 0.1
 
@@ -32,13 +30,11 @@ class Stop(Fault):
     kind = "stop"
 
     def begin(self, scene: Scene) -> int:
-        """Stop; return the instant from which none of the threads ran any more."""
+        """Stop; return the instant at which the last one was told to."""
         with scene.holding(self.nodes) as services:
             for held in services:
                 held.check_runs()
-            for held in services:
-                held.still(self)
-            return max(held.await_stopped() for held in services)
+            return max([held.still(self) for held in services])
 
     def end(self, scene: Scene) -> int:
         """Continue; return the instant at which the last one could run again."""
@@ -49,12 +45,6 @@ class Stop(Fault):
 
 class ProcessFault(Fault):
     """A fault that ends the processes of some nodes, all at once; its end has them run."""
-
-    settle_s: ClassVar[float] = 0.5
-
-    def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
-        super().__init__(hit, settings)
-        self._started: dict[str, Process] = {}
 
     def kill(self, services: Sequence[Held]) -> int:
         """Kill all of them; return the instant at which the last one had ended."""
@@ -75,24 +65,8 @@ class ProcessFault(Fault):
         """
         with scene.holding(self.nodes) as services:
             for held in services:
-                process = held.up(self)
-                if process is not None:
-                    self._started[held.node] = process
+                held.up(self)
         return time.monotonic_ns()
-
-    def confirm(self, scene: Scene) -> None:
-        """Every process that the end has started must still be there, or have been ended by us."""
-        wrong = []
-        with scene.holding(self.nodes) as services:
-            for held in services:
-                code = held.ended_by_itself
-                if code is not None and held.process is self._started.get(held.node):
-                    wrong.append(f"the process on {held.node} {how_it_ended(code)}")
-        if wrong:
-            raise FaultFailed(
-                f"{listing(wrong)}, within {self.settle_s:g} s of being started again. The logs "
-                "of these nodes tell why."
-            )
 
 
 class Kill(ProcessFault):

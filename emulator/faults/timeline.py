@@ -166,11 +166,8 @@ class Timeline:
             (self._end if event.is_end else self._begin)(event.step, due_ns)
         except BaseException as error:
             self._fail(error)
-            return
         finally:
             event.is_done.set()
-        if event.is_end or not event.step.fault.is_undone:
-            self._confirm(event.step)
 
     def _begin(self, step: Step, due_ns: int) -> None:
         with self._lock:
@@ -193,16 +190,6 @@ class Timeline:
                 if step in self._begun:
                     self._begun.remove(step)
         self._tell("heal", step, instant, due_ns=due_ns)
-
-    def _confirm(self, step: Step) -> None:
-        """Look a moment later whether what was healed still is."""
-        fault = step.fault
-        if not fault.settle_s or self._halted.wait(fault.settle_s):
-            return
-        try:
-            fault.confirm(self._scene)
-        except Exception as error:
-            self._fail(self._failure(step, "could not be undone", error))
 
     def _undo_all(self) -> None:
         """Undo what is in force, the last first; later failures are reported with the first."""

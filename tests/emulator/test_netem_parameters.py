@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from tests.emulator.plans import ms
-from wanlat.emulator.backends.netem_ledger import Ledger
+from wanlat.emulator.backends.netem import Ledger
 from wanlat.emulator.rtnetlink import Statistics
-from wanlat.topologies import shapes
-from wanlat.topologies.netem import netem, unsupported
+from wanlat.topologies.netem import unsupported
 from wanlat.topologies.resolve import GilbertElliott, Impairment
-
-FULL_S = 8 * 1514
-
-
-def delays_ns(asked: Impairment) -> np.ndarray:
-    """Return every delay that tabledist() of sch_netem.c can give, in the order of the table."""
-    sent = netem(asked)
-    table = np.array(sent.entries, dtype=np.int64)
-    assert 0 < len(table) <= 16384  # NETEM_DIST_MAX
-    assert 0 < sent.jitter_ns < 2**31
-    rest = (sent.jitter_ns % 8192) * table
-    rest = np.trunc((rest + np.where(rest >= 0, 4096, -4096)) / 8192).astype(np.int64)
-    return rest + (sent.jitter_ns // 8192) * table + sent.delay_ns
-
-
-SAMPLE = shapes.standardised([*np.random.default_rng(3).gamma(0.3, size=800)])
-
-
-@pytest.mark.parametrize(
-    ("distribution", "table"), [("normal", ()), ("pareto", ()), ("table", SAMPLE)]
-)
-@pytest.mark.parametrize("jitter_ms", [0.01, 200])
-def test_a_table_gives_the_shape_tail_included(
-    distribution: str, table: tuple[float, ...], jitter_ms: float
-) -> None:
-    asked = ms(10 * jitter_ms, jitter_ms, distribution=distribution, table=table)
-    quantiles = np.array(shapes.shape(distribution, table))
-    expected = asked.delay_ns + asked.jitter_ns * quantiles
-    step = max(1.0, np.abs(quantiles).max() / 4) / 8192 * asked.jitter_ns
-    assert np.abs(delays_ns(asked) - expected).max() <= step + 2
 
 
 @pytest.mark.parametrize(
@@ -61,21 +29,6 @@ def test_a_table_gives_the_shape_tail_included(
 )
 def test_what_netem_would_get_wrong_is_refused(asked: Impairment, fits: bool) -> None:
     assert (unsupported(asked) is None) == fits
-
-
-def test_duplication_and_loss_come_out_as_asked_for() -> None:
-    """Against netem_enqueue() done in numbers: duplicate first, then lose, and each copy again."""
-    draw, n = np.random.default_rng(5), 1_000_000
-    for loss, duplicate in [(0.1, 0.1), (0.01, 0.4), (0.15, 0.15)]:
-        sent = netem(ms(1, loss=loss, duplicate=duplicate))
-        chances = (sent.duplicate, sent.loss, sent.loss)
-        doubled, lost, lost_again = (draw.random(n) < each for each in chances)
-        arrived = 1 + doubled - lost
-        # One copy of two goes straight on; the other enters anew, if the packet has two left.
-        arrived -= (arrived == 2) & lost_again
-        assert np.mean(arrived == 0) == pytest.approx(loss, abs=6 * (loss / n) ** 0.5)
-        twice = np.mean(arrived == 2) / np.mean(arrived > 0)
-        assert twice == pytest.approx(duplicate, abs=6 * (duplicate / n) ** 0.5)
 
 
 # -- losses told from drops -------------------------------------------------------------------

@@ -11,7 +11,6 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import LanLink, Node, Plan, Site, WanLink
 
 PLAN = mesh(3, 2, wan=ms(1))  # dc1: n1 n2, dc2: n3 n4, dc3: n5 n6
-SINGLE = mesh(4, 1, wan=ms(1))  # dc1: n1, …
 
 
 def found(target: object, plan: Plan = PLAN) -> set[str]:

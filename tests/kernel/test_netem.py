@@ -105,11 +105,8 @@ def test_jitter_keeps_the_order_unless_asked_for_otherwise(lab: Lab) -> None:
 @pytest.mark.parametrize(
     "more",
     [
-        {"loss": 0.1},
         {"bursts": GilbertElliott(0.05, 0.3)},
         {"duplicate": 0.2},
-        {"corrupt": 0.1},
-        {"rate_bps": 10_000_000},
         {"distribution": "pareto"},
     ],
     ids=lambda more: next(iter(more)),

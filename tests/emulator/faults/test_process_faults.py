@@ -10,10 +10,9 @@ import pytest
 
 from tests.emulator.faults.heartbeats import BEAT, Heart, Played, play
 from tests.emulator.plans import mesh
-from wanlat.emulator.faults.fault import FaultFailed, Hit, Scene
+from wanlat.emulator.faults.fault import Hit, Scene
 from wanlat.emulator.faults.processes import CrashLoop, Kill, Restart, Stop
 from wanlat.emulator.lab import Lab
-from wanlat.topologies.errors import MachineError
 from wanlat.topologies.units import Duration, Fraction
 
 PYTHON = [sys.executable, "-S", "-E", "-c"]
@@ -109,24 +108,6 @@ def test_a_kill_takes_effect_when_the_process_has_ended_and_its_end_starts_anoth
     assert hearts["n1"].died() is None, "the end of a killed process is nobody's surprise"
 
 
-def test_a_process_that_does_not_stay_up_fails_the_drill_and_the_other_faults_are_undone(
-    lab, start, monkeypatch
-):
-    # A shell is quick to end; on a machine that stands still it gets a little longer.
-    monkeypatch.setattr(Kill, "settle_s", 3.0)
-    once = '[ -e was ] && exit 3; : >was; exec "$0" "$@"'
-    frail = start("n1", ["sh", "-c", once, *PYTHON, BEAT, "beats"])
-    other = start("n2")
-    scene = Scene(lab, {"n1": frail, "n2": other})
-    with pytest.raises(FaultFailed) as failed:
-        play(scene, (Kill(Hit.of("n1")), 0.0, 0.2), (Stop(Hit.of("n2")), 0.1, 30.0))
-    assert "`1 kill n1` could not be undone on n1" in str(failed.value)
-    assert "the process on n1 ended with exit code 3, within 3 s of being started" in str(
-        failed.value
-    )
-    other.await_beat(after_ns=time.monotonic_ns())
-
-
 # -- restart --------------------------------------------------------------------------------
 
 
@@ -215,14 +196,3 @@ def test_cut_short_everything_runs_again_at_once(scene, hearts):
         heart.await_beat(after_ns=now)
     heals = [mark for mark in played.marks if mark.kind == "heal"]
     assert sorted(mark.step.id for mark in heals) == [1, 2, 3, 4]
-
-
-def test_a_lab_that_ends_is_told_as_such():
-    with Lab(mesh(1)) as lab:
-        heart = Heart(lab, "n1")
-        heart.start(lab)
-        played = Played(Scene(lab, {"n1": heart}), [(Kill(Hit.of("n1")), 0.0, 3.0)])
-        played.await_told("inject", 1)
-        lab.abort("The test ended it.")
-        with pytest.raises(MachineError, match="The test ended it"):
-            played.join()

@@ -52,16 +52,21 @@ class Spinner:
             self.process.send_signal_to_family(how)
 
 
-def part_of_a_processor(lab: Lab, service: Spinner, seconds: float = 0.6) -> float:
-    """Return the processor time that a service's processes take, by the time that passes."""
+def hosts_pids(lab: Lab, service: Spinner) -> set[int]:
     assert service.process is not None
     proc = Path(f"/proc/{lab.supervisor_pid}/root/proc")
     members = family.members(proc, service.process.pid)
+    return set(family.outside(lab.supervisor_pid, members).values())
+
+
+def part_of_a_processor(lab: Lab, service: Spinner, seconds: float = 0.6) -> float:
+    """Return the processor time that a service's processes take, by the time that passes."""
+    members = hosts_pids(lab, service)
 
     def used_s() -> float:
         total = 0.0
         for pid in members:
-            fields = (proc / f"{pid}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             total += (int(fields[11]) + int(fields[12])) / TICKS
         return total
 
@@ -81,27 +86,27 @@ def stage() -> Iterator[tuple[Scene, Spinner]]:
     assert list(left) == []
 
 
-def test_a_limited_node_gets_its_quota_also_when_it_is_started_anew_and_afterwards_all_of_it(
+def test_a_limited_node_gets_its_quota_also_when_it_is_started_anew_until_the_end(
     stage: tuple[Scene, Spinner],
 ) -> None:
     scene, service = stage
     fault, kill = CpuThrottled.parse("n1", {"quota": "10%"}, PLAN, {}), Kill(Hit.of("n1"))
     fault.check(scene.lab)
-    before = part_of_a_processor(scene.lab, service)
     at = time.monotonic_ns()
     begun = fault.begin(scene)
     assert at < begun <= time.monotonic_ns()
-    during = part_of_a_processor(scene.lab, service, 1.5)
+    assert part_of_a_processor(scene.lab, service, 1.5) < 0.14
     kill.begin(scene)
     kill.end(scene)
-    time.sleep(0.5)
-    again = part_of_a_processor(scene.lab, service, 1.5)
+    time.sleep(0.2)
+    assert part_of_a_processor(scene.lab, service, 1.5) < 0.14
+    # A busy machine gives it less than that in any case; so look who is in.
+    pids = hosts_pids(scene.lab, service)
+    assert len(pids) == 2
+    assert fault._limits["n1"][0].members == pids
     fault.end(scene)
-    after = part_of_a_processor(scene.lab, service)
-    assert during < 0.14
-    assert again < 0.14
-    assert max(during, again) < min(before, after)
-    assert fault.waited_s is not None and fault.waited_s > 0
+    assert all("wanlat-" not in Path(f"/proc/{pid}/cgroup").read_text() for pid in pids)
+    assert "10% of one processor; processors made to wait" in fault.detail
 
 
 def test_a_drill_that_is_killed_leaves_no_group() -> None:

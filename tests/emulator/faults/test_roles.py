@@ -69,11 +69,7 @@ def test_names_are_disjoint_or_it_is_said_why_not(picks, seed):
     ("spec", "said"),
     [
         ({"v": "onee"}, "did you mean `one`?"),
-        ({"v": 0}, "v is `0`"),
-        ({"v": True}, "v is `true`"),
         ({"v": []}, "v is a list"),
-        ({"v": None}, "v is nothing"),
-        ({"v": [3]}, "v is a list"),
         ({"v": ["one"]}, "no site or node `one`"),
         ({"v": "leader"}, "stands for no node just now"),
         ({"n1": "one"}, "`n1` is a node of mesh"),
@@ -82,7 +78,6 @@ def test_names_are_disjoint_or_it_is_said_why_not(picks, seed):
         ({"a": "n1", "b": ["n1", "n2"]}, "b and a both have n1"),
         ({"a": "rest", "b": "rest"}, "a and b all select the rest"),
         ({"a": 3, "b": "majority"}, "b is `majority`, and 1 of the 4 nodes"),
-        ({"a": 4, "b": "rest"}, "b is `rest`, and none of the 4 nodes"),
         ({"a": 3, "b": "2 sites"}, "1 of the 4 sites"),
     ],
 )
@@ -102,13 +97,8 @@ def test_what_cannot_be_is_said(spec, said):
         ("kill", "n1", {"grace": "1s"}, "no settings; remove `grace`"),
         ("kill", "victm", {}, "did you mean `victim`?"),
         ("kill", "minority", {}, "roles: {victim: {select: minority}}"),
-        ("kill", [], {}, "is no target"),
         ("stop", None, {}, "is no target"),
-        ("restart", "n1", {"grace": "soon"}, "grace: "),
         ("crash-loop", "n1", {"period": 0, "dwn": 1}, "unknown key `dwn` (did you mean `down`?)"),
-        ("crash-loop", "n1", {"period": 0}, "period: "),
-        ("crash-loop", "n1", {"down": "120%"}, "down: "),
-        ("slow", "n1", {3: 4}, "unknown key `3`"),
     ],
 )
 def test_what_is_wrong_with_a_fault_is_said(kind, target, given, said):

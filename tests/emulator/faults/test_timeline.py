@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from types import SimpleNamespace
@@ -173,30 +172,6 @@ class Beats(Repeating):
     def heal(self, _):
         self.is_broken = False
         return time.monotonic_ns()
-
-
-def beats(played):
-    """Return the states and the times, which count from the first occurrence."""
-    occurrences = [mark for mark in played.marks if mark.kind == "occurrence"]
-    return [
-        (occurrence.detail["state"], (occurrence.t_ns - occurrences[0].t_ns) / 1e9)
-        for occurrence in occurrences
-    ]
-
-
-def test_occurrences_come_at_their_beat_and_the_last_is_healed(scene):
-    fault = Beats()
-    played = play(scene, (fault, 0.0, 3.0))
-    told = beats(played)
-    downs, ups = ([at for each, at in told if each == state] for state in ("down", "up"))
-    assert [state for state, _ in told] == ["down", "up"] * len(downs)
-    lasted_s = (played.told("heal")[0] - played.told("occurrence")[0]) / 1e9
-    assert len(downs) <= 1 + lasted_s / 0.1
-    assert all(at >= 0.1 * beat for beat, at in enumerate(downs))
-    assert all(at >= 0.1 * beat + 0.03 for beat, at in enumerate(ups[:-1]))
-    # However late some are, the others keep the beat: it does not drift.
-    assert statistics.median(at % 0.1 for at in downs) < 0.03
-    assert not fault.is_broken
 
 
 def test_an_occurrence_that_fails_between_fails_the_drill(scene, log):
