@@ -200,6 +200,6 @@ def topology_of(name: str, rtt: Duration | None = None, jitter: Duration | None 
     topology = load(name)
     if rtt is None and jitter is None:
         return topology
-    from wanlat.topologies.override import override
+    from wanlat.topologies.variants import override
 
     return override(topology, rtt, jitter)

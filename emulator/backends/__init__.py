@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction
 from wanlat.emulator.network import Network
 from wanlat.topologies.errors import MachineError
@@ -79,16 +78,4 @@ class Backend(Protocol):
 
     def lateness(self, since: int) -> ToldLateness | None:
         """Return how late packets were, from bin ``since`` on; None where that is not known."""
-        ...
-
-    def start_capture(self, request: Request) -> CaptureStatus:
-        """Record what crosses the WAN links from now on. Raises MachineError."""
-        ...
-
-    def capture_status(self) -> CaptureStatus:
-        """Return how the record stands."""
-        ...
-
-    def stop_capture(self) -> CaptureStatus:
-        """Complete the record; return how it ended."""
         ...
