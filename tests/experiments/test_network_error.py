@@ -141,13 +141,16 @@ def test_a_planted_lateness_spoils_exactly_the_samples_of_its_time(
 @pytest.mark.alone
 @pytest.mark.skipif(not may_stall(), reason="may not take the processors from others")
 def test_a_stalling_machine_costs_samples_and_no_study(tmp_path: Path) -> None:
-    file, medians = study(tmp_path, STUDY, rtt="40ms"), []
+    """Its medians are a calm run's, give or take half of the calm run's samples' own spread."""
+    file, by_machine = study(tmp_path, STUDY, rtt="40ms"), []
     for name, machine in (("calm", nullcontext()), ("stalling", stalling(share=0.25))):
         prepared = prepare(load(file), directory=tmp_path / name, backend="wire")
         with machine:
             outcome = run(prepared, silent)
         assert outcome.status == "complete", outcome.reason
         measured, late = figures(tmp_path / name)
-        medians.append(measured.groupby("endpoint", observed=True).total_ns.median() / MS)
+        by_machine.append(measured.total_ns.groupby(measured.endpoint, observed=True))
     assert len(late) > 0
-    assert (medians[0] - medians[1]).abs().max() < 0.5, medians
+    calm, stalled = by_machine
+    apart_ms = (calm.median() - stalled.median()).abs() / MS
+    assert (apart_ms < 0.5 + (calm.quantile(0.75) - calm.quantile(0.25)) / MS).all(), apart_ms
