@@ -26,6 +26,7 @@ from wanlat.emulator.backends import realtime
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.capture import Capture, Captures, CaptureStatus, backend_of_record
 from wanlat.emulator.impairments import Impairments
+from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.owner import Owner
 from wanlat.emulator.process import Process
 from wanlat.emulator.sandbox import LAB_DIRECTORY
@@ -91,6 +92,8 @@ class Lab(Impairments):
         self.storage = storage
         self.volumes = dict(volumes or {})
         self._check_volumes()
+        self.lateness = LatenessLog(lambda since: self._ask("lateness", since)[0])
+        """How late packets were, as the backend says itself."""
         self._record = Captures(plan, self._ask, capture)
         self._nodes: dict[str, LabNode] = {}
         self._owner: Owner | None = None

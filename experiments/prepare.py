@@ -19,9 +19,8 @@ from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import Plan, resolve
-from wanlat.topologies.scale import with_nodes
+from wanlat.topologies.variants import override, with_nodes
 
 
 @dataclass(frozen=True, kw_only=True)

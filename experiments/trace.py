@@ -40,9 +40,9 @@ from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.variants import override
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 NAME = "trace"
@@ -218,9 +218,9 @@ class TraceWorkload(Workload):
                 self._ask(lab, oneshot, request, take)
             self._listen(lab, cluster, step, calibration)
             step.begun_ns = time.monotonic_ns()
-            for number, request in enumerate(chosen, start=1):
+            for request in self.retaking(own, requests.prepare).following(chosen):
                 self._ask(lab, oneshot, request, take)
-                self.tell(STAGES["measure"], number, len(chosen))
+                self.tell(STAGES["measure"], self.outcome.measured, len(chosen))
             step.ended_ns = time.monotonic_ns()
             oneshot.finish()
         RttStepsRecord(self.bundle).add(step)

@@ -260,6 +260,9 @@ class NetemBackend:
             seen = self._exchange((each, port.look()) for each, port in self._ports.items())
         return {each: port.ledger.counters(seen[each]) for each, port in self._ports.items()}
 
+    def lateness(self, since: int) -> None:
+        """Return None: the kernel does not tell how late it released a packet."""
+
     # -- netlink ------------------------------------------------------------------------------
 
     def _exchange(
