@@ -67,24 +67,10 @@ def summed(times: Sequence[dict[str, float]]) -> dict[str, float]:
 def _times(
     prepared: Prepared, subject: Subject, bounds: dict[Turn, float | None]
 ) -> dict[str, float]:
-    plan, study = prepared.plan, prepared.study
-    has_jitter = any(link.forward.jitter_ns or link.backward.jitter_ns for link in plan.wan_links)
-    stated = study.resources.idle.s if study.resources else 0.0
-    if study.load is not None:
-        stated += study.load.idle.s + study.load.duration.s
-    if study.reclaim is not None:
-        stated += study.reclaim.settle.s + study.reclaim.watch.s
-    if study.round_trips is not None:
-        stated += study.round_trips.total_steps * (study.round_trips.settle.s + _STEP_S)
-    return {
-        "start": _START_S + _JITTER_S * has_jitter,
-        "stated": stated,
-        "requests": _requests_s(prepared, subject, bounds),
-    }
-
-
-def _requests_s(prepared: Prepared, subject: Subject, bounds: dict[Turn, float | None]) -> float:
     study, requests = prepared.study, subject.requests
+    links = [way for link in prepared.plan.wan_links for way in (link.forward, link.backward)]
+    start_s = _START_S + _JITTER_S * any(way.jitter_ns for way in links)
+    stated_s = study.resources.idle.s if study.resources else 0.0
     by_endpoint = {turn[0]: bound or 0.0 for turn, bound in bounds.items()}
     nearest_s = _nearest_ms(prepared.plan, prepared.target) / 1000
 
@@ -95,22 +81,26 @@ def _requests_s(prepared: Prepared, subject: Subject, bounds: dict[Turn, float |
         return sum(one_s(request.endpoint, rtt_s) for request in sent)
 
     write_s = one_s("Put" if requests.api == "bob" else "PutObject")
-    if study.reclaim is not None:
-        return study.reclaim.objects / study.reclaim.workers * write_s
-    fill = study.prefill
-    filled_s = fill.total / fill.writers * write_s if fill is not None else 0.0
-    if study.load is not None:
-        return filled_s
-    if (steps := study.round_trips) is not None:
+    fill, sent_s = study.prefill, 0.0
+    if fill is not None:
+        sent_s += fill.total / fill.writers * write_s
+    if (reclaim := study.reclaim) is not None:
+        stated_s += reclaim.settle.s + reclaim.watch.s
+        sent_s += reclaim.objects / reclaim.workers * write_s
+    elif study.load is not None:
+        stated_s += study.load.idle.s + study.load.duration.s
+    elif (steps := study.round_trips) is not None:
+        stated_s += steps.total_steps * (steps.settle.s + _STEP_S)
         stepped = requests.plan_of_steps()
         first = (*stepped.steps[0].warmup, *stepped.steps[0].measure)
-        measured_s = steps.repeats * sum(all_s(first, rtt.s) for rtt in steps.rtts)
-        return all_s(stepped.prepare) + measured_s
-    plan = requests.plan()
-    longest_s = study.budget.time.s if study.budget and study.budget.time else float("inf")
-    each_s = [count * one_s(turn[0]) for turn, count in _counted(plan.measure).items()]
-    before_s = filled_s + all_s((*plan.prepare, *plan.warmup))
-    return before_s + sum(min(seconds, longest_s) for seconds in each_s)
+        sent_s += all_s(stepped.prepare)
+        sent_s += steps.repeats * sum(all_s(first, rtt.s) for rtt in steps.rtts)
+    else:
+        plan = requests.plan()
+        longest_s = study.budget.time.s if study.budget and study.budget.time else float("inf")
+        each_s = (count * one_s(turn[0]) for turn, count in _counted(plan.measure).items())
+        sent_s += all_s((*plan.prepare, *plan.warmup)) + sum(min(s, longest_s) for s in each_s)
+    return {"start": start_s, "stated": stated_s, "requests": sent_s}
 
 
 def _counted(requests: Iterable[Request]) -> Counter[Turn]:

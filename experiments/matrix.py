@@ -13,16 +13,16 @@ import threading
 import time
 import traceback
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wanlat.bundle.documents import SCHEMA_VERSION
+from wanlat.bundle.documents import SCHEMA_VERSION, Points
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_json
+from wanlat.bundle.read import read_document, read_json, read_manifest
 from wanlat.bundle.write import (
     Hold,
     default_directory,
@@ -34,7 +34,7 @@ from wanlat.bundle.write import (
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.manifest import beginning
+from wanlat.experiments.manifest import beginning, machine
 from wanlat.experiments.matrix_points import (
     Point,
     PointEnded,
@@ -43,12 +43,6 @@ from wanlat.experiments.matrix_points import (
     in_order,
     parameters_of,
     points_of,
-)
-from wanlat.experiments.matrix_resume import (
-    Unfinished,
-    check_same_stores,
-    machine_remarks,
-    read_unfinished,
 )
 from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import requested, run
@@ -73,7 +67,7 @@ class PreparedMatrix:
 
     study: Study
     points: tuple[Point, ...]
-    """In the order in which they are run."""
+    """In the order in which they are run: those of its shard."""
     seed: int
     directory: Path
     backend: BackendName | None = None
@@ -115,36 +109,36 @@ def prepare_matrix(
     ``topologies`` are used in place of files. Of a ``shard`` all points are looked at, and its own
     are measured.
     """
-    if shard is not None and seed is None and study.seed is None:
+    seed = study.seed if seed is None else seed
+    if shard is not None and seed is None:
         raise UserError(
             "--shard: every part must draw the same points in the same order. Give --seed N, the "
             "same for all parts."
         )
-    if seed is None:
-        seed = secrets.randbits(32) if study.seed is None else study.seed
-    points, known = points_of(study), topologies or {}
+    seed = secrets.randbits(32) if seed is None else seed
+    points, known = in_order(points_of(study), seed), topologies or {}
     names = dict.fromkeys(point.study.topology for point in points)
     prepared = PreparedMatrix(
         study,
-        tuple(in_order(points, seed)),
+        tuple(each for each in points if shard is None or shard.has(each)),
         seed,
         directory or default_directory(study.name),
         backend,
         capture,
         {name: known.get(name) or load_topology(name) for name in names},
+        shard=shard,
     )
+    if not prepared.points:
+        raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
     systems: dict[str, Mapping[str, Any]] = {}
     binaries: dict[str, Binary] = {}
-    for point in points:
+    for point in points_of(study):
         try:
-            programs = _programs(prepared.prepare(point, binaries=binaries))
+            (program,) = _programs(prepared.prepare(point, binaries=binaries))
         except (UserError, MachineError) as error:
             raise type(error)(f"Point {point.name} of the matrix: {error}") from error
-        systems.setdefault(point.system, programs[0])
-    mine = tuple(each for each in prepared.points if shard is None or shard.has(each))
-    if not mine:
-        raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
-    return replace(prepared, points=mine, systems=tuple(systems.values()), shard=shard)
+        systems.setdefault(point.system, program)
+    return replace(prepared, systems=tuple(systems.values()))
 
 
 def _programs(prepared: Prepared) -> list[dict[str, Any]]:
@@ -156,29 +150,109 @@ def _programs(prepared: Prepared) -> list[dict[str, Any]]:
 
 
 @dataclass
-class MatrixOutcome(Ended):
-    """How a matrix ended."""
+class Unfinished:
+    """The bundle of a matrix, and what its manifest says."""
 
-    points: int = 0
-    complete: int = 0
-    failed: int = 0
-    failures: dict[str, str | None] = field(default_factory=dict)
-    """Why points failed, by their names."""
+    directory: Path
+    manifest: dict[str, Any]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to do.
+
+        A point whose directory was removed is to be measured again.
+        """
+        found = read_document(self.directory, Points)
+        return self.manifest["status"] == "complete" and all(
+            (self.directory / each.directory).exists() for each in (found.points if found else ())
+        )
+
+    @property
+    def study(self) -> Study:
+        """Its study. Raises UserError where this version has no such studies."""
+        try:
+            return Study.model_validate(self.manifest["study"])
+        except ValueError as error:
+            raise UserError(
+                f"--resume {self.directory}: its study is none to this version of wanlat "
+                f"(it was begun by {self.manifest.get('wanlat')}): {error}"
+            ) from error
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How it is measured: arguments of `prepare_matrix`.
+
+        On the topologies as they were, and with the record of packets that was wanted.
+        """
+        wanted = self.manifest.get("requested") or {}
+        topologies = self.manifest["topologies"]
+        return {
+            "directory": self.directory,
+            "backend": wanted.get("backend"),
+            "capture": CaptureWanted(**wanted["capture"]) if wanted.get("capture") else None,
+            "topologies": {name: Topology.model_validate(e) for name, e in topologies.items()},
+            "seed": self.manifest["seed"],
+            "shard": Shard.parse(shard) if (shard := self.manifest.get("shard")) else None,
+        }
+
+    def prepared(self) -> PreparedMatrix:
+        """Return it as it was prepared then, looking at nothing again. Raises UserError."""
+        study, how, shard = self.study, self.how, self.how["shard"]
+        points = in_order(points_of(study), how["seed"])
+        mine = tuple(each for each in points if shard is None or shard.has(each))
+        return PreparedMatrix(study, mine, systems=tuple(self.manifest["systems"]), **how)
+
+    def kept(self, systems: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what stays of its manifest where it is resumed with these programs.
+
+        Raises UserError where one is another than before.
+        """
+        old, now = self.manifest, machine()
+        check_same_stores(self.directory, old.get("systems", ()), systems)
+        differs = listing(
+            f"{name} {was}, then {now[name]}"
+            for name in now
+            if (was := old.get(name)) not in (None, now[name])
+        )
+        text = f"It was resumed under other conditions: {differs}. What is compared may differ so."
+        remarks = [text] if differs and text not in old["warnings"] else []
+        return {
+            "warnings": [*old["warnings"], *remarks],
+            "command": old["command"],
+            "started": old["started"],
+            "attempts": old["attempts"] + 1,
+            "resumed": [*old.get("resumed", []), now_iso()],
+        }
 
 
-def reopened(directory: Path) -> PreparedMatrix:
-    """Return the matrix that a bundle was begun for, as it was prepared then. Raises UserError."""
-    begun = read_unfinished(directory)
-    how, study = begun.how, begun.study
-    shard = how.pop("shard")
-    points = in_order(points_of(study), how["seed"])
-    return PreparedMatrix(
-        study,
-        tuple(each for each in points if shard is None or shard.has(each)),
-        systems=tuple(begun.manifest["systems"]),
-        shard=shard,
-        **how,
-    )
+def read_unfinished(directory: Path) -> Unfinished:
+    """Return a bundle to resume. Raises UserError where there is none, or not of a matrix."""
+    try:
+        kind = read_manifest(directory).kind
+    except BundleError as error:
+        raise UserError(f"--resume {directory}: {error}") from error
+    if kind != "matrix":
+        raise UserError(
+            f"--resume {directory}: that is a bundle of kind {kind}, which is measured in one go: "
+            "run it again. A study with a `matrix` is resumed point by point."
+        )
+    return Unfinished(directory, read_json(directory / "manifest.json"))
+
+
+def check_same_stores(
+    directory: Path, before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
+) -> None:
+    """Raise UserError when a system is another program now: points would not compare."""
+    known = {each["name"]: each for each in before}
+    for new in now:
+        old = known.get(new["name"], new)
+        if old["sha256"] != new["sha256"]:
+            was, is_ = (f"{e['version']} (sha256 {e['sha256'][:12]})" for e in (old, new))
+            raise UserError(
+                f"{directory}: system {new['name']} is another program now: {was} before, {is_} "
+                "now. The points of a matrix are compared with each other. Put the former one "
+                "back, or begin a new bundle."
+            )
 
 
 def run_point(prepared: PreparedMatrix, point: Point, report: Report) -> PointEnded:
@@ -199,6 +273,17 @@ def run_point(prepared: PreparedMatrix, point: Point, report: Report) -> PointEn
             (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
         return PointEnded("failed", f"{type(error).__name__}: {error}")
     return PointEnded(ended.status, ended.reason, ended.is_disk_full, ended.warnings, ended.remarks)
+
+
+@dataclass
+class MatrixOutcome(Ended):
+    """How a matrix ended."""
+
+    points: int = 0
+    complete: int = 0
+    failed: int = 0
+    failures: dict[str, str | None] = field(default_factory=dict)
+    """Why points failed, by their names."""
 
 
 def run_matrix(
@@ -247,17 +332,10 @@ class _Running:
     """A matrix that is being measured: its manifest, its points, and how it ends."""
 
     def __init__(
-        self,
-        prepared: PreparedMatrix,
-        lane: Lane,
-        hold: Hold,
-        *,
-        is_resumed: bool,
+        self, prepared: PreparedMatrix, lane: Lane, hold: Hold, *, is_resumed: bool
     ) -> None:
         """Write down what is to be done; or read what is left to do, now that nobody changes it."""
-        self._prepared = prepared
-        self._lane = lane
-        self._hold = hold
+        self._prepared, self._lane, self._hold = prepared, lane, hold
         self._directory = prepared.directory
         self._took_s: defaultdict[str, list[float]] = defaultdict(list)
         self._lock = threading.Lock()
@@ -266,7 +344,7 @@ class _Running:
         self.progress = Progress(self._directory, prepared.points)
         self._manifest = _manifest(prepared)
         if is_resumed:
-            self._manifest |= _of_begun(read_unfinished(self._directory), self._manifest)
+            self._manifest |= read_unfinished(self._directory).kept(prepared.systems)
             self.progress.read()
         for point in prepared.points:
             if not (self._directory / point.directory).exists():  # it was never begun, or removed
@@ -308,18 +386,17 @@ class _Running:
 
         Raises KeyboardInterrupt and DiskFull.
         """
-        directory = self._directory / point.directory
-        if _status(directory) == "complete":
-            # The run was killed when it was through with the point, and had not said so yet.
-            with self._lock:
-                self.progress.ends(point, "complete")
-            return
+        directory, own = self._directory / point.directory, f"{point.name}: "
         with self._lock:
+            if _status(directory) == "complete":
+                # The run was killed when it was through with the point, and had not said so yet.
+                self.progress.ends(point, "complete")
+                return
             _put_aside(directory)
             self.progress.begins(point)
             place = self._place(point)
             # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
-            own, warned = f"{point.name}: ", self._manifest["warnings"]
+            warned = self._manifest["warnings"]
             self._manifest["warnings"] = [each for each in warned if not each.startswith(own)]
         began = time.monotonic()
         with self._lane() as lane:
@@ -353,16 +430,10 @@ class _Running:
         number = next(n for n, each in enumerate(points, 1) if each is point)
         said = f"point {number} of {len(points)}"
         every = [took_s for took in self._took_s.values() for took_s in took]
-        if every:
-            left_s = (
-                sum(
-                    statistics.fmean(self._took_s.get(each.system) or every)
-                    for each in self.progress.left()
-                )
-                / self._at_once
-            )
-            said += f", about {elapsed(left_s)} left"
-        return said
+        if not every:
+            return said
+        left = (self._took_s.get(each.system) or every for each in self.progress.left())
+        return f"{said}, about {elapsed(sum(map(statistics.fmean, left)) / self._at_once)} left"
 
     def count(self) -> None:
         """Note how a matrix ended of which every point was run."""
@@ -383,16 +454,12 @@ class _Running:
         outcome.complete = sum(each.status == "complete" for each in points)
         outcome.failed = sum(each.status == "failed" for each in points)
         outcome.warnings = [*dict.fromkeys([*self._manifest["warnings"], *outcome.warnings])]
+        changes = {key: getattr(outcome, key) for key in ("status", "reason", "warnings")}
         try:
             for point in points:
                 if point.status == "running":  # it was cut short between two steps
                     self.progress.ends(point, "interrupted", outcome.reason)
-            self._write_manifest(
-                status=outcome.status,
-                reason=outcome.reason,
-                warnings=outcome.warnings,
-                ended=now_iso(),
-            )
+            self._write_manifest(**changes, ended=now_iso())
         except MachineError as error:
             outcome.does_not_say(error)
 
@@ -413,20 +480,6 @@ def _manifest(prepared: PreparedMatrix) -> dict[str, Any]:
         "requested": requested(prepared.backend, prepared.capture),
         "attempts": 1,
         "shard": None if prepared.shard is None else str(prepared.shard),
-    }
-
-
-def _of_begun(unfinished: Unfinished, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what stays of the manifest of a matrix that is resumed. Raises UserError."""
-    old = unfinished.manifest
-    check_same_stores(unfinished.directory, old.get("systems", ()), manifest["systems"])
-    remarks = [each for each in machine_remarks(old) if each not in old["warnings"]]
-    return {
-        "warnings": [*old["warnings"], *remarks],
-        "command": old["command"],
-        "started": old["started"],
-        "attempts": old["attempts"] + 1,
-        "resumed": [*old.get("resumed", []), now_iso()],
     }
 
 

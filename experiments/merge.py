@@ -13,8 +13,8 @@ from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document, read_json, read_manifest
 from wanlat.bundle.write import now_iso, take_directory, write_manifest
 from wanlat.experiments.manifest import machine
+from wanlat.experiments.matrix import Unfinished
 from wanlat.experiments.matrix_points import Point, Progress, in_order, points_of
-from wanlat.experiments.matrix_resume import Unfinished
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing
 

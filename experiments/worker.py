@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from wanlat.experiments.matrix import reopened, run_point
+from wanlat.experiments.matrix import read_unfinished, run_point
 from wanlat.experiments.matrix_points import PointEnded
 
 _PROGRESS_EVERY_S = 0.2
@@ -48,7 +48,7 @@ def _read(lines: IO[str], asked: queue.Queue[dict[str, str]]) -> None:
 
 
 def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
-    prepared = reopened(bundle)
+    prepared = read_unfinished(bundle).prepared()
     (point,) = (each for each in prepared.points if each.name == name)
     next_s = time.monotonic()
 

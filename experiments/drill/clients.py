@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import random
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.ledger import Ledger, Object
-from wanlat.experiments.drill.requests import Sender, StoreApi, api_of, spawn_on
-from wanlat.experiments.drill.roles import Place
+from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
-from wanlat.experiments.open_loop import Row, Schedule, Workers, never_sent, row_of
-from wanlat.probes.errors import ProbeFailed
+from wanlat.experiments.requests import (
+    Row,
+    Schedule,
+    Sender,
+    StoreApi,
+    api_of,
+    is_not_found,
+    never_sent,
+    row_of,
+    spawn_on,
+)
+from wanlat.probes.oneshot import prepare
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 
 Way = Literal["read", "write"]
 
-FILL_PROCESSES = 8
-FILL_ATTEMPTS = 5
-_FILL_PAUSE_S = 0.5
 FILL_OWNER = "filled"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One request, before anything is known of it."""
+
+    seq: int
+    phase: str
+    due_ns: int | None = None
+    removes: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,15 +64,22 @@ class Load:
         """What the cluster speaks. Raises UserError."""
         return api_of(self.cluster.api)
 
-
-@dataclass(frozen=True)
-class Turn:
-    """One request, before anything is known of it."""
-
-    seq: int
-    phase: str
-    due_ns: int | None = None
-    removes: bool = False
+    def note(self, place: Place, way: Way, turn: Turn, key: str | None, came: Row) -> None:
+        """Write down what came of a request."""
+        self.on_row(
+            {
+                **came,
+                **self.constant,
+                "phase": turn.phase,
+                "client": place.node,
+                "drill_client": place.name,
+                "target": place.target,
+                "operation": way,
+                "key": key,
+                "placement": self.api.placement(self.cluster, place.target, key),
+                "due_ns": turn.due_ns,
+            }
+        )
 
 
 class PlacedSender(Sender):
@@ -73,14 +95,11 @@ class PlacedSender(Sender):
         header = self.api.header(load.cluster, place.target, deadline_ms, load.object_bytes)
         super().__init__(spawn_on(load.lab, place.node), header, stop)
 
-    def put(
-        self, turn: Turn, what: Object, *, owner: str | None = None, left_ms: int | None = None
-    ) -> Sample:
+    def put(self, turn: Turn, what: Object, owner: str, left_ms: int) -> None:
         """Put an object, which ``owner`` may remove later."""
         number = self._load.ledger.put(what, **self._who, owner=owner)
         sample = self._send(turn, self.api.put(turn.seq, what, left_ms))
         self._load.ledger.complete(number, sample.outcome, sample.error)
-        return sample
 
     def remove(self, turn: Turn, owner: str, chance: random.Random, left_ms: int) -> bool:
         """Remove an object of the owner's; return whether there was any."""
@@ -90,7 +109,7 @@ class PlacedSender(Sender):
         number, what = chosen
         sample = self._send(turn, self.api.remove(turn.seq, what, left_ms))
         # A store that does not find what it has acknowledged may have removed a part of it.
-        outcome = "unknown" if self.api.is_not_found(sample) else sample.outcome
+        outcome = "unknown" if is_not_found(sample) else sample.outcome
         self._load.ledger.complete(number, outcome, sample.error)
         return True
 
@@ -107,29 +126,13 @@ class PlacedSender(Sender):
         """Note that a request was due and is not sent."""
         writes = self.api.removes if turn.removes else self.api.puts
         endpoint = self.api.gets if self._way == "read" else writes
-        self._note(turn, None, never_sent(turn.seq, endpoint))
+        row = never_sent(turn.seq, endpoint)
+        self._load.note(self._place, self._way, turn, None, row)
 
     def _send(self, turn: Turn, request: Request) -> Sample:
         sample = self.ask(request)
-        self._note(turn, request.key, row_of(sample))
+        self._load.note(self._place, self._way, turn, request.key, row_of(sample))
         return sample
-
-    def _note(self, turn: Turn, key: str | None, came: Row) -> None:
-        load, place = self._load, self._place
-        load.on_row(
-            {
-                **came,
-                **load.constant,
-                "phase": turn.phase,
-                "client": place.node,
-                "drill_client": place.name,
-                "target": place.target,
-                "operation": self._way,
-                "key": key,
-                "placement": self.api.placement(load.cluster, place.target, key),
-                "due_ns": turn.due_ns,
-            }
-        )
 
 
 class Client:
@@ -137,10 +140,7 @@ class Client:
 
     def __init__(self, load: Load, place: Place, way: Way, schedule: Schedule) -> None:
         self.name = f"{place.name} {way}"
-        self._place = place
-        self._way = way
-        self._load = load
-        self._schedule = schedule
+        self._load, self._place, self._way, self._schedule = load, place, way, schedule
         self._chance = random.Random(f"{load.seed}/{self.name}")
         self._next: Object | None = None
         self._described = 0
@@ -180,7 +180,7 @@ class Client:
                 elif not (turn.removes and sender.remove(turn, self.name, self._chance, left_ms)):
                     assert self._next is not None
                     what, self._next = self._next, None
-                    sender.put(turn, what, owner=self.name, left_ms=left_ms)
+                    sender.put(turn, what, self.name, left_ms)
 
             schedule.follow(turns, send, sender.leave_out, stop, get_ready)
 
@@ -190,44 +190,25 @@ def fill(
     place: Place,
     count: int,
     deadline_ms: int,
-    *,
-    stop: threading.Event,
     on_progress: Callable[[int, int], object],
 ) -> None:
     """Put ``count`` objects through one client, several at a time, all of them on the ledger.
 
-    What is not acknowledged is put again, the same object at the same key, which is another write
-    on the ledger. ``on_progress`` gets how many are there, of how many, one at a time. Rows have
-    phase ``prepare`` and no due time. Returns early when ``stop`` is set. Raises ProbeFailed when
-    an object is not acknowledged in five attempts.
+    What is not acknowledged is put again, the same object at the same key. ``on_progress`` gets how
+    many are there, of how many. Rows have phase ``prepare`` and no due time. Raises ProbeFailed
+    when an object is not acknowledged in a few attempts.
     """
     api, ledger = load.api, load.ledger
+    spawn = spawn_on(load.lab, place.node)
     header = api.header(load.cluster, place.target, deadline_ms, load.object_bytes)
-    api.make_ready(load.cluster, spawn_on(load.lab, place.node), header)
+    api.make_ready(load.cluster, spawn, header)
     keys = (api.key(load.seed, FILL_OWNER, number) for number in range(count))
-    waiting = deque(enumerate(ledger.describe(key, load.object_bytes) for key in keys))
-    telling = threading.Lock()
+    objects = [ledger.describe(key, load.object_bytes) for key in keys]
+    numbers = [ledger.put(each, client=place.name, target=place.target) for each in objects]
 
-    def put_surely(sender: PlacedSender, turn: Turn, what: Object) -> None:
-        for attempt in range(1, FILL_ATTEMPTS + 1):
-            sample = sender.put(turn, what)
-            if sample.outcome == "ok" or stop.wait(_FILL_PAUSE_S * attempt):
-                return
-        raise ProbeFailed(
-            f"The store could not be filled: {sample.endpoint} of {what.key} through "
-            f"{place.target} failed {FILL_ATTEMPTS} times, at last with {sample.error} "
-            f"({sample.outcome}). Its log may say why."
-        )
+    def take(request: Request, sample: Sample) -> None:
+        ledger.complete(numbers[request.seq], sample.outcome, sample.error)
+        load.note(place, "write", Turn(request.seq, "prepare"), request.key, row_of(sample))
+        on_progress(ledger.acknowledged, count)
 
-    def work() -> None:
-        with PlacedSender(load, place, "write", deadline_ms, stop) as sender:
-            while waiting and not stop.is_set():
-                try:
-                    seq, what = waiting.popleft()
-                except IndexError:  # another was quicker
-                    return
-                put_surely(sender, Turn(seq, "prepare"), what)
-                with telling:
-                    on_progress(ledger.acknowledged, count)
-
-    Workers({f"writer {n}": work for n in range(min(FILL_PROCESSES, count))}, stop).run()
+    prepare(spawn, header, [api.put(seq, each) for seq, each in enumerate(objects)], take)

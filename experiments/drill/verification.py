@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.ledger import Ledger, Object
-from wanlat.experiments.drill.requests import Sender, StoreApi, api_of, spawn_on
-from wanlat.experiments.open_loop import Workers
+from wanlat.experiments.requests import Sender, Workers, api_of, is_not_found, spawn_on
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 
@@ -61,7 +60,7 @@ class _Question:
     t_ns: int | None = None
     was_missed: bool = False
 
-    def judge(self, api: StoreApi, sample: Sample) -> None:
+    def judge(self, sample: Sample) -> None:
         """Take in an answer."""
         self.t_ns = time.monotonic_ns()
         self.found, self.sha256, self.error = "unread", None, sample.error
@@ -69,7 +68,7 @@ class _Question:
             self.found, self.sha256 = "yes", sample.sha256
         elif sample.sha256 is not None and sample.sha256 != self.object.sha256:
             self.found, self.sha256 = "wrong", sample.sha256
-        elif api.is_not_found(sample):
+        elif is_not_found(sample):
             self.found, self.was_missed = "no", True
 
     @property
@@ -151,7 +150,7 @@ def verify(
                     sample = sender.ask(api.get(question.passes, question.object))
                     if stop.is_set():
                         return  # nothing is final then
-                    question.judge(api, sample)
+                    question.judge(sample)
                     if question.is_settled:
                         settle(question)
 

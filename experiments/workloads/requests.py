@@ -14,14 +14,10 @@ from typing import Any
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
-from wanlat.experiments.config.budget import Stopwatch, budget_remark
-from wanlat.experiments.config.load import BUCKET
-from wanlat.experiments.drill.requests import spawn_on
-from wanlat.experiments.not_found import NotFoundTracker
-from wanlat.experiments.open_loop import Row, row_of
+from wanlat.experiments.config.workloads import BUCKET, Stopwatch, budget_remark
 from wanlat.experiments.prepare import Prepared, Subject
-from wanlat.experiments.resources.sampler import Sampler
-from wanlat.experiments.resources.space import StoredBytes
+from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
+from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
 from wanlat.probes.fewer import fewer_measured
