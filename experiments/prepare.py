@@ -13,7 +13,7 @@ from typing import cast
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
-from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, has, name_of
+from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, endpoints_of, has, name_of
 from wanlat.experiments.config.study import Study, node_of
 from wanlat.experiments.config.workloads import BUCKET, check_rtt_steps
 from wanlat.experiments.session import CaptureWanted, Setup
@@ -154,13 +154,21 @@ class RequestPlan:
 
 
 def plan_requests(
-    study: Study, system: str, api: Api, *, target: str, replicas: Replicas, seed: int
+    study: Study,
+    system: str,
+    api: Api,
+    *,
+    target: str,
+    replicas: Replicas,
+    seed: int,
+    own: Sequence[MethodEndpoint] = (),
 ) -> RequestPlan:
     """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
 
-    ``target`` is the node that is asked.
+    ``target`` is the node that is asked; ``own`` what the system's definition says can be asked of
+    it, for a study of stores that names none of its methods.
     """
-    endpoints = asked_of(api, study.endpoints)
+    endpoints = asked_of(api, study.endpoints) or (tuple(own) if api == "grpc" else ())
     if not endpoints:
         raise UserError(
             f"System {system} has none of the endpoints of study {study.name} "
@@ -254,7 +262,13 @@ def prepare(
         system.check_machine(plan, study.storage)
         api, replicas = system.api(options), system.replicas(plan, options)
         requests = plan_requests(
-            study, system.name, api, target=target, replicas=replicas, seed=seed
+            study,
+            system.name,
+            api,
+            target=target,
+            replicas=replicas,
+            seed=seed,
+            own=endpoints_of(system),
         )
         key = f"{system.name} {options!r}"
         if key not in known:

@@ -15,7 +15,7 @@ from typing import Any
 
 from wanlat.bundle.documents import RttStep
 from wanlat.emulator.lab import BackendName, Lab
-from wanlat.experiments.config.endpoints import BOB, S3, has
+from wanlat.experiments.config.endpoints import BOB, S3, MethodEndpoint, endpoints_of, has, name_of
 from wanlat.experiments.config.study import Study, changed
 from wanlat.experiments.config.workloads import RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject, prepare
@@ -88,7 +88,9 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
     """
     system = registry.get(wish.system)
     api = system.api(system.parse_options((wish.options or {}).get(system.name)))
-    study = Study(name=NAME, topology=wish.topology, endpoints=[_endpoint(wish, api)])
+    study = Study(
+        name=NAME, topology=wish.topology, endpoints=[_endpoint(wish, api, endpoints_of(system))]
+    )
     changes = {
         "description": f"One {wish.endpoint} on {system.name}, message by message",
         "systems": [system.name],
@@ -124,9 +126,12 @@ def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
     return run(wanted.prepared, report, parts=parts)
 
 
-def _endpoint(wish: Wish, api: Api) -> str:
+def _endpoint(wish: Wish, api: Api, own: Sequence[MethodEndpoint]) -> str | MethodEndpoint:
     """The endpoint, if the system has it. Raises UserError."""
-    known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, ())
+    named = {name_of(each): each for each in own}
+    if wish.endpoint in named:
+        return named[wish.endpoint]
+    known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, tuple(named))
     if wish.endpoint in known or (api == "grpc" and "/" in wish.endpoint):
         return wish.endpoint
     hint = did_you_mean(wish.endpoint, known)

@@ -234,7 +234,8 @@ class Workload:
     def row(self, request: Request, came: Row, of_network: Mapping[str, Any]) -> Row:
         """Return the row of a request: what came of it, and what the network was then."""
         constant = {**self.subject.of_samples, "client": self.prepared.client, **of_network}
-        return {**came, **constant, "placement": request.placement}
+        own = {"endpoint": request.called, "placement": request.placement}
+        return {**came, **constant, **own}
 
     def taking(
         self, cluster: Cluster, not_found: NotFoundTracker, of_network: Mapping[str, Any]
