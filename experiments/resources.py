@@ -158,28 +158,25 @@ class LabProcesses:
         return b""  # it has ended, or is not ours to look at
 
 
-class ClusterProcesses:
+class ClusterProcesses(LabProcesses):
     """What each node of a cluster uses, and each process that stands before one."""
 
     def __init__(self, lab: Lab, cluster: Cluster) -> None:
+        super().__init__(lab.supervisor_pid)
         self._cluster = cluster
-        self._processes = LabProcesses(lab.supervisor_pid)
         self._meters: defaultdict[Subject, Meter] = defaultdict(Meter)
         self.count = 0
         """How many processes of the lab were there the last time."""
 
     def usage(self) -> dict[Subject, Usage]:
         """Return what each uses now, one that has ended too. Raises OSError when the lab has."""
-        processes, cluster = self._processes.all(), self._cluster
+        processes, cluster = self.all(), self._cluster
         self.count = len(processes)
         roots: dict[Subject, int] = {("node", name): 0 for name in cluster.nodes}
         roots |= {("node", name): its.pid for name, its in cluster.processes.items()}
         roots |= {("front", name): its.pid for name, its in cluster.fronts.items()}
         found = families(processes, roots.values())
-        return {
-            subject: self._meters[subject].take(found[pid], self._processes)
-            for subject, pid in roots.items()
-        }
+        return {each: self._meters[each].take(found[pid], self) for each, pid in roots.items()}
 
 
 def families(

@@ -156,11 +156,9 @@ def verify(
 
         return work
 
-    done, out_of_time = 0, False
-    each = max(1, _processes(lab, nodes) // len(nodes))
+    out_of_time, each = False, max(1, _processes(lab, nodes) // len(nodes))
     left = [question for its in waiting.values() for question in its]
-    while left and done < passes and not (stop.is_set() or out_of_time):
-        done += 1
+    for done in range(1, passes + 1):
         readers = {
             f"reader {number} of {node}": reader(node, its)
             for node, its in waiting.items()
@@ -171,8 +169,8 @@ def verify(
         waiting = {node: deque(q for q in left if q.node == node) for node in nodes}
         pause_s = min(_PAUSE_S * done, budget_s / 10)
         out_of_time = bool(left) and time.monotonic_ns() + pause_s * 1e9 > until_ns
-        if left and not (done == passes or out_of_time):
-            stop.wait(pause_s)
+        if not left or out_of_time or done == passes or stop.wait(pause_s):
+            break
     if not stop.is_set():
         for question in left:
             settle(question)

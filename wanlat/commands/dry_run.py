@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wanlat.output import remark, show_document
@@ -82,5 +81,5 @@ def _drill(prepared: PreparedDrill) -> dict[str, Any]:
         "phases_s": {key: getattr(phases, key).s for key in ("before", "during", "after")},
         "faults": faults,
         "claims": [{"id": each.id, "claim": each.claim} for each in prepared.claims],
-        "at_most_s": {**asdict(prepared.stated), "total": prepared.stated.total_s},
+        "at_most_s": {**prepared.stated._asdict(), "total": prepared.stated.total_s},
     }
