@@ -16,7 +16,7 @@ from typing import Any
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_DRILLS
-from wanlat.experiments.drill.clients import Client, Load, Way, fill
+from wanlat.experiments.drill.clients import Client, Load, Round, Way, fill, verify
 from wanlat.experiments.drill.faults import FaultInjection, RecordedService
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.model import PHASES
@@ -29,7 +29,6 @@ from wanlat.experiments.drill.timeline import (
     spans,
     within,
 )
-from wanlat.experiments.drill.verification import Round, verify
 from wanlat.experiments.manifest import manifest_of, place_of
 from wanlat.experiments.requests import Row, Schedule, Workers
 from wanlat.experiments.resources import Sampler

@@ -10,11 +10,13 @@ import pytest
 
 from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.manifest import machine
-from wanlat.experiments.matrix import (
+from wanlat.experiments.matrix_points import (
+    Point,
     Unfinished,
     check_same_stores,
+    in_order,
+    points_of,
 )
-from wanlat.experiments.matrix_points import Point, in_order, points_of
 from wanlat.experiments.session import CaptureWanted
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology

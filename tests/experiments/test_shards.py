@@ -12,11 +12,10 @@ import pytest
 from tests.command_line import here
 from tests.experiments.commands import manifest_of
 from wanlat.bundle.write import BundleWriter
-from wanlat.experiments import matrix
+from wanlat.experiments import matrix_points
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.matrix import PreparedMatrix, prepare_matrix, run_matrix
-from wanlat.experiments.matrix_points import Shard
-from wanlat.experiments.merge import merge
+from wanlat.experiments.matrix import merge, run_matrix
+from wanlat.experiments.matrix_points import PreparedMatrix, Shard, prepare_matrix
 from wanlat.experiments.prepare import Prepared
 from wanlat.experiments.session import Outcome, silent
 from wanlat.topologies.errors import UserError
@@ -40,7 +39,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shards:
         BundleWriter.create(prepared.directory, manifest).close("complete", None)
         return Outcome(prepared.directory, "complete")
 
-    monkeypatch.setattr(matrix, "run", run)
+    monkeypatch.setattr(matrix_points, "run", run)
 
     def run_shards(of: int, only: int | None = None, **keys: Any) -> list[Path]:
         made = []

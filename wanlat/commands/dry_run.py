@@ -11,16 +11,15 @@ from wanlat.systems.engine.progress import elapsed
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.drill.prepare import PreparedDrill
-    from wanlat.experiments.matrix import PreparedMatrix
+    from wanlat.experiments.matrix_points import PreparedMatrix
     from wanlat.experiments.prepare import Prepared
 
 
 def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
     """Print what a study would run, measured so: each of its points, if it is a matrix."""
-    from wanlat.experiments.estimate import estimate, summed
-    from wanlat.experiments.matrix import prepare_matrix
-    from wanlat.experiments.matrix_points import points_of
+    from wanlat.experiments.matrix_points import points_of, prepare_matrix
     from wanlat.experiments.prepare import prepare
+    from wanlat.experiments.run import estimate, summed
 
     whole: Prepared | PreparedMatrix
     points: list[tuple[str | None, Prepared]]
