@@ -30,10 +30,9 @@ from wanlat.systems.base import Api, Binary, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import Plan, resolve
-from wanlat.topologies.scale import with_nodes
 from wanlat.topologies.units import Size
+from wanlat.topologies.variants import override, with_nodes
 from wanlat.topologies.wording import listing
 
 _WINDOWS: Mapping[str, Window] = {"unlimited": "large", "2MiB": "tonic", "64KiB": "default"}

@@ -30,14 +30,15 @@ from wanlat.experiments.workloads.rtt_steps import (
     what_is_off,
 )
 from wanlat.probes.oneshot import Oneshot, OnSample
-from wanlat.probes.plan import Placement, Request
+from wanlat.probes.plan import Placement
+from wanlat.probes.plan import Plan as Requests
 from wanlat.probes.process import Spawn
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.override import override
 from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.variants import override
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 NAME = "trace"
@@ -194,7 +195,7 @@ class TraceWorkload(RttStepsWorkload):
             StepCalibration(lab, prepared.plan, prepared.target, prepared.seed) as calibration,
             Oneshot(spawn, header) as oneshot,
         ):
-            self._ask(lab, oneshot, "warmup", plan.warmup, take)
+            self._ask(lab, oneshot, "warmup", plan, take)
             self.tell("listening to the background")
             begun_ns = time.monotonic_ns()
             wait_until(lab, begun_ns / 1e9 + self.spec.settle.s)
@@ -202,7 +203,7 @@ class TraceWorkload(RttStepsWorkload):
             step.idle_ns = (begun_ns, time.monotonic_ns())
             calibration.into(step)
             step.begun_ns = time.monotonic_ns()
-            self._ask(lab, oneshot, "measure", plan.measure, take)
+            self._ask(lab, oneshot, "measure", plan, take)
             step.ended_ns = time.monotonic_ns()
             oneshot.finish()
         self.record.add(step)
@@ -213,14 +214,15 @@ class TraceWorkload(RttStepsWorkload):
             )
         cluster.check()
 
-    def _ask(
-        self, lab: Lab, oneshot: Oneshot, stage: str, planned: Sequence[Request], take: OnSample
-    ) -> None:
+    def _ask(self, lab: Lab, oneshot: Oneshot, stage: str, plan: Requests, take: OnSample) -> None:
+        planned = plan.warmup if stage == "warmup" else plan.measure
         chosen = [one for one in planned if one.placement == self._placement]
-        for number, request in enumerate(chosen, start=1):
-            self.tell(STAGES[stage], number, len(chosen))
+        again, done = self.retaking(self.subject.requests, plan.prepare), 0
+        for request in again.following(chosen) if stage == "measure" else chosen:
             oneshot.send(request)
             take(request, oneshot.receive())
+            done += not self.network_was_late
+            self.tell(STAGES[stage], done, len(chosen))
             self._pause(lab)
             if self.prepared.study.object_size.bytes > _FIRST_WINDOW_BYTES:
                 self._let_it_end(lab)

@@ -25,7 +25,7 @@ from wanlat.experiments.config.workloads import IDLE, RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording
-from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
+from wanlat.experiments.workloads.requests import STAGES, Retakes, Workload, wait_until
 from wanlat.probes.oneshot import Oneshot, OnSample
 from wanlat.probes.plan import Step
 from wanlat.probes.process import Spawn
@@ -134,7 +134,8 @@ class RttStepsWorkload(Workload):
                 self._detail = f"RTT step {number + 1} of {len(order)}, RTT {rtt}"
                 self._settle(lab, cluster, step, rtt, calibration)
                 take = self.taking(cluster, not_found, {"rtt_ms": rtt.ms, "rtt_step": number})
-                self._request(oneshot, batches, step, take)
+                again = self.retaking(requests, plan.prepare)
+                self._request(oneshot, batches, step, take, again)
                 self.record.add(step)
                 self._check_steps()
             oneshot.finish()
@@ -162,15 +163,17 @@ class RttStepsWorkload(Workload):
         self.record.event(step, "calibrate", step.idle_ns[1])
         calibration.into(step)
 
-    def _request(self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample) -> None:
+    def _request(
+        self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample, again: Retakes
+    ) -> None:
         step.begun_ns = time.monotonic_ns()
         self.sample_resources()
         for phase, batch in (("warmup", batches.warmup), ("measure", batches.measure)):
             self.record.event(step, phase)
-            for request in batch:
+            for request in again.following(batch):
                 oneshot.send(request)
                 take(request, oneshot.receive())
-                self._measured += phase == "measure"
+                self._measured += request.phase == "measure" and not self.network_was_late
                 self._tell()
         step.ended_ns = time.monotonic_ns()
         self.record.event(step, "end", step.ended_ns)
