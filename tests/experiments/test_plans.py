@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ from wanlat.experiments.config.study import Study
 from wanlat.experiments.config.workloads import BudgetSpec
 from wanlat.experiments.prepare import RequestPlan, plan_requests
 from wanlat.probes.fewer import Turn
-from wanlat.probes.one_key import Overwrites
 from wanlat.probes.plan import Request
-from wanlat.probes.records import Sample
 from wanlat.systems.base import Api
 
 EVERY = [
@@ -110,25 +107,6 @@ def test_samples_are_as_many_as_fit(
     (found,) = budget.planned("s", [turn], 100, 100 * MIB, {turn: [took_s, took_s, 9.0]})
     assert (found.samples, found.wanted, found.limited_by) == (samples, 100, limited_by)
     assert why in found.why
-
-
-def test_one_key_is_written_again_and_again_and_read_as_it_was_written_last() -> None:
-    plan = asked("s3", ["GetObject", "PutObject"], key_mode="same").plan()
-    requests = [*plan.prepare, *plan.warmup, *plan.measure]
-    assert {each.key for each in requests if each.endpoint != "CreateBucket"} == {"one/object"}
-    writes = [each.body_seed for each in requests if each.endpoint == "PutObject"]
-    assert len(set(writes)) == len(writes), "each brings other bytes"
-    get, known = Request(1, "measure", "GetObject", "b", "one", body_seed=0), Overwrites()
-    empty: dict[str, Any] = dict.fromkeys(field.name for field in fields(Sample))
-    for seed, outcome, expected in (
-        (1, "ok", 1),
-        (2, "fail", 1),
-        (3, "unknown", None),
-        (4, "ok", 4),
-    ):
-        put = Request(0, "measure", "PutObject", "b", "one", object_bytes=8, body_seed=seed)
-        known.note(put, Sample(**empty | {"endpoint": "PutObject", "outcome": outcome}))
-        assert known.now(get).body_seed == expected
 
 
 def test_a_budget_and_one_key_are_kept_to_by_a_run(tmp_path: Path) -> None:

@@ -79,25 +79,3 @@ def test_only_what_was_acknowledged_is_read_and_only_what_nobody_reads_is_remove
     assert remove(ledger, "me") is None, "and not removed twice"
     ledger.complete(number, "unknown")
     assert {taken.key for _ in range(50) if (taken := ledger.take_to_read(chance))} == {"b"}
-
-
-@pytest.mark.parametrize(
-    ("put_outcome", "remove_outcome", "expected"),
-    [
-        ("ok", None, True),
-        ("ok", "fail", True),
-        ("ok", "ok", False),
-        ("ok", "unknown", False),
-        ("unknown", None, False),
-        ("fail", None, False),
-    ],
-)
-def test_what_must_be_there(
-    ledger: Ledger, put_outcome: str, remove_outcome: str | None, expected: bool
-) -> None:
-    put(ledger, "a", put_outcome, owner="me")
-    if remove_outcome is not None:
-        number, _ = remove(ledger, "me") or (-1, None)
-        assert not ledger.is_expected("a"), "while it is being removed nobody knows"
-        ledger.complete(number, remove_outcome)  # type: ignore[arg-type]
-    assert ledger.is_expected("a") is expected
