@@ -270,7 +270,10 @@ def add_rows(bundle: Path, system: str, version: str) -> None:
             with pq.ParquetFile(table) as before:
                 for batch in before.iter_batches():
                     yield pa.Table.from_batches([batch])
-        yield records_table(read_records(raw), {"system": system, "version": version})
+        mine = records_table(read_records(raw), {"system": system, "version": version})
+        for column in list(tables.LOAD)[len(mine.column_names) :]:  # of which nothing is known
+            mine = mine.append_column(column, pa.nulls(len(mine), column.type))
+        yield mine
 
     if write_table(bundle, "load", tables.LOAD, parts()):
         raw.unlink()
