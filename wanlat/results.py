@@ -62,7 +62,7 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     whole number of round trips the study that counts them; else a drill.
     """
     from wanlat.experiments.config.endpoints import S3
-    from wanlat.experiments.drill.files import scenario
+    from wanlat.experiments.drill.model import scenario
 
     said = made.summary.blocks.get("in_rtts")
     if said is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from wanlat.experiments.open_loop import unanswered
+from wanlat.experiments.requests import unanswered
 from wanlat.probes.body import body
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.plan import Request
@@ -85,7 +85,7 @@ class Store:
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     made = Store()
     monkeypatch.setattr(module, "Oneshot", made)
-    monkeypatch.setattr("wanlat.experiments.drill.requests.prepare", lambda *_: None)
+    monkeypatch.setattr("wanlat.experiments.requests.prepare", lambda *_: None)
     return made
 
 

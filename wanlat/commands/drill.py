@@ -57,7 +57,7 @@ def _extent(drill: Drill) -> str:
 DRILLS = Kind(
     noun="drill",
     files="wanlat.experiments.drill.files",
-    loader="wanlat.experiments.drill.files",
+    loader="wanlat.experiments.drill.prepare",
     row=_row,
     facts=_facts,
     extent=_extent,
@@ -99,7 +99,7 @@ def run(
 
     Exit code 1: an object was lost, a claim does not hold, or a fault could not be undone.
     """
-    from wanlat.experiments.drill.files import changed, load
+    from wanlat.experiments.drill.prepare import changed, load
 
     read = changed(load(drill, topology=topology), settings(set_, storage=storage, seed=seed))
 

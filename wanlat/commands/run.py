@@ -18,7 +18,7 @@ from wanlat.topologies.units import Duration, Size
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
-    from wanlat.experiments.matrix_resume import Unfinished
+    from wanlat.experiments.matrix_points import Unfinished
     from wanlat.experiments.session import CaptureWanted
     from wanlat.topologies.model import Topology
 
@@ -82,14 +82,14 @@ def run(
         o.refuse_others(
             context, f"--resume {resume} goes on as that run was begun", "resume", "jobs"
         )
-        from wanlat.experiments.matrix_resume import read_unfinished
+        from wanlat.experiments.matrix_points import read_unfinished
 
         unfinished = read_unfinished(resume)
     read = unfinished.study if unfinished else STUDIES.load(str(study))
     names = None if systems is None else adopted(systems)
     use_bobd(bobd, names or read.systems)
 
-    from wanlat.experiments.config.overrides import changed
+    from wanlat.experiments.config.study import changed
 
     wanted = changed(
         read,
@@ -162,7 +162,8 @@ def _measure_matrix(
 ) -> Path:
     """Run the points of a matrix that are left, likewise; ``jobs`` at once, 0 is `auto`."""
     from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.matrix import prepare_matrix, run_matrix
+    from wanlat.experiments.matrix import run_matrix
+    from wanlat.experiments.matrix_points import prepare_matrix
 
     prepared = prepare_matrix(study, **how)
     heed_interruptions()

@@ -91,8 +91,7 @@ class Drills:
         from wanlat.analysis.figures.drill.read import read_drill
         from wanlat.analysis.report import report
         from wanlat.experiments.drill import runner
-        from wanlat.experiments.drill.files import changed, load
-        from wanlat.experiments.drill.prepare import prepare
+        from wanlat.experiments.drill.prepare import changed, load, prepare
         from wanlat.experiments.session import silent
 
         self.count += 1

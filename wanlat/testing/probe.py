@@ -14,8 +14,8 @@ from typing import Any, Self
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_LATENCY
 from wanlat.experiments.drill.ledger import Object
-from wanlat.experiments.drill.requests import api_of, spawn_on
 from wanlat.experiments.network_error import NetworkErrors
+from wanlat.experiments.requests import api_of, is_not_found, spawn_on
 from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.body import body
 from wanlat.probes.oneshot import Oneshot
@@ -209,7 +209,7 @@ class Probe:
         write = at.begin(None)
         sample = _send(oneshot, request)
         # A store that does not find what it has acknowledged may have removed a part of it.
-        write.outcome = "unknown" if self._api.is_not_found(sample) else sample.outcome
+        write.outcome = "unknown" if is_not_found(sample) else sample.outcome
         return self._answer(at, key, sample)
 
     def _native(self, key: str | None) -> str:
