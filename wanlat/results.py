@@ -36,7 +36,7 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     made = report(bundle, svg=svg, messages_of=messages_of)
     from wanlat.analysis.summary import print_summary  # by now all that it needs is imported
 
-    print_summary(made.summary, people, verbose=verbose)
+    print_summary(made.summary, people(), verbose=verbose)
     blocks = made.summary.blocks
     if made.tables_path is not None:
         has_more = not verbose and "resources" in hidden_from_terminal(blocks) & set(blocks)

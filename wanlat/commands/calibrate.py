@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, print_table, remark, reporter, say
+from wanlat.output import emit, print_table, remark, say
+from wanlat.running import reporter
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 

@@ -104,7 +104,7 @@ def compare(
         allow_missing=allow_missing,
         strict=strict,
     )
-    print_comparison(comparison, people)
+    print_comparison(comparison, people())
     if as_json:
         emit(document(comparison))
     if not comparison.passed:

@@ -129,7 +129,7 @@ def up(
     ):
         try:
             _introduce(lab, server.name)
-            people.file.flush()
+            people().file.flush()
             if as_json:
                 emit(server.description())
             while not lab.fate:
