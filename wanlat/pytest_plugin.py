@@ -130,10 +130,7 @@ def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[
 
 @pytest.fixture
 def wanlat_lab(
-    request: pytest.FixtureRequest,
-    wanlat_topology: Topology,
-    wanlat_bundle: Recording,
-    wanlat_seed: int,
+    request: pytest.FixtureRequest, wanlat_topology: Topology, wanlat_bundle: Recording
 ) -> Iterator[Lab]:
     """A fresh network, of which every link can be changed; gone when the test is over."""
     from wanlat.experiments.calibration_gate import FOR_LATENCY
@@ -143,8 +140,8 @@ def wanlat_lab(
     settings = {"splice": "all", **_marked(request, "wanlat_topology")}
     must_be_right = settings.pop("calibrate", False)
     plan = resolve(wanlat_topology)
-    first = plan.nodes[0].name
-    setup = LabSetup(name="test", plan=plan, client=first, seed=wanlat_seed, **settings)
+    first, seed = plan.nodes[0].name, wanlat_bundle.bundle.manifest["seed"]
+    setup = LabSetup(name="test", plan=plan, client=first, seed=seed, **settings)
     wanlat_bundle.bundle.write_manifest(topology=wanlat_topology.to_dict(), storage=setup.storage)
     session = Session(wanlat_bundle, setup)
     with ExitStack() as opened:
@@ -157,11 +154,7 @@ def wanlat_lab(
 
 @pytest.fixture
 def wanlat_cluster(
-    request: pytest.FixtureRequest,
-    wanlat_lab: Lab,
-    wanlat_system: str,
-    wanlat_bundle: Recording,
-    wanlat_seed: int,
+    request: pytest.FixtureRequest, wanlat_lab: Lab, wanlat_system: str, wanlat_bundle: Recording
 ) -> Cluster:
     """A fresh cluster of the marked system, one process a node, that serves requests."""
     from wanlat.experiments.session import Session, Setup, system_entry
@@ -176,7 +169,7 @@ def wanlat_cluster(
         name=system.name,
         plan=plan,
         client=plan.nodes[0].name,
-        seed=wanlat_seed,
+        seed=wanlat_bundle.bundle.manifest["seed"],
         system=system,
         options=options,
         binary=binary,
@@ -190,13 +183,14 @@ def wanlat_cluster(
 
 @pytest.fixture
 def wanlat_probe(
-    wanlat_lab: Lab, wanlat_cluster: Cluster, wanlat_bundle: Recording, wanlat_seed: int
+    wanlat_lab: Lab, wanlat_cluster: Cluster, wanlat_bundle: Recording
 ) -> Iterator[Probe]:
     """Single requests: put, get, remove; from the first node, or `.at(node)`."""
     from wanlat.testing import Probe
 
-    record = wanlat_bundle.bundle.sample
-    with closing(Probe(wanlat_lab, wanlat_cluster, record, seed=wanlat_seed)) as probe:
+    bundle = wanlat_bundle.bundle
+    seed = bundle.manifest["seed"]
+    with closing(Probe(wanlat_lab, wanlat_cluster, bundle.sample, seed=seed)) as probe:
         yield probe
 
 
@@ -214,10 +208,7 @@ def wanlat_fault(
 
 @pytest.fixture
 def wanlat_drill(
-    request: pytest.FixtureRequest,
-    wanlat_system: str,
-    wanlat_bundle: Recording,
-    wanlat_seed: int,
+    request: pytest.FixtureRequest, wanlat_system: str, wanlat_bundle: Recording
 ) -> Drills:
     """Whole drills on the marked system: ``wanlat_drill("one-node-killed", scale=0.2)``."""
     from wanlat.emulator.doctor import demand_lab
@@ -228,8 +219,8 @@ def wanlat_drill(
     with _skipping(request):
         system.binary_for(system.parse_options(options))
         demand_lab()
-    directory, topology = wanlat_bundle.bundle.directory, _topology_name(request)
-    return Drills(directory, wanlat_system, options, topology, wanlat_seed)
+    bundle, topology = wanlat_bundle.bundle, _topology_name(request)
+    return Drills(bundle.directory, wanlat_system, options, topology, bundle.manifest["seed"])
 
 
 @contextmanager

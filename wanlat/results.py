@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wanlat.analysis.blocks import hidden_from_terminal
-from wanlat.analysis.report import Report, report
 from wanlat.output import emit, people, say
 
 if TYPE_CHECKING:
+    from wanlat.analysis.report import Report
     from wanlat.systems.base import Messages
 
 _DRILL = "one-node-killed"
@@ -33,6 +32,9 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     ``verbose``: with its tables of resources; ``svg``: with an SVG beside each PNG. Raises
     BundleError.
     """
+    from wanlat.analysis.blocks import hidden_from_terminal
+    from wanlat.analysis.report import report
+
     made = report(bundle, svg=svg, messages_of=messages_of)
     from wanlat.analysis.summary import print_summary  # by now all that it needs is imported
 
@@ -83,9 +85,8 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
             f"{program()} run round-trips --systems {','.join(systems)} --topology {on}"
         )
     able = [name for name in systems if name in scenario(_DRILL).systems]
-    if not able:
-        return None
-    return f"Next, what the loss of a node does: {program()} drill run {_DRILL} --systems {able[0]}"
+    command = f"{program()} drill run {_DRILL} --systems"
+    return f"Next, what the loss of a node does: {command} {able[0]}" if able else None
 
 
 def program() -> str:
@@ -94,8 +95,8 @@ def program() -> str:
     found = shutil.which(called.name)
     if called.name != "wanlat" or (found and Path(found).resolve() == called.resolve()):
         return "wanlat"
-    here = called.absolute()
-    return str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else called)
+    here, place = called.absolute(), Path.cwd()
+    return str(here.relative_to(place) if here.is_relative_to(place) else called)
 
 
 def _on_real_stores(study: str) -> str:
@@ -103,16 +104,11 @@ def _on_real_stores(study: str) -> str:
     from wanlat.systems import registry
     from wanlat.systems.engine.cache import Cache
 
-    recipes = [
-        system.recipe
-        for system in registry.every()
-        if system.recipe is not None and system.recipe.name == system.name
-    ]
-    run = f"{program()} run {study} --systems {','.join(recipe.name for recipe in recipes)}"
+    recipes = [s.recipe for s in registry.every() if s.recipe and s.recipe.name == s.name]
+    run = f"{program()} run {study} --systems {','.join(each.name for each in recipes)}"
     cache = Cache.from_environment()
     missing = [each for each in recipes if not cache.installed(each.name, each.version).is_dir()]
     if not missing:
         return run
-    names, minutes = [each.name for each in missing], sum(each.minutes for each in missing)
-    about = f"(about {minutes} min on two cores)"
-    return f"{program()} system install {' '.join(names)} {about}, then {run}"
+    names, minutes = " ".join(each.name for each in missing), sum(each.minutes for each in missing)
+    return f"{program()} system install {names} (about {minutes} min on two cores), then {run}"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
@@ -26,102 +26,78 @@ Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
 _LINE_EVERY_S = 60.0
 
 
-class Reporter(Protocol):
-    """Shows how far something is: ``done`` of ``total`` of a stage (None: not known), and details.
+class Reporter:
+    """Shows how far something is: in a bar of a terminal, or as a line a minute."""
 
-    ``is_live``: every report replaces the one before it. ``lane`` yields what reports of one thing
-    that is done beside others.
-    """
-
-    is_live: bool
-
-    def __call__(
-        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
+    def __init__(
+        self,
+        shown: Progress | None = None,
+        *,
+        log: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Show it."""
-
-    @contextmanager
-    def lane(self) -> Iterator[Self]:
-        """Yield one for what is done beside other things."""
-        yield self
-
-
-class Lines(Reporter):
-    """Progress where there is no terminal: a line a minute, or for every new stage and detail."""
-
-    is_live = False
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, log: bool = False) -> None:
-        """``log``: a line for every new one."""
+        """``shown``: where bars are. ``log``, without: a line for every new stage and detail."""
+        self._shown = shown
         self._log = log
-        self._last = ("", "")
         self._clock = clock
         self._next_s = clock()
+        self._last: tuple[str, str] = ("", "")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether every report replaces the one before it."""
+        return self._shown is not None
 
     def __call__(
         self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
     ) -> None:
-        now_s, before = self._clock(), self._last
-        self._last = (stage, detail)
-        if self._last == before if self._log else now_s < self._next_s:
-            return
-        self._next_s = now_s + _LINE_EVERY_S
-        of = f", {done:.0f} of {total:.0f}" if total and not self._log else ""
-        remark(f"{stage}: {detail}" if detail else f"{stage}{of}")
+        """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
+        before, self._last = self._last, (stage, detail)
+        if self._shown is not None:
+            if stage != before[0]:
+                self._end(before[0])
+                self._task = self._shown.add_task(stage.replace("[", r"\["), detail="")
+            self._shown.update(self._task, completed=done, total=total, detail=detail)
+        elif self._last != before if self._log else self._clock() >= self._next_s:
+            self._next_s = self._clock() + _LINE_EVERY_S
+            of = f", {done:.0f} of {total:.0f}" if total and not self._log else ""
+            remark(f"{stage}: {detail}" if detail else f"{stage}{of}")
 
-
-class Bar(Reporter):
-    """A bar of a terminal, with the details behind it."""
-
-    is_live = True
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._stage = ""
-
-    def __call__(
-        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
-    ) -> None:
-        if stage != self._stage:
-            self._end()
-            name = stage.replace("[", r"\[")
-            self._task, self._stage = self._progress.add_task(name, total=total, detail=""), stage
-        self._progress.update(self._task, completed=done, total=total, detail=detail)
+    def _end(self, stage: str) -> None:
+        if self._shown is not None and stage:
+            self._shown.remove_task(self._task)
 
     @contextmanager
-    def lane(self) -> Iterator[Self]:
-        lane = type(self)(self._progress)
+    def lane(self) -> Iterator[Reporter]:
+        """Yield what reports of one thing that is done beside others: a bar of its own."""
+        if self._shown is None:
+            yield self
+            return
+        lane = Reporter(self._shown)
         try:
             yield lane
         finally:
-            lane._end()
-
-    def _end(self) -> None:
-        if self._stage:
-            self._progress.remove_task(self._task)
-            self._stage = ""
+            lane._end(lane._last[0])
 
 
 @contextmanager
-def bar(console: Console) -> Iterator[Bar]:
-    """Show a bar, or several, while the block runs."""
+def bar(console: Console) -> Iterator[Reporter]:
+    """Show a bar, or several, while the block runs: each with its details behind it."""
     from rich import progress as rich
 
-    columns = rich.Progress.get_default_columns()
+    stage, done, _, left = rich.Progress.get_default_columns()
     detail = rich.TextColumn("{task.fields[detail]}", markup=False)
-    counts = (rich.MofNCompleteColumn(), columns[3], rich.TimeElapsedColumn())
-    spinner = rich.SpinnerColumn()
-    with rich.Progress(
-        spinner, *columns[:2], *counts, detail, console=console, transient=True
-    ) as shown:
-        yield Bar(shown)
+    counts = (rich.MofNCompleteColumn(), left, rich.TimeElapsedColumn(), detail)
+    columns = (rich.SpinnerColumn(), stage, done, *counts)
+    with rich.Progress(*columns, console=console, transient=True) as shown:
+        yield Reporter(shown)
 
 
 @contextmanager
 def reporter(*, log: bool = False) -> Iterator[Reporter]:
-    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Lines`."""
+    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`."""
     if not people().is_terminal or is_quiet():
-        yield Lines(log=log or is_verbose())
+        yield Reporter(log=log or is_verbose())
         return
     with bar(people()) as shown:
         yield shown
