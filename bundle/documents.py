@@ -152,6 +152,8 @@ class Manifest(Document):
     capture: Json | None = None
     resources: Json | None = None
     """What sampling them cost."""
+    max_network_error_ms: float | None = None
+    """The network may have been so late during a request that counts; absent: not known."""
     budget: Sequence[Budgeted] = ()
     load: Mapping[str, Json] = {}
     """What was offered and achieved, by system."""

@@ -21,9 +21,9 @@ from benchmarks.comparison import Claim, finish, in_rounds, parser, positive, ru
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.prober import Prober
 from wanlat.topologies.load import load
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.units import Duration
+from wanlat.topologies.variants import override
 
 _PROMISED_P99_MS = 3.0
 _RTT_MS = 100.0

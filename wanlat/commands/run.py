@@ -45,7 +45,7 @@ def run(
     seed: o.Seed = None,
     client: o.Client = None,
     storage: o.StorageChoice = None,
-    max_p99_error: o.MaxP99Error = None,
+    max_network_error: o.MaxNetworkError = None,
     option: o.SystemOptions = None,
     set_: o.Set = None,
     matrix: o.Matrix = None,
@@ -102,7 +102,7 @@ def run(
         seed=seed,
         client=client,
         storage=storage,
-        max_p99_error=max_p99_error,
+        max_network_error=max_network_error,
     )
     wanted = changed(read, own, axes(matrix))
     if unfinished is not None and unfinished.is_complete:
