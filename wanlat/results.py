@@ -74,7 +74,7 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     study, on = shlex.quote(study), shlex.quote(on)
     if systems == ["quorum"]:
         if not {entry["endpoint"] for entry in entries} <= set(S3):
-            return None  # those that can be installed speak S3 alone
+            return None  # the stores that are proposed speak S3
         where = f" --topology {on}" if is_chosen else ""
         return f"Next, the same study on real stores: {_on_real_stores(study)}{where}"
     is_within_a_site = any(entry["rtt_ms"] is None for entry in entries)
@@ -104,7 +104,9 @@ def _on_real_stores(study: str) -> str:
     from wanlat.systems import registry
     from wanlat.systems.engine.cache import Cache
 
-    recipes = [s.recipe for s in registry.every() if s.recipe and s.recipe.name == s.name]
+    own = [each for each in registry.every() if each.recipe and each.recipe.name == each.name]
+    speaking = [each.recipe for each in own if each.api(each.parse_options()) == "s3"]
+    recipes = [each for each in speaking if each]
     run = f"{program()} run {study} --systems {','.join(each.name for each in recipes)}"
     cache = Cache.from_environment()
     missing = [each for each in recipes if not cache.installed(each.name, each.version).is_dir()]
