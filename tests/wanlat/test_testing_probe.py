@@ -20,7 +20,6 @@ from wanlat.probes.records import Sample
 from wanlat.systems.base import S3Target
 from wanlat.testing import Probe
 from wanlat.testing import probe as module
-from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 
@@ -160,15 +159,6 @@ def test_a_read_is_held_to_the_writes_before_it(
     assert len({*store.puts}) == len(store.puts), "every write has bytes of its own"
 
 
-def test_a_key_whose_only_write_failed_holds_nothing(probe: Probe, store: Store) -> None:
-    store.does = {"refuse"}
-    key = probe.put().key
-    assert probe.get(key).sample.status == 404
-    store.now = {key: store.puts[0]}
-    answer = probe.get(key)
-    assert (answer.outcome, answer.sample.status) == ("fail", 200)
-
-
 def test_a_write_whose_answer_nobody_took_may_have_been_executed(
     probe: Probe, store: Store
 ) -> None:
@@ -178,9 +168,3 @@ def test_a_write_whose_answer_nobody_took_may_have_been_executed(
         probe.put("k")
     store.is_dead = False
     assert probe.get("k").ok
-
-
-def test_a_key_that_nobody_put_is_the_callers_mistake(probe: Probe) -> None:
-    for ask in (probe.get, probe.remove):
-        with pytest.raises(UserError, match="Put it first"):
-            ask("nothing")
