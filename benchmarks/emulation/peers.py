@@ -9,7 +9,7 @@ from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import install
 from wanlat.systems.engine.program import Binary
 from wanlat.systems.engine.program import find as find_program
-from wanlat.systems.engine.progress import reporter
+from wanlat.systems.engine.progress import Reporter
 from wanlat.systems.engine.system import recipe_of
 from wanlat.topologies.units import Size
 
@@ -31,7 +31,7 @@ TOXIPROXY = Program(
 def build() -> None:
     """Build both into the user's cache, where they are not yet. Raises MachineError."""
     recipes = [recipe_of(peer, peer.name) for peer in (RATTAN, TOXIPROXY)]
-    install([each for each in recipes if each], Cache.from_environment(), reporter())
+    install([each for each in recipes if each], Cache.from_environment(), Reporter())
 
 
 def find(peer: Program) -> Binary:

@@ -24,7 +24,7 @@ from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemMissing
-from wanlat.systems.least import Least
+from wanlat.systems.placement import GROUPS, Least, least_of, near
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import did_you_mean
 
@@ -156,8 +156,16 @@ class System:
         remote, unknown). None where nothing can be said.
         """
         scene = self.scene(plan, options)
-        least: Least | None = self._hooked("least_round_trips", scene, target, endpoint, placement)
-        return least
+        scene |= {"target": target, "endpoint": endpoint, "placement": placement}
+        scene["near"] = partial(near, plan, target)
+        for bound in self.definition.lower_bounds:
+            names = set(bound.to).union(*(GROUPS[name] for name in bound.to if name in GROUPS))
+            if endpoint in names and (bound.when is None or evaluate(bound.when, scene)):
+                if bound.needed is None:
+                    return Least(0, bound.why)
+                needed, replicas = evaluate(bound.needed, scene), evaluate(bound.of, scene)
+                return least_of(needed, replicas, evaluate(bound.near, scene), bound.what)
+        return None
 
     def promised_round_trips(
         self, plan: Plan, options: Options, target: str, endpoint: str, placement: str
