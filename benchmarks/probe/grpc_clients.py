@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,12 +53,10 @@ def _requests(count: int) -> list[Request]:
 def _grpcio(server: NullServer) -> Callable[[], bytes]:
     import grpc
 
-    from tests.clients.bob_messages import BobMessages
-
-    messages = BobMessages([str(_PROTO)], [])
-    stub = messages.stub(grpc.insecure_channel(server.address))
-    asked = {"endpoint": "Get", "key": _KEY, "object_bytes": OBJECT_BYTES, "body_seed": 0}
-    message, _ = messages.make(asked)
+    sys.path.append(str(_PROTO.parent))  # where grpcio looks for .proto files
+    messages, services = grpc.protos_and_services(_PROTO.name)
+    stub = services.BobApiStub(grpc.insecure_channel(server.address))
+    message = messages.GetRequest(key=messages.BlobKey(key=bytes.fromhex(_KEY)))
 
     def get() -> bytes:
         body: bytes = stub.Get(message).data

@@ -311,6 +311,10 @@ class Cluster:
         for each in self._all():
             each.when_died(tell)
 
+    def full(self) -> str | None:
+        """Return which node's disk is full, as a sentence; None when none is."""
+        return what_is_full(node.home for node in self.nodes.values() if node.home)
+
     def check_space(self) -> None:
         """Raise SystemFailed when a node's disk is full: whoever goes on measures refusals."""
         for node in self.nodes.values():

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wanlat.probes.bob_plan import BobEndpoint, bob_plan, turns
-from wanlat.probes.plan import READ_BYTES, Plan, Request
+from wanlat.probes.plan import Plan, Request
 
 BOB: tuple[BobEndpoint, ...] = get_args(BobEndpoint)
 KEYED = [name for name in BOB if name != "Ping"]
@@ -78,32 +76,6 @@ def test_where_all_keys_lie_alike_only_that_placement_is_planned(
     assert len(plan.measure) == 20 * len(BOB)
 
 
-def test_a_rare_placement_is_found() -> None:
-    """The node that is asked holds one vdisk of 500."""
-
-    def rare(key: bytes) -> tuple[str, ...]:
-        return ("n1",) if int.from_bytes(key, "little") % 500 == 77 else ("n2",)
-
-    assert counted(plan_of(replicas=rare, samples=3, endpoints=["Get"]).measure) == {
-        ("Get", "local"): 3,
-        ("Get", "remote"): 3,
-    }
-
-
-def test_the_seed_decides_order_and_keys_and_nothing_else_does() -> None:
-    assert plan_of() == plan_of()
-    other = plan_of(seed=8)
-    order = [(r.endpoint, r.placement) for r in plan_of().measure]
-    assert order != [(r.endpoint, r.placement) for r in other.measure]
-    assert {r.key for r in plan_of().measure} & {r.key for r in other.measure} == {None}
-
-
-def test_placements_are_mixed_and_not_in_blocks() -> None:
-    order = [request.placement for request in plan_of(samples=200, endpoints=["Get"]).measure]
-    changes = sum(a != b for a, b in pairwise(order))
-    assert 160 < changes < 240  # 399 steps, half of them
-
-
 @given(
     samples=st.integers(1, 20),
     warmup=st.integers(0, 5),
@@ -143,28 +115,6 @@ def test_no_request_disturbs_another(
     assert len(set(seeds)) == len(seeds), "no two objects are alike"
 
 
-def test_reads_spread_over_many_keys_unless_the_objects_are_large() -> None:
-    def read(plan: Plan) -> Counter[str]:
-        keys = {(r.key, r.placement) for r in plan.measure if r.endpoint == "Get"}
-        return Counter(placement for _, placement in keys)
-
-    assert read(plan_of(samples=50)) == {"local": 50, "remote": 50}
-    large = plan_of(samples=50, object_bytes=READ_BYTES // 8, endpoints=["Get"])
-    assert read(large) == {"local": 4, "remote": 4}
-
-
-def test_a_ping_needs_no_vdisks() -> None:
-    def refuse(_: bytes) -> None:
-        raise AssertionError("a Ping has no key")
-
-    assert len(plan_of(endpoints=["Ping"], replicas=refuse).measure) == 20
-
-
-def test_what_bob_does_not_have_is_refused() -> None:
-    with pytest.raises(ValueError, match="Bob has no GetObject, only Put, Get, Exist, Delete"):
-        plan_of(endpoints=["GetObject"])
-
-
 @pytest.mark.parametrize("endpoint", KEYED)
 @pytest.mark.parametrize(
     "key", [None, "", "00" * 7, "00" * 9, "zz" * 8, "00 " * 8, "0" * 15, "k/000000"]
@@ -172,23 +122,6 @@ def test_what_bob_does_not_have_is_refused() -> None:
 def test_a_key_of_a_wrong_length_is_never_planned(endpoint: str, key: str | None) -> None:
     with pytest.raises(ValueError, match="a key is 8 bytes, written as 16 hex digits"):
         Request(0, "measure", endpoint, key=key)
-
-
-def test_a_line_holds_what_the_endpoint_needs_and_not_where_the_key_lies() -> None:
-    exist = next(request for request in plan_of().measure if request.endpoint == "Exist")
-    assert json.loads(exist.line()) == {
-        "seq": exist.seq,
-        "phase": "measure",
-        "endpoint": "Exist",
-        "key": exist.key,
-        "exists": True,
-    }
-    put = next(request for request in plan_of().measure if request.endpoint == "Put")
-    assert json.loads(put.line()).keys() == {
-        *("seq", "phase", "endpoint", "key", "object_bytes", "body_seed")
-    }
-    ping = next(request for request in plan_of().measure if request.endpoint == "Ping")
-    assert json.loads(ping.line()).keys() == {"seq", "phase", "endpoint"}
 
 
 def test_the_generated_code_is_of_todays_definitions() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from wanlat.probes.method_plan import Call, Measured, method_plan
-from wanlat.probes.plan import GrpcHeader, Plan
+from wanlat.probes.plan import Plan
 
 ADD = Call("shop.Catalogue/Add", {"id": "{key}", "picture": "{body}"})
 FIND = Measured("shop.Catalogue/Find", {"id": "{key}"}, "item.picture", prepare=ADD)
@@ -52,29 +49,3 @@ def test_a_request_has_what_its_message_has_a_place_for() -> None:
     sends = Measured("a.B/Send", {"data": "{body}"})
     (sent,) = plan_of(sends, samples=1, warmup=0).measure
     assert (sent.key, sent.object_bytes) == (None, 100)
-
-
-@pytest.mark.parametrize("method", ["Find", "shop.Catalogue", "/Find", "a.B/C/D", "a..B/C", ""])
-def test_what_names_no_method_is_refused(method: str) -> None:
-    with pytest.raises(ValueError, match=r"package\.Service/Method"):
-        Call(method)
-
-
-def test_a_key_of_a_wrong_length_reaches_bob_on_no_way() -> None:
-    with pytest.raises(ValueError, match="a key is 8 bytes"):
-        plan_of(Measured("bob_storage.BobApi/Get", {"key": {"key": "{key}"}}, key_bytes=9))
-
-
-def test_the_header_says_where_the_services_are_defined() -> None:
-    header = GrpcHeader("10.1.0.1", 50051, protos=["/a/shop.proto"], includes=["/a"])
-    assert json.loads(header.line()) == {
-        "host": "10.1.0.1",
-        "port": 50051,
-        "connection": "keep-alive",
-        "deadline_ms": 30_000,
-        "max_message_bytes": 134_217_728,
-        "window": "large",
-        "protos": ["/a/shop.proto"],
-        "includes": ["/a"],
-        "metadata": {},
-    }

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.probes.bob_node import BobNode
-from wanlat.probes.bob_plan import bob_plan
 from wanlat.probes.method_plan import Call, Measured, method_plan
 from wanlat.probes.oneshot import Oneshot, OnSample, run_plan
 from wanlat.probes.plan import Request
@@ -38,28 +37,6 @@ def put(seq: int, key: int, object_bytes: int = 100) -> Request:
 
 def get(seq: int, key: int, object_bytes: int = 100) -> Request:
     return replace(put(seq, key, object_bytes), endpoint="Get")
-
-
-def test_a_whole_plan_succeeds_in_order(node: BobNode) -> None:
-    plan = bob_plan(
-        ["Put", "Get", "Exist", "Delete", "Ping"],
-        samples=10,
-        warmup=2,
-        object_bytes=3000,
-        seed=1,
-        target="n1",
-        replicas=lambda _: ("n1",),
-    )
-    taken: list[tuple[Request, Sample]] = []
-    run_plan(spawn_here, node.header, plan, lambda *pair: taken.append(pair))
-    assert [sample.error for _, sample in taken if sample.outcome != "ok"] == []
-    assert {sample.grpc_status for _, sample in taken} == {0}
-    assert {sample.status for _, sample in taken} == {200}
-    assert [(r.seq, r.endpoint) for r, _ in taken] == [(s.seq, s.endpoint) for _, s in taken]
-    later = [request for request, sample in taken if sample.phase != "prepare"]
-    assert later == [*plan.warmup, *plan.measure]
-    starts = [sample.start_ns for _, sample in taken if sample.phase != "prepare"]
-    assert starts == sorted(starts)
 
 
 def test_a_server_that_dies_mid_request_gives_unknown_and_the_run_goes_on(node: BobNode) -> None:

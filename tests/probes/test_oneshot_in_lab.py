@@ -90,19 +90,6 @@ def test_a_new_connection_pays_one_more_and_says_which(ask: Ask) -> None:
     assert round_trips(sample.total_ns for sample in samples) == 2
 
 
-def test_a_put_waits_for_no_permission(ask: Ask) -> None:
-    """An `Expect: 100-continue` would make it two round trips."""
-    puts = [
-        Request(seq, "measure", "PutObject", "b", "k", object_bytes=1024, body_seed=seq)
-        for seq in range(7)
-    ]
-    assert round_trips(sample.total_ns for sample in ask(gets(1) + puts)[1:]) == 1
-
-
-def test_the_kernel_estimates_the_same_round_trip(ask: Ask) -> None:
-    assert round_trips(sample.rtt_us * 1000 for sample in ask(gets(10))) == 1
-
-
 def test_retransmissions_tell_a_lossy_network_from_a_slow_store() -> None:
     with asking(ms(10, loss=0.15)) as ask:
         samples = [sample for sample in ask(gets(40)) if not sample.new_connection]

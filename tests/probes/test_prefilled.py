@@ -58,19 +58,6 @@ def test_each_read_is_of_another_prefilled_object_with_its_bytes() -> None:
         assert request.body_seed == body_seed_of(5, "wanlat", index)
 
 
-def test_nothing_is_put_that_would_only_be_read() -> None:
-    put = of(s3_plan(1000).prepare, "PutObject")
-    assert {str(each.key).split("/")[0] for each in put} == {"fill-00000500-list", "remove"}
-    assert Counter(each.endpoint for each in bob_plan(1000).prepare) == {"Put": 2 * 45}
-
-
-def test_with_fewer_objects_than_reads_each_is_read_about_as_often() -> None:
-    (step,) = s3_plan(10).steps
-    read = Counter(request.key for request in of(step.warmup + step.measure, "GetObject"))
-    assert sorted(set(read.values())) == [4, 5]
-    assert len(read) == 10
-
-
 def test_the_draw_is_over_the_whole_bucket_and_only_the_seed_decides() -> None:
     drawn = list(islice(filled(1_000_000).drawn(), 2000))
     assert drawn == list(islice(filled(1_000_000).drawn(), 2000))
@@ -92,24 +79,10 @@ def test_bobs_reads_are_of_prefilled_keys_of_their_placement() -> None:
     assert not keys & {each.key for each in of(step.measure, "Put", "Delete")}
 
 
-def test_where_no_prefilled_key_has_a_placement_an_own_one_is_made_for_it() -> None:
-    plan = bob_plan(3)
-    (step,) = plan.steps
-    put = {request.key for request in plan.prepare}
-    keys = {key_of(5, "wanlat", index, "bob") for index in range(3)}
-    for request in of(step.measure, "Get"):
-        assert request.key in keys | put
-
-
 def test_a_page_is_whole_where_a_page_was_prefilled() -> None:
     for objects, listed in ((PAGE, PAGE), (PAGE - 1, None), (None, None)):
         (step,) = s3_plan(objects).steps
         assert {each.listed for each in of(step.measure, "ListObjectsPage")} == {listed}
-
-
-def test_the_one_key_is_read_also_in_a_prefilled_bucket() -> None:
-    (step,) = s3_plan(1000, one_key=True).steps
-    assert len({request.key for request in of(step.measure, "GetObject", "PutObject")}) == 1
 
 
 def test_the_listed_prefix_has_half_of_the_bucket_before_it_and_half_behind() -> None:
@@ -119,10 +92,3 @@ def test_the_listed_prefix_has_half_of_the_bucket_before_it_and_half_behind() ->
     # The first key, too, must be before it: an object and a prefix cannot share a name everywhere.
     assert sum(key < prefix for key in keys) == 501
     assert not any(key.startswith(prefix) or prefix.startswith(f"{key}/") for key in keys)
-
-
-def test_objects_of_another_size_are_not_read_and_surround_the_listed_prefix_all_the_same() -> None:
-    other = Prefilled("s3", "wanlat", 1000, seed=5, is_read=False)
-    (step,) = s3_plan(1000, prefilled=other).steps
-    assert {str(each.key)[:4] for each in of(step.measure, "GetObject")} == {"get/"}
-    assert {str(each.prefix)[:4] for each in of(step.measure, "ListObjects")} == {"fill"}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wanlat.probes.plan import READ_BYTES, Plan, PlanHeader, Request
+from wanlat.probes.plan import Plan, Request
 from wanlat.probes.s3_plan import S3Endpoint, s3_plan
 
 S3: list[S3Endpoint] = [
@@ -53,12 +51,6 @@ def test_the_seed_decides_the_order_and_nothing_else_does() -> None:
     assert order != [request.endpoint for request in plan_of(seed=8).measure]
 
 
-def test_requests_are_numbered_in_the_order_they_are_sent() -> None:
-    plan = plan_of()
-    numbers = [request.seq for request in (*plan.prepare, *plan.warmup, *plan.measure)]
-    assert numbers == list(range(len(numbers)))
-
-
 @given(
     samples=st.integers(1, 30),
     warmup=st.integers(0, 5),
@@ -96,44 +88,3 @@ def test_no_request_disturbs_another(
             assert not any((key or "").startswith(prefix) for key in (*put, *removed))
     seeds = [r.body_seed for r in (*plan.prepare, *later) if r.endpoint == "PutObject"]
     assert len(set(seeds)) == len(seeds), "no two objects are alike"
-
-
-def test_only_what_is_needed_is_prepared() -> None:
-    prepared = plan_of(endpoints=["ListBuckets", "PutObject"]).prepare
-    assert [request.endpoint for request in prepared] == ["CreateBucket"]
-
-
-def test_reads_spread_over_many_keys_unless_the_objects_are_large() -> None:
-    assert len(set(on_keys(plan_of(samples=50).measure, "GetObject"))) == 50
-    large = plan_of(samples=50, object_bytes=READ_BYTES // 4, endpoints=["GetObject"])
-    assert len(set(on_keys(large.measure, "GetObject"))) == 4
-    larger = plan_of(samples=50, object_bytes=READ_BYTES * 2, endpoints=["GetObject"])
-    assert len(set(on_keys(larger.measure, "GetObject"))) == 1
-
-
-def test_what_cannot_be_measured_is_refused() -> None:
-    with pytest.raises(ValueError, match="CreateBucket cannot be measured, only ListBuckets"):
-        plan_of(endpoints=["CreateBucket"])
-
-
-def test_a_line_holds_what_the_endpoint_needs() -> None:
-    header = PlanHeader("10.1.0.1", 3900, "garage", "a", "s")
-    assert json.loads(header.line()) == {
-        "host": "10.1.0.1",
-        "port": 3900,
-        "region": "garage",
-        "access_key": "a",
-        "secret_key": "s",
-        "connection": "keep-alive",
-        "deadline_ms": 30_000,
-    }
-    line = Request(4, "measure", "ListObjects", "b", prefix="list/", listed=10).line()
-    assert line.endswith(b"}\n")
-    assert json.loads(line) == {
-        "seq": 4,
-        "phase": "measure",
-        "endpoint": "ListObjects",
-        "bucket": "b",
-        "prefix": "list/",
-        "listed": 10,
-    }
