@@ -330,9 +330,16 @@ class Definition(Program):
     grpc: Grpc | None = None
     front: Front | None = None
     stop: Stop = Stop()
-    endpoints: dict[str, Endpoint] = Field(default_factory=dict)
+    endpoints: dict[str, Endpoint] = Field(
+        default_factory=dict, description="what a study of stores asks it, in place of S3's"
+    )
     lower_bounds: list[LowerBound] = Field(
         default_factory=list, description="of round trips; the first entry that fits counts"
+    )
+    promised: dict[str, Expression] = Field(
+        default_factory=dict,
+        description="round trips over WAN links that an endpoint (or reads, writes) takes by "
+        "construction; with `to_node(NAME)` and `to_majority(NAME)`: 0 in one site, else 1",
     )
 
     @model_validator(mode="before")
@@ -362,7 +369,7 @@ _NODE = ("name", "site", "address", "directory", "data", "facts")
 _ANYTHING = (
     *("nodes", "peers", "later", "topology", "version", "answer", "expected", "bucket"),
     *("each", "derive", "numbers", "range", "loop", "program", "plan", "listen"),
-    *("target", "endpoint", "placement", "near"),
+    *("target", "endpoint", "placement", "near", "to_node", "to_majority"),
 )
 
 

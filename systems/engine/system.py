@@ -155,12 +155,10 @@ class System:
         `Least.from_client`); ``placement`` says whether it holds the key, as samples do (local,
         remote, unknown). None where nothing can be said.
         """
-        scene = self.scene(plan, options)
-        scene |= {"target": target, "endpoint": endpoint, "placement": placement}
-        scene["near"] = partial(near, plan, target)
+        scene = self._asked(plan, options, target, endpoint, placement)
         for bound in self.definition.lower_bounds:
-            names = set(bound.to).union(*(GROUPS[name] for name in bound.to if name in GROUPS))
-            if endpoint in names and (bound.when is None or evaluate(bound.when, scene)):
+            fits = any(endpoint in GROUPS.get(name, {name}) for name in bound.to)
+            if fits and (bound.when is None or evaluate(bound.when, scene)):
                 if bound.needed is None:
                     return Least(0, bound.why)
                 needed, replicas = evaluate(bound.needed, scene), evaluate(bound.of, scene)
@@ -174,11 +172,31 @@ class System:
 
         Arguments are those of `least_round_trips`. None where that is not known by construction.
         """
-        scene = self.scene(plan, options)
-        known: float | None = self._hooked(
-            "promised_round_trips", scene, target, endpoint, placement
-        )
-        return known
+        scene = self._asked(plan, options, target, endpoint, placement)
+        for name, expression in self.definition.promised.items():
+            if endpoint in GROUPS.get(name, {name}):
+                known = evaluate(expression, scene)
+                return None if known is None else float(known)
+        return None
+
+    def _asked(
+        self, plan: Plan, options: Options, target: str, endpoint: str, placement: str
+    ) -> dict[str, Any]:
+        """Return the names that expressions about one kind of requests know besides."""
+        names = [node.name for node in plan.nodes]
+
+        def to_node(name: str) -> int:
+            return int(plan.node(name).site != plan.node(target).site)
+
+        def to_majority(name: str = target) -> int:
+            (beside,) = near(plan, name, [names])
+            return int(beside <= len(names) // 2)
+
+        return {
+            **self.scene(plan, options),
+            **{"target": target, "endpoint": endpoint, "placement": placement},
+            **{"near": partial(near, plan, target), "to_node": to_node, "to_majority": to_majority},
+        }
 
     def effective(self, plan: Plan, options: Options) -> dict[str, Any]:
         """Return the options as they are in effect on a topology, defaults filled in."""

@@ -1,11 +1,11 @@
-"""What YAML cannot say of the reference store: its round trips, and its nodes' messages."""
+"""What YAML cannot say of the reference store: its placement, and its nodes' messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wanlat.systems.placement import GROUPS, layout_of, near
+from wanlat.systems.placement import layout_of
 
 if TYPE_CHECKING:
     from wanlat.systems.engine.scene import Node
@@ -29,33 +29,15 @@ def of_node(who: Mapping[str, Sequence[str]], node: Node) -> list[str]:
     return [defect for defect, names in who.items() if node.name in names]
 
 
+def alike(near: Sequence[int], needed: int) -> int | None:
+    """Return the round trips of a request that so many must answer; None where keys differ."""
+    numbers = {int(count < needed) for count in near}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
 def replicas(scene: dict[str, Any], key: bytes) -> tuple[str, ...] | None:
     """Known of Bob's keys; S3's objects are on every node."""
     return scene["layout"].replicas(key) if scene["bob"] else None
-
-
-def promised_round_trips(
-    scene: dict[str, Any], target: str, endpoint: str, placement: str
-) -> float | None:
-    """That of the tables in systems/quorum/README.md; None of a mixture, or with a defect."""
-    plan, options = scene["plan"], scene["options"]
-    writes = endpoint in GROUPS["writes"]
-    if options.defects or endpoint not in GROUPS["reads"] | GROUPS["writes"]:
-        return 0.0 if endpoint == "Ping" and scene["bob"] and not options.defects else None
-    if scene["bob"]:
-        needed = options.quorum if writes else 1
-        held = near(plan, target, scene["layout"].held(target, placement))
-        numbers = {float(count < needed) for count in held}
-        return numbers.pop() if len(numbers) == 1 else None
-    leader, rounds = options.leader, options.protocol.removeprefix("rounds:")
-    everybody = [[node.name for node in plan.nodes]]
-    (beside,) = near(plan, leader or target, everybody)
-    majority = float(beside < scene["majority"])
-    if leader is not None:
-        forwarded = float(plan.node(leader).site != plan.node(target).site)
-        return forwarded + (majority if writes else 0)
-    rounds = "1" if rounds == "leaderless" else rounds
-    return int(rounds) * majority if rounds.isdigit() else None
 
 
 # A frame (systems/quorum/src/peers/frame.rs) has its length, the message's number and whether it is

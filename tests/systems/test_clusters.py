@@ -13,7 +13,7 @@ from systems_doubles import send
 
 from tests.needs import lab_of, needs
 from wanlat.emulator.faults.fault import Scene
-from wanlat.emulator.faults.partition import Partition
+from wanlat.emulator.faults.links import Partition
 from wanlat.emulator.lab import Lab
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample

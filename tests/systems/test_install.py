@@ -154,7 +154,9 @@ def test_what_cannot_be_built_is_said_before_anything_is(
     assert not cache.installed("fake", "2.0").exists()
     with pytest.raises(UserError, match="no system `ceph`"):
         install_systems(["minio", "ceph"], plain_reporter())
-    with pytest.raises(UserError, match=r"builds garage, minio, .*grpcurl\. To get it: make"):
+    with pytest.raises(
+        UserError, match=r"builds garage, .*, versitygw and grpcurl\. To get it: make"
+    ):
         install_systems(["quorum"], plain_reporter())
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match=r"garage 2\.5\.0 needs `cargo`.*rustup"):
