@@ -101,15 +101,13 @@ def install_systems(
 
 def _recipe(name: str) -> Recipe:
     tools = registry.tools()
-    if name in tools:
-        found = recipe_of(tools[name], name)
-        assert found is not None
-        return found
-    system = registry.get(name)
-    if system.recipe is None:
+    system = None if name in tools else registry.get(name)
+    found = system.recipe if system else recipe_of(tools[name], name)
+    if found is None:
+        assert system is not None
         able = [each.name for each in registry.every() if each.recipe]
         raise UserError(
             f"{system.title} is not installed by this command, which builds "
             f"{listing([*able, *tools])}. To get it: {system.how_to_get}"
         )
-    return system.recipe
+    return found

@@ -16,14 +16,13 @@ from pathlib import Path
 
 from wanlat.systems.engine.cache import Cache, Receipt, exclusive, sha256_of
 from wanlat.systems.engine.definition import Install
-from wanlat.systems.engine.kinds import KINDS, TOOLS, Kind, Place
+from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool
 from wanlat.systems.engine.process import last_lines, plain
 from wanlat.systems.engine.progress import Reporter, elapsed
 from wanlat.systems.errors import InstallFailed
 from wanlat.topologies.errors import MachineError
 
 _PATIENCE_S = 10  # for a build that was asked to end
-_HEARTBEAT_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -46,20 +45,20 @@ class Recipe:
         return self.install.minutes
 
     @property
-    def title(self) -> str:
-        """Name and version, as messages say it."""
-        return f"{self.name} {self.version}"
-
-    @property
     def source(self) -> str:
         """Where the source comes from, for people."""
         return self.kind.what.format(self.install)
+
+    @property
+    def title(self) -> str:
+        """Name and version, as messages say it."""
+        return f"{self.name} {self.version}"
 
     def tools(self) -> list[str]:
         """Check the tools that it needs; return what each says of its version. MachineError."""
         oldest = [self.install.tool]  # of the first
         return [
-            TOOLS[name].check(f"Building {self.title}", oldest.pop() if oldest else None)
+            check_tool(name, f"Building {self.title}", oldest.pop() if oldest else None)
             for name in (*self.kind.tools, *self.install.needs)
         ]
 

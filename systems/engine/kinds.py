@@ -19,7 +19,6 @@ from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError
 
 _ANSWER_S = 30
-_DEBIAN = "Debian's packages are unpacked with it: on Debian and Ubuntu it is there."
 
 
 @dataclass(frozen=True)
@@ -28,38 +27,6 @@ class Place:
 
     out: Path
     work: Path
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A program a build needs: what prints its version, and how to get it."""
-
-    version_command: tuple[str, ...]
-    way_out: str
-
-    @property
-    def name(self) -> str:
-        """Name of the program."""
-        return self.version_command[0]
-
-    def check(self, purpose: str, oldest: str | None = None) -> str:
-        """Return the first line the program prints about its version.
-
-        Raises MachineError when it is absent, does not run, or is too old.
-        """
-        needs = f"{purpose} needs `{self.name}`"
-        if shutil.which(self.name) is None:
-            raise MachineError(f"{needs}, which is not on PATH. {self.way_out}")
-        try:
-            told = said(*self.version_command)
-        except SystemMissing as error:
-            raise MachineError(f"{needs}, and {error}. {self.way_out}") from error
-        line = next(iter(told.strip().splitlines()), "")
-        if oldest and numbers(line) < numbers(oldest):
-            raise MachineError(
-                f"{needs} {oldest} or newer; this machine has: {line}. {self.way_out}"
-            )
-        return line
 
 
 def said(path: Path | str, *arguments: str, environment: dict[str, str] | None = None) -> str:
@@ -84,19 +51,34 @@ def said(path: Path | str, *arguments: str, environment: dict[str, str] | None =
 
 _ESSENTIAL = "on Debian and Ubuntu `sudo apt install build-essential`."
 TOOLS = {
-    "cargo": Tool(
-        ("cargo", "--version"),
-        "Install Rust with rustup (https://rustup.rs); one that is too old: `rustup update`.",
+    "cargo": "Install Rust with rustup (https://rustup.rs); one that is too old: `rustup update`.",
+    "go": "Install Go from https://go.dev/dl, or a newer one beside it.",
+    "cc": f"Install a C compiler: {_ESSENTIAL}",
+    "make": f"Install make: {_ESSENTIAL}",
+    **dict.fromkeys(
+        ("apt-get", "dpkg"), "On Debian and Ubuntu, whose packages these are, it is there."
     ),
-    "go": Tool(("go", "version"), "Install Go from https://go.dev/dl, or a newer one beside it."),
-    "cc": Tool(("cc", "--version"), f"Install a C compiler: {_ESSENTIAL}"),
-    "make": Tool(("make", "--version"), f"Install make: {_ESSENTIAL}"),
-    "apt-get": Tool(("apt-get", "--version"), _DEBIAN),
-    "dpkg": Tool(("dpkg", "--version"), _DEBIAN),
-    "mvn": Tool(
-        ("mvn", "--version"), "Install Maven: on Debian and Ubuntu `sudo apt install maven`."
-    ),
+    "mvn": "Install Maven: on Debian and Ubuntu `sudo apt install maven`.",
 }
+"""Programs that builds need, and how to get them."""
+
+
+def check_tool(name: str, purpose: str, oldest: str | None = None) -> str:
+    """Return the first line a program prints about its version.
+
+    Raises MachineError when it is absent, does not run, or is too old.
+    """
+    needs, way_out = f"{purpose} needs `{name}`", TOOLS[name]
+    if shutil.which(name) is None:
+        raise MachineError(f"{needs}, which is not on PATH. {way_out}")
+    try:
+        told = said(name, "version" if name == "go" else "--version")
+    except SystemMissing as error:
+        raise MachineError(f"{needs}, and {error}. {way_out}") from error
+    line = next(iter(told.strip().splitlines()), "")
+    if oldest and numbers(line) < numbers(oldest):
+        raise MachineError(f"{needs} {oldest} or newer; this machine has: {line}. {way_out}")
+    return line
 
 
 @dataclass(frozen=True)

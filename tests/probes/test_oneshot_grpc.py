@@ -10,8 +10,8 @@ import pytest
 
 from tests.probes.bob_node import BobNode
 from wanlat.probes.method_plan import Call, Measured, method_plan
-from wanlat.probes.oneshot import Oneshot, OnSample, run_plan
-from wanlat.probes.plan import Request
+from wanlat.probes.oneshot import Oneshot, OnSample, run_plan, run_requests
+from wanlat.probes.plan import Request, Window
 from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
 
@@ -80,3 +80,15 @@ def test_the_same_api_as_methods_of_a_proto_file(node: BobNode) -> None:
     got = [sample for sample in samples if sample.endpoint == f"{api}/Get"]
     assert len(got) == 6
     assert {sample.object_bytes for sample in got} == {3000}
+
+
+def test_bob_takes_a_hundred_mebibytes_and_gives_them_through_any_window(node: BobNode) -> None:
+    samples: list[Sample] = []
+    windows: tuple[Window, ...] = ("large", "tonic", "default")
+    large = put(0, 3, 100 << 20)
+    run_requests(spawn_here, node.header, [large], into(samples))
+    for window in windows:
+        header = replace(node.header, window=window)
+        run_requests(spawn_here, header, [replace(large, endpoint="Get")], into(samples))
+    assert [sample.outcome for sample in samples] == ["ok"] * 4, samples
+    assert [sample.object_bytes for sample in samples] == [100 << 20] * 4

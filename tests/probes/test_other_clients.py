@@ -1,7 +1,7 @@
-"""The probe beside a client of other makers: the same request takes the same round trips.
+"""The probe beside clients of other makers: the same request takes the same round trips.
 
-Both ask the same node from another site over kept connections. What boto3 does more is known, and
-is in the table: it waits for `100 Continue` before it sends a body.
+All ask the same node from another site over kept connections. What a client does more is known, and
+is in the table: boto3 waits for `100 Continue` before it sends a body.
 """
 
 from __future__ import annotations
@@ -11,55 +11,109 @@ import math
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.needs import lab_of
 from wanlat.probes.oneshot import run_requests
-from wanlat.probes.plan import PlanHeader, Request
+from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
 from wanlat.probes.process import Process
 from wanlat.probes.records import Sample
 from wanlat.systems import registry
+from wanlat.systems.engine.protocols import BOB_PROTO
 
 RTT_MS = 60.0
+TIMES = 5
 THREE = f"""
 name: three
 sites: [{{name: a, nodes: [n1]}}, {{name: b, nodes: [n2]}}, {{name: c, nodes: [n3]}}]
 links: {{default: {{rtt: {RTT_MS:g}ms}}}}
 """
 BOTO3 = """
-import boto3, json, sys, time
+import boto3
 from botocore.config import Config
-url, region, access, secret = sys.argv[1:]
 config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1})
-s3 = boto3.client("s3", endpoint_url=url, region_name=region, aws_access_key_id=access,
-                  aws_secret_access_key=secret, config=config)
+s3 = boto3.client("s3", endpoint_url=f"http://{host}", region_name=region,
+                  aws_access_key_id=access, aws_secret_access_key=secret, config=config)
 calls = {
     "ListBuckets": s3.list_buckets,
     "ListObjects": lambda: s3.list_objects_v2(Bucket="bucket", Prefix="p"),
-    "PutObject": lambda: s3.put_object(Bucket="bucket", Key="k", Body=b"x" * 1024),
+    "PutObject": lambda: s3.put_object(Bucket="bucket", Key="k", Body=bytes(1024)),
     "HeadObject": lambda: s3.head_object(Bucket="bucket", Key="k"),
     "GetObject": lambda: s3.get_object(Bucket="bucket", Key="k")["Body"].read(),
     "RemoveObject": lambda: s3.delete_object(Bucket="bucket", Key="k"),
 }
+"""
+MINIO = """
+import io, minio
+s3 = minio.Minio(host, access_key=access, secret_key=secret, region=region, secure=False)
+calls = {
+    "ListBuckets": s3.list_buckets,
+    "ListObjects": lambda: list(s3.list_objects("bucket", prefix="p")),
+    "PutObject": lambda: s3.put_object("bucket", "k", io.BytesIO(bytes(1024)), 1024),
+    "HeadObject": lambda: s3.stat_object("bucket", "k"),
+    "GetObject": lambda: s3.get_object("bucket", "k").read(),
+    "RemoveObject": lambda: s3.remove_object("bucket", "k"),
+}
+"""
+GRPCIO = f"""
+import sys; sys.path.append({str(BOB_PROTO.parent)!r})
+import grpc
+bob, services = grpc.protos_and_services("bob.proto")
+stub = services.BobApiStub(grpc.insecure_channel(host, options=[("grpc.enable_retries", 0)]))
+key, now = bob.BlobKey(key=bytes(8)), bob.BlobMeta(timestamp=1700000000)
+blob = bob.Blob(data=bytes(1024), meta=now)
+calls = {{
+    "Ping": lambda: stub.Ping(bob.Null()),
+    "Put": lambda: stub.Put(bob.PutRequest(key=key, data=blob)),
+    "Get": lambda: stub.Get(bob.GetRequest(key=key)),
+    "Exist": lambda: stub.Exist(bob.ExistRequest(keys=[key])),
+    "Delete": lambda: stub.Delete(bob.DeleteRequest(key=key, meta=now)),
+}}
+"""
+TIMED = f"""
+import json, time
 fastest = dict.fromkeys(calls, 1e9)
-for turn in range(5):
+for turn in range({TIMES}):
     for name, call in calls.items():
         begun = time.perf_counter()
         call()
         fastest[name] = min(fastest[name], 1e3 * (time.perf_counter() - begun))
 print(json.dumps(fastest))
 """
-MORE = {"PutObject": 1}
-"""Round trips that boto3 takes more than the probe."""
+S3 = ("ListBuckets", "ListObjects", "PutObject", "HeadObject", "GetObject", "RemoveObject")
+BOB = ("Ping", "Put", "Get", "Exist", "Delete")
+MORE = {("boto3", "PutObject"): 1}
+"""Round trips that a client takes more than the probe."""
 
 
-def test_boto3_takes_the_round_trips_of_the_probe_but_for_those_that_are_known(
-    tmp_path: Path,
+def request_of(seq: int, name: str) -> Request:
+    has_body = name in ("PutObject", "GetObject", "Put", "Get")
+    keyed = name != "Ping" and not name.startswith("List")
+    return Request(
+        *(seq, "measure", name, "bucket" if name in S3[1:] else None),
+        key=None if not keyed else "o" if name in S3 else "11" * 8,
+        prefix="p" if name == "ListObjects" else None,
+        object_bytes=1024 if has_body else None,
+        body_seed=1 if has_body else None,
+        exists=True if name == "Exist" else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("client", "program", "api"),
+    [("boto3", BOTO3, "s3"), ("minio-py", MINIO, "s3"), ("grpcio", GRPCIO, "bob")],
+)
+def test_they_take_the_round_trips_of_the_probe_but_for_those_that_are_known(
+    tmp_path: Path, client: str, program: str, api: str
 ) -> None:
     (tmp_path / "three.yaml").write_text(THREE)
     quorum = registry.get("quorum")
     with lab_of(str(tmp_path / "three.yaml")) as lab:
-        cluster = quorum.start(lab, quorum.parse_options(), tmp_path, 60.0, lambda _: None)
+        options = quorum.parse_options({"api": api})
+        cluster = quorum.start(lab, options, tmp_path, 60.0, lambda _: None)
         assert cluster.ask_s3("n1", "/bucket", method="PUT").ok
         at, fastest = cluster.s3("n1"), dict[str, float]()
+        port = at.port if api == "s3" else cluster.grpc("n1").port
 
         def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
             return lab.spawn("n2", argv, stdin=stdin, stdout=stdout, stderr=stderr)
@@ -69,25 +123,16 @@ def test_boto3_takes_the_round_trips_of_the_probe_but_for_those_that_are_known(
             took = (sample.total_ns or 0) / 1e6
             fastest[request.endpoint] = min(fastest.get(request.endpoint, math.inf), took)
 
-        kinds = ["ListBuckets", "ListObjects", "PutObject", "HeadObject", "GetObject"]
-        requests = [
-            Request(
-                *(seq, "measure", name, None if name == "ListBuckets" else "bucket"),
-                key=None if name.startswith("List") else "o",
-                prefix="p" if name == "ListObjects" else None,
-                object_bytes=1024 if name in ("PutObject", "GetObject") else None,
-                body_seed=1 if name in ("PutObject", "GetObject") else None,
-            )
-            for seq, name in enumerate([*kinds, "RemoveObject"] * 5)
-        ]
-        header = PlanHeader(at.host, at.port, at.region, at.access_key, at.secret_key)
-        run_requests(spawn, header, requests, take)
-        url = f"http://{at.host}:{at.port}"
+        header: Header = PlanHeader(at.host, port, at.region, at.access_key, at.secret_key)
+        header = header if api == "s3" else GrpcHeader(at.host, port)
+        names = (S3 if api == "s3" else BOB) * TIMES
+        run_requests(spawn, header, [request_of(*each) for each in enumerate(names)], take)
         env = {"PYTHONPATH": ":".join(filter(None, sys.path))}
-        argv = [sys.executable, "-c", BOTO3, url, at.region, at.access_key, at.secret_key]
-        done = lab.run("n2", argv, env=env)
+        text = f"import sys; host, region, access, secret = sys.argv[1:]\n{program}{TIMED}"
+        where = [f"{at.host}:{port}", at.region, at.access_key, at.secret_key]
+        done = lab.run("n2", [sys.executable, "-c", text, *where], env=env)
         assert done.returncode == 0, done.stderr
     # No network makes one faster than its round trips; what a busy machine adds is less than one.
     theirs = {name: math.floor(ms / RTT_MS) for name, ms in json.loads(done.stdout).items()}
     ours = {name: math.floor(ms / RTT_MS) for name, ms in fastest.items()}
-    assert theirs == {name: count + MORE.get(name, 0) for name, count in ours.items()}
+    assert theirs == {name: n + MORE.get((client, name), 0) for name, n in ours.items()}

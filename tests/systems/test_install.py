@@ -20,7 +20,7 @@ from wanlat.systems.catalogue import install_systems, list_systems, list_tools
 from wanlat.systems.engine.cache import Cache, Receipt, sha256_of
 from wanlat.systems.engine.definition import Install, Program
 from wanlat.systems.engine.install import Damaged, find_installed, install
-from wanlat.systems.engine.kinds import TOOLS, Tool
+from wanlat.systems.engine.kinds import TOOLS, check_tool
 from wanlat.systems.engine.program import find, go_version, label, read_version
 from wanlat.systems.errors import InstallFailed, SystemMissing
 from wanlat.topologies.errors import MachineError, UserError
@@ -139,13 +139,13 @@ def test_a_failed_build_quotes_the_end_of_its_log_and_keeps_what_it_compiled(cac
 def test_what_cannot_be_built_is_said_before_anything_is(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    absent = Tool(("no-such-compiler", "--version"), "Install it from the moon.")
-    monkeypatch.setitem(TOOLS, "absent", absent)
-    needy = fake_recipe(version="2.0", tools=("absent",))
+    monkeypatch.setitem(TOOLS, "no-such-compiler", "Install it from the moon.")
+    monkeypatch.setitem(TOOLS, sys.executable, "Get a newer one.")
+    needy = fake_recipe(version="2.0", tools=("no-such-compiler",))
     with pytest.raises(MachineError, match=r"no-such-compiler.*Install it from the moon"):
         install([fake_recipe(), needy], cache, plain_reporter())
     with pytest.raises(MachineError, match=r"99\.1 or newer; this machine has: Python 3"):
-        Tool((sys.executable, "--version"), "").check("Building", "99.1")
+        check_tool(sys.executable, "Building", "99.1")
     with pytest.raises(MachineError, match=r"takes about 9000000\.0 GB"):
         install([fake_recipe(disk_bytes=9 * 10**15)], cache, plain_reporter())
     assert not cache.installed("fake", "1.0").exists()
