@@ -25,7 +25,7 @@ from wanlat.systems.engine.cache import Cache
 from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import install
 from wanlat.systems.engine.program import find
-from wanlat.systems.engine.progress import reporter
+from wanlat.systems.engine.progress import Reporter
 from wanlat.systems.engine.system import recipe_of
 from wanlat.topologies.errors import RunFailed
 from wanlat.topologies.units import Size
@@ -55,7 +55,7 @@ _TIMEOUT_S = 300
 def build() -> None:
     """Build both into the user's cache, where they are not yet. Raises MachineError."""
     recipes = [recipe_of(peer, peer.name) for peer in (RATTAN, TOXIPROXY)]
-    install([each for each in recipes if each], Cache.from_environment(), reporter())
+    install([each for each in recipes if each], Cache.from_environment(), Reporter())
 
 
 class Peer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -142,12 +143,11 @@ def _minio(header: Any) -> Callable[[], bytes]:
 def _grpcio(server: NullServer) -> Callable[[], bytes]:
     import grpc
 
-    from tests.clients.bob_messages import BobMessages
-
-    messages = BobMessages([str(_HERE.parents[1] / "proto" / "bob.proto")], [])
-    stub = messages.stub(grpc.insecure_channel(server.address))
-    asked = {"endpoint": "Get", "key": KEY, "object_bytes": _BYTES, "body_seed": 0}
-    message, _ = messages.make(asked)
+    proto = _HERE.parents[1] / "proto" / "bob.proto"
+    sys.path.append(str(proto.parent))  # where grpcio looks for .proto files
+    messages, services = grpc.protos_and_services(proto.name)
+    stub = services.BobApiStub(grpc.insecure_channel(server.address))
+    message = messages.GetRequest(key=messages.BlobKey(key=bytes.fromhex(KEY)))
     return lambda: bytes(stub.Get(message).data)
 
 
