@@ -9,9 +9,8 @@ from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.endpoints import endpoint_order, row_of
+from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order, is_known, row_of
 from wanlat.analysis.names import series_order
-from wanlat.analysis.placement import PLACEMENTS, is_known
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.placement import PLACEMENTS, UNKNOWN
+from wanlat.analysis.endpoints import PLACEMENTS, UNKNOWN
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError, NoSamplesError
 from wanlat.bundle.read import read_table

@@ -7,19 +7,22 @@ notes are sentences that a reader of any figure must see with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Protocol
 
-from wanlat.analysis.blocks import Block, blocks_of, hidden_from_terminal
-from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.bundle import HOW_ENDED, Bundle, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
 from wanlat.analysis.grid import Grid, print_grid, print_notes
-from wanlat.analysis.notes import notes_on_matrix, notes_on_run, untrusted_points
+from wanlat.analysis.names import count, display_system, listing, series_labels
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import Console
 
+    from wanlat.analysis.bundle import Bundle
+    from wanlat.analysis.grid import Grid
     from wanlat.analysis.sweep import Sweep
 
 
@@ -153,5 +156,171 @@ def _matrix(sweep: Sweep) -> dict[str, Any]:
         for point in sweep.points
     ]
     missing = [point.name for point in sweep.missing]
-    untrusted = untrusted_points(sweep)
+    untrusted = sweep.untrusted
     return {"parameters": parameters, "points": points, "missing": missing, "untrusted": untrusted}
+
+
+class Block(Protocol):
+    """What `report` asks of a block."""
+
+    def to_json(self) -> Any:
+        """Its entry of summary.json: finite numbers, strings, lists, objects."""
+        ...
+
+    def grids(self) -> Sequence[Grid]:
+        """Its tables, in the order in which they are printed; notes are the grids'."""
+        ...
+
+    def charts(self) -> Mapping[str, Figure]:
+        """Its charts by the stem of their file's name; none where there is nothing to draw."""
+        ...
+
+
+_OF_BUNDLE: Mapping[str, str] = {
+    "endpoints": "wanlat.analysis.figures.latency:latency_of",
+    "in_rtts": "wanlat.analysis.figures.in_rtts:in_words",
+    "round_trips": "wanlat.analysis.figures.round_trips:ROUND_TRIPS.of_bundle",
+    "drill": "wanlat.analysis.report.drill:drill_report",
+    "published": "wanlat.analysis.figures.published:PUBLISHED.of_bundle",
+    "load": "wanlat.analysis.figures.load:LOAD.of_bundle",
+    "reclaim": "wanlat.analysis.figures.reclaim:RECLAIM.of_bundle",
+    "resources": "wanlat.analysis.figures.resources:RESOURCES.of_bundle",
+}
+"""Key in summary.json, and the function (bundle) -> Block | None that makes it."""
+
+_OF_SWEEP: Mapping[str, str] = {
+    "clusters": "wanlat.analysis.figures.clusters:CLUSTERS.of_matrix",
+    "clusters_round_trips": "wanlat.analysis.figures.clusters:CLUSTERS_ROUND_TRIPS.of_matrix",
+    "endpoints": "wanlat.analysis.figures.latency:LATENCY.of_matrix",
+    "round_trips": "wanlat.analysis.figures.round_trips:ROUND_TRIPS.of_matrix",
+    "sizes": "wanlat.analysis.figures.sizes:SIZES.of_matrix",
+    "load": "wanlat.analysis.figures.load:LOAD.of_matrix",
+    "growth": "wanlat.analysis.figures.growth:GROWTH.of_matrix",
+    "resources": "wanlat.analysis.figures.resources:resources_of_matrix",
+    "reclaim": "wanlat.analysis.figures.reclaim:RECLAIM.of_matrix",
+}
+"""The same of a whole matrix: (sweep) -> Block | None."""
+
+_ASKED_FOR = {
+    "drill": "is_drill",
+    "load": "is_load",
+    "reclaim": "is_reclaim",
+    "round_trips": "has_rtt_steps",
+    "round_trips_by_rtt": "has_rtt_steps",
+}
+"""What of a run only those have that asked for it: nothing is imported for the others."""
+
+_CLAIMS = "wanlat.analysis.claims:claims_block"
+
+
+def hidden_from_terminal(blocks: Mapping[str, Block]) -> set[str]:
+    """Keys of `blocks` whose tables a terminal gets only if asked for.
+
+    Those are of resource usage, and of what others published. A drill's own tables have what is of
+    interest of the latencies before its faults.
+    """
+    return {"resources", "published", *(["endpoints"] if "drill" in blocks else [])}
+
+
+def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
+    """Every block that a run or a matrix has data for, by its key in summary.json.
+
+    With what is claimed of their figures: the claims in a study's manifest. A drill's are evaluated
+    by its own block.
+    """
+    kind, made = source.manifest.get("kind"), {}
+    for name, function in (_OF_SWEEP if kind == "matrix" else _OF_BUNDLE).items():
+        is_asked_for = kind == "matrix" or name not in _ASKED_FOR
+        if not is_asked_for and not getattr(source, _ASKED_FOR[name]):
+            continue
+        # Imported where it is used: most commands make no report, and scipy takes a second.
+        make: Callable[[Bundle | Sweep], Block | None] = resolve_name(function)
+        if (block := make(source)) is not None:
+            made[name] = block
+    specs = source.manifest.get("claims")
+    if specs and kind != "drill":
+        summary = {name: block.to_json() for name, block in made.items()}
+        if (block := resolve_name(_CLAIMS)(specs, summary)) is not None:
+            made["claims"] = block
+    return made
+
+
+IDLE = "Latencies of single requests are those of the probe client alone, before the load."
+
+_NAMED_AT_MOST = 6
+
+
+def notes_on_run(bundle: Bundle) -> list[str]:
+    """What a reader of the figures of `bundle` must know, most important first; often nothing."""
+    notes = list(bundle.manifest.get("warnings", ()))
+    if not bundle.is_drill:  # analysis.report.drill says how it ended, and how far it got
+        cut = "The last line of samples.jsonl is cut short and left out."
+        notes[:0] = [*filter(None, [run_note(bundle)]), *([cut] if bundle.truncated else [])]
+        seen = set(bundle.timed[["system", "version"]].value_counts().index)
+        unseen = [one for one in bundle.systems if one not in seen and not bundle.is_reclaim]
+        if unseen:
+            names = list(series_labels(unseen).values())
+            notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
+    idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
+    return [*notes, *_on_calibration(bundle), *idle]
+
+
+def notes_on_matrix(sweep: Sweep) -> list[str]:
+    """How it ended, what is missing and why, and what the run and its points warned of."""
+    how = _how_ended(sweep, "The matrix")
+    notes = [] if how is None else [f"{how}."]
+    if missing := sweep.missing:
+        whys = [f"{point.name} ({point.why_missing})" for point in missing]
+        notes.append(
+            f"{count(len(missing), 'point')} of {len(sweep.points)} missing, in no figure: "
+            f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {sweep.directory}` measures "
+            "what is not complete."
+        )
+    if untrusted := sweep.untrusted:
+        notes.append(
+            "Calibration failed, so that they are in no chart and no comparison: "
+            f"{listing(untrusted, _NAMED_AT_MOST)}."
+        )
+    bundles = {point.name: point.bundle for point in sweep.complete if point.bundle}
+    notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []
+    warned: dict[str, list[str]] = {text: [] for text in sweep.manifest.get("warnings", ())}
+    own = set(warned)
+    for name, bundle in bundles.items():
+        for text in bundle.manifest.get("warnings", ()):
+            warned.setdefault(text, []).append(name)
+    for text, names in warned.items():
+        notes.append(text if text in own else f"{text} ({listing(names, _NAMED_AT_MOST)})")
+    return notes
+
+
+def run_note(bundle: Bundle) -> str | None:
+    """How the run ended, if it did not end as it should."""
+    how = _how_ended(bundle, "The run")
+    return how and f"{how}: these are the samples it had taken by then."
+
+
+def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
+    """Such as "The run failed (disk full)"; None of what came to its end."""
+    reason = source.manifest.get("reason")
+    why = f" ({str(reason).rstrip('.')})" if reason else ""
+    return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
+
+
+def _on_calibration(bundle: Bundle) -> list[str]:
+    """Whether the network was what the topology asks for."""
+    if bundle.calibration is None:
+        unknown = "The run stored no calibration: what RTT the network really had is not known."
+        # Of a single node no packet crossed a network.
+        return [unknown] if len(sites_by_node(bundle.manifest.get("topology"))) != 1 else []
+    if bundle.calibration.passed:
+        return []
+    failed = [pair for pair in bundle.calibration.pairs if pair.verdict != "pass"]
+    labs = dict.fromkeys(display_system(pair.system) for pair in failed if pair.system)
+    where = f" in the lab of {' and of '.join(labs)}" if labs else ""
+    pairs = [f"{pair.source} → {pair.destination}" for pair in failed]
+    named = f" ({listing(pairs, _NAMED_AT_MOST)})" if pairs else ""
+    refused = "" if bundle.is_trusted else " No chart of latencies is drawn."
+    return [
+        f"Calibration failed{where}{named}: the network was not what the topology asks for."
+        f"{refused}"
+    ]

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wanlat.analysis.blocks import hidden_from_terminal
 from wanlat.analysis.report import Report, report
+from wanlat.analysis.summary import hidden_from_terminal
 from wanlat.output import emit, people, say
 
 if TYPE_CHECKING:

@@ -22,11 +22,10 @@ from wanlat.analysis.compare.judge import (
     judge,
     overall,
 )
-from wanlat.analysis.endpoints import endpoint_order
+from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
 from wanlat.analysis.figures.result import Row
 from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.analysis.groups import Group, grouped
-from wanlat.analysis.placement import PLACEMENTS
 from wanlat.bundle.errors import BundleError
 
 __all__ = [

@@ -15,7 +15,6 @@ import numpy as np
 from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.compare.differences import Figure, Figures
 from wanlat.analysis.names import listing
-from wanlat.analysis.notes import untrusted_points
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.sweep import REPEATED, is_sweep, read_sweep
 from wanlat.bundle.errors import BundleError
@@ -40,7 +39,7 @@ def read(directory: Path) -> Bundle:
             f"{directory} is a matrix over {listing(others, 6)}. Compared are runs and replicates: "
             f"give a point, {directory}/points/NAME."
         )
-    left_out = untrusted_points(sweep)
+    left_out = sweep.untrusted
     points = [point for point in sweep.complete if point.name not in left_out]
     clusters = [point.bundle for point in points if point.bundle is not None]
     if not clusters:

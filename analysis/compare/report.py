@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.compare import Comparison, conditions
 from wanlat.analysis.compare.judge import FALSE_ALARMS, Change, Verdict
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.result import Figures, Row
 from wanlat.analysis.grid import print_grid, print_notes
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms
-from wanlat.analysis.placement import with_placement
 from wanlat.analysis.report.section import Answer, Column, Section, as_json
 
 if TYPE_CHECKING:

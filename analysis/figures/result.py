@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wanlat.analysis.stats.over_time import Estimate
     from wanlat.analysis.sweep import Sweep
 
+
 Row = Mapping[str, Any]
 """One row of a frame: figures by their columns; None for what there is not."""
 

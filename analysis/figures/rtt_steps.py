@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wanlat.analysis.calibration import site_of_name
+from wanlat.analysis.bundle import site_of_name
 from wanlat.analysis.names import count, display_system, listing
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.bundle.documents import RttStep, RttSteps

@@ -14,10 +14,10 @@ from itertools import pairwise
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from wanlat.analysis.endpoints import UNKNOWN, with_placement
 from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
-from wanlat.analysis.placement import UNKNOWN, with_placement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -172,7 +172,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """A section with figures in it: a block of a report (`wanlat.analysis.blocks`).
+    """A section with figures in it: a block of a report (`wanlat.analysis.summary`).
 
     `of` is the study, and the topology it ran on; `source` the run or the matrix, for what a chart
     says of it.

@@ -12,10 +12,10 @@ from load_bundles import Store, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
 
-from wanlat.analysis.blocks import blocks_of
 from wanlat.analysis.claims import Bound, Verdict, deciding, evaluated
 from wanlat.analysis.figures.published import DIRECTORY, stored_estimates
-from wanlat.analysis.ratios import of_estimates
+from wanlat.analysis.statistics import of_estimates
+from wanlat.analysis.summary import blocks_of
 from wanlat.analysis.sweep import read_sweep
 from wanlat.experiments.config.claims import claims_on
 

@@ -17,6 +17,7 @@ from synthetic_bundles import BOB, GARAGE, MINIO
 
 from wanlat.analysis.figures.growth import (
     AXES,
+    GROWTH,
     Levels,
     Noise,
     Verdict,
@@ -24,7 +25,6 @@ from wanlat.analysis.figures.growth import (
     judge,
     noise_of,
 )
-from wanlat.analysis.report.growth import GROWTH
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

@@ -24,9 +24,9 @@ from synthetic_bundles import (
 
 from wanlat.analysis import statistics
 from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.figures.in_rtts import InWords, in_words
 from wanlat.analysis.figures.latency import EndpointSummary
-from wanlat.analysis.report.in_rtts import InWords, in_words
-from wanlat.analysis.stats import bootstrap
+from wanlat.analysis.stats import intervals
 from wanlat.analysis.summary import Summary, summarize
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "endpoint-latency"
@@ -119,7 +119,7 @@ def test_order_is_the_studys_then_the_pages_and_the_runs(make_bundle: MakeBundle
 def test_the_interval_of_very_many_requests_is_that_of_the_bootstrap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bootstrap, "RESAMPLES", 9999)
+    monkeypatch.setattr(intervals, "RESAMPLES", 9999)
     rng = np.random.default_rng(3)
     stalls = rng.normal(100, 3, 2000) + 2000 * (rng.random(2000) < 0.01)
     drawn = statistics.mean_interval(stalls, 1)

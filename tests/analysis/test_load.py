@@ -17,8 +17,7 @@ from sweep_bundles import write_sweep
 from synthetic_bundles import MINIO
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.figures.load import OverTime, Row, load
-from wanlat.analysis.report.load import LOAD
+from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
 from wanlat.analysis.report.section import Answer
 from wanlat.analysis.sweep import read_sweep
 from wanlat.bundle.errors import BundleError

@@ -7,8 +7,7 @@ from chart_checks import assert_apart, texts_of
 from synthetic_bundles import GARAGE, MINIO, MINIO_RELEASE, QUORUM, MakeBundle
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.figures.published import published
-from wanlat.analysis.report.published import PUBLISHED
+from wanlat.analysis.figures.published import PUBLISHED, published
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 

@@ -23,10 +23,10 @@ from resources_bundles import (
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle, write_bundle
 
-from wanlat.analysis.blocks import hidden_from_terminal
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.report.reclaim import RECLAIM
-from wanlat.analysis.report.resources import RESOURCES, resources_of_matrix
+from wanlat.analysis.figures.reclaim import RECLAIM
+from wanlat.analysis.figures.resources import RESOURCES, resources_of_matrix
+from wanlat.analysis.summary import hidden_from_terminal
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

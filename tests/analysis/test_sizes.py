@@ -14,9 +14,9 @@ from chart_checks import assert_apart, texts_of
 from sweep_bundles import MINIO_NGINX, plausible, write_sweep
 from synthetic_bundles import BOB, MINIO
 
-from wanlat.analysis.report.growth import GROWTH
+from wanlat.analysis.figures.growth import GROWTH
+from wanlat.analysis.figures.sizes import SIZES
 from wanlat.analysis.report.section import Answer
-from wanlat.analysis.report.sizes import SIZES
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from wanlat.analysis import statistics
-from wanlat.analysis.ratios import (
+from wanlat.analysis.statistics import (
     MIN_N_FOR_RATIO,
     of_estimates,
     of_mean_to_median,
     of_means,
 )
-from wanlat.analysis.stats import bootstrap
+from wanlat.analysis.stats import intervals
 from wanlat.analysis.stats.intervals import holm, of_mean, of_median, wilson
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_intervals_are_scipys() -> None:
     bca = scipy.stats.bootstrap(
         (values,),
         np.mean,
-        n_resamples=bootstrap.RESAMPLES,
+        n_resamples=intervals.RESAMPLES,
         method="BCa",
         rng=np.random.default_rng([7, 8]),
     ).confidence_interval
@@ -139,12 +139,12 @@ def test_intervals_of_mean_and_median_cover_the_truth(
 @pytest.mark.usefixtures("few_resamples")
 def test_resampled_statistics_are_those_of_the_values_drawn() -> None:
     values = RNG.lognormal(4, 0.5, 31)
-    picked = values[np.random.default_rng([3]).integers(0, 31, (bootstrap.RESAMPLES, 31))]
+    picked = values[np.random.default_rng([3]).integers(0, 31, (intervals.RESAMPLES, 31))]
     for mine, theirs in (
-        (bootstrap.mean, picked.mean(axis=1)),
-        (bootstrap.median, np.median(picked, axis=1)),
+        (intervals.mean, picked.mean(axis=1)),
+        (intervals.median, np.median(picked, axis=1)),
     ):
-        assert bootstrap.draws(values, mine, [3]) == pytest.approx(theirs)
+        assert intervals.draws(values, mine, [3]) == pytest.approx(theirs)
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -158,8 +158,8 @@ def test_what_clusters_share_is_in_the_interval_where_clusters_are_drawn() -> No
         values = rng.normal(0, 10, 8)[cluster] + rng.normal(0, 1, 32)[4 * cluster + step]
         values += rng.normal(0, 1, cluster.size)
         for what, levels in (("clusters", (cluster[order], step[order])), ("requests", ())):
-            drawn = bootstrap.draws(values[order], bootstrap.mean, seed, levels)
-            low, high = bootstrap.percentile_interval(drawn)
+            drawn = intervals.draws(values[order], intervals.mean, seed, levels)
+            low, high = intervals.percentile_interval(drawn)
             held[what] += low <= 0 <= high
     assert held["clusters"] >= 48  # percentiles of eight clusters are a little narrow: 88 in 100
     assert held["requests"] < 30

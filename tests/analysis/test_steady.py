@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from wanlat.analysis.stats.over_time import block_length, percentile, ratio
-from wanlat.analysis.stats.steady import steady_state, transient
+from wanlat.analysis.stats.over_time import block_length, percentile, ratio, steady_state, transient
 
 RUNS = 20
 BINS = 300

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from synthetic_bundles import GARAGE, MakeBundle
 
-from wanlat.analysis import blocks
+from wanlat.analysis import summary
 from wanlat.analysis.report import report
 
 PAGE = Path(__file__).parents[2] / "docs" / "sections.md"
@@ -29,7 +29,7 @@ def test_it_has_its_table_its_json_its_sentence_and_its_chart(
         monkeypatch.setitem(sys.modules, name, module)
         exec(compile(source, name, "exec"), module.__dict__)
     entry = {"drift": "wanlat.analysis.report.drift:DRIFT.of_bundle"}
-    monkeypatch.setattr(blocks, "_OF_BUNDLE", {**blocks._OF_BUNDLE, **entry})
+    monkeypatch.setattr(summary, "_OF_BUNDLE", {**summary._OF_BUNDLE, **entry})
     slower = [100.0] * 50 + [150.0] * 50
     bundle = make_bundle(systems=[GARAGE], values_ms={("garage", "GetObject"): slower})
     made = report(bundle)
