@@ -128,10 +128,3 @@ def test_alarms_over_clusters_are_as_rare_as_said() -> None:
     welch = of_intervals(few.mean(), of_mean(few), more.mean(), of_mean(more), (4, 6))
     assert welch.ci95 == pytest.approx((0.1277134, 2.4177111))
     assert welch.p == pytest.approx(0.0167390290)
-
-
-def test_a_figure_that_one_cluster_has_is_none() -> None:
-    found = over([{"median_ms": Figure(1.0)}, {"median_ms": Figure(None, why="too few")}])
-    assert (found["median_ms"].value, found["median_ms"].why) == (
-        *(None, "1 of 2 clusters have it; two are needed."),
-    )
