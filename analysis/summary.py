@@ -1,7 +1,8 @@
 """The summary of a run or a matrix: what its report says, before it is written anywhere.
 
-Every block (`analysis.blocks`) brings its entry of summary.json, its tables and its charts; the
-notes are sentences that a reader of any figure must see with it.
+Every block is made by one function from a run, or from a matrix, and brings its entry of
+summary.json, its tables and its charts. Data that a run has not got makes no block (None), and
+nothing here fails for it. The notes are sentences that a reader of any figure must see with it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wanlat.analysis.bundle import HOW_ENDED, Bundle, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
@@ -21,9 +22,89 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.grid import Grid
     from wanlat.analysis.sweep import Sweep
+
+
+class Block(Protocol):
+    """What `report` asks of a block."""
+
+    def to_json(self) -> Any:
+        """Its entry of summary.json: finite numbers, strings, lists, objects."""
+        ...
+
+    def grids(self) -> Sequence[Grid]:
+        """Its tables, in the order in which they are printed; notes are the grids'."""
+        ...
+
+    def charts(self) -> Mapping[str, Figure]:
+        """Its charts by the stem of their file's name; none where there is nothing to draw."""
+        ...
+
+
+class Entry(NamedTuple):
+    """What makes a block: "module:function", (run or matrix) -> Block | None.
+
+    It is called for the runs that `of_run` is true of, and for a matrix unless it is of runs only:
+    nothing is imported for others.
+    """
+
+    function: str
+    of_run: Callable[[Bundle], bool] = lambda _bundle: True
+    of_matrix: bool = True
+
+
+def _no_run(_bundle: Bundle) -> bool:
+    return False
+
+
+_FIGURES = "wanlat.analysis.figures"
+_BLOCKS: Mapping[str, Entry] = {
+    "clusters": Entry(f"{_FIGURES}.clusters:CLUSTERS.of", _no_run),
+    "clusters_round_trips": Entry(f"{_FIGURES}.clusters:CLUSTERS_ROUND_TRIPS.of", _no_run),
+    "endpoints": Entry(f"{_FIGURES}.latency:latency_of"),
+    "in_rtts": Entry(f"{_FIGURES}.in_rtts:in_words", of_matrix=False),
+    "round_trips": Entry(f"{_FIGURES}.round_trips:ROUND_TRIPS.of", lambda run: run.has_rtt_steps),
+    "drill": Entry("wanlat.analysis.report.drill:drill_report", lambda run: run.is_drill, False),
+    "published": Entry(f"{_FIGURES}.published:PUBLISHED.of", of_matrix=False),
+    "sizes": Entry(f"{_FIGURES}.sizes:SIZES.of", _no_run),
+    "load": Entry(f"{_FIGURES}.load:LOAD.of", lambda run: run.is_load),
+    "growth": Entry(f"{_FIGURES}.growth:GROWTH.of", _no_run),
+    "reclaim": Entry(f"{_FIGURES}.reclaim:RECLAIM.of", lambda run: run.is_reclaim),
+    "resources": Entry(f"{_FIGURES}.resources:resources_of"),
+}
+"""By their keys in summary.json, in the order in which they are printed."""
+
+
+def hidden_from_terminal(blocks: Mapping[str, Block]) -> set[str]:
+    """Keys of `blocks` whose tables a terminal gets only if asked for.
+
+    Those are of resource usage, and of what others published. A drill's own tables have what is of
+    interest of the latencies before its faults.
+    """
+    return {"resources", "published", *(["endpoints"] if "drill" in blocks else [])}
+
+
+def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
+    """Every block that a run or a matrix has data for, by its key in summary.json.
+
+    With what is claimed of their figures: the claims in a study's manifest. A drill's are evaluated
+    by its own block.
+    """
+    made: dict[str, Block] = {}
+    for name, entry in _BLOCKS.items():
+        if entry.of_run(source) if isinstance(source, Bundle) else entry.of_matrix:
+            # Imported where it is used: most commands make no report, and scipy takes a second.
+            block = resolve_name(entry.function)(source)
+            if block is not None:
+                made[name] = block
+    specs, kind = source.manifest.get("claims"), source.manifest.get("kind")
+    if specs and kind != "drill":
+        summary = {name: block.to_json() for name, block in made.items()}
+        if (
+            block := resolve_name("wanlat.analysis.claims:claims_block")(specs, summary)
+        ) is not None:
+            made["claims"] = block
+    return made
 
 
 @dataclass(frozen=True)
@@ -158,91 +239,6 @@ def _matrix(sweep: Sweep) -> dict[str, Any]:
     missing = [point.name for point in sweep.missing]
     untrusted = sweep.untrusted
     return {"parameters": parameters, "points": points, "missing": missing, "untrusted": untrusted}
-
-
-class Block(Protocol):
-    """What `report` asks of a block."""
-
-    def to_json(self) -> Any:
-        """Its entry of summary.json: finite numbers, strings, lists, objects."""
-        ...
-
-    def grids(self) -> Sequence[Grid]:
-        """Its tables, in the order in which they are printed; notes are the grids'."""
-        ...
-
-    def charts(self) -> Mapping[str, Figure]:
-        """Its charts by the stem of their file's name; none where there is nothing to draw."""
-        ...
-
-
-_OF_BUNDLE: Mapping[str, str] = {
-    "endpoints": "wanlat.analysis.figures.latency:latency_of",
-    "in_rtts": "wanlat.analysis.figures.in_rtts:in_words",
-    "round_trips": "wanlat.analysis.figures.round_trips:ROUND_TRIPS.of_bundle",
-    "drill": "wanlat.analysis.report.drill:drill_report",
-    "published": "wanlat.analysis.figures.published:PUBLISHED.of_bundle",
-    "load": "wanlat.analysis.figures.load:LOAD.of_bundle",
-    "reclaim": "wanlat.analysis.figures.reclaim:RECLAIM.of_bundle",
-    "resources": "wanlat.analysis.figures.resources:RESOURCES.of_bundle",
-}
-"""Key in summary.json, and the function (bundle) -> Block | None that makes it."""
-
-_OF_SWEEP: Mapping[str, str] = {
-    "clusters": "wanlat.analysis.figures.clusters:CLUSTERS.of_matrix",
-    "clusters_round_trips": "wanlat.analysis.figures.clusters:CLUSTERS_ROUND_TRIPS.of_matrix",
-    "endpoints": "wanlat.analysis.figures.latency:LATENCY.of_matrix",
-    "round_trips": "wanlat.analysis.figures.round_trips:ROUND_TRIPS.of_matrix",
-    "sizes": "wanlat.analysis.figures.sizes:SIZES.of_matrix",
-    "load": "wanlat.analysis.figures.load:LOAD.of_matrix",
-    "growth": "wanlat.analysis.figures.growth:GROWTH.of_matrix",
-    "resources": "wanlat.analysis.figures.resources:resources_of_matrix",
-    "reclaim": "wanlat.analysis.figures.reclaim:RECLAIM.of_matrix",
-}
-"""The same of a whole matrix: (sweep) -> Block | None."""
-
-_ASKED_FOR = {
-    "drill": "is_drill",
-    "load": "is_load",
-    "reclaim": "is_reclaim",
-    "round_trips": "has_rtt_steps",
-    "round_trips_by_rtt": "has_rtt_steps",
-}
-"""What of a run only those have that asked for it: nothing is imported for the others."""
-
-_CLAIMS = "wanlat.analysis.claims:claims_block"
-
-
-def hidden_from_terminal(blocks: Mapping[str, Block]) -> set[str]:
-    """Keys of `blocks` whose tables a terminal gets only if asked for.
-
-    Those are of resource usage, and of what others published. A drill's own tables have what is of
-    interest of the latencies before its faults.
-    """
-    return {"resources", "published", *(["endpoints"] if "drill" in blocks else [])}
-
-
-def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
-    """Every block that a run or a matrix has data for, by its key in summary.json.
-
-    With what is claimed of their figures: the claims in a study's manifest. A drill's are evaluated
-    by its own block.
-    """
-    kind, made = source.manifest.get("kind"), {}
-    for name, function in (_OF_SWEEP if kind == "matrix" else _OF_BUNDLE).items():
-        is_asked_for = kind == "matrix" or name not in _ASKED_FOR
-        if not is_asked_for and not getattr(source, _ASKED_FOR[name]):
-            continue
-        # Imported where it is used: most commands make no report, and scipy takes a second.
-        make: Callable[[Bundle | Sweep], Block | None] = resolve_name(function)
-        if (block := make(source)) is not None:
-            made[name] = block
-    specs = source.manifest.get("claims")
-    if specs and kind != "drill":
-        summary = {name: block.to_json() for name, block in made.items()}
-        if (block := resolve_name(_CLAIMS)(specs, summary)) is not None:
-            made["claims"] = block
-    return made
 
 
 IDLE = "Latencies of single requests are those of the probe client alone, before the load."

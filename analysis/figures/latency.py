@@ -19,6 +19,7 @@ from wanlat.bundle.documents import OUTCOMES
 if TYPE_CHECKING:
     from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.stats.intervals import Values
+    from wanlat.analysis.sweep import Sweep
 
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
@@ -199,6 +200,6 @@ LATENCY = Section(
 _OF_DRILL = replace(LATENCY, title="Before the faults, latency of single requests", notes=())
 
 
-def latency_of(bundle: Bundle) -> Answer | None:
-    """The section of a run; of a drill, of what it sent before its first fault."""
-    return (_OF_DRILL if bundle.is_drill else LATENCY).of_bundle(bundle)
+def latency_of(source: Bundle | Sweep) -> Answer | None:
+    """The section of a run or a matrix; of a drill, of what it sent before its first fault."""
+    return (_OF_DRILL if source.manifest.get("kind") == "drill" else LATENCY).of(source)

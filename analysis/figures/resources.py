@@ -380,6 +380,6 @@ _MATRIX = replace(
 """Of a matrix nodes have a mean; their own figures are in the points' summaries."""
 
 
-def resources_of_matrix(sweep: Sweep) -> Answer | None:
-    """The section of a matrix."""
-    return _MATRIX.of_matrix(sweep)
+def resources_of(source: Bundle | Sweep) -> Answer | None:
+    """The section of a run, or of a matrix."""
+    return (RESOURCES if source.manifest.get("kind") != "matrix" else _MATRIX).of(source)

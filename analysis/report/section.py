@@ -14,6 +14,7 @@ from itertools import pairwise
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import UNKNOWN, with_placement
 from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
 from wanlat.analysis.grid import Grid
@@ -22,7 +23,6 @@ from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from wanlat.analysis.bundle import Bundle
     from wanlat.analysis.sweep import Point, Sweep
 
 Draw = Callable[["Answer"], "Figure"] | str
@@ -156,16 +156,16 @@ class Section:
     tables: Sequence[Table] = ()
     flat: bool = False
 
-    def of_bundle(self, bundle: Bundle) -> Answer | None:
-        """The section of a run's report; None where the run has no data for it."""
-        return self._answer(bundle, self.figures(bundle))
+    def of(self, source: Bundle | Sweep) -> Answer | None:
+        """The section of a run's report, or of a matrix: its points' figures one below the other.
 
-    def of_matrix(self, sweep: Sweep) -> Answer | None:
-        """The section of a matrix: its points' figures, one below the other."""
-        figures = of_points(sweep, self.figures)
-        return self._answer(sweep, figures and self.across(sweep, figures))
-
-    def _answer(self, source: Bundle | Sweep, figures: Figures | None) -> Answer | None:
+        None where there are no data for it.
+        """
+        if isinstance(source, Bundle):
+            figures = self.figures(source)
+        else:
+            figures = of_points(source, self.figures)
+            figures = figures and self.across(source, figures)
         of = f"{source.study} on {source.topology}"
         return None if figures is None else Answer(self, of, figures, source)
 

@@ -112,7 +112,7 @@ def test_no_curve_is_laid_through_medians_that_may_jump(
         return np.asarray((1 + 0.3 * at["nodes"]) * rng.lognormal(0, 0.15, 100) + 41.0 * waits)
 
     write_sweep(tmp_path, {"nodes": [3, 6, 12, 24]}, systems=[MINIO], values=delayed)
-    found = GROWTH.of_matrix(read_sweep(tmp_path))
+    found = GROWTH.of(read_sweep(tmp_path))
     assert found is not None
     rows = found.to_json()["endpoints"]
     assert {row["verdict"] for row in rows} == {verdict}

@@ -51,7 +51,7 @@ FAR = {("garage", "GetObject"): [*np.linspace(80, 120, 99), 30_000.0]}
 
 
 def chart_of(path: Path) -> Figure:
-    answer = LATENCY.of_bundle(read_bundle(path))
+    answer = LATENCY.of(read_bundle(path))
     assert answer is not None
     return answer.charts()["endpoint-latency"]
 

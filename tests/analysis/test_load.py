@@ -27,7 +27,7 @@ READ_MS, WRITE_MS = 11.4, 43.1
 
 @cache
 def answer_of(directory: Path) -> Answer:
-    answer = LOAD.of_bundle(read_bundle(directory))
+    answer = LOAD.of(read_bundle(directory))
     assert answer is not None
     return answer
 
@@ -170,7 +170,7 @@ def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, study=study, systems=(MINIO,), write_point=point)
     damaged = sorted((tmp_path / "points").iterdir())[-1]
     (damaged / "load.parquet").write_bytes(b"PAR1")
-    matrix = LOAD.of_matrix(read_sweep(tmp_path))
+    matrix = LOAD.of(read_sweep(tmp_path))
     assert matrix is not None
     rows = matrix.to_json()["systems"]
     assert [row["values"] for row in rows] == [{"nodes": 1}, {"nodes": 2}]  # the third is damaged

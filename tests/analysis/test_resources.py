@@ -22,7 +22,7 @@ from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle, write_bundle
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.figures.resources import RESOURCES, resources_of_matrix
+from wanlat.analysis.figures.resources import RESOURCES, resources_of
 from wanlat.analysis.summary import hidden_from_terminal
 from wanlat.analysis.sweep import read_sweep
 
@@ -32,7 +32,7 @@ WAN, CPU, OBJECT = (sum(of.values()) / 3 for of in (WAN_BYTES, CPU_MS, OBJECT_BY
 
 def used(directory: Path) -> tuple[dict[str, Any], str]:
     """The entry of summary.json of the only system, and the notes."""
-    answer = RESOURCES.of_bundle(read_bundle(directory))
+    answer = RESOURCES.of(read_bundle(directory))
     assert answer is not None
     (system,) = answer.to_json()["systems"]
     return system, " ".join(note for grid in answer.grids() for note in grid.notes)
@@ -65,7 +65,7 @@ def test_without_a_whole_idle_window_idle_usage_stays_in_and_that_is_said(direct
 def test_the_chart_of_a_run_has_one_scale_for_all_systems(make_bundle: MakeBundle) -> None:
     directory = make_bundle(systems=(BOB, MINIO), endpoints=tuple(WAN_BYTES))
     write_resources(directory, systems={"bob": 25.0, "minio": 200.0}, requests=120)
-    answer = RESOURCES.of_bundle(read_bundle(directory))
+    answer = RESOURCES.of(read_bundle(directory))
     assert answer is not None
     (figure,) = answer.charts().values()
     assert_apart(figure)
@@ -80,7 +80,7 @@ def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
         write_resources(directory, systems={series[0]: 25.0 * at["nodes"]}, requests=120)
 
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, systems=(BOB,), write_point=point)
-    found = resources_of_matrix(read_sweep(tmp_path))
+    found = resources_of(read_sweep(tmp_path))
     assert found is not None
     assert "resources" in hidden_from_terminal({"resources": found})
     points = found.to_json()["points"]

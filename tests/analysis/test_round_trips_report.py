@@ -66,7 +66,7 @@ def only(path: Path) -> tuple[RoundTrips, Summary]:
 
 
 def answered(path: Path) -> Answer:
-    found = ROUND_TRIPS.of_bundle(read_bundle(path))
+    found = ROUND_TRIPS.of(read_bundle(path))
     assert found is not None
     return found
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
 def sizes_of(directory: Path) -> Answer:
-    found = SIZES.of_matrix(read_sweep(directory))
+    found = SIZES.of(read_sweep(directory))
     assert found is not None
     return found
 
@@ -68,9 +68,9 @@ def test_what_failed_and_points_whose_network_was_wrong_are_in_no_figure(tmp_pat
     assert failed["median_ms"] > 0.5
     (only,) = found.grids()
     assert len(only.troubled) == 1
-    assert GROWTH.of_matrix(read_sweep(tmp_path)) is None
+    assert GROWTH.of(read_sweep(tmp_path)) is None
     write_sweep(tmp_path / "nodes", {"nodes": [1, 2]}, systems=(MINIO,))
-    assert SIZES.of_matrix(read_sweep(tmp_path / "nodes")) is None
+    assert SIZES.of(read_sweep(tmp_path / "nodes")) is None
 
 
 def test_the_charts_are_readable_and_hold_the_published_ratios(directory: Path) -> None:
