@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from wanlat.analysis.samples import CHECKED, TIMED, read_samples
 from wanlat.bundle import documents, read
 from wanlat.bundle.errors import NoSamplesError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""

@@ -6,18 +6,16 @@ import math
 import zlib
 from collections.abc import Iterable
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order, is_known, row_of
 from wanlat.analysis.names import series_order
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from wanlat.analysis.stats.intervals import Values
+from wanlat.analysis.stats.intervals import Values
 
 _KEYS = ("system", "version", "endpoint", "placement")
 _NS_PER_MS = 1e6
@@ -54,8 +52,6 @@ class OfGroup:
 
 def positions(samples: pd.DataFrame) -> dict[Group, NDArray[np.intp]]:
     """Where the rows of each group stand in `samples`, whose words are categories; ascending."""
-    import numpy as np
-
     words: list[Any] = [samples[key].cat for key in _KEYS]
     shape = [len(each.categories) for each in words]
     # As few bits as do: 16 are sorted by radix, ten million rows in a tenth of a second.

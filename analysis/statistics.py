@@ -9,22 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from wanlat.analysis.stats import intervals
 from wanlat.analysis.stats.intervals import (
     RESAMPLES,
     Z95,
+    Counts,
     Interval,
+    Values,
     bca_interval_of_mean,
     draws,
     mean,
     median,
     percentile_interval,
 )
-
-if TYPE_CHECKING:
-    from wanlat.analysis.stats.intervals import Counts, Interval, Values
 
 PERCENTILE_DEFINITION = "linear interpolation at (n-1)p (Hyndman and Fan 1996, type 7)"
 MEAN_INTERVAL_DEFINITION = (
@@ -94,8 +95,6 @@ def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
 
     `seed` fixes the resamples of the bootstrap: the same values and seed give the same interval.
     """
-    import numpy as np
-
     if values_ms.size == 0:
         return None
     ordered = np.sort(values_ms)  # whatever partitions it below is then done in no time
@@ -116,8 +115,6 @@ def describe(values_ms: Values, seed: int | Sequence[int]) -> Latency | None:
 
 def percentiles(values: Values, percents: Sequence[float]) -> list[float]:
     """Percentiles of `values`, shape (n,) with n >= 1, by PERCENTILE_DEFINITION."""
-    import numpy as np
-
     return [float(p) for p in np.percentile(values, list(percents), method="linear")]
 
 
@@ -184,8 +181,6 @@ def of_means(over: Values, under: Values, seed: Sequence[int]) -> Ratio:
     _MAX_N_FOR_BOOTSTRAP values the normal interval, with which it agrees there. The interval is
     None where one of them has fewer than MIN_N_FOR_RATIO values, or all its values are the same.
     """
-    import numpy as np
-
     estimate = float(np.mean(over) / np.mean(under))
     if min(over.size, under.size) < MIN_N_FOR_RATIO or 0 in (np.ptp(over), np.ptp(under)):
         return Ratio(estimate, None)
@@ -220,8 +215,6 @@ def of_mean_to_median(values: Values, seed: Sequence[int]) -> Ratio:
 
     None for an interval of fewer than MIN_N_FOR_MEAN_INTERVAL values, or if all are the same.
     """
-    import numpy as np
-
     estimate = float(np.mean(values) / np.median(values))
     if values.size < MIN_N_FOR_MEAN_INTERVAL or np.ptp(values) == 0:
         return Ratio(estimate, None)
@@ -236,8 +229,6 @@ def _around(estimate: float, below: float, above: float) -> Ratio:
 
 def _mean_and_error(values: Values, counts: Counts) -> Values:
     """Mean of each resample, and its standard error over it: that of its logarithm; (b, 2)."""
-    import numpy as np
-
     n, middle = values.size, values.mean()
     off = values - middle
     means = counts @ off / n

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from rich.console import Console
+
 from wanlat.analysis.bundle import HOW_ENDED, Bundle, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
 from wanlat.analysis.grid import Grid, print_grid, print_notes
 from wanlat.analysis.names import count, display_system, listing, series_labels
+from wanlat.analysis.sweep import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
-
-    from wanlat.analysis.sweep import Sweep
 
 
 class Block(Protocol):
@@ -73,15 +73,6 @@ _BLOCKS: Mapping[str, Entry] = {
     "resources": Entry(f"{_FIGURES}.resources:resources_of"),
 }
 """By their keys in summary.json, in the order in which they are printed."""
-
-
-def hidden_from_terminal(blocks: Mapping[str, Block]) -> set[str]:
-    """Keys of `blocks` whose tables a terminal gets only if asked for.
-
-    Those are of resource usage, and of what others published. A drill's own tables have what is of
-    interest of the latencies before its faults.
-    """
-    return {"resources", "published", *(["endpoints"] if "drill" in blocks else [])}
 
 
 def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
@@ -136,6 +127,16 @@ class Summary:
         is_whole = {entry.endpoint for entry in self.endpoints} <= set(OPERATIONS)
         return {k: v for k, v in self.blocks.items() if not (is_whole and k == "endpoints")}
 
+    @property
+    def hidden(self) -> set[str]:
+        """Keys of blocks whose tables a terminal gets only if asked for.
+
+        Those are of resource usage, and of what others published. A drill's own tables have what is
+        of interest of the latencies before its faults.
+        """
+        hidden = {"resources", "published", *(["endpoints"] if "drill" in self.blocks else [])}
+        return hidden & set(self.blocks)
+
     def grids(self) -> Iterator[tuple[str, Grid]]:
         """Every table with the key of its block, in the order in which they are printed."""
         for name, block in self.shown.items():
@@ -173,7 +174,7 @@ def summarize(source: Bundle | Sweep) -> Summary:
 
 def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
     """Print the tables that are not long, then the notes; resource usage only if `verbose`."""
-    hidden = () if verbose else hidden_from_terminal(summary.blocks)
+    hidden = () if verbose else summary.hidden
     grids = [grid for name, grid in summary.grids() if name not in hidden and not grid.long]
     for number, grid in enumerate(grids):
         if number:

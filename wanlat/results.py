@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wanlat.analysis.report import Report, report
-from wanlat.analysis.summary import hidden_from_terminal
 from wanlat.output import emit, people, say
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     print_summary(made.summary, people, verbose=verbose)
     blocks = made.summary.blocks
     if made.tables_path is not None:
-        has_more = not verbose and "resources" in hidden_from_terminal(blocks) & set(blocks)
+        has_more = not verbose and "resources" in made.summary.hidden
         more = " (with resource usage, which `wanlat report -v` prints)" if has_more else ""
         say(f"tables: {made.tables_path}{more}")
     charts = [chart for chart in made.charts if chart.suffix == ".png"]

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import endpoint_order, row_of, with_placement
 from wanlat.analysis.figures.latency import latency, rounded
 from wanlat.analysis.figures.result import Figures, Row, figures_of
@@ -22,9 +23,6 @@ from wanlat.analysis.names import EN_DASH, digits, estimate, share
 from wanlat.analysis.report.section import Column, Note, Section
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.sweep import REPLICATE, Sweep
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
 
 _KEYS = ("system", "version", "endpoint", "placement")
 

@@ -13,11 +13,13 @@ import math
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import MEANING, PLACEMENTS, endpoint_order, is_known, with_placement
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
@@ -26,12 +28,7 @@ from wanlat.analysis.report.section import Column, Note, Section, Table
 from wanlat.analysis.stats.intervals import Z95, of_median, students_quantile
 from wanlat.analysis.sweep import REPEATED, Sweep, number_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from wanlat.analysis.bundle import Bundle
-
-    Values = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 MIN_SIZES = 3
 """Through two points goes every curve."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wanlat.analysis.bundle import MeasuredRtt, site_of_name, sites_by_node
+from wanlat.analysis.bundle import Bundle, MeasuredRtt, site_of_name, sites_by_node
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.latency import EndpointSummary, latency, rounded
 from wanlat.analysis.figures.result import Row
@@ -24,8 +24,6 @@ from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, row_l
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from wanlat.analysis.bundle import Bundle
 
 WITHIN = 0.1
 """How far, in RTTs, the intervals of median and mean may reach from a whole number."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from wanlat.analysis import statistics
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import MEANING, is_known, row_of, with_placement
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of
 from wanlat.analysis.groups import Group, OfGroup, in_order, ok_ms, positions, seed_of
 from wanlat.analysis.names import EN_DASH, format_ms, listing, series_labels
 from wanlat.analysis.report.section import Answer, Column, Note, Section
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
+from wanlat.analysis.stats.intervals import Values
+from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.documents import OUTCOMES
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.stats.intervals import Values
-    from wanlat.analysis.sweep import Sweep
 
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
@@ -76,8 +76,6 @@ def rounded(value_ms: float | None) -> float | None:
 
 def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
     """The entries of summary.json, milliseconds, each with what is drawn and said of it."""
-    import numpy as np
-
     groups, rtt = positions(bundle.timed), bundle.measured_rtt
     rtt_ms = rtt.median_ms if rtt is not None and rtt.is_uniform else None
     for group in in_order(groups, bundle):

@@ -11,18 +11,16 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.names import EN_DASH, format_ms, short_version
 from wanlat.analysis.report.section import Column, Note, Section
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
 
 DIRECTORY = Path(__file__).parents[1] / "published"
 _OURS = (

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.resources import NODE, read_rows, reclaim_of
 from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.names import share
 from wanlat.analysis.report.section import Column, Note, Section, percent
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from wanlat.analysis.bundle import Bundle
-
-    Values = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 FREED_ALL = 0.9
 """From this share of what removed objects took on, it counts as given back."""

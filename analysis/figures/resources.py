@@ -10,23 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from wanlat.analysis.bundle import Series
+from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.names import below, digits
 from wanlat.analysis.report.section import Answer, Column, Note, Section, Table
+from wanlat.analysis.sweep import Sweep
 from wanlat.bundle import tables
 from wanlat.bundle.documents import Reclaim, Reclaims, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document, read_table
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.sweep import Sweep
 
 IDLE, LOADED = "idle", "loaded"
 NODE, FRONT, LINK = "node", "front", "link"

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wanlat.analysis.bundle import Series
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.stats.over_time import Estimate
+from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.errors import BundleError
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.stats.over_time import Estimate
-    from wanlat.analysis.sweep import Sweep
-
 
 Row = Mapping[str, Any]
 """One row of a frame: figures by their columns; None for what there is not."""

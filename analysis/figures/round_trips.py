@@ -12,9 +12,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from wanlat.analysis.bundle import Bundle, Series
 from wanlat.analysis.endpoints import MEANING, UNKNOWN, is_known, row_of, with_placement
@@ -35,9 +36,6 @@ from wanlat.analysis.stats.intervals import Interval
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.analysis.stats.round_trips import Estimate, Mode, estimate
 from wanlat.analysis.stats.slopes import Indexes, Values, levels_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NAMED_FROM = 0.2
 """So great a share of the requests is named beside the greatest: where half of them make twice as

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wanlat.analysis import statistics
-from wanlat.analysis.bundle import Series, sites_by_node
+from wanlat.analysis.bundle import Bundle, Series, sites_by_node
 from wanlat.analysis.endpoints import (
     LOCAL,
     MEANING,
@@ -25,13 +25,9 @@ from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, 
 from wanlat.analysis.groups import seed_for, seed_of
 from wanlat.analysis.names import change, digits, size, with_interval
 from wanlat.analysis.report.section import Column, Note, Section
-from wanlat.analysis.statistics import outliers_of
+from wanlat.analysis.statistics import Ratio, outliers_of
+from wanlat.analysis.stats.intervals import Values
 from wanlat.analysis.sweep import Sweep, bytes_of
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.statistics import Ratio
-    from wanlat.analysis.stats.intervals import Values
 
 READ, WRITE = "read", "write"
 OPERATIONS: Mapping[str, str] = {

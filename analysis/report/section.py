@@ -19,11 +19,10 @@ from wanlat.analysis.endpoints import UNKNOWN, with_placement
 from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
+from wanlat.analysis.sweep import Point, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from wanlat.analysis.sweep import Point, Sweep
 
 Draw = Callable[["Answer"], "Figure"] | str
 

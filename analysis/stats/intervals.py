@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrik, ndtr, ndtri, stdtrit
 
-    Values = NDArray[np.float64]
-    Counts = NDArray[np.int64]
+Values = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 Interval = tuple[float, float]
 
@@ -46,9 +46,6 @@ def of_median(values: Values) -> Interval | None:
     at least 95 % (Conover, Practical Nonparametric Statistics, 3.2). It assumes nothing about
     the distribution. None below six values, where even the extremes do not cover 95 %.
     """
-    import numpy as np
-    from scipy.special import bdtr, bdtrik
-
     n, tail = int(values.size), (1 - CONFIDENCE) / 2
     if n == 0:
         return None
@@ -71,8 +68,6 @@ def of_mean(values: Values) -> Interval:
 
 def students_quantile(freedom: float) -> float:
     """Student's quantile at (1 + CONFIDENCE) / 2, for so many degrees of `freedom`."""
-    from scipy.special import stdtrit
-
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
@@ -107,8 +102,6 @@ def draws(
     only be unique in their cluster. The same arguments give the same draws. Shape (RESAMPLES,), or
     (RESAMPLES, k).
     """
-    import numpy as np
-
     rng, n = np.random.default_rng(seed), values.size
     at_once = max(1, _COUNTS_AT_ONCE // n)
     made = []
@@ -124,8 +117,6 @@ def _nested(levels: Sequence[NDArray[Any]], n: int, rng: np.random.Generator, si
     Level by level: of each drawn parent as many children as it has. Of one that was drawn k times
     children are drawn k times anew. Unequal clusters make resamples unequally large.
     """
-    import numpy as np
-
     if not levels:
         picked = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
         return np.bincount(picked.ravel(), minlength=size * n).reshape(size, n)
@@ -148,8 +139,6 @@ def percentile_interval(drawn: Values, estimate: float | None = None) -> Interva
     It is widened to the `estimate`, where given: a bootstrap off centre may leave its own estimate
     outside, an interval must not.
     """
-    import numpy as np
-
     tail = (1 - CONFIDENCE) / 2
     low, high = (float(bound) for bound in np.quantile(drawn, [tail, 1 - tail]))
     return (low, high) if estimate is None else (min(low, estimate), max(high, estimate))
@@ -161,9 +150,6 @@ def bca_interval_of_mean(values: Values, seed: int | Sequence[int]) -> Interval 
     That of `scipy.stats.bootstrap`, without the second that scipy.stats takes to import. None where
     all values are the same: a width of zero would claim certainty.
     """
-    import numpy as np
-    from scipy.special import ndtr, ndtri
-
     if np.ptp(values) == 0:
         return None
     drawn, estimate = draws(values, mean, seed), float(np.mean(values))
@@ -182,15 +168,11 @@ def bca_interval_of_mean(values: Values, seed: int | Sequence[int]) -> Interval 
 
 def mean(values: Values, counts: Counts) -> Values:
     """Mean of each resample."""
-    import numpy as np
-
     return np.asarray(counts @ values / counts.sum(axis=1), dtype=np.float64)
 
 
 def median(values: Values, counts: Counts) -> Values:
     """Median of each resample: of an even number of values, the mean of the middle two."""
-    import numpy as np
-
     order, n = np.argsort(values, kind="stable"), values.size
     reached = np.cumsum(counts[:, order], axis=1)
     low, high = ((reached > rank).argmax(axis=1) for rank in ((n - 1) // 2, n // 2))

@@ -11,17 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wanlat.analysis.stats.slopes import RARE, Indexes, Levels, Truths, Values
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from wanlat.analysis.stats.intervals import Values
 
 MIN_RTTS = 3
 """Through two points goes a line whatever the truth: a third is needed to contradict it."""
@@ -166,8 +161,6 @@ def clumps(values: Values, width: float | None) -> tuple[Clump, ...]:
     They are the peaks of a kernel density of standard deviation `width`: what is nearer together is
     one. None as width, or a range of far more widths than can be looked at, makes one of all.
     """
-    import numpy as np
-
     edges: list[float] = []
     if width and width > 0 and np.ptp(values) < width * _MOST_STEPS / _STEPS:
         edges = _edges(values, width)
@@ -178,8 +171,6 @@ def clumps(values: Values, width: float | None) -> tuple[Clump, ...]:
 
 def _edges(values: Values, width: float) -> list[float]:
     """Where one mode ends and the next begins: the lowest density between two peaks."""
-    import numpy as np
-
     low, high = values.min() - 2 * width, values.max() + 2 * width
     bins = int((high - low) * _STEPS / width) + 1
     counts, grid = np.histogram(values, bins=bins, range=(low, high))

@@ -13,8 +13,8 @@ from sweep_bundles import write_sweep
 from synthetic_bundles import QUORUM
 
 from wanlat.analysis.compare import Comparison, Thresholds, compare
-from wanlat.analysis.compare.clusters import over, read
-from wanlat.analysis.compare.differences import Figure, of_intervals
+from wanlat.analysis.compare.conditions import read
+from wanlat.analysis.compare.differences import Figure, of_intervals, over_clusters
 from wanlat.analysis.compare.report import document
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.bundle.errors import BundleError
@@ -114,7 +114,7 @@ def test_alarms_over_clusters_are_as_rare_as_said() -> None:
     rng, rounds, alarms = np.random.default_rng(9), 3000, 0
     for _ in range(rounds):
         old, new = (
-            over([{"median_ms": Figure(float(value))} for value in rng.normal(200, 30, 5)])
+            over_clusters([{"median_ms": Figure(float(value))} for value in rng.normal(200, 30, 5)])
             for _ in range(2)
         )
         one, other = old["median_ms"], new["median_ms"]

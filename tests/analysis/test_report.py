@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 HOMES = ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 IMPORT = """
 import sys
-import wanlat.analysis.report, wanlat.analysis.summary, wanlat.bundle.errors
+import wanlat.analysis.report, wanlat.results, wanlat.bundle.errors
 print([name for name in ("pandas", "numpy", "scipy", "matplotlib") if name in sys.modules])
 """
 REPORT = """

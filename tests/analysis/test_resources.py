@@ -23,7 +23,7 @@ from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle, write_bundle
 
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.resources import RESOURCES, resources_of
-from wanlat.analysis.summary import hidden_from_terminal
+from wanlat.analysis.summary import Summary
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -82,7 +82,7 @@ def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, systems=(BOB,), write_point=point)
     found = resources_of(read_sweep(tmp_path))
     assert found is not None
-    assert "resources" in hidden_from_terminal({"resources": found})
+    assert "resources" in Summary(read_sweep(tmp_path), {"resources": found}, ()).hidden
     points = found.to_json()["points"]
     assert points[1]["values"] == {"nodes": 2}
     rss = [row["node_rss_bytes"]["loaded"] / MIB for row in points]
