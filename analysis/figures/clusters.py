@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import endpoint_order, row_of, with_placement
+from wanlat.analysis.endpoints import endpoint_order, row_of
 from wanlat.analysis.figures.latency import latency, rounded
 from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.figures.round_trips import round_trips
 from wanlat.analysis.names import EN_DASH, digits, estimate, share
-from wanlat.analysis.report.section import Column, Note, Section
+from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.sweep import REPLICATE, Sweep
 
@@ -95,7 +95,7 @@ def _range(figures: int) -> Callable[[Row], str]:
 
 
 _WHOSE = (
-    Column("endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True),
+    ENDPOINT,
     Column("clusters", "{clusters}"),
     Column("n", "{n}"),
 )

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import MEANING, PLACEMENTS, endpoint_order, is_known, with_placement
+from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.names import change, display_system, format_ms, with_interval
-from wanlat.analysis.report.section import Column, Note, Section, Table
+from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, Table
 from wanlat.analysis.stats.intervals import Z95, of_median, students_quantile
 from wanlat.analysis.sweep import REPEATED, Sweep, number_of
 
@@ -335,10 +335,6 @@ def _medians(row: Row) -> str:
     )
 
 
-def _endpoint(row: Row) -> str:
-    return with_placement(row["endpoint"], row["placement"])
-
-
 def _others(row: Row) -> str:
     return ", ".join(f"{name} {value}" for name, value in row.get("others", {}).items())
 
@@ -365,7 +361,7 @@ def _verdicts(axis: Axis) -> Table:
         lambda figures: figures.where(lambda row: row["parameter"] == axis.parameter),
         (
             Column("at", _others, words=True, optional=True),
-            Column("endpoint", _endpoint, words=True),
+            ENDPOINT,
             Column("medians, ms", _medians, words=True),
             Column("verdict", "{verdict}", words=True),
             Column("change [95 %]", change_of),
@@ -383,7 +379,7 @@ def _verdicts(axis: Axis) -> Table:
             ),
             Note(_noise),
             Note("Failures are in no figure: {rows}.", _has_failures),
-            Note(MEANING, lambda row: is_known(row["placement"])),
+            PLACED,
         ),
         is_trouble=_has_failures,
         group=lambda row: (series_of(row), row.get("others")),

@@ -11,11 +11,11 @@ import numpy as np
 
 from wanlat.analysis import statistics
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import MEANING, is_known, row_of, with_placement
+from wanlat.analysis.endpoints import MEANING, is_known, row_of
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of
 from wanlat.analysis.groups import Group, OfGroup, in_order, ok_ms, positions, seed_of
 from wanlat.analysis.names import EN_DASH, format_ms, listing, series_labels
-from wanlat.analysis.report.section import Answer, Column, Note, Section
+from wanlat.analysis.report.section import ENDPOINT, Answer, Column, Note, Section
 from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
 from wanlat.analysis.stats.intervals import Values
 from wanlat.analysis.sweep import Sweep
@@ -152,9 +152,7 @@ LATENCY = Section(
     flat=True,
     figures=latency,
     columns=(
-        Column(
-            "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
-        ),
+        ENDPOINT,
         Column("n", "{n}"),
         Column("ok/fail/unknown", "{ok}/{fail}/{unknown}"),
         Column("mean [95 %] ms", mean_cell),

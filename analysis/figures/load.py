@@ -18,13 +18,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.endpoints import MEANING, is_known, with_placement
 from wanlat.analysis.figures import probe_client
 from wanlat.analysis.figures.probe_client import MIN_N_FOR_P99, InTime
 from wanlat.analysis.figures.result import Figures, Row, figures_of, named, short
 from wanlat.analysis.groups import seed_for
 from wanlat.analysis.names import cell, change, digits, estimate, series_order, share
-from wanlat.analysis.report.section import Column, Note, Section, Table
+from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, Table
 from wanlat.analysis.stats import over_time
 from wanlat.analysis.stats.over_time import (
     STEADY_BINS,
@@ -356,9 +355,6 @@ def _failed(row: Row) -> int:
 
 
 _OPERATION = Column("operation", "{operation}", words=True)
-_ENDPOINT = Column(
-    "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
-)
 _FAILED = Column("failed", lambda row: str(_failed(row)))
 
 LOAD = Section(
@@ -477,7 +473,7 @@ LOAD = Section(
             "The probe client: one request at a time, idle and beside the load",
             "probe_client",
             (
-                _ENDPOINT,
+                ENDPOINT,
                 Column("idle median ms", cell(digits, "idle.median_ms")),
                 Column("loaded median ms", cell(digits, "loaded.median_ms")),
                 Column("times [95 %]", estimate("median_ratio")),
@@ -496,7 +492,7 @@ LOAD = Section(
                 "before it included; from start: from when it was sent.",
                 lambda row: not row["probe_missed"],
             ),
-            Note(MEANING, lambda row: is_known(row["placement"])),
+            PLACED,
         ),
     ),
 )

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.names import EN_DASH, format_ms, short_version
-from wanlat.analysis.report.section import Column, Note, Section
+from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
 
 DIRECTORY = Path(__file__).parents[1] / "published"
 _OURS = (
@@ -116,9 +115,7 @@ PUBLISHED = Section(
     title="Beside what was published",
     figures=published,
     columns=(
-        Column(
-            "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
-        ),
+        ENDPOINT,
         Column("mean ms", lambda row: format_ms(row["mean_ms"])),
         Column(f"min {EN_DASH} max ms", _extremes("")),
         Column("theirs: version", lambda row: short_version(row["published_version"]), words=True),

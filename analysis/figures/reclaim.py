@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.resources import NODE, read_rows, reclaim_of
-from wanlat.analysis.figures.result import Figures, Row, figures_of
+from wanlat.analysis.figures.result import Figures, Row, figures_of, short
 from wanlat.analysis.names import share
 from wanlat.analysis.report.section import Column, Note, Section, percent
 
@@ -76,13 +76,13 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, SpaceOverTime]]:
             "removing_s": round((ended_ns - began_ns) / 1e9, 3),
             "watched_s": watched_s,
             "freed": [
-                {"after_s": t_s, "share": _number(freed.asof(t_s)) if t_s <= watched_s else None}
+                {"after_s": t_s, "share": short(freed.asof(t_s), 5) if t_s <= watched_s else None}
                 for t_s in INSTANTS_S
             ],
-            "freed_at_end": _number(freed.asof(watched_s)),
-            "freed_most_after_s": _number(is_kept_up.index[is_kept_up].min()),
-            "trash_at_most": _number(trash.max()),
-            "trash_at_end": _number(trash[len(freed) - 1]),
+            "freed_at_end": short(freed.asof(watched_s), 5),
+            "freed_most_after_s": short(is_kept_up.index[is_kept_up].min(), 5),
+            "trash_at_most": short(trash.max(), 5),
+            "trash_at_end": short(trash[len(freed) - 1], 5),
             "kept_looked_for": found and found.kept,
             "kept_lost": found and found.lost,
             "removed_looked_for": found and found.removed,
@@ -100,11 +100,6 @@ def _space(nodes: pd.DataFrame, empty_ns: int, began_ns: int, ended_ns: int) -> 
     space_bytes, trash_bytes = total.to_numpy("float64").T
     t_s = (total.index.to_numpy("float64") - ended_ns) / 1e9
     return SpaceOverTime(t_s, space_bytes, trash_bytes, float(empty), float(full))
-
-
-def _number(value: float) -> float | None:
-    """Five digits: more mean nothing; None for what is not known."""
-    return float(f"{value:.5g}") if np.isfinite(value) else None
 
 
 def _is_wrong(row: Row) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,6 +80,6 @@ def named(name: str, estimate: Estimate | None) -> dict[str, Any]:
     return {name: short(estimate.value), f"{name}_ci95": ci95}
 
 
-def short(value: float | None) -> float | None:
-    """Nine digits: more than was measured."""
-    return None if value is None else float(f"{value:.9g}")
+def short(value: float | None, digits: int = 9) -> float | None:
+    """So many digits, which is more than was measured; None for what is not known."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{digits}g}")

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.endpoints import MEANING, UNKNOWN, is_known, row_of, with_placement
+from wanlat.analysis.endpoints import UNKNOWN, row_of, with_placement
 from wanlat.analysis.figures.agreement import Comparison, compare
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of
 from wanlat.analysis.figures.rtt_steps import (
@@ -31,7 +31,7 @@ from wanlat.analysis.figures.rtt_steps import (
 from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, seed_of
 from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, series_labels
 from wanlat.analysis.packets.evidence import PacketEvidence, Share, evidence_of
-from wanlat.analysis.report.section import Column, Note, Section
+from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section
 from wanlat.analysis.stats.intervals import Interval
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.analysis.stats.round_trips import Estimate, Mode, estimate
@@ -431,9 +431,7 @@ ROUND_TRIPS = Section(
     flat=True,
     figures=round_trips,
     columns=(
-        Column(
-            "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
-        ),
+        ENDPOINT,
         Column("round trips [95 %]", slope_cell),
         Column("critical path", path_cell),
         Column("lower bound", "{least_round_trips:g}"),
@@ -467,7 +465,7 @@ ROUND_TRIPS = Section(
             lambda row: bool(row["failed"]),
             each=" {failed} of {n}",
         ),
-        Note(MEANING, lambda row: is_known(row["placement"])),
+        PLACED,
     ),
     charts="wanlat.analysis.charts.round_trips:charts_of",
     is_trouble=lambda row: bool(row["failed"] or row["why"]),

@@ -13,18 +13,16 @@ from wanlat.analysis import statistics
 from wanlat.analysis.bundle import Bundle, Series, sites_by_node
 from wanlat.analysis.endpoints import (
     LOCAL,
-    MEANING,
     PLACEMENTS,
     REMOTE,
     UNKNOWN,
-    is_known,
     with_placement,
 )
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.groups import seed_for, seed_of
 from wanlat.analysis.names import change, digits, size, with_interval
-from wanlat.analysis.report.section import Column, Note, Section
+from wanlat.analysis.report.section import PLACED, Column, Note, Section
 from wanlat.analysis.statistics import Ratio, outliers_of
 from wanlat.analysis.stats.intervals import Values
 from wanlat.analysis.sweep import Sweep, bytes_of
@@ -175,7 +173,7 @@ SIZES = Section(
             "Requests a second and throughput are of one request in flight: 1 / mean, and size "
             "times that. No load was tried."
         ),
-        Note(MEANING, lambda row: is_known(row["placement"])),
+        PLACED,
         Note("Failures are in no figure: {rows}.", lambda row: row["n"] > row["ok"]),
         Note(
             f"Keys: {FRESH}, each written once; {ONE}, written again and again.",

@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.endpoints import UNKNOWN, with_placement
+from wanlat.analysis.endpoints import MEANING, UNKNOWN, is_known, with_placement
 from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
@@ -79,6 +79,13 @@ class Note:
         total = sum(row[self.total] for _, row in met) if self.total else None
         said = "every row" if every else listing(named, _NAMED_AT_MOST)
         return self.template.format(rows=said, total=total)
+
+
+ENDPOINT = Column(
+    "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
+)
+PLACED = Note(MEANING, lambda row: is_known(row["placement"]))
+"""A column and a note of every section whose rows are of endpoints."""
 
 
 @dataclass(frozen=True)
