@@ -28,6 +28,11 @@ class Group(NamedTuple):
     endpoint: str
     placement: str
 
+    @property
+    def row(self) -> dict[str, str]:
+        """The keys of its rows in tables and summary.json."""
+        return dict(zip(_KEYS, (*self.series, self.endpoint, self.placement), strict=True))
+
 
 class OfGroup:
     """Figures of one group: they say whose they are."""

@@ -149,10 +149,8 @@ def _rows(
             said = _in_rtts(entry, rtts_ms[entry.series.system], found, where)
         else:
             said = f"{format_ms(entry.latency.median_ms)} ms"
-        of = {"system": entry.series.system, "version": entry.series.version}
-        of |= {"endpoint": entry.endpoint, "placement": entry.placement}
         figures = {key: found.get(key) for key in _KEYS}
-        rows.append({**of, **figures, "sentence": f"{name}: {said}."})
+        rows.append({**entry.group.row, **figures, "sentence": f"{name}: {said}."})
     return tuple(rows)
 
 

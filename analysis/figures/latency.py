@@ -87,11 +87,8 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         figures = asdict(found) if found else {}
         intervals = {name: figures.get(name) for name in _INTERVALS}
         row: dict[str, Any] = {
-            "system": group.series.system,
-            "version": group.series.version,
+            **group.row,
             "topology": bundle.topology,
-            "endpoint": group.endpoint,
-            "placement": group.placement,
             "n": len(rows),
             **counts,
             **{name: rounded(figures.get(name)) for name in _FIGURES},

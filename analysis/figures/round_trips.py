@@ -8,7 +8,6 @@ the critical path is `chain`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -31,7 +30,7 @@ from wanlat.analysis.figures.rtt_steps import (
 from wanlat.analysis.groups import Group, OfGroup, grouped, in_order, ok_ms, seed_of
 from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, series_labels
 from wanlat.analysis.packets.evidence import PacketEvidence, Share, evidence_of
-from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section
+from wanlat.analysis.report.section import ENDPOINT, PLACED, Column, Note, Section, as_json
 from wanlat.analysis.stats.intervals import Interval
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.analysis.stats.round_trips import Estimate, Mode, estimate
@@ -64,6 +63,9 @@ _KEYS = (
     *("chains", "chains_n", "agrees", "disagreement", "least_round_trips", "least_why"),
     *("wan_bytes_ci95", "wan_packets_ci95", "why", "why_no_chain"),
 )
+
+
+_COST = ("wan_bytes", "wan_packets", "wan_bytes_ci95", "wan_packets_ci95")
 
 
 class Status(StrEnum):
@@ -154,7 +156,7 @@ class RoundTrips(OfGroup):
         """The entry of summary.json's "round_trips"; figures to six places, more than they hold."""
         given, found = self.given, self.estimate
         main = self.modes[0] if self.modes else None
-        entry = dict(zip(("system", "version"), self.series, strict=True)) | {
+        entry = self.group.row | {
             "intercept_ms": main and main.intercept_ms,
             "modes": [asdict(mode) for mode in self.modes],
             "integer": given and given.integer,
@@ -167,7 +169,7 @@ class RoundTrips(OfGroup):
             "chains_n": self.n_chains,
         }
         # In the order of docs/bundle.md.
-        return {key: _rounded(entry.get(key, getattr(self, key, None))) for key in _KEYS}
+        return {key: as_json(entry.get(key, getattr(self, key, None)), 6) for key in _KEYS}
 
 
 def named(round_trips_and_shares: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -248,10 +250,7 @@ def _round_trips_of(bundle: Bundle) -> list[RoundTrips]:
                 why_no_chain=None if chains else why_no_chain,
                 agrees=compared.agrees,
                 disagreement=compared.disagreement,
-                wan_bytes=cost.wan_bytes if cost else None,
-                wan_packets=cost.wan_packets if cost else None,
-                wan_bytes_ci95=cost.wan_bytes_ci95 if cost else None,
-                wan_packets_ci95=cost.wan_packets_ci95 if cost else None,
+                **{name: getattr(cost, name, None) for name in _COST},
                 least_round_trips=known.get("round_trips"),
                 least_why=known.get("why") or None,
                 points=points,
@@ -302,15 +301,6 @@ def _estimate(
         )
     estimated = estimate(points.rtt_ms, points.latency_ms, points.step, seed)
     return estimated, None if estimated.why is None else f"Not a line: {estimated.why}"
-
-
-def _rounded(value: Any) -> Any:
-    """Numbers to six places, None for what is none."""
-    if isinstance(value, float):
-        return round(value, 6) if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    return [_rounded(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 DISAGREES = "≠"

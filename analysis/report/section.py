@@ -287,14 +287,14 @@ def written(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def as_json(value: Any) -> Any:
-    """A figure as summary.json has it: what is no number is null."""
+def as_json(value: Any, places: int = 17) -> Any:
+    """A figure as summary.json has it, to so many places: what is no number is null."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return round(value, places) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): as_json(inner) for key, inner in value.items()}
+        return {str(key): as_json(inner, places) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [as_json(inner) for inner in value]
+        return [as_json(inner, places) for inner in value]
     return value
 
 
