@@ -32,7 +32,6 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     ``verbose``: with its tables of resources; ``svg``: with an SVG beside each PNG. Raises
     BundleError.
     """
-    from wanlat.analysis.blocks import hidden_from_terminal
     from wanlat.analysis.report import report
 
     made = report(bundle, svg=svg, messages_of=messages_of)
@@ -41,7 +40,7 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     print_summary(made.summary, people(), verbose=verbose)
     blocks = made.summary.blocks
     if made.tables_path is not None:
-        has_more = not verbose and "resources" in hidden_from_terminal(blocks) & set(blocks)
+        has_more = not verbose and "resources" in made.summary.hidden
         more = " (with resource usage, which `wanlat report -v` prints)" if has_more else ""
         say(f"tables: {made.tables_path}{more}")
     charts = [chart for chart in made.charts if chart.suffix == ".png"]

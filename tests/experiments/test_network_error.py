@@ -12,7 +12,7 @@ import pytest
 from tests.experiments.commands import samples_of, study
 from tests.stalling_machine import may_stall, stalling
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.notes import notes_on_run
+from wanlat.analysis.summary import notes_on_run
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.links import wan

@@ -88,7 +88,7 @@ def compare(
     """
     from wanlat.analysis.compare import Thresholds
     from wanlat.analysis.compare import compare as compared
-    from wanlat.analysis.compare.clusters import read
+    from wanlat.analysis.compare.conditions import read
     from wanlat.analysis.compare.report import document, print_comparison
 
     comparison = compared(

@@ -14,19 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wanlat.analysis.calibration import MeasuredRtt, site_of_name, sites_by_node
+from wanlat.analysis.bundle import Bundle, MeasuredRtt, site_of_name, sites_by_node
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.latency import EndpointSummary, latency, rounded
 from wanlat.analysis.figures.result import Row
 from wanlat.analysis.figures.round_trips import stated
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, count, format_ms, format_trips, row_labels
-from wanlat.analysis.notes import is_trusted
-from wanlat.analysis.placement import with_placement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from wanlat.analysis.bundle import Bundle
 
 WITHIN = 0.1
 """How far, in RTTs, the intervals of median and mean may reach from a whole number."""
@@ -89,7 +86,7 @@ def in_words(bundle: Bundle) -> InWords | None:
     is_other = bundle.is_drill or bundle.is_load or bundle.is_reclaim
     if is_other or (figures := latency(bundle)) is None:
         return None
-    if not is_trusted(bundle):
+    if not bundle.is_trusted:
         return InWords((), "No latency is given in RTTs: calibration failed.")
     entries: list[EndpointSummary] = list(figures.arrays)
     sites = sites_by_node(bundle.manifest.get("topology"))
@@ -152,10 +149,8 @@ def _rows(
             said = _in_rtts(entry, rtts_ms[entry.series.system], found, where)
         else:
             said = f"{format_ms(entry.latency.median_ms)} ms"
-        of = {"system": entry.series.system, "version": entry.series.version}
-        of |= {"endpoint": entry.endpoint, "placement": entry.placement}
         figures = {key: found.get(key) for key in _KEYS}
-        rows.append({**of, **figures, "sentence": f"{name}: {said}."})
+        rows.append({**entry.group.row, **figures, "sentence": f"{name}: {said}."})
     return tuple(rows)
 
 
