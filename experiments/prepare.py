@@ -10,6 +10,7 @@ from pathlib import Path
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
+from wanlat.experiments.config.endpoints import endpoints_of
 from wanlat.experiments.config.rtt_steps import check_rtt_steps
 from wanlat.experiments.config.study import Study, place
 from wanlat.experiments.request_plan import RequestPlan, plan_requests
@@ -88,7 +89,13 @@ def prepare(
         system.check_machine(plan, study.storage)
         api, replicas = system.api(options), system.replicas(plan, options)
         requests = plan_requests(
-            study, system.name, api, target=target, replicas=replicas, seed=seed
+            study,
+            system.name,
+            api,
+            target=target,
+            replicas=replicas,
+            seed=seed,
+            own=endpoints_of(system),
         )
         key = f"{system.name} {options!r}"
         if key not in known:

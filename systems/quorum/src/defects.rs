@@ -19,7 +19,7 @@ const FLIP_ONE_IN: u64 = 200;
 /// in danger still when a drill has read everything once and then restarts all nodes.
 pub const UNFLUSHED_FOR: Duration = Duration::from_secs(30);
 /// How long a coordinator waits for a majority before it does without.
-pub const MINORITY_AFTER: Duration = Duration::from_secs(1);
+pub const MINORITY_AFTER: Duration = Duration::from_millis(300);
 
 #[derive(clap::Args, Clone, Copy, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Planted defects, for drills that must notice them")]
