@@ -100,14 +100,6 @@ def deviation(distribution: str) -> float:
     return 1 / math.sqrt(3) if distribution == "uniform" else 1.0
 
 
-def draw(distribution: str, probability: float, table: tuple[float, ...] = ()) -> float:
-    """Return the draw, in units of the jitter, that a part `probability` of all does not exceed."""
-    values = shape(distribution, table)
-    if values is None:
-        return 2 * probability - 1
-    return _between(values, probability * len(values) - 0.5)
-
-
 def _between(values: Sequence[float], position: float) -> float:
     """The value at a position between the list's own; the first or the last outside of them."""
     position = min(max(position, 0.0), len(values) - 1.0)
