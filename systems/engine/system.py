@@ -89,21 +89,22 @@ class System:
     def find(self) -> Binary:
         """Return the binary on this machine. SystemMissing tells how to get it."""
         front = self.definition.front
-        try:
-            found = program.find(self.definition, self.directory, self._program_of)
-        except SystemMissing as absent:
-            if front is not None:
-                try:
-                    program.find(front.program, self.directory)
-                except SystemMissing as too:
-                    raise SystemMissing(f"{absent} {too}") from None
-            raise
+        wanted = [(self.definition, self._program_of), *([(front.program, None)] if front else [])]
+        found, missing = list[Binary](), list[str]()
+        for each, name in wanted:
+            try:
+                found.append(program.find(each, self.directory, name))
+            except SystemMissing as absent:
+                missing.append(str(absent))
+        if missing:
+            raise SystemMissing(" ".join(missing))
         if front is None:
-            return found
-        its = program.find(front.program, self.directory)
+            return found[0]
+        store, its = found
         beside = Companion(front.program.name, its.path, its.version, its.sha256)
-        label = f"{found.label}, {beside.name} {beside.version}"
-        return replace(found, label=label, beside=(beside,))
+        return replace(
+            store, label=f"{store.label}, {beside.name} {beside.version}", beside=(beside,)
+        )
 
     def binary_for(self, options: Options) -> Binary:
         """Return the binary to run with these options, which for most does not depend on them."""

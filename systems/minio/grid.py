@@ -9,33 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
+
+import yaml
 
 _FINAL_BINARY = 0x82
 _SEVEN_VALUES = 0x97
 _VALUES_BEFORE_PAYLOAD = 6
 _WIDTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 _REQUEST, _RESPONSE, _MERGED = 14, 15, 17
-_OPERATIONS = {
-    **{1: "connect", 2: "connected", 3: "ping", 4: "pong", 5: "stream", 6: "stream refused"},
-    **{7: "stream ended", 8: "stream ended", 9: "stream data", 10: "stream data"},
-    **{11: "stream credit", 12: "stream credit", 13: "stream accepted", 16: "disconnect"},
-}
-_HANDLER_NAMES = """
-LockLock LockRLock LockUnlock LockRUnlock LockRefresh LockForceUnlock WalkDir StatVol DiskInfo
-NSScanner ReadXL ReadVersion DeleteFile DeleteVersion UpdateMetadata WriteMetadata CheckParts
-RenameData RenameFile ReadAll ServerVerify Trace Listen DeleteBucketMetadata LoadBucketMetadata
-ReloadSiteReplicationConfig ReloadPoolMeta StopRebalance LoadRebalanceMeta
-LoadTransitionTierConfig DeletePolicy LoadPolicy LoadPolicyMapping DeleteServiceAccount
-LoadServiceAccount DeleteUser LoadUser LoadGroup HealBucket MakeBucket HeadBucket DeleteBucket
-GetMetrics GetResourceMetrics GetMemInfo GetProcInfo GetOSInfo GetPartitions GetNetInfo GetCPUs
-ServerInfo GetSysConfig GetSysServices GetSysErrors GetAllBucketStats GetBucketStats
-GetSRMetrics GetPeerMetrics GetMetacacheListing UpdateMetacacheListing GetPeerBucketMetrics
-StorageInfo ConsoleLog ListDir GetLocks BackgroundHealStatus GetLastDayTierStats SignalService
-GetBandwidth WriteAll ListBuckets RenameDataInline RenameData2 CheckParts2 RenamePart
-ClearUploadID CheckParts3
-"""
-_HANDLERS = _HANDLER_NAMES.split()  # numbered from 1
+_NUMBERS = yaml.safe_load(Path(__file__).with_name("grid.yaml").read_text(encoding="utf-8"))
+_OPERATIONS, _HANDLERS = _NUMBERS["operations"], _NUMBERS["handlers"]  # the latter from 1
 _NAMED_AT_MOST = 3
 
 
