@@ -6,9 +6,10 @@ Axes are logarithmic where their figures span decades. The frame is `charts.fram
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,10 +17,22 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples, round_ticks
+from wanlat.analysis.charts.frame import (
+    Words,
+    caption,
+    dress,
+    head,
+    legend,
+    log_ticks,
+    multiples,
+    round_ticks,
+)
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, styles
-from wanlat.analysis.charts.wording import caption, legend
+from wanlat.analysis.endpoints import row_names
+from wanlat.analysis.figures.result import Row
 from wanlat.analysis.placement import PLACEMENTS
+
+T = TypeVar("T")
 
 LOG_FROM = 8.0
 """Figures that span this factor, or more, are drawn on a logarithmic axis."""
@@ -108,6 +121,21 @@ def draw_facets(
                     _draw(axes, mine, looks[one].at(where), aside)
         entries = legend(ours, placed) + [(_THEIRS, label) for label in theirs.values()]
         return dress(figure, words, entries)
+
+
+def panel_names(rows: Sequence[Row]) -> list[str]:
+    """What the panel of each row is headed: endpoints that do the same share one."""
+    called = row_names(row.get("endpoint", "") for row in rows)
+    return [called[row.get("endpoint", "")].replace("\n", " ") for row in rows]
+
+
+def by_what_is_said(
+    stem: str, items: Sequence[T], said: Sequence[str]
+) -> Iterator[tuple[str, str, list[T]]]:
+    """A chart for everything that is said of items: its file's stem, what is said, its items."""
+    for each in dict.fromkeys(said):
+        mine = [item for item, its in zip(items, said, strict=True) if its == each]
+        yield stem + re.sub(r"[^\w.]+", "-", each), each, mine
 
 
 def set_y(axes: Axes, low: float, high: float, is_log: bool) -> None:

@@ -1,8 +1,8 @@
-"""The charts of resources: usage per node over time, under latencies; of a matrix against it.
+"""The charts of resources: usage per node over time, and disk space after a removal.
 
-Over time a column is a system, a row a resource; all panels of a row share their heights, so that
+Of usage a column is a system, a row a resource; all panels of a row share their heights, so that
 systems compare at a glance, and all of a column their time, so that a slow request and what the
-nodes were busy with stand above each other.
+nodes were busy with stand above each other. Of disk space a panel is a system, on one scale.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from wanlat.analysis.charts import sweep
 from wanlat.analysis.charts.facets import set_y, spans_decades
-from wanlat.analysis.charts.frame import Words, dress, head, multiples, round_ticks
-from wanlat.analysis.charts.style import ALARM, SeriesStyle, applied, styles
-from wanlat.analysis.charts.wording import caption, legend
+from wanlat.analysis.charts.frame import Words, caption, dress, head, legend, multiples, round_ticks
+from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied, mixed, styles
+from wanlat.analysis.figures.reclaim import FREED_ALL, SpaceOverTime
 from wanlat.analysis.figures.resources import NODE, Sampled
-from wanlat.analysis.figures.result import series_of
-from wanlat.analysis.names import row_labels
+from wanlat.analysis.figures.result import Row, series_of
+from wanlat.analysis.names import display_system, row_labels
 from wanlat.analysis.report.resources import KIB, MIB, number, sampling_note
+from wanlat.analysis.report.section import written
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,3 +156,70 @@ def _words(answer: Answer) -> Words:
             sampling_note(rows),
         ),
     )
+
+
+def draw_reclaim(answer: Answer) -> Figure:
+    """The chart of the section `reclaim`."""
+    figures, first = answer.figures, answer.figures.rows[0]
+    looks, names = styles(figures.series), row_labels(figures.series)
+    words = Words(
+        _found_space(figures.rows),
+        f"Disk space after objects were removed · {answer.of} · {first['objects']} objects of "
+        f"{first['object_bytes']} bytes, {first['removed']} removed ({first['which']})",
+        "minutes after the removal ended",
+        caption(
+            figures.series,
+            (),
+            "Line: what the directories of all nodes take, less what they took when empty; full is "
+            "100. Dotted: what the objects that stay took of that. Grey ground: removing. Hatched: "
+            "the part that lies in a trash. One cluster a panel.",
+        ),
+    )
+    with applied():
+        figure, panels = multiples(
+            words, len(figures.rows), panel_in=2.6, y_label="disk space, % of full"
+        )
+        for axes, row, space in zip(panels, figures.rows, figures.arrays, strict=True):
+            point = "".join(f"{name} {written(row[name])}, " for name in figures.parameters)
+            freed = row["freed_at_end"]
+            said = "not watched" if freed is None else f"{freed:.0%} of it given back"
+            head(axes, names[series_of(row)], point + said.replace("%", " %"))
+            _draw_space(axes, row, space, looks[series_of(row)])
+        removing_s = max(row["removing_s"] for row in figures.rows)
+        panels[0].set_xlim(-removing_s / 60, max(row["watched_s"] for row in figures.rows) / 60)
+        panels[0].set_ylim(0, None)
+        return dress(figure, words, legend(figures.series))
+
+
+def _draw_space(axes: Axes, row: Row, space: SpaceOverTime, look: SeriesStyle) -> None:
+    percent = 100 / max(space.full_bytes - space.empty_bytes, 1.0)
+    inside = slice(max(0, space.t_s.searchsorted(-row["removing_s"], "right") - 1), None)
+    t_min = space.t_s[inside] / 60
+    shares = percent * (space.space_bytes[inside] - space.empty_bytes)
+    trash = percent * space.trash_bytes[inside]
+    axes.axvspan(-row["removing_s"] / 60, 0, color="#f0f0f0", linewidth=0, zorder=-1)
+    stays = 100 * (1 - row["removed"] / row["objects"])
+    axes.axhline(stays, color=QUIET, linewidth=1.0, linestyle=(0, (1, 1.5)), zorder=2)
+    if trash.any():
+        light = mixed(look.colour, "#ffffff", 0.55)
+        area = axes.fill_between(t_min, shares - trash, shares, step="post", zorder=2.5)
+        area.set(facecolor=light, edgecolor=look.dark, hatch="////", linewidth=0.0)
+    axes.step(t_min, shares, where="post", color=look.dark, linewidth=1.5, zorder=4)
+
+
+def _found_space(rows: tuple[Row, ...]) -> str:
+    """The finding: who gave the space back, and within which time."""
+    said = []
+    for system in dict.fromkeys(row["system"] for row in rows):
+        mine = [row for row in rows if row["system"] == system]
+        freed = [row["freed_at_end"] for row in mine if row["freed_at_end"] is not None]
+        after_s = [row["freed_most_after_s"] for row in mine]
+        if freed and None not in after_s:
+            longest = max(1.0, *after_s)
+            within = f"{longest:.0f} s" if longest < 120 else f"{longest / 60:.0f} min"
+            said.append(f"{display_system(system)} gives {FREED_ALL:.0%} back within {within}")
+        elif freed:
+            shares = dict.fromkeys(f"{share:.0%}" for share in (min(freed), max(freed)))
+            said.append(f"{display_system(system)} gives {' to '.join(shares)} back")
+    found = "Disk space of removed objects: " + ", ".join(said) if said else "Disk space"
+    return found.replace("%", " %")

@@ -17,12 +17,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis import trace_files
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.charts import rows, sweep
-from wanlat.analysis.charts.frame import Words, dress, head, multiples, round_ticks, spread
+from wanlat.analysis.charts import rows, sequence, sweep
+from wanlat.analysis.charts.frame import (
+    Words,
+    caption,
+    dress,
+    head,
+    legend,
+    multiples,
+    round_ticks,
+    spread,
+    subtitle,
+)
 from wanlat.analysis.charts.style import ALARM, INK, QUIET, TINY_PT, SeriesStyle, applied, styles
-from wanlat.analysis.charts.wording import caption, legend, subtitle
 from wanlat.analysis.endpoints import row_of
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
@@ -62,7 +70,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
     return {
         "round-trips": draw_marks(answer),
         "latency-against-rtt": draw_lines(answer),
-        **trace_files.charts_of(bundle, recorded),
+        **sequence.charts_of(bundle, recorded),
     }
 
 

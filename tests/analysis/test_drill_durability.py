@@ -13,7 +13,8 @@ from drill_bundles import Trouble, write_drill
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wanlat.analysis.figures.drill.durability import (
+from wanlat.analysis.figures.drill.read import read_drill
+from wanlat.analysis.figures.drill.verdicts import (
     EITHER,
     EXAMPLES,
     MAYBE,
@@ -29,7 +30,6 @@ from wanlat.analysis.figures.drill.durability import (
     read_verification,
     verdict_of,
 )
-from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.bundle.errors import BundleError
 
 NODES = ("n1", "n2", "n3")

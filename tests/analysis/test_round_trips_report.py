@@ -17,8 +17,7 @@ from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.figures import round_trips as figures
 from wanlat.analysis.figures.round_trips import RoundTrips, Status, round_trips_of
 from wanlat.analysis.groups import grouped
-from wanlat.analysis.packets.cost import Cost
-from wanlat.analysis.packets.evidence import GroupEvidence, PacketEvidence, Share
+from wanlat.analysis.packets.evidence import Cost, GroupEvidence, PacketEvidence, Share
 from wanlat.analysis.report.round_trips import ROUND_TRIPS, percents
 from wanlat.analysis.report.section import Answer
 from wanlat.analysis.summary import Summary, summarize

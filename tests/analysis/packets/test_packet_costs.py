@@ -16,9 +16,9 @@ from packet_traffic import (
     samples,
 )
 
-from wanlat.analysis.packets import cost
+from wanlat.analysis.packets import evidence
 from wanlat.analysis.packets.background import background_of
-from wanlat.analysis.packets.cost import Cost, costs
+from wanlat.analysis.packets.evidence import Cost, costs
 
 IDLE_NS = [(10**9 + number * 10**9, 2 * 10**9 + number * 10**9) for number in range(15)]
 BEGIN_NS = 17 * 10**9
@@ -82,7 +82,7 @@ def test_acknowledgements_are_paid_for_and_nothing_is_paid_twice() -> None:
 
 def test_the_interval_holds_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests of two kinds, one in three with a second round: 95 of 100, roughly."""
-    monkeypatch.setattr(cost, "RESAMPLES", 199)
+    monkeypatch.setattr(evidence, "RESAMPLES", 199)
     within = 0
     for seed in range(12):
         traffic = Traffic(acknowledges=False)

@@ -11,9 +11,8 @@ import pytest
 from packet_traffic import MS, Traffic, majority_rounds, one_after_another, relay, samples, topology
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.packets.cost import counting
 from wanlat.analysis.packets.critical_path import critical_paths
-from wanlat.analysis.packets.evidence import NAME, evidence_of, to_keep
+from wanlat.analysis.packets.evidence import NAME, counting, evidence_of, to_keep
 from wanlat.analysis.packets.record import Record, read_record, record_of, why_no_record
 from wanlat.bundle.errors import BundleError
 
