@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from chart_checks import assert_apart, texts_of
 from trace_bundles import MS, Request, Traffic, heartbeats, rounds, traced
-
-from wanlat.analysis.trace_words import shortened, sizes
 
 
 def lossy(traffic: Traffic, at_ns: int) -> int:
@@ -74,20 +71,3 @@ def test_every_message_has_a_label_or_is_counted(tmp_path: Path) -> None:
     found = [one for one in (*labels, *without) if one]
     assert sum(int(one[1] or 1) for one in found) == len(trace["messages"]) > 50
     assert_apart(figure)
-
-
-@pytest.mark.parametrize(
-    ("label", "short"),
-    [
-        ("package.Service/Put", "Service/Put"),
-        ("GET /storage/run/nodes/n6/drive/v63/rxl", "GET …/n6/drive/v63/rxl"),
-        ("200 OK", "200 OK"),
-    ],
-)
-def test_labels_are_shortened_to_what_tells(label: str, short: str) -> None:
-    assert shortened(label, 27) == short
-
-
-def test_sizes_have_a_unit() -> None:
-    found = [sizes([{"bytes": n}, {"bytes": 66}]) for n in (66, 9999, 65536, 3 << 20)]
-    assert found == ["66 B", "66–9999 B", "66 B–64.0 KiB", "66 B–3.0 MiB"]

@@ -38,13 +38,6 @@ def read(bundle: Bundle) -> Record:
     return record
 
 
-def test_addresses_have_the_names_of_the_manifest(run: Bundle) -> None:
-    record = read(run)
-    assert record.nodes == ("a1", "b1", "c1", "d1", "e1")
-    assert record.sites == ("a", "b", "c", "d", "e")
-    assert record.node_site.tolist() == [0, 1, 2, 3, 4]
-
-
 def test_calibration_is_left_out_and_a_stores_datagrams_are_not(tmp_path: Path) -> None:
     traffic, first = Traffic(), 10**9
     for at_ns in range(first - 900 * MS, first - 500 * MS, 20 * MS):
