@@ -106,12 +106,12 @@ def draw_facets(
             len(panels),
             columns=columns,
             y_label=scale.y_label,
-            share_y="all" if scale.alike else "none",
+            share_y=scale.alike,
         )
         for axes, (panel, of) in zip(axes_of, panels.items(), strict=True):
             head(axes, *panel)
             _set_x(axes, scale.ticks, _BETWEEN_TICKS * columns / 3)
-            set_y(axes, *_limits(dots if scale.alike else of, scale))
+            _set_y(axes, *_limits(dots if scale.alike else of, scale))
             if scale.at is not None:
                 axes.axhline(scale.at, color=QUIET, linewidth=1.0, zorder=1)
             beneath(axes, panel[0])
@@ -138,7 +138,7 @@ def by_what_is_said(
         yield stem + re.sub(r"[^\w.]+", "-", each), each, mine
 
 
-def set_y(axes: Axes, low: float, high: float, is_log: bool) -> None:
+def _set_y(axes: Axes, low: float, high: float, is_log: bool) -> None:
     """Let the heights of a panel run from `low` to `high`, with ticks that can be read."""
     if is_log:
         axes.set_yscale("log")

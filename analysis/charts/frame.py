@@ -45,10 +45,12 @@ _LINE = 1.35
 _LETTERS = {False: 134, True: 120}
 """So many letters of one point stand in an inch, bold ones or not."""
 _MARGIN_IN, _LEGEND_IN, _IN_A_LINE = 0.1, 0.23, 5
+
 Source = Bundle | Sweep | None
 """What a section is of; a run, where a chart says what its network was."""
 Placed = tuple[Series, str]
 """A series, and a placement of its requests."""
+
 _GOLDEN = 0.6180339887498949
 
 
@@ -70,18 +72,19 @@ def multiples(
     panel_in: float = 2.4,
     y_label: str = "",
     share: Literal["all", "col"] = "all",
-    share_y: Literal["all", "col", "row", "none"] | None = None,
+    share_y: bool = True,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels on common axes, row by row.
 
-    `share`: axes are common to all panels, or to those of a column; where `share_y` is given it is
-    that of their heights. Draw in the style (`style.applied`), and end with `dress`.
+    `share`: axes are common to all panels, or to those of a column; heights only if `share_y`.
+    Draw in the style (`style.applied`), and end with `dress`.
     """
     columns = min(columns, panels)
     rows = -(-panels // columns)
     figure = Figure(figsize=(WIDTH_IN, 0.3 + rows * panel_in), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(rows, columns, sharex=share, sharey=share_y or share, squeeze=False)
+    heights = share if share_y else "none"
+    grid = figure.subplots(rows, columns, sharex=share, sharey=heights, squeeze=False)
     axes = list(grid.flat)
     for spare in axes[panels:]:
         spare.set_visible(False)

@@ -196,7 +196,7 @@ def draw_lines(answer: Answer) -> Figure:
             columns=columns,
             panel_in=2.0,
             y_label="latency, ms",
-            share_y="none",
+            share_y=False,
         )
         for axes, (row, one) in zip(panels, product(order, series), strict=True):
             cell = [each for each in entries if each.endpoint in row and each.series == one]

@@ -225,11 +225,6 @@ SAID: dict[str, tuple[list[Run], list[str], list[str]]] = {
         ["0 %", "40", "not back"],
         ["near 100 %, far 0 %", "| 40 |", "not back"],
     ),
-    "the newest complete run is shown, and all are counted": (
-        [run_of(**OLD, recovery_s=3.0), run_of(recovery_s=7.0), run_of(status="interrupted")],
-        ["back in 7.00 s", "none lost, 3 of 3 runs"],
-        ["**holds** (3 of 3 runs)"],
-    ),
     "a newer run hides no loss and no claim that did not hold": (
         [
             run_of(**OLD, durability=BAD, claims=claimed("does not hold")),

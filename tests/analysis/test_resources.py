@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from chart_checks import assert_apart, texts_of
+from chart_checks import texts_of
 from resources_bundles import (
     BACKGROUND_BYTES_PER_S,
     BACKGROUND_CPU,
@@ -112,17 +112,6 @@ def test_space_given_back_is_a_share_of_what_the_removed_objects_took(
     assert {"110 %", "300 s"} <= {cell for row in answer.grids()[0].rows for cell in row}
     (chart,) = answer.charts().values()
     assert any("MinIO gives 90 % back within 5 min" in text for text in texts_of(chart))
-
-
-def test_the_chart_of_a_run_has_one_scale_for_all_systems(make_bundle: MakeBundle) -> None:
-    directory = make_bundle(systems=(BOB, MINIO), endpoints=tuple(WAN_BYTES))
-    write_resources(directory, systems={"bob": 25.0, "minio": 200.0}, requests=120)
-    answer = RESOURCES.of_bundle(read_bundle(directory))
-    assert answer is not None
-    (figure,) = answer.charts().values()
-    assert_apart(figure)
-    assert len({axes.get_ylim() for axes in figure.axes[2:4]}) == 1
-    assert "201 MiB" in " ".join(texts_of(figure))
 
 
 def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:
