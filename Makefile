@@ -28,7 +28,7 @@ help:  ## List the targets
 
 study: build  ## Set up and run the endpoint-latency study on the reference store
 	@echo "Measuring the reference store on five emulated sites: about a minute and a half ..."
-	@$(BIN)/wanlat run endpoint-latency --systems quorum --max-p99-error $(LATE)
+	@$(BIN)/wanlat run endpoint-latency --systems quorum --max-network-error $(LATE)
 
 # Side by side: one waits for the package index, the other for the processors.
 build:  ## Make the environment and build the Rust programs

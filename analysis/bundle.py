@@ -202,7 +202,11 @@ def name_of(entry: object, otherwise: str) -> str:
 
 
 def _counts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows are of the phase that counts."""
+    """Which rows are of the phase that counts, and of no moment at which the network was late."""
+    return _is_of_phase(manifest, rows) & ~rows["late"].fillna(False).astype(bool)
+
+
+def _is_of_phase(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
     if manifest.get("kind") == "drill":
         return (rows["phase"] == HEALTHY_PHASE) & rows["start_ns"].notna()
     return rows["phase"] == (IDLE_PHASE if _asks_for(manifest, "load") else MEASURED_PHASE)

@@ -21,13 +21,15 @@ TIMED = (
     *("total_ns", "first_byte_ns", "retransmits", "new_connection"),
 )
 """The columns that latencies are made of."""
-CHECKED = (*TIMED, "topology", "phase", "start_ns")
+CHECKED = (*TIMED, "topology", "phase", "start_ns", "late")
 """With what says which rows count: the least that is read of a run."""
 _KINDS = {
     **dict.fromkeys((*_GROUPED, "placement", "client", "error"), "string"),
     **dict.fromkeys(("seq", "start_ns", "connect_ns", "first_byte_ns", "total_ns"), "Int64"),
     **dict.fromkeys(("object_bytes", "retransmits", "status", "grpc_status"), "Int64"),
     **{"rtt_ms": "Float64", "new_connection": "boolean"},
+    # How late the network was meanwhile, and whether too late; empty where that is not known.
+    **{"network_error_ns": "Int64", "late": "boolean"},
     # Of the probe's own work, and of studies of round trips; empty elsewhere.
     **dict.fromkeys(("verify_ns", "make_ns", "rtt_step"), "Int64"),
     # Of drills; empty in studies.

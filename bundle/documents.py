@@ -235,7 +235,11 @@ class _Manifest(Document):
 
 
 class _OneLab(_Manifest):
-    """Of what was run in labs on one topology. `tcp`: the kernel's settings, by name."""
+    """Of what was run in labs on one topology. `tcp`: the kernel's settings, by name.
+
+    `max_network_error_ms`: the network may have been so late during a request that counts; absent:
+    how late it was is not known.
+    """
 
     topology: Json | None = None
     backend: str | None = None
@@ -246,6 +250,7 @@ class _OneLab(_Manifest):
     tcp: Mapping[str, int | str] | None = None
     capture: Json | None = None
     resources: Resources | None = None
+    max_network_error_ms: float | None = None
 
 
 class StudyManifest(_OneLab):
@@ -312,7 +317,8 @@ class Figures(Document):
 class Pair(Document):
     """An ordered pair of nodes, and whether the path between them is what was requested.
 
-    `rounds` of echoes were sent; meanwhile the machine stood still for `stall_ms` at most.
+    `rounds` of echoes were sent; of `late` ones the machine held up packets while they flew, and
+    their delays are in no figure.
     """
 
     source: str = Field(alias="from")
@@ -321,7 +327,7 @@ class Pair(Document):
     sent: int | None = None
     lost: int | None = None
     rounds: int = 1
-    stall_ms: float | None = None
+    late: int | None = None
     reasons: Sequence[str] = ()
     verdict: Verdict = "pass"
 

@@ -30,9 +30,14 @@ SAMPLES = _schema("""
     new_connection:bool sent_ns:int64 elapsed_ns:int64 longest_gap_ns:int64 reads:int64
     acks_sent:int64 out_of_order:int64 rtt_us:int64 placement:string grpc_status:int64
     verify_ns:int64 make_ns:int64 due_ns:int64 drill_client:string target:string operation:string
-    key:string rtt_step:int64
+    key:string rtt_step:int64 network_error_ns:int64 late:bool
 """)
 """One row a request."""
+
+LATENESS = _schema("""
+    start_ns:int64 from:string to:string n:int64 max_ns:int64 sum_ns:int64
+""")
+"""One row a bin of time (`bundle.lateness`) and direction of a link in which packets left late."""
 
 EVENTS = _schema("""
     t_ns:int64 kind:string subject:string detail:string
@@ -51,7 +56,7 @@ LOAD = _schema("""
     system:string version:string start_ns:int64 due_ns:int64 first_byte_ns:int64 total_ns:int64
     elapsed_ns:int64 worker:int32 endpoint:string bucket:int32 object:int64 object_bytes:int64
     verify_ns:int64 outcome:string status:int32 grpc_status:int32 error:string phase:string
-    new_connection:bool
+    new_connection:bool network_error_ns:int64 late:bool
 """)
 """One row a request of a load."""
 

@@ -70,6 +70,7 @@ class BundleWriter:
         self._files: dict[str, Lines] = {}
         self._schemas: dict[str, pa.Schema] = {}
         self.sample = self.table("samples", tables.SAMPLES)
+        self.late_bin = self.table("lateness", tables.LATENESS)
         self._event = self.table("events", tables.EVENTS)
 
     @classmethod

@@ -13,13 +13,14 @@ What is not named stays as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from wanlat.emulator.settings import checked
+from pydantic import AfterValidator, ValidationError
+
 from wanlat.topologies import checks, shapes
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding, path_text
@@ -27,7 +28,8 @@ from wanlat.topologies.model import Way
 from wanlat.topologies.resolve import Impairment, one_way
 from wanlat.topologies.tables import Table, TableError, read
 from wanlat.topologies.units import Duration, Fraction, Rate, Size
-from wanlat.topologies.wording import listing
+from wanlat.topologies.wording import listing, show
+from wanlat.topologies.yaml_model import YamlModel
 
 Settings = Mapping[str, Any]
 """Keys and values as in a topology file: `{"delay": "200ms", "loss": "5%"}`."""
@@ -47,6 +49,46 @@ _FIELDS = {
     "queue": ("queue_bytes",),
 }
 _SIGNS = {"+": 1, "-": -1}
+
+
+M = TypeVar("M", bound=YamlModel)
+Q = TypeVar("Q", Duration, Size)
+
+
+def _more_than_none(value: Q) -> Q:
+    if value == type(value).parse(0):
+        raise ValueError(f"{show(str(value))} changes nothing; give more than that")
+    return value
+
+
+MoreThanNone = AfterValidator(_more_than_none)
+"""Of a quantity: what does nothing is a mistake."""
+
+PositiveDuration = Annotated[Duration, MoreThanNone]
+PositiveSize = Annotated[Size, MoreThanNone]
+
+
+def checked(model: type[M], given: Mapping[str, Any]) -> M:
+    """Return what was given as a model. Raises UserError with all that is wrong, and the keys."""
+    if given and not model.model_fields:
+        raise UserError(f"it has no settings; remove {listing(map(show, given))}")
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        wrong = dict.fromkeys(
+            each for one in error.errors(include_url=False) for each in _said(one)
+        )
+        raise UserError("; ".join(wrong)) from None
+
+
+def _said(error: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong, each with the way to it."""
+    # In parentheses are alternatives of the model's, not keys of the user's.
+    path = tuple(step for step in error["loc"] if not str(step).startswith("("))
+    wrong = error["msg"].removeprefix("Value error, ")
+    for found in error.get("ctx", {}).get("findings", [Finding((), wrong)]):
+        where = path_text(path + found.path)
+        yield found.text if found.at_key or not where else f"{where}: {found.text}"
 
 
 class _Keys(Way):
@@ -131,19 +173,6 @@ class Change:
             for name, value in self.values.items()
         }
         return replace(before, **values)
-
-    def then(self, later: Change) -> Change:
-        """Return the change that does both, this one first."""
-        values = dict(self.values)
-        for name, value in later.values.items():
-            earlier = values.get(name)
-            if isinstance(value, _More) and isinstance(earlier, _More):
-                values[name] = _More(earlier.ns + value.ns)
-            elif isinstance(value, _More) and earlier is not None:
-                values[name] = max(0, earlier + value.ns)
-            else:
-                values[name] = value
-        return Change(values)
 
 
 @lru_cache(maxsize=4096)

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from wanlat.emulator import capacity
 from wanlat.emulator.backends import choice
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.cgroup import CpuGroup
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.emulator.links import requested
-from wanlat.emulator.machine import cores, cpu_model
-from wanlat.emulator.netem_absence import explain
+from wanlat.emulator.machine import check_limits, cores, cpu_model, read_limits
 from wanlat.topologies.errors import MachineError, WanlatError
 from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site
 
@@ -72,8 +70,8 @@ def demand_lab(plan: Plan | None = None, backend: BackendName | None = None) -> 
     if plan is not None:
         if backend is not None:
             choice.check(backend, requested(plan))
-        limits = capacity.read_limits()
-        capacity.check(limits, sites=len(plan.sites), nodes=len(plan.nodes), sockets=0)
+        limits = read_limits()
+        check_limits(limits, sites=len(plan.sites), nodes=len(plan.nodes), sockets=0)
     with Lab(_one_node(), backend=backend):
         pass
 
@@ -94,13 +92,14 @@ def _netem(lab: Lab) -> Check:
             True,
             f"the kernel has sch_netem: the default backend, unless only `wire` does it{seed}",
         )
-    why, remedy = explain()
     return Check(
         "netem",
         False,
-        f"{why}. The backend `wire` is used instead, in user space: it keeps the order within "
-        "each flow and not across flows, and needs a processor of its own under load",
-        f"to have netem, which is not needed: {remedy}",
+        f"the kernel {platform.release()} has no sch_netem, or refuses it here. The backend `wire` "
+        "is used instead, in user space: it keeps the order within each flow and not across "
+        "flows, and needs a processor of its own under load",
+        "to have netem, which is not needed: on the host, sudo modprobe sch_netem (the module is "
+        "in a distribution's linux-modules-extra, kernel-modules-extra or the like)",
         required=False,
     )
 

@@ -7,7 +7,6 @@ not be told of one where wanlat has a bug.
 from __future__ import annotations
 
 import errno
-import pickle
 import textwrap
 import traceback
 
@@ -15,22 +14,13 @@ from wanlat.topologies.errors import MachineError, WanlatError
 
 _REFUSALS = {
     getattr(errno, name)
-    for name in (
-        *("EPERM", "EACCES", "EROFS"),  # forbidden
-        *(
-            "ENOSPC",
-            "EDQUOT",
-            "ENOMEM",
-            "ENOBUFS",
-            "EMFILE",
-            "ENFILE",
-            "EUSERS",
-            "EAGAIN",
-        ),  # used up
-        *("ENOSYS", "EOPNOTSUPP", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EAFNOSUPPORT"),  # absent
-        *("ENOPROTOOPT", "ENODEV", "ENOEXEC"),
-        "EIO",  # broken
+    for names in (
+        "EPERM EACCES EROFS",  # forbidden
+        "ENOSPC EDQUOT ENOMEM ENOBUFS EMFILE ENFILE EUSERS EAGAIN",  # used up
+        "ENOSYS EOPNOTSUPP EPROTONOSUPPORT ESOCKTNOSUPPORT EAFNOSUPPORT",  # absent
+        "ENOPROTOOPT ENODEV ENOEXEC EIO",
     )
+    for name in names.split()
 }
 
 REPORT_IT = (
@@ -50,27 +40,14 @@ def told(error: Exception, what: str) -> Exception:
     """Return what the owner of a lab is to raise because a process of the lab's could not ``what``.
 
     Errors of ours are told as they are, and refusals of the machine are put in words. Anything
-    else is raised as itself, with a note that says where it happened; what cannot be sent to
-    another process is raised as a RuntimeError that names it.
+    else, which may not be known to the other process, is a RuntimeError that names it, with a note
+    that says where it happened.
     """
     if isinstance(error, WanlatError):
         return error
     if is_refusal(error):
         return MachineError(f"The lab could not {what}: {type(error).__name__}: {error}")
-    sent = _copied(error)
+    sent = RuntimeError(f"{type(error).__name__}: {error}")
     where = textwrap.indent("".join(traceback.format_exception(error)).rstrip(), "  ")
     sent.add_note(f"It happened in the lab's own process:\n{where}\n{REPORT_IT}")
     return sent
-
-
-def _copied(error: Exception) -> Exception:
-    """Return the error as it arrives elsewhere."""
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-    except Exception:
-        copy = None
-    # What is defined in the program that was started is not known to who started it.
-    if type(copy) is not type(error) or type(error).__module__ == "__main__":
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    assert isinstance(copy, Exception)
-    return copy

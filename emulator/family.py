@@ -65,16 +65,6 @@ def send(proc: Path, pid: int, number: int) -> None:
         _signal_each([-pid, *stopped], signal.SIGKILL)
 
 
-def states(proc: Path, pid: int) -> set[str]:
-    """Return the states (proc(5): ``R``, ``S``, ``T``, …) of all threads of the family."""
-    found: set[str] = set()
-    for member in members(proc, pid):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            for thread in (proc / str(member) / "task").iterdir():
-                found.add((_stat(thread / "stat") or _GONE)[0])
-    return found - set("ZX")
-
-
 def outside(supervisor_pid: int, inside: Iterable[int]) -> dict[int, int]:
     """Return the numbers that processes of a lab have outside, by those they have inside.
 

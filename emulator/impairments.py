@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from wanlat.emulator.backends import Counters
-from wanlat.emulator.changes import Change, Settings, mistakes
+from wanlat.emulator.changes import Change, Settings, fitting, mistakes
 from wanlat.emulator.journal import Entry, Journal
 from wanlat.emulator.links import Direction, requested
-from wanlat.emulator.stack import Stack
 from wanlat.emulator.targets import Target, Targets
 from wanlat.topologies.errors import UserError, WanlatError
 from wanlat.topologies.resolve import Impairment, Plan
@@ -26,7 +26,90 @@ _BY_HAND = "by hand"  # whose cuts `heal` and another `cut` without a holder are
 What = Impairment | Settings
 """What a direction gets: an impairment in place of its own, or some settings on top of it."""
 
-_Steps = Mapping[Direction, Callable[[Stack], Stack]]
+_Steps = Mapping[Direction, Callable[["Stack"], "Stack"]]
+
+
+class _Step(NamedTuple):
+    changes: Sequence[Change]
+    holder: Hashable | None  # None: it stays
+
+    def on(self, before: Impairment) -> Impairment:
+        for change in self.changes:
+            before = change.on(before)
+        return before
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is in force on one direction, as the sum of what was asked for.
+
+    At the bottom is what the topology says. On it lie changes that stay and changes that somebody
+    holds for a while (a drill's fault, ``--for 30s``), in the order in which they were made. When a
+    hold ends, what it did is gone and everything above and below it stays: two faults that overlap
+    in time do not undo each other. A cut lies on top of all.
+
+    Immutable: every method returns another.
+    """
+
+    base: Impairment
+    steps: tuple[_Step, ...] = ()
+    cutters: frozenset[Hashable] = frozenset()
+
+    @property
+    def top(self) -> Impairment:
+        """What is in force."""
+        result = self.base
+        for step in self.steps:
+            result = step.on(result)
+        if self.cutters:
+            result = replace(result, loss=1.0, bursts=None)
+        return result
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether somebody cut it."""
+        return bool(self.cutters)
+
+    def settled(self, keeping: Hashable) -> Impairment:
+        """What is in force once nobody holds anything, and nobody but ``keeping`` a cut."""
+        left = replace(
+            self,
+            steps=tuple(step for step in self.steps if step.holder is None),
+            cutters=self.cutters & {keeping},
+        )
+        return fitting(left.top)
+
+    def changed(self, changes: Sequence[Change], holder: Hashable | None = None) -> Stack:
+        """Lay changes on it, which stay, or which ``holder`` takes away again."""
+        return replace(self, steps=(*self.steps, _Step(changes, holder)))._folded()
+
+    def cut(self, cutter: Hashable) -> Stack:
+        """Let nothing through until ``cutter`` says so, or everything is healed."""
+        return replace(self, cutters=self.cutters | {cutter})
+
+    def without(self, holder: Hashable) -> Stack:
+        """Take away what ``holder`` laid on it."""
+        left = Stack(
+            self.base,
+            tuple(step for step in self.steps if step.holder != holder),
+            self.cutters - {holder},
+        )._folded()
+        # Without its hold, what was changed later may ask for delays below zero.
+        fitted = fitting(left.top)
+        if fitted == left.top:
+            return left
+        return left.changed([Change({"jitter_ns": fitted.jitter_ns})])
+
+    def _folded(self) -> Stack:
+        """Make what stays, and lies on the base, the base."""
+        base, steps = self.base, list(self.steps)
+        while steps and steps[0].holder is None:
+            base = steps.pop(0).on(base)
+        return Stack(base, tuple(steps), self.cutters)
+
+    def healed(self) -> Stack:
+        """Take away every cut."""
+        return replace(self, cutters=frozenset())
 
 
 class Impairments:
@@ -101,7 +184,7 @@ class Impairments:
         the backend cannot do; nothing has changed then.
         """
         changes = self._changes(target, to, settings)
-        steps = {each: partial(Stack.changed, change=one) for each, one in changes.items()}
+        steps = {each: partial(Stack.changed, changes=all_) for each, all_ in changes.items()}
         return self._apply(steps, origin, _in_part(changes))
 
     def changed(
@@ -120,7 +203,8 @@ class Impairments:
         changes = self._changes(target, to, settings)
         hold = Hold(self, changes, origin)
         hold.steps = {
-            each: partial(Stack.held, change=one, holder=hold) for each, one in changes.items()
+            each: partial(Stack.changed, changes=all_, holder=hold)
+            for each, all_ in changes.items()
         }
         hold.checked = _in_part(changes)
         return hold
@@ -154,28 +238,28 @@ class Impairments:
 
     def _changes(
         self, target: Target | Mapping[Any, What], to: Impairment | None, settings: Settings
-    ) -> dict[Direction, Change]:
-        if not isinstance(target, Mapping):
-            if to is not None and settings:
-                raise UserError("Give an impairment to replace all, or settings to change some.")
-            return self._of_one(target, to if to is not None else settings)
-        if to is not None or settings:
-            raise UserError("A mapping says itself what each target gets; give nothing else.")
-        if not target:
-            raise UserError("Nothing is said to be changed: the mapping is empty.")
-        changes: dict[Direction, Change] = {}
-        for each, what in target.items():
-            for direction, change in self._of_one(each, what).items():
-                before = changes.get(direction)
-                changes[direction] = change if before is None else before.then(change)
+    ) -> dict[Direction, list[Change]]:
+        if isinstance(target, Mapping):
+            if to is not None or settings:
+                raise UserError("A mapping says itself what each target gets; give nothing else.")
+            if not target:
+                raise UserError("Nothing is said to be changed: the mapping is empty.")
+            given = list(target.items())
+        elif to is not None and settings:
+            raise UserError("Give an impairment to replace all, or settings to change some.")
+        else:
+            given = [(target, settings if to is None else to)]
+        changes: dict[Direction, list[Change]] = {}
+        for each, what in given:
+            directions = self.targets.directions(each)
+            if isinstance(what, Impairment):
+                change = Change.to(what)
+            else:
+                both_ways = {each.opposite for each in directions} <= set(directions)
+                change = Change.of(what, both_ways=both_ways)
+            for direction in directions:
+                changes.setdefault(direction, []).append(change)
         return changes
-
-    def _of_one(self, target: Target, what: What) -> dict[Direction, Change]:
-        directions = self.targets.directions(target)
-        if isinstance(what, Impairment):
-            return dict.fromkeys(directions, Change.to(what))
-        both_ways = {each.opposite for each in directions} <= set(directions)
-        return dict.fromkeys(directions, Change.of(what, both_ways=both_ways))
 
     def _apply(self, steps: _Steps, origin: str, checked: Collection[Direction] = ()) -> int:
         """Have stacks of directions take the place of what they are; return the instant.
@@ -273,6 +357,6 @@ def _instead(stack: Stack, _: Stack) -> Stack:
     return stack
 
 
-def _in_part(changes: Mapping[Direction, Change]) -> set[Direction]:
+def _in_part(changes: Mapping[Direction, Sequence[Change]]) -> set[Direction]:
     """Return where only a part is changed: what is given whole is its giver's, as in a plan."""
-    return {each for each, change in changes.items() if not change.is_whole}
+    return {each for each, all_ in changes.items() if not any(one.is_whole for one in all_)}

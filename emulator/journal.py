@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import bisect
 import contextlib
+import hashlib
 import json
+import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from wanlat.emulator.impairment_words import figures
 from wanlat.emulator.links import Direction
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.resolve import Impairment
+from wanlat.topologies.units import Duration, Fraction, Rate, Size
+
+_NOTHING = Impairment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,7 @@ class Entry:
         return {
             "t_ns": self.t_ns,
             "not_before_ns": self.not_before_ns,
-            "link": self.direction.kind,
-            "from": self.direction.source,
-            "to": self.direction.target,
+            **self.direction.to_dict(),
             "before": figures(self.before),
             "after": figures(self.after),
             "origin": self.origin,
@@ -59,7 +60,6 @@ class Journal(list[Entry]):
     def __init__(self, requested: Mapping[Direction, Impairment], path: Path | None) -> None:
         super().__init__()
         self._requested = dict(requested)
-        self._of: dict[Direction, list[Entry]] = {}
         self._listeners: list[Callable[[Entry], None]] = []
         self._lock = threading.Lock()
         self._file = _open(path) if path is not None else None
@@ -73,7 +73,7 @@ class Journal(list[Entry]):
                 "backend": backend,
                 "clock": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "in_force": [
-                    {"link": each.kind, "from": each.source, "to": each.target, **figures(value)}
+                    each.to_dict() | figures(value)
                     for each, value in self._requested.items()
                     if not value.is_noop
                 ],
@@ -87,8 +87,6 @@ class Journal(list[Entry]):
         """
         with self._lock:
             self.extend(entries)
-            for entry in entries:
-                self._of.setdefault(entry.direction, []).append(entry)
             listeners = tuple(self._listeners)
         for entry in entries:
             for listener in listeners:
@@ -99,13 +97,6 @@ class Journal(list[Entry]):
         """Have ``listener`` called with every entry from now on, in the thread of the change."""
         with self._lock:
             self._listeners.append(listener)
-
-    def at(self, direction: Direction, t_ns: int) -> Impairment:
-        """Return what a packet met that arrived at a direction at that instant."""
-        with self._lock:
-            entries = self._of.get(direction, [])
-            place = bisect.bisect_right(entries, t_ns, key=lambda entry: entry.t_ns)
-        return entries[place - 1].after if place else self._requested[direction]
 
     def close(self) -> None:
         """Close the file. What has been recorded can still be read."""
@@ -134,3 +125,49 @@ def _open(path: Path) -> IO[str]:
         return path.open("a", encoding="utf-8")
     except OSError as error:
         raise UserError(f"The journal cannot be written to {path}: {error.strerror}.") from error
+
+
+def figures(impairment: Impairment) -> dict[str, Any]:
+    """Return what differs from no impairment, by the names and units of its fields.
+
+    A table of quantiles is too long for a line: it is told by its length and a hash.
+    """
+    result: dict[str, Any] = {}
+    for each in fields(Impairment):
+        value = getattr(impairment, each.name)
+        if value == getattr(_NOTHING, each.name):
+            continue
+        if each.name == "table":
+            packed = struct.pack(f"!{len(value)}d", *value)
+            value = {"quantiles": len(value), "sha256": hashlib.sha256(packed).hexdigest()}
+        elif each.name == "bursts":
+            value = asdict(value)
+        result[each.name] = value
+    return result
+
+
+def words(impairment: Impairment) -> str:
+    """Return one line: `50ms ± 10ms, loss 5%`."""
+    delay = str(Duration(impairment.delay_ns))
+    if impairment.jitter_ns:
+        delay += f" ± {Duration(impairment.jitter_ns)}"
+        if impairment.distribution != "uniform":
+            delay += f" {impairment.distribution}"
+    loss, in_bursts = impairment.loss_probability, " in bursts" if impairment.bursts else ""
+    parts = {
+        "cut (loss 100%)": loss >= 1,
+        delay: impairment.delay_ns or impairment.jitter_ns,
+        "reorder": impairment.reorder,
+        f"reorder {_part(impairment.overtake)}": impairment.overtake,
+        f"loss {_part(loss)}{in_bursts}": 0 < loss < 1,
+        f"duplicate {_part(impairment.duplicate)}": impairment.duplicate,
+        f"corrupt {_part(impairment.corrupt)}": impairment.corrupt,
+        f"rate {Rate(impairment.rate_bps or 1)}": impairment.rate_bps is not None,
+        f"queue {Size(impairment.queue_bytes or 0)}": impairment.queue_bytes is not None,
+    }
+    return ", ".join(part for part, is_there in parts.items() if is_there) or "nothing"
+
+
+def _part(value: float) -> str:
+    """Return a fraction in percent, short enough to read: of LAN links they are roots."""
+    return str(Fraction(float(f"{value:.4g}")))

@@ -18,17 +18,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from socket import socket as Socket  # noqa: N812 - Lab has a method of the other name
-from types import TracebackType
 from typing import IO, Any, Literal, Self
 
 from wanlat.emulator import disk
 from wanlat.emulator.addressing import router_namespace
 from wanlat.emulator.backends import realtime
 from wanlat.emulator.binaries import binary
-from wanlat.emulator.capture import Capture, CaptureStatus, backend_of_record
-from wanlat.emulator.capture.captures import Captures
+from wanlat.emulator.capture import Capture, Captures, CaptureStatus, backend_of_record
 from wanlat.emulator.impairments import Impairments
-from wanlat.emulator.links import Direction
+from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.owner import Owner
 from wanlat.emulator.process import Process
 from wanlat.emulator.sandbox import LAB_DIRECTORY
@@ -94,6 +92,8 @@ class Lab(Impairments):
         self.storage = storage
         self.volumes = dict(volumes or {})
         self._check_volumes()
+        self.lateness = LatenessLog(lambda since: self._ask("lateness", since)[0])
+        """How late packets were, as the backend says itself."""
         self._record = Captures(plan, self._ask, capture)
         self._nodes: dict[str, LabNode] = {}
         self._owner: Owner | None = None
@@ -136,13 +136,8 @@ class Lab(Impairments):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close(hurry=kind is not None)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the lab and everything in it. Safe to repeat.
@@ -151,9 +146,6 @@ class Lab(Impairments):
         namespace; the latter it waits for half a second at most, since a socket of the lab's
         that is still open keeps its namespace.
         """
-        self._close(hurry=False)
-
-    def _close(self, *, hurry: bool) -> None:
         try:
             # The record is completed if it can still be done; else it ends where it is.
             with contextlib.suppress(MachineError):
@@ -162,7 +154,7 @@ class Lab(Impairments):
             if self._real_time is not None:
                 self._real_time.close()
             if self._owner is not None:
-                self._owner.close(hurry=hurry)
+                self._owner.close()
             self.journal.close()
             if self._disk is not None:
                 directory, lock = self._disk
@@ -361,15 +353,6 @@ class Lab(Impairments):
         return connection
 
     # -- links, as Impairments has them, and the record of their packets -----------------------
-
-    def is_cable(self, direction: Direction) -> bool:
-        """Return whether a direction is of a plain cable, which carries packets unchanged.
-
-        A LAN link without impairments is one, unless the lab is made with ``splice="all"``.
-        """
-        if direction.kind == "wan" or self._splice == "all":
-            return False
-        return all(self._requested[each].is_noop for each in (direction, direction.opposite))
 
     @property
     def capture(self) -> CaptureStatus | None:

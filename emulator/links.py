@@ -28,6 +28,10 @@ class Direction:
         """Return the other direction of the same link."""
         return Direction(self.kind, self.target, self.source)
 
+    def to_dict(self) -> dict[str, str]:
+        """Return it as documents have it."""
+        return {"link": self.kind, "from": self.source, "to": self.target}
+
     def __str__(self) -> str:
         return f"{self.source}->{self.target}"
 

@@ -1,10 +1,28 @@
-"""What this machine is, and what keeps it from making a sandbox."""
+"""What this machine is, what it allows a process, and why it refuses a sandbox.
+
+The limits are read by the guard before it makes the sandbox: inside, /proc/sys/user shows the
+limits of the sandbox's own user namespace, which has none.
+
+Neighbour entries need no room: those of a lab are permanent, and permanent entries do not count
+towards net.ipv4.neigh.default.gc_thresh3 (neigh_alloc(), net/core/neighbour.c, since Linux 5.0).
+"""
 
 from __future__ import annotations
 
 import os
-import platform
-from pathlib import Path
+import resource
+
+from wanlat.topologies.errors import MachineError
+
+# Besides those of sites and nodes: the guard's, the core, and one to await the end with.
+_OWN_NAMESPACES = 3
+_OWN_DESCRIPTORS = 64
+_OWN_MOUNTS = 1000  # what the host has mounted is mounted in the sandbox too
+# An empty namespace with its interface and routes: 0.36 MB of kernel memory on Linux 6.18.
+_NODE_BYTES = 400_000
+
+Limits = dict[str, int]
+"""What a process may have, by the name of what limits it. One that cannot be read is left out."""
 
 _NO_USER_NAMESPACES = (
     # the setting, the value that forbids them, one that does not, whether root is spared
@@ -12,6 +30,85 @@ _NO_USER_NAMESPACES = (
     ("kernel.unprivileged_userns_clone", "0", "1", True),
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", True),
 )
+
+
+def _read(path: str) -> str:
+    """Return what a file of the kernel's says; nothing where there is none."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _sysctl(name: str) -> str:
+    return _read("/proc/sys/" + name.replace(".", "/"))
+
+
+def _field(path: str, name: str) -> str:
+    """Return the first value of a name in a file of the form ``name: value``."""
+    for line in _read(path).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+def cpu_model() -> str:
+    """Return the processor's name as the kernel gives it, or the architecture."""
+    return _field("/proc/cpuinfo", "model name") or os.uname().machine
+
+
+def memory_bytes() -> int:
+    """Return the size of main memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def available_memory_bytes() -> int | None:
+    """Return how much memory can be had without swapping; None where the kernel does not say."""
+    found = _field("/proc/meminfo", "MemAvailable")
+    return int(found.split()[0]) * 1024 if found else None
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def read_limits() -> Limits:
+    """Return what this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    found = {
+        "user.max_net_namespaces": _sysctl("user.max_net_namespaces"),
+        "fs.mount-max": _sysctl("fs.mount-max"),
+        "MemAvailable": available_memory_bytes(),
+        "ulimit -n": soft if soft != resource.RLIM_INFINITY else None,
+        "ulimit -Hn": hard if hard != resource.RLIM_INFINITY else None,
+    }
+    return {name: int(value) for name, value in found.items() if value not in (None, "")}
+
+
+def check_limits(limits: Limits, *, sites: int, nodes: int, sockets: int) -> None:
+    """Raise MachineError when a lab needs more than ``limits`` admit: said before it is built.
+
+    ``sockets`` are those of the wire process: two for every spliced link.
+    """
+    namespaces = sites + nodes + _OWN_NAMESPACES
+    mounts = namespaces + _OWN_MOUNTS
+    soft, hard = sites + _OWN_DESCRIPTORS, sockets + _OWN_DESCRIPTORS if sockets else 0
+    files, memory = "open files in one process", (sites + nodes) * _NODE_BYTES
+    for name, need, what, remedy in (
+        ("user.max_net_namespaces", namespaces, "network namespaces", "sudo sysctl -w {0}={1}"),
+        ("fs.mount-max", mounts, "mounts", "sudo sysctl -w {0}={1}"),
+        ("ulimit -n", soft, files, "{0} {1}"),
+        ("ulimit -Hn", hard, files, "as root, {0} {1}; or LimitNOFILE of a service manager"),
+        ("MemAvailable", memory, "bytes of memory", "use a smaller topology"),
+    ):
+        if need > limits.get(name, need):
+            raise MachineError(
+                f"A lab of {nodes} nodes in {sites} sites needs {need} {what}, and the limit "
+                f"({name}) is {limits[name]}. To allow it: {remedy.format(name, 2 * need)}"
+            )
 
 
 def explain_sandbox_failure(error: OSError) -> str:
@@ -23,12 +120,10 @@ def explain_sandbox_failure(error: OSError) -> str:
 
 
 def _remedy(error: OSError) -> str:
-    if not Path("/proc/self/ns/user").exists():
+    if not os.path.exists("/proc/self/ns/user"):  # noqa: PTH110 - the guard has no pathlib
         return "It was built without user namespaces (CONFIG_USER_NS): boot a distribution's own."
     for name, forbids, allows, spares_root in _NO_USER_NAMESPACES:
-        path = Path("/proc/sys", *name.split("."))
-        applies = not (spares_root and os.geteuid() == 0)
-        if applies and path.exists() and path.read_text().strip() == forbids:
+        if _sysctl(name) == forbids and not (spares_root and os.geteuid() == 0):
             return (
                 f"The setting {name} is {forbids}, which forbids it. "
                 f"Allow it: sudo sysctl -w {name}={allows}"
@@ -43,24 +138,3 @@ def _remedy(error: OSError) -> str:
         "Seccomp filters of containers do that: run outside the container, or start it with "
         "--security-opt seccomp=unconfined. `wanlat doctor` checks each need in turn."
     )
-
-
-def cpu_model() -> str:
-    """Return the processor's name as the kernel gives it, or the architecture."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.machine()
-
-
-def memory_bytes() -> int:
-    """Return the size of main memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def cores() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0))

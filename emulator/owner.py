@@ -20,7 +20,6 @@ from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.emulator.failures import REPORT_IT
 from wanlat.emulator.process import Exit
 from wanlat.emulator.rpc import PICKLE, Closed, Stream
-from wanlat.emulator.sandbox import HURRY
 from wanlat.topologies.errors import MachineError, WanlatError
 
 _START_TIMEOUT_S = 60.0
@@ -67,28 +66,24 @@ class Owner:
                 ) from None
             raise
 
-    def close(self, *, hurry: bool = False) -> None:
+    def close(self) -> None:
         """End the sandbox and everything in it. Safe to repeat.
 
-        Returns once every process has ended and, unless in a ``hurry``, the kernel has removed
-        the network as well.
+        Returns once every process has ended and the kernel has removed the network as well.
         """
-        self._let_go(hurry)
+        self._let_go()
         self._guard.wait()
         self._stream.close()
 
     def abort(self, why: str) -> None:
         """End everything at once, from any thread; whoever waits for any of it is told why."""
         self.fate = self.fate or why
-        self._let_go(hurry=True)
+        self._let_go()
 
-    def _let_go(self, hurry: bool) -> None:
+    def _let_go(self) -> None:
         with self._lock:
             lifeline, self._lifeline = self._lifeline, None
         if lifeline is not None:
-            if hurry:
-                with contextlib.suppress(BrokenPipeError):  # the guard has ended already
-                    os.write(lifeline, HURRY)
             self._stream.finish()  # the supervisor ends the lab in good order,
             os.close(lifeline)  # and the guard sees that it does
 

@@ -7,30 +7,34 @@ flow: `wire` keeps the order of a flow, and packets of different flows do not wa
 
 What arrives is stamped by the kernel (`emulator.arrivals`), so that a late wake-up of this process
 enters no figure: only the instant of sending is read here, just before.
+
+A probe that flew while the machine was late, as what emulates the links says itself (`lateness`),
+says nothing about delays, and is in none of them. It counts as sent, as lost, as a copy or as
+overtaken like all others.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from wanlat.emulator.arrivals import KEPT_BYTES, Arrivals, instants_ns
 from wanlat.emulator.lab import Lab
+from wanlat.emulator.lateness import realtime_offset_ns
 
 ECHO_BYTES, ONE_WAY_BYTES, FULL_BYTES = 40, 160, 1500
 """Of an IP packet: echoes are small; what may be damaged is large against an Ethernet header."""
 ETHERNET_BYTES = 14
 """Of a packet's header on a link, which counts for its rate."""
-STALL_S = 0.05
-"""A wait that ends so much later than it should: the machine, and packets with it, stood still."""
-
 _ECHO_REPLY, _ECHO_REQUEST = 0, 8
+_PUT_OFF_S = 0.05  # late: what is still to be sent is not sent in a burst
 _STEP_S = 0.01  # of waiting: a stall uses up one step and not all of the patience
 _AT_ONCE = 50_000  # probes between two looks at what arrived: their stamps take memory
 _CHECK_EVERY = 1024
@@ -40,11 +44,16 @@ _IP, _ICMP, _FLOW, _TURN, _NUMBER, _PLACE, _DATA = slice(10), 10, 12, 14, 16, 18
 Pair = tuple[str, str]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[Any]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Tell = Callable[[float], None]
 
 
 def _none() -> Numbers:
     return np.zeros(0, dtype=np.int64)
+
+
+def _no_flags() -> Flags:
+    return np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
@@ -82,14 +91,14 @@ class Probes:
 
     ``sent_ns`` (shape (sent,)) is by number; ``there`` is what reached the target, ``back`` what
     came back of echoes; None: they were sent one way. ``damaged`` packets had a wrong checksum and
-    are in neither. ``stall_ms``: the longest wait of this process that ended too late, and by that.
+    are in neither. ``late`` (shape (sent,), or none are): those whose delays say nothing.
     """
 
     sent_ns: Numbers = field(default_factory=_none)
     there: Leg = field(default_factory=Leg)
     back: Leg | None = None
     damaged: int = 0
-    stall_ms: float = 0.0
+    late: Flags = field(default_factory=_no_flags)
 
     def __add__(self, later: Probes) -> Probes:
         """Return what became of both, as if ``later`` had been sent right after these."""
@@ -101,7 +110,7 @@ class Probes:
             self.there.followed_by(later.there, self.sent),
             back,
             self.damaged + later.damaged,
-            max(self.stall_ms, later.stall_ms),
+            np.concatenate((self.is_late, later.is_late)),
         )
 
     @property
@@ -110,11 +119,21 @@ class Probes:
         return int(self.sent_ns.size)
 
     @property
+    def is_late(self) -> Flags:
+        """For each probe whether the machine was late while it flew, shape (sent,)."""
+        return self.late if self.late.size else np.zeros(self.sent, dtype=np.bool_)
+
+    @property
+    def clean(self) -> int:
+        """How many of those that arrived whole (echoes: came back) flew while nothing was late."""
+        return int((~self.missing & ~self.is_late).sum())
+
+    @property
     def _last(self) -> Leg:
         return self.there if self.back is None else self.back
 
     @property
-    def missing(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def missing(self) -> Flags:
         """For each probe whether it never arrived whole (an echo: came back), shape (sent,)."""
         missing = np.ones(self.sent, dtype=np.bool_)
         missing[self._last.numbers] = False
@@ -139,21 +158,26 @@ class Probes:
 
     @property
     def delays_ns(self) -> Numbers:
-        """The delay there of each that arrived, in the order of sending."""
+        """The delay there of each clean one that arrived, in the order of sending."""
         arrived_ns = self.there.by_number(self.sent)
-        return (arrived_ns - self.sent_ns)[arrived_ns > 0]
+        return (arrived_ns - self.sent_ns)[(arrived_ns > 0) & ~self.is_late]
 
     @property
     def returns_ns(self) -> Numbers:
-        """The delay back of each echo that came back, in the order of sending."""
+        """The delay back of each clean echo that came back, in the order of sending."""
         turned_ns, back_ns = self.there.by_number(self.sent), self._last.by_number(self.sent)
-        return (back_ns - turned_ns)[(turned_ns > 0) & (back_ns > 0)]
+        return (back_ns - turned_ns)[(turned_ns > 0) & (back_ns > 0) & ~self.is_late]
 
     @property
     def rtt_ns(self) -> Numbers:
-        """The round-trip time of each echo that came back, in the order of sending."""
+        """The round-trip time of each clean echo that came back, in the order of sending."""
         back_ns = self._last.by_number(self.sent)
-        return (back_ns - self.sent_ns)[back_ns > 0]
+        return (back_ns - self.sent_ns)[(back_ns > 0) & ~self.is_late]
+
+    @property
+    def arrived_ns(self) -> Numbers:
+        """When each arrived (an echo: came back), shape (sent,); 0: it did not."""
+        return self._last.by_number(self.sent)
 
     @property
     def bursts(self) -> Numbers:
@@ -163,10 +187,14 @@ class Probes:
 
 
 class Prober:
-    """Sends probes from and to nodes of a lab. A context manager."""
+    """Sends probes from and to nodes of a lab. A context manager.
 
-    def __init__(self, lab: Lab, nodes: Sequence[str]) -> None:
+    ``late_ms``: how late the machine may be on a link without spoiling a probe that flies then.
+    """
+
+    def __init__(self, lab: Lab, nodes: Sequence[str], late_ms: float = math.inf) -> None:
         self._lab = lab
+        self._late_ms = late_ms
         self._open = ExitStack()
         self._senders: dict[str, socket.socket] = {}
         self.turn = 0
@@ -273,11 +301,9 @@ class Prober:
             }
             ways = [(self._senders[a], (addresses[b], 0)) for a, b in pairs]
             ways = [ways[place] for place in places]
-            sent_ns, stall_s = self._send_all(packets, ways, schedule_s[order].tolist())
+            sent_ns, held_ns = self._send_all(packets, ways, schedule_s[order].tolist())
             for _ in range(max(1, round(patience_s / _STEP_S))):
-                begun = time.monotonic()
                 time.sleep(_STEP_S)
-                stall_s = max(stall_s, time.monotonic() - begun - _STEP_S)
                 self._lab.check()
                 if echo and sum(ring.count for ring in rings.values()) >= 2 * numbers.size:
                     seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
@@ -285,44 +311,52 @@ class Prober:
                         break  # every one came back, copies apart
             else:
                 seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
-        found = {}
+        over_ns, found = time.time_ns(), {}
+        told = math.isfinite(self._late_ms) and self._lab.lateness.update()
         for place, (a, b) in enumerate(pairs):
-            mine = places == place
-            by_number = np.zeros(counts[place], dtype=np.int64)
-            by_number[numbers[mine]] = sent_ns[mine]
-            found[a, b] = Probes(
-                by_number,
+            mine = np.flatnonzero(places == place)[np.argsort(numbers[places == place])]
+            probes = Probes(
+                sent_ns[mine],
                 seen[b].leg(place, kind),
                 seen[a].leg(place, _ECHO_REPLY) if echo else None,
                 sum(seen[node].damaged(place) for node in ({a, b} if echo else {b})),
-                round(1000 * stall_s, 1),
             )
+            late_ns = held_ns[mine]
+            if told:
+                late_ns = np.maximum(late_ns, self._lateness_ns(probes, over_ns))
+            found[a, b] = replace(probes, late=late_ns > 1e6 * self._late_ms)
         return found
+
+    def _lateness_ns(self, probes: Probes, over_ns: int) -> Numbers:
+        """Return how late the machine was while each flew; one that is lost, until all was over."""
+        back_ns = probes.arrived_ns
+        offset_ns = realtime_offset_ns()
+        return self._lab.lateness.of_all(
+            probes.sent_ns - offset_ns, np.where(back_ns > 0, back_ns, over_ns) - offset_ns
+        )
 
     def _send_all(
         self, packets: Words, ways: Sequence[tuple[socket.socket, Any]], due_s: Sequence[float]
-    ) -> tuple[Numbers, float]:
-        """Return when each was sent, ns, and for how long this process stood still at most, s."""
+    ) -> tuple[Numbers, Numbers]:
+        """Return when each was sent, and for how long this process was held up in it, ns."""
         clock, now = time.clock_gettime_ns, time.monotonic
-        sent_ns = np.zeros(len(due_s), dtype=np.int64)
-        stall_s = 0.0
+        sent_ns, held_ns = np.zeros((2, len(due_s)), dtype=np.int64)
         begin = now() + 0.002
         for done, (offset_s, (sender, address)) in enumerate(zip(due_s, ways, strict=True)):
             if (early_s := begin + offset_s - now()) > 0:
                 time.sleep(early_s)
                 late_s = now() - begin - offset_s
-                stall_s = max(stall_s, late_s)
-                if late_s > STALL_S:
+                if late_s > _PUT_OFF_S:
                     begin += late_s
-            elif early_s < -STALL_S:
-                stall_s = max(stall_s, -early_s)
+            elif early_s < -_PUT_OFF_S:
                 begin -= early_s
             packet = packets[done].data
             sent_ns[done] = clock(time.CLOCK_REALTIME)
             sender.sendto(packet, address)
+            held_ns[done] = clock(time.CLOCK_REALTIME) - sent_ns[done]
             if done % _CHECK_EVERY == 0:
                 self._lab.check()
-        return sent_ns, stall_s
+        return sent_ns, held_ns
 
 
 def _interleaved(pairs: Sequence[Pair], count: int, interval_s: float) -> dict[Pair, Words]:

@@ -23,11 +23,8 @@ from wanlat.emulator.addressing import End
 
 _ERROR = 2  # NLMSG_ERROR: an acknowledgement too, with the error 0
 _REQUEST, _ACK, _ECHO = 0x1, 0x4, 0x8
+_SOL_NETLINK, _NETLINK_CAP_ACK = 270, 10
 _CREATE = 0x400 | 0x200 | 0x1  # NLM_F_CREATE | NLM_F_EXCL, NLM_F_REQUEST
-_CAPPED, _ACK_TLVS = 0x100, 0x200
-_SOL_NETLINK = 270
-_NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 10, 11
-_ERROR_TEXT = 1  # NLMSGERR_ATTR_MSG
 
 _NEW_LINK, _GET_LINK, _NEW_ADDRESS, _NEW_ROUTE, _NEW_NEIGHBOUR = 16, 18, 20, 24, 28
 _NEW_QDISC, _DEL_QDISC, _GET_QDISC, _GET_STATS = 36, 37, 38, 94
@@ -76,10 +73,10 @@ class Request:
 
 
 class Refusal(OSError):
-    """The kernel said no to a request, with an error number and perhaps a reason in words."""
+    """The kernel said no to a request, with an error number."""
 
-    def __init__(self, what: str, number: int, reason: str) -> None:
-        super().__init__(number, reason or os.strerror(number))
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(number, os.strerror(number))
         self.what = what
 
     def __str__(self) -> str:
@@ -216,14 +213,9 @@ def remove_qdisc(index: int, name: str) -> Request:
 
 
 def look_at_qdisc(index: int, name: str) -> Request:
-    """Ask for its parameters and statistics: see `qdisc_options`, `qdisc_statistics`."""
+    """Ask for its parameters and statistics: see `qdisc_statistics`."""
     body = _TC.pack(0, index, _HANDLE, _ROOT, 0)
     return Request(_GET_QDISC, _REQUEST | _ECHO, body, f"read a queue of the interface {name}")
-
-
-def qdisc_options(answer: bytes) -> bytes:
-    """Return the payload of TCA_OPTIONS of an answer to `look_at_qdisc`."""
-    return dict(attributes(answer[_TC.size :]))[_TCA_OPTIONS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +253,6 @@ class Socket:
             socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE
         )
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
-        self._socket.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)
         self._sequence = 0
 
     def __enter__(self) -> Socket:
@@ -295,17 +286,17 @@ class Socket:
                 message += _HEADER.pack(length, request.kind, flags, first + place, 0)
                 message += request.body + b"\0" * (-length % 4)
             self._socket.send(message)
-            for place, kind, flags, body in self._heard(first, places[-1]):
+            for place, kind, body in self._heard(first, places[-1]):
                 if kind != _ERROR:
                     answers[place] = body
                 elif number := struct.unpack_from("=i", body)[0]:
-                    refusals.append(Refusal(requests[place].what, -number, _reason(body, flags)))
+                    refusals.append(Refusal(requests[place].what, -number))
         if refusals:
             raise refusals[0]
         return answers
 
-    def _heard(self, first: int, last: int) -> Iterator[tuple[int, int, int, bytes]]:
-        """Yield place, kind, flags and body of what the kernel says, until ``last`` is done.
+    def _heard(self, first: int, last: int) -> Iterator[tuple[int, int, bytes]]:
+        """Yield place, kind and body of what the kernel says, until ``last`` is done.
 
         It works while send() does: what it has to say is all there.
         """
@@ -317,9 +308,9 @@ class Socket:
                     continue
                 raise
             while len(data) >= _HEADER.size:
-                length, kind, flags, sequence, _ = _HEADER.unpack_from(data)
+                length, kind, _, sequence, _ = _HEADER.unpack_from(data)
                 if sequence >= first:  # else it answers a call that was interrupted
-                    yield sequence - first, kind, flags, data[_HEADER.size : length]
+                    yield sequence - first, kind, data[_HEADER.size : length]
                 if kind == _ERROR and sequence - first == last:
                     return
                 data = data[(length + 3) & ~3 :]
@@ -359,15 +350,3 @@ def _calls(requests: Sequence[Request]) -> Iterator[range]:
         size += length
     if requests:
         yield range(start, len(requests))
-
-
-def _reason(body: bytes, flags: int) -> str:
-    """Return the kernel's own words from an error message; empty where it gave none."""
-    if not flags & _ACK_TLVS:
-        return ""
-    offset = 4 + _HEADER.size  # the error, and the header of what it answers
-    if not flags & _CAPPED:
-        (echoed,) = struct.unpack_from("=I", body, 4)
-        offset += (echoed - _HEADER.size + 3) & ~3
-    text = dict(attributes(body[offset:])).get(_ERROR_TEXT, b"")
-    return text.rstrip(b"\0").decode(errors="replace")

@@ -27,13 +27,11 @@ import time
 from collections.abc import Iterator
 
 from wanlat.emulator import syscalls
-from wanlat.emulator.capacity import Limits, available_memory_bytes, read_limits
+from wanlat.emulator.machine import Limits, available_memory_bytes, read_limits
 from wanlat.emulator.rpc import PICKLE, Closed, Stream
 
 LAB_DIRECTORY = "/run/wanlat"
 NAMESPACE_DIRECTORY = "/run/netns"  # where iproute2 looks, so that `ip netns exec` works inside
-
-HURRY = b"h"  # over the lifeline before it closes: something failed, nobody waits for the kernel
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -164,13 +162,9 @@ def _guard(child: int, caller: int, lifeline: int, disk: str | None) -> None:
     _, status = os.waitpid(child, 0)
     if disk is not None:
         shutil.rmtree(disk, ignore_errors=True)
-    if status == 0 and not _in_a_hurry(lifeline):  # else it ends as soon as it can
+    if status == 0:  # else it ends as soon as it can
         with contextlib.suppress(OSError):
             wait_until_dismantled(_DISMANTLING_S, unless=caller)
-
-
-def _in_a_hurry(lifeline: int) -> bool:
-    return bool(syscalls.wait_readable([lifeline], 0)) and os.read(lifeline, 1) == HURRY
 
 
 def wait_until_dismantled(timeout_s: float, unless: int | None = None) -> bool:

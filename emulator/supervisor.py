@@ -20,14 +20,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from socket import socket as Socket  # noqa: N812 - Supervisor has a method of the other name
 
-from wanlat.emulator import capacity, family, syscalls
+from wanlat.emulator import family, syscalls
 from wanlat.emulator.backends import Backend, choice
 from wanlat.emulator.backends.netem import NetemBackend
 from wanlat.emulator.backends.netem import available as netem_available
 from wanlat.emulator.backends.wire import WireBackend
-from wanlat.emulator.capacity import Limits
 from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction, requested
+from wanlat.emulator.machine import Limits, check_limits
 from wanlat.emulator.namespaces import Namespaces
 from wanlat.emulator.network import Network
 from wanlat.emulator.rpc import Closed, Stream
@@ -147,7 +147,7 @@ class Supervisor:
             splice_every_lan=splice_every_lan,
         )
         spliced = sum(map(network.is_spliced, network.links))
-        capacity.check(
+        check_limits(
             self._limits,
             sites=len(plan.sites),
             nodes=len(plan.nodes),
@@ -251,6 +251,7 @@ class Supervisor:
         # A file may lie where this mount namespace has something else; its descriptor says
         # where it is. Whoever writes it opens it before this request is answered.
         pcapng, rows = (f"/proc/{os.getpid()}/fd/{fd}" for fd in fds)
+        assert isinstance(self._backend, WireBackend), "a lab with a record has this backend"
         return self._backend.start_capture(Request(pcapng, rows, limit_bytes, snap_bytes))
 
 

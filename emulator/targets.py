@@ -81,10 +81,8 @@ class Targets:
         """Return the nodes that a text or a list of texts names; a site stands for all of its."""
         found: dict[str, None] = {}
         for word in (each for text in texts(target) for each in _words(text)):
-            meanings = self._meanings(word)
-            sites = meanings.get("site", [])
-            named = meanings.get("node") or [node for site in sites for node in self._sites[site]]
-            found.update(dict.fromkeys(named))
+            nodes, site = self._meanings(word)
+            found.update(dict.fromkeys(nodes or self._sites.get(site, [])))
         return tuple(found)
 
     def nodes_of(self, directions: Iterable[Direction]) -> tuple[str, ...]:
@@ -124,7 +122,7 @@ class Targets:
         if len(ends) == 1:
             return [each for word in _words(text) for each in self._alone(word)]
         first, sign, second = _words(ends[0]), ends[1], _words(ends[2])
-        one_way = self._leg(first, second)
+        one_way = self._leg(first, second) or [each.opposite for each in self._leg(second, first)]
         if not one_way:
             groups = [self._group(first), self._group(second)]
             self._check_apart(groups)
@@ -135,36 +133,30 @@ class Targets:
         """Return what one word names that is not an end of a link."""
         name, dot, suffix = word.rpartition(".")
         if dot and suffix in ("wan", "lan"):
-            sites = self._meanings(name).get("site", [])
-            if not sites:
+            site = self._meanings(name)[1]
+            if not site:
                 raise self._no_site(name)
-            return self._of_site(sites[0]) if suffix == "wan" else self._inside(sites[0])
+            inside = [each for node in self._sites[site] for each in self._of_node(node)]
+            return self._of_site(site) if suffix == "wan" else inside
         if word in _SETS and word not in self._sites and word not in self._site_of:
             sets = {"wan": [*self._wan], "lan": [*self._lan], "all": [*self._wan, *self._lan]}
             return sets[word]
-        meanings = self._meanings(word)
-        nodes, sites = meanings.get("node", []), meanings.get("site", [])
-        if nodes and sites and word not in self._roles:
+        nodes, site = self._meanings(word)
+        if nodes and site and word not in self._roles:
             raise UserError(
                 f"{self._plan.name} has a site and a node of the name {show(word)}; "
                 f"write `site.{word}` or `node.{word}`."
             )
-        if sites and len(nodes) != 1:
-            return self._of_site(sites[0])
+        if site and len(nodes) != 1:
+            return self._of_site(site)
         return [each for node in nodes for each in self._of_node(node)]
 
     def _leg(self, first: list[str], second: list[str]) -> list[Direction]:
-        """Return the way between a node and its own site, if that is what two ends are."""
-        if len(first) != 1 or len(second) != 1:
-            return []
-        for node_word, site_word, make in (
-            (first[0], second[0], lan_up),
-            (second[0], first[0], lan_down),
-        ):
-            nodes = self._meanings(node_word).get("node", [])
-            sites = self._meanings(site_word).get("site", [])
-            if len(nodes) == 1 and sites == [self._site_of[nodes[0]]]:
-                return [make(nodes[0], sites[0])]
+        """Return the way from a node to its own site, if that is what two ends are."""
+        if len(first) == len(second) == 1:
+            nodes, site = self._meanings(first[0])[0], self._meanings(second[0])[1]
+            if len(nodes) == 1 and site == self._site_of[nodes[0]]:
+                return [lan_up(nodes[0], site)]
         return []
 
     def _group(self, words: Sequence[str]) -> list[str]:
@@ -172,16 +164,16 @@ class Targets:
         sites: dict[str, None] = {}
         nodes: dict[str, set[str]] = {}
         for word in words:
-            meanings = self._meanings(word)
-            for site in meanings.get("site", []):
+            named, site = self._meanings(word)
+            if site:
                 sites[site] = None
-            for node in () if "site" in meanings else meanings["node"]:
+            for node in () if site else named:
                 nodes.setdefault(self._site_of[node], set()).add(node)
-        for site, named in nodes.items():
-            rest = [node for node in self._sites[site] if node not in named]
+        for site, some in nodes.items():
+            rest = [node for node in self._sites[site] if node not in some]
             if rest and site not in sites:
                 raise UserError(
-                    f"{listing(sorted(named))} shares the WAN links of site {site} with "
+                    f"{listing(sorted(some))} shares the WAN links of site {site} with "
                     f"{listing(rest, at_most=5)}, so they cannot be told apart there. Name the "
                     f"site `{site}`, or the node alone for its own LAN link."
                 )
@@ -199,28 +191,26 @@ class Targets:
 
     # -- words --------------------------------------------------------------------------------
 
-    def _meanings(self, word: str) -> dict[str, list[str]]:
-        """Return the nodes and the site that a word may mean, under `node` and `site`."""
+    def _meanings(self, word: str) -> tuple[list[str], str]:
+        """Return the nodes and the site that a word may mean; one of them may be none."""
         prefix, dot, name = word.partition(".")
         if not dot or prefix not in ("site", "node"):
             prefix, name = "", word
-        found: dict[str, list[str]] = {}
         if name in self._roles:
-            found["node"] = list(self._roles[name])
-            whole = [site for site, all_ in self._sites.items() if set(all_) == set(found["node"])]
-            if whole:
-                found["site"] = whole
-            elif prefix == "site":
+            nodes = list(self._roles[name])
+            whole = [site for site, all_ in self._sites.items() if set(all_) == set(nodes)]
+            site = whole[0] if whole else ""
+            if prefix == "site" and not whole:
                 raise self._no_site(name)
         else:
-            if name in self._sites:
-                found["site"] = [name]
-            if name in self._site_of:
-                found["node"] = [name]
-        found = {kind: names for kind, names in found.items() if prefix in ("", kind)}
-        if not found:
+            nodes = [name] if name in self._site_of else []
+            site = name if name in self._sites else ""
+            if not nodes and not site:
+                raise self._unknown(word)
+        nodes, site = nodes if prefix != "site" else [], site if prefix != "node" else ""
+        if not nodes and not site and name not in self._roles:
             raise self._unknown(word)
-        return found
+        return nodes, site
 
     def _named(self, end: str) -> str:
         words = (word.removeprefix("node.").removeprefix("site.") for word in _words(end))
@@ -232,9 +222,6 @@ class Targets:
     def _of_site(self, name: str) -> list[Direction]:
         out = [each for each in self._wan if each.source == name]
         return out + [each.opposite for each in out]
-
-    def _inside(self, site: str) -> list[Direction]:
-        return [each for node in self._sites[site] for each in self._of_node(node)]
 
     def _known(self, direction: Direction) -> Direction:
         if direction not in self._wan and direction not in self._lan:

@@ -59,22 +59,13 @@ def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: boo
     failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
     first = [f"{pair['from']} → {pair['to']}: {'; '.join(pair['reasons'])}" for pair in failed[:3]]
     more = f", and {len(failed) - 3} more" if len(failed) > 3 else ""
-    or_else = " Or say how late packets may be (`--max-p99-error 10ms`)." if may_tolerate else ""
+    remarks = [blame(failed)]
+    if remarks[0] and may_tolerate:
+        remarks.append("Or say how late packets may be (`--max-network-error 10ms`).")
     dropped = f" {document['overflows']} packets were dropped." if document["overflows"] else ""
     return (
         f"The emulated network is not what {topology} asks for, so nothing was measured on it: "
         f"{len(failed)} of {len(document['pairs'])} pairs are off ({' | '.join(first)}{more})."
-        f"{dropped} {blame(failed)}{or_else} `wanlat calibrate {topology}` shows every pair."
+        f"{dropped} {''.join(f'{each} ' for each in remarks if each)}"
+        f"`wanlat calibrate {topology}` shows every pair."
     )
-
-
-def busy_remark(document: Mapping[str, Any]) -> str | None:
-    """Return a remark on packets that were later than a study would accept; None without any."""
-    late_ms = [pair["error_ms"]["p99"] for pair in document["pairs"] if pair["error_ms"]]
-    slowest_ms = max(late_ms, default=0.0)
-    text = (
-        f"The machine was busy: of the packets between some nodes, one in a hundred was "
-        f"{slowest_ms:.1f} ms late or more. Single latencies have that in them; medians, shares "
-        "and outages hardly."
-    )
-    return text if slowest_ms > FOR_LATENCY.p99_ms else None

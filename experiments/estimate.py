@@ -92,7 +92,7 @@ def _requests_s(prepared: Prepared, subject: Subject, bounds: dict[Turn, float |
         return by_endpoint.get(endpoint, 0.0) * rtt_s + _REQUEST_S
 
     def all_s(sent: Iterable[Request], rtt_s: float = nearest_s) -> float:
-        return sum(one_s(request.endpoint, rtt_s) for request in sent)
+        return sum(one_s(request.called, rtt_s) for request in sent)
 
     write_s = one_s("Put" if requests.api == "bob" else "PutObject")
     if study.reclaim is not None:
@@ -114,7 +114,7 @@ def _requests_s(prepared: Prepared, subject: Subject, bounds: dict[Turn, float |
 
 
 def _counted(requests: Iterable[Request]) -> Counter[Turn]:
-    return Counter((request.endpoint, request.placement) for request in requests)
+    return Counter((request.called, request.placement) for request in requests)
 
 
 def _nearest_ms(plan: Plan, target: str) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
+from wanlat.experiments.config.endpoints import endpoints_of
 from wanlat.experiments.config.rtt_steps import check_rtt_steps
 from wanlat.experiments.config.study import Study, place
 from wanlat.experiments.request_plan import RequestPlan, plan_requests
@@ -18,9 +19,8 @@ from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import Plan, resolve
-from wanlat.topologies.scale import with_nodes
+from wanlat.topologies.variants import override, with_nodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,13 @@ def prepare(
         system.check_machine(plan, study.storage)
         api, replicas = system.api(options), system.replicas(plan, options)
         requests = plan_requests(
-            study, system.name, api, target=target, replicas=replicas, seed=seed
+            study,
+            system.name,
+            api,
+            target=target,
+            replicas=replicas,
+            seed=seed,
+            own=endpoints_of(system),
         )
         key = f"{system.name} {options!r}"
         if key not in known:

@@ -139,13 +139,21 @@ class RequestPlan:
 
 
 def plan_requests(
-    study: Study, system: str, api: Api, *, target: str, replicas: Replicas, seed: int
+    study: Study,
+    system: str,
+    api: Api,
+    *,
+    target: str,
+    replicas: Replicas,
+    seed: int,
+    own: Sequence[MethodEndpoint] = (),
 ) -> RequestPlan:
     """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
 
-    ``target`` is the node that is asked.
+    ``target`` is the node that is asked; ``own`` what the system's definition says can be asked of
+    it, for a study of stores that names none of its methods.
     """
-    endpoints = asked_of(api, study.endpoints)
+    endpoints = asked_of(api, study.endpoints) or (tuple(own) if api == "grpc" else ())
     if not endpoints:
         raise UserError(
             f"System {system} has none of the endpoints of study {study.name} "

@@ -21,13 +21,15 @@ from typing import Any, Literal, Protocol
 
 from wanlat.bundle.documents import Calibration, Status
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
+from wanlat.emulator.backends import LateBin
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.capture import Capture, backend_of_record
 from wanlat.emulator.capture.store import CaptureStore
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import BackendName, Lab, Storage
-from wanlat.experiments.calibration_gate import LONGEST_S, busy_remark, prove, what_is_off
+from wanlat.experiments.calibration_gate import LONGEST_S, prove, what_is_off
 from wanlat.experiments.manifest import tcp
+from wanlat.experiments.network_error import NetworkErrors
 from wanlat.systems.base import Binary, Cluster, System
 from wanlat.systems.engine.options import Options
 from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, UserError, WanlatError
@@ -274,7 +276,7 @@ class Session:
         capture = captures.prepare(setup.name) if captures else None
         lab = setup.make_lab(capture)
         try:
-            with lab:
+            with lab, lab.lateness.watched(self._note_late):
                 lab.make_writable(self.bundle.directory)  # for the records of a load
                 self.bundle.event("lab up", setup.name, lab.backend)
                 lab.journal.listen(self._note_change)
@@ -300,8 +302,12 @@ class Session:
         self.recording.calibrated(self.setup.name, document)
         if document["verdict"] != "pass":
             raise RunFailed(what_is_off(document, self.setup.plan.name, may_tolerate=may_tolerate))
-        if (remark := busy_remark(document)) is not None:
-            self.warn(remark)
+
+    def network_errors(self, lab: Lab, allowed_ms: float) -> NetworkErrors:
+        """Return what says how late a lab's network was during a request."""
+        if lab.lateness.update():
+            self.bundle.write_manifest(max_network_error_ms=allowed_ms)
+        return NetworkErrors(lab.lateness, allowed_ms)
 
     def start(self, lab: Lab, setup: Setup, ready_s: float) -> Cluster:
         """Start the cluster. Raises as `System.start`."""
@@ -339,6 +345,15 @@ class Session:
             remarks = [f"what state it was in afterwards is not known: {error}"]
         for remark in remarks:
             self.warn(remark)
+
+    def _note_late(self, late: LateBin) -> None:
+        ends = {} if late.direction is None else vars(late.direction)
+        self.bundle.late_bin(
+            {
+                **{name: getattr(late, name) for name in ("start_ns", "n", "max_ns", "sum_ns")},
+                **{"from": ends.get("source"), "to": ends.get("target")},
+            }
+        )
 
     def _note_change(self, entry: Entry) -> None:
         line = entry.to_dict()

@@ -17,7 +17,14 @@ from wanlat.bundle.documents import RttStep
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
-from wanlat.experiments.config.endpoints import BOB, S3, has
+from wanlat.experiments.config.endpoints import (
+    BOB,
+    S3,
+    MethodEndpoint,
+    endpoints_of,
+    has,
+    name_of,
+)
 from wanlat.experiments.config.overrides import changed
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.not_found import NotFoundTracker
@@ -33,9 +40,9 @@ from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Size
+from wanlat.topologies.variants import override
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 NAME = "trace"
@@ -88,7 +95,9 @@ def prepare_trace(wish: Wish) -> PreparedTrace:
     """
     system = registry.get(wish.system)
     api = system.api(system.parse_options((wish.options or {}).get(system.name)))
-    study = Study(name=NAME, topology=wish.topology, endpoints=[_endpoint(wish, api)])
+    study = Study(
+        name=NAME, topology=wish.topology, endpoints=[_endpoint(wish, api, endpoints_of(system))]
+    )
     changes = {
         "description": f"One {wish.endpoint} on {system.name}, message by message",
         "systems": [system.name],
@@ -124,9 +133,12 @@ def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
     return run(wanted.prepared, report, parts=parts)
 
 
-def _endpoint(wish: Wish, api: Api) -> str:
+def _endpoint(wish: Wish, api: Api, own: Sequence[MethodEndpoint]) -> str | MethodEndpoint:
     """The endpoint, if the system has it. Raises UserError."""
-    known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, ())
+    named = {name_of(each): each for each in own}
+    if wish.endpoint in named:
+        return named[wish.endpoint]
+    known: Sequence[str] = {"s3": S3, "bob": BOB}.get(api, tuple(named))
     if wish.endpoint in known or (api == "grpc" and "/" in wish.endpoint):
         return wish.endpoint
     hint = did_you_mean(wish.endpoint, known)
@@ -206,9 +218,9 @@ class TraceWorkload(Workload):
                 self._ask(lab, oneshot, request, take)
             self._listen(lab, cluster, step, calibration)
             step.begun_ns = time.monotonic_ns()
-            for number, request in enumerate(chosen, start=1):
+            for request in self.retaking(own, requests.prepare).following(chosen):
                 self._ask(lab, oneshot, request, take)
-                self.tell(STAGES["measure"], number, len(chosen))
+                self.tell(STAGES["measure"], self.outcome.measured, len(chosen))
             step.ended_ns = time.monotonic_ns()
             oneshot.finish()
         RttStepsRecord(self.bundle).add(step)

@@ -32,7 +32,7 @@ def fewer_measured(
     """Return at most so many requests of each turn, in the order of the plan."""
     of_turn: defaultdict[Turn, list[int]] = defaultdict(list)
     for place, request in enumerate(measure):
-        of_turn[request.endpoint, request.placement].append(place)
+        of_turn[request.called, request.placement].append(place)
     kept: set[int] = set()
     for turn, places in of_turn.items():
         wanted = min(samples.get(turn, len(places)), len(places))

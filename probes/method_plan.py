@@ -70,6 +70,8 @@ class Measured(Call):
     prepare: Call | None = None
     """What is called for each key beforehand."""
     key_bytes: int = KEY_BYTES
+    name: str | None = None
+    """What samples call it, where that is not the method."""
 
 
 def method_plan(
@@ -119,6 +121,7 @@ def method_steps(
             body_seed=body_seed(seed, key) if call.has_object else None,
             request=call.request,
             response_object=call.response_object,
+            name=call.name if isinstance(call, Measured) else None,
         )
 
     prepare = [

@@ -123,11 +123,18 @@ class Request:
     """The time that it has, where that is not the header's."""
     placement: Placement = "unknown"
     """For who reads the sample: oneshot is not told."""
+    name: str | None = None
+    """What samples call it, where that is not the endpoint. oneshot is not told."""
 
     def __post_init__(self) -> None:
         """Refuse a key that would end the server's process."""
         if self.endpoint in BOB_KEYED:
             check_key(self.endpoint, self.key)
+
+    @property
+    def called(self) -> str:
+        """What samples call its endpoint."""
+        return self.name or self.endpoint
 
     def line(self) -> bytes:
         """Return the line that oneshot reads."""
@@ -135,7 +142,7 @@ class Request:
         return _line({name: value for name, value in told if value is not None})
 
 
-_TOLD = tuple(each.name for each in fields(Request) if each.name != "placement")
+_TOLD = tuple(each.name for each in fields(Request) if each.name not in ("placement", "name"))
 
 
 @dataclass(frozen=True)

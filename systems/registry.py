@@ -67,7 +67,7 @@ def adopt(given: str) -> str:
         return given
     system = _system(directory.absolute())
     known = (_directories() | _ADOPTED).get(system.name)
-    if known not in (None, directory.absolute()):
+    if known is not None and known.resolve() != directory.resolve():
         raise UserError(f"{given}: there is a system {show(system.name)} already, {known}.")
     _ADOPTED[system.name] = directory.absolute()
     return system.name

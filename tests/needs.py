@@ -26,7 +26,7 @@ from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
-from wanlat.topologies.scale import with_nodes
+from wanlat.topologies.variants import with_nodes
 
 _OURS = {"quorum", "service"}
 _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()

@@ -62,11 +62,12 @@ def _link(values: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(("reorder",), f"{text}; give a longer one, or remove `reorder`", at_key=True)
     if isinstance(values.get("loss"), dict):
         yield from (found.under(("loss",)) for found in bursts(values["loss"]))
-    queue = values.get("queue")
-    if queue is not None and values.get("rate") is None:
+    if (queue := values.get("queue")) is None:
+        return
+    if values.get("rate") is None:
         text = "the queue holds what waits for the rate, so it needs a `rate` beside it"
         yield Finding(("queue",), text, at_key=True)
-    if queue is not None and queue.bytes < MIN_QUEUE_BYTES:
+    if queue.bytes < MIN_QUEUE_BYTES:
         text = f"{show(str(queue))} holds no full packet; at least {MIN_QUEUE_BYTES} bytes"
         yield Finding(("queue",), text)
 
@@ -74,32 +75,28 @@ def _link(values: Mapping[str, Any]) -> Iterator[Finding]:
 def _jitter(values: Mapping[str, Any], base: str, length: Duration) -> Iterator[Finding]:
     """What describes the jitter needs one, a table its distribution; and a delay is left."""
     jitter, distribution, table = (values.get(k) for k in ("jitter", "distribution", "table"))
-    if jitter is None or not jitter.ns:
-        for key in ("distribution", "table"):
-            if values.get(key) is not None:
-                text = f"`{key}` says how the jitter is drawn, and there is no jitter"
-                yield Finding((key,), f"{text}; give a `jitter`, or remove it", at_key=True)
+    has_jitter = bool(jitter and jitter.ns)
+    for key in () if has_jitter else ("distribution", "table"):
+        if values.get(key) is not None:
+            text = f"`{key}` says how the jitter is drawn, and there is no jitter"
+            yield Finding((key,), f"{text}; give a `jitter`, or remove it", at_key=True)
     if distribution == "table" and table is None:
-        text = "needs a `table` beside it: a file of samples, or a list of numbers"
-        yield Finding(("distribution",), f"`table` {text}")
-        return
-    if table is not None and distribution != "table":
+        text = "`table` needs a `table` beside it: a file of samples, or a list of numbers"
+        yield Finding(("distribution",), text)
+    elif table is not None and distribution != "table":
         text = "`table` is the shape of `distribution: table`; write that, or remove it"
         yield Finding(("table",), text, at_key=True)
-        return
-    if jitter is None or not jitter.ns:
-        return
-    lowest, _ = extent(distribution or "uniform", () if table is None else table.quantiles)
-    # Exact, for the limit that is reported must be one that is accepted.
-    most = Duration(min(int(length.ns / Exact(-lowest)), LARGEST_COUNT))
-    if jitter > most:
-        text = f"{show(str(jitter))} is too large for the {base} {show(str(length))}"
-        if distribution not in (None, "uniform"):
-            text += (
-                f": the smallest draw of {show(distribution)} is {-lowest:.3g} × jitter below it"
-            )
-        text += f", so delays would be negative; at most {show(str(most))}"
-        yield Finding(("jitter",), text)
+    elif jitter and has_jitter:
+        lowest, _ = extent(distribution or "uniform", () if table is None else table.quantiles)
+        # Exact, for the limit that is reported must be one that is accepted.
+        most = Duration(min(int(length.ns / Exact(-lowest)), LARGEST_COUNT))
+        if jitter > most:
+            text = f"{show(str(jitter))} is too large for the {base} {show(str(length))}"
+            if distribution not in (None, "uniform"):
+                smallest = f"{-lowest:.3g} × jitter below it"
+                text += f": the smallest draw of {show(distribution)} is {smallest}"
+            text += f", so delays would be negative; at most {show(str(most))}"
+            yield Finding(("jitter",), text)
 
 
 def topology(raw: Any) -> list[Finding]:

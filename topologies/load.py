@@ -48,10 +48,8 @@ def find(name_or_path: str | Path) -> Path:
     with suppress(OSError, ValueError):  # too long, or with a NUL character: no file's name
         if name_or_path != "" and path.exists():
             return path
-    asked = str(name_or_path)
-    names = shipped()
-    near = did_you_mean(path.stem, names)
+    near = did_you_mean(path.stem, shipped())
     raise TopologyError(
-        f"there is no topology named {show(asked)}, and no file at that path"
-        f"{near}; shipped are {listing(names)}, any other is given as the path of its YAML file"
+        f"there is no topology named {show(str(name_or_path))}, and no file at that path{near};"
+        f" shipped are {listing(shipped())}, any other is given as the path of its YAML file"
     )

@@ -8,9 +8,8 @@ the cells. Long: a line a direction, with columns `from`, `to` and `rtt_ms` (or 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,13 +26,12 @@ _MOST_PRINTED = 50
 _UNITS: Mapping[str, int] = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _LONGEST_NS = 1800 * 10**9
 _MISSING = {"", "-", "–", "—", "na", "n/a", "nan", "null", "none", "?", "x"}
-_DELIMITERS = (",", ";", "\t", "|")
 _FROM = ("from", "source", "src", "origin")
 _TO = ("to", "destination", "dest", "dst", "target")
-_MEANS: Mapping[str, Meaning] = {
-    **{"rtt": "rtt", "latency": "rtt", "ping": "rtt"},
-    **{"delay": "delay", "owd": "delay"},
-}
+_RTT, _DELAY = ("rtt", "latency", "ping"), ("delay", "owd")
+
+_Row = tuple[int, list[str]]
+_Cells = tuple[int, str, str, Mapping[str, str]]  # line, from, to, and what stands there
 
 
 class MatrixError(UserError):
@@ -47,8 +45,8 @@ class Entry:
     `jitter_ns` is of the same: around the round trip, or around the one-way delay.
     """
 
-    ns: int
     line: int
+    ns: int
     jitter_ns: int | None = None
     loss: Fraction | None = None
     rate: Rate | None = None
@@ -69,20 +67,6 @@ class Matrix:
     comments: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
-    def between(self, a: str, b: str) -> list[Entry]:
-        """Both directions' entries, as far as they are there."""
-        return [self.entries[pair] for pair in ((a, b), (b, a)) if pair in self.entries]
-
-    def asymmetric(self) -> list[tuple[str, str]]:
-        """The pairs whose two entries differ, the most different first."""
-        both = {pair: self.between(*pair) for pair in combinations(self.names, 2)}
-        off = {
-            pair: abs(entries[0].ns - entries[1].ns)
-            for pair, entries in both.items()
-            if len(entries) == 2 and entries[0].ns != entries[1].ns
-        }
-        return sorted(off, key=lambda pair: -off[pair])
-
 
 def read(path: str | Path, *, one_way: bool = False, unit: Unit = "ms") -> Matrix:
     """Read a matrix. Figures without a unit of their own are in `unit`.
@@ -90,13 +74,12 @@ def read(path: str | Path, *, one_way: bool = False, unit: Unit = "ms") -> Matri
     `one_way`: the figures are delays in one direction, not round trips; a column that is named
     `delay…` says so itself. MatrixError lists every mistake, each with its line.
     """
-    file = printable(str(path))
+    reader = _Reader(Matrix(printable(str(path))), unit)
     try:
-        text = read_text(Path(path), "a CSV file", _LARGEST_FILE)
+        reader.read(read_text(Path(path), "a CSV file", _LARGEST_FILE), one_way)
     except UnreadableFile as problem:
-        place = file if problem.line is None else f"{file}:{problem.line}"
-        raise MatrixError(f"{place}: {problem.text}") from None
-    return _Reader(Matrix(file), unit).matrix(text, one_way)
+        raise MatrixError(problem.at(reader.made.file)) from None
+    return reader.made
 
 
 @dataclass(slots=True)
@@ -106,45 +89,48 @@ class _Reader:
     made: Matrix
     unit: str
     decimal: str = "."
+    units: dict[str, str] = field(default_factory=dict)  # of columns that name one: `rtt_us`
     mistakes: list[tuple[int, str]] = field(default_factory=list)
 
-    def matrix(self, text: str, one_way: bool) -> Matrix:
+    def read(self, text: str, one_way: bool) -> None:
         rows = list(self._rows(text))
         self._stop_if_wrong()
         (line, header), *others = rows
-        lowered = [cell.lower() for cell in header]
-        start, end = (next((n for n in lowered if n in each), "") for each in (_FROM, _TO))
-        if len(set(lowered)) < len(lowered) or "" in header[1:]:
+        columns = [cell.lower() for cell in header]
+        start, end = (next((n for n in columns if n in each), "") for each in (_FROM, _TO))
+        self.made.meaning = "delay" if one_way else "rtt"
+        cells: Iterable[_Cells] = ()
+        if len(set(columns)) < len(columns) or "" in columns[1:]:
             self.mistakes.append((line, "every column has a name of its own in the first line"))
         elif start and end:
-            self._long(line, lowered, others, start, end, one_way)
+            cells = self._long((line, columns), others, (start, end))
         else:
-            self.made.meaning = "delay" if one_way else "rtt"
-            self._square(header[1:], others)
+            # A triangle is a matrix too: a place whose row has nothing of its own may have none.
+            self.made.names = tuple(header[1:])
+            cells = self._square(header[1:], others)
+        for each in cells:
+            self._enter(*each)
         if len(self.made.names) < 2 and not self.mistakes:
             self.mistakes.append((line, "a matrix has at least two places"))
         self._stop_if_wrong()
-        return self.made
 
     def _stop_if_wrong(self) -> None:
-        if not self.mistakes:
-            return
-        told = sorted(self.mistakes)
-        texts = [f"{self.made.file}:{line}: {text}" for line, text in told[:_MOST_PRINTED]]
-        if len(told) > _MOST_PRINTED:
-            texts.append(f"and {len(told) - _MOST_PRINTED} more mistakes")
-        if len(told) > 1:
-            texts.insert(0, f"{self.made.file} has {len(told)} mistakes:")
-        raise MatrixError("\n".join(texts))
+        if self.mistakes:
+            file, told = self.made.file, sorted(self.mistakes)
+            texts = [f"{file} has {len(told)} mistakes:"] if len(told) > 1 else []
+            texts += [f"{file}:{line}: {text}" for line, text in told[:_MOST_PRINTED]]
+            if len(told) > _MOST_PRINTED:
+                texts.append(f"and {len(told) - _MOST_PRINTED} more mistakes")
+            raise MatrixError("\n".join(texts))
 
-    def _rows(self, text: str) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, text: str) -> Iterator[_Row]:
         """Line number and cells of every line that has some; comments are gathered."""
         numbered = [(line, each.strip()) for line, each in enumerate(text.splitlines(), start=1)]
         self.made.comments = tuple(each[1:].strip() for _, each in numbered if each[:1] == "#")
         lines = [(n, each) for n, each in numbered if each[:1] != "#" and each.strip(" \t,;|")]
         if not lines:
             raise MatrixError(f"{self.made.file}: there is no line with figures in it")
-        delimiter = max(_DELIMITERS, key=lines[0][1].count)
+        delimiter = max(",;\t|", key=lines[0][1].count)
         self.decimal = "." if delimiter == "," else ","
         for line, each in lines:
             try:
@@ -153,10 +139,8 @@ class _Reader:
             except csv.Error as problem:
                 self.mistakes.append((line, f"this is not CSV: {problem}"))
 
-    def _square(self, columns: list[str], rows: list[tuple[int, list[str]]]) -> None:
+    def _square(self, columns: list[str], rows: list[_Row]) -> Iterator[_Cells]:
         """Sites × sites: the row is where from, the column where to."""
-        # A triangle is a matrix too: a place whose row has nothing of its own may have none.
-        self.made.names = tuple(columns)
         for line, (name, *cells) in rows:
             if name not in columns:
                 near = did_you_mean(name, columns)
@@ -167,89 +151,70 @@ class _Reader:
                 self.mistakes.append((line, text))
             else:
                 for to, cell in zip(columns, cells, strict=False):
-                    self._enter(line, name, to, {"figure": cell}, {})
+                    yield line, name, to, {"ns": cell}
 
     def _long(
-        self,
-        line: int,
-        header: list[str],
-        rows: list[tuple[int, list[str]]],
-        start: str,
-        end: str,
-        one_way: bool,
-    ) -> None:
+        self, first: tuple[int, list[str]], rows: list[_Row], ends: tuple[str, str]
+    ) -> Iterator[_Cells]:
         """A line a direction: from, to, a figure, and more where known."""
-        figures = [name for name in header if name.split("_")[0] in _MEANS]
+        line, header = first
+        figures = [name for name in header if name.split("_")[0] in _RTT + _DELAY]
         if len(figures) != 1:
             wanted = "`rtt_ms` for round trips, or `delay_ms` for one-way delays"
             found = listing(map(show, figures)) or "none"
-            self.mistakes.append(
-                (line, f"one column has the figures, not {found}; name it {wanted}")
-            )
+            text = f"one column has the figures, not {found}; name it {wanted}"
+            self.mistakes.append((line, text))
             return
         (figure,) = figures
-        if one_way and figure.startswith("rtt"):
+        if self.made.meaning == "delay" and figure.startswith("rtt"):
             text = f"column {show(figure)} has round trips, and --one-way says that it has not"
             self.mistakes.append((line, text))
-        self.made.meaning = "delay" if one_way else _MEANS[figure.split("_")[0]]
+        if figure.startswith(_DELAY):
+            self.made.meaning = "delay"
         jitter = next((name for name in header if name.split("_")[0] == "jitter"), "jitter")
-        known = {"figure": figure, "jitter": jitter, "loss": "loss", "rate": "rate"}
-        used = {start, end, *known.values()}
-        self.made.unused = tuple(name for name in header if name and name not in used)
+        known = {"ns": figure, "jitter_ns": jitter, "loss": "loss", "rate": "rate"}
+        self.units = {key: name.rpartition("_")[2] for key, name in known.items() if "_" in name}
+        self.made.unused = tuple(n for n in header if n and n not in (*ends, *known.values()))
         names: dict[str, None] = {}
         for number, row in rows:
             cells = dict(zip(header, row, strict=False))
-            a, b = cells.get(start, ""), cells.get(end, "")
+            a, b = (cells.get(end, "") for end in ends)
             if len(row) > len(header) or not a or not b:
                 text = f"{len(header)} cells are wanted here, the first line's, with two places"
                 self.mistakes.append((number, text))
                 continue
             names[a] = names[b] = None
-            self._enter(
-                number, a, b, {key: cells.get(own, "") for key, own in known.items()}, known
-            )
+            yield number, a, b, {key: cells.get(own, "") for key, own in known.items()}
         self.made.names = tuple(names)
 
-    def _enter(
-        self, line: int, a: str, b: str, cells: Mapping[str, str], columns: Mapping[str, str]
-    ) -> None:
-        """One entry, from its cells; `columns` are the names of theirs, which may tell a unit."""
-        read: dict[str, Any] = {}
-        parsers: dict[str, Callable[[str, str], Any]] = {
-            "figure": self._ns,
-            "jitter": self._ns,
-            "loss": lambda cell, _: Fraction.parse(cell),
-            "rate": lambda cell, _: Rate.parse(cell),
-        }
+    def _enter(self, line: int, a: str, b: str, cells: Mapping[str, str]) -> None:
+        """One entry, from its cells."""
+        parsers: dict[str, Callable[[str], Any]] = {"loss": Fraction.parse, "rate": Rate.parse}
+        values: dict[str, Any] = {}
         for key, cell in cells.items():
             try:
-                missing = cell.lower() in _MISSING
-                read[key] = None if missing else parsers[key](cell, columns.get(key, ""))
+                if cell.lower() not in _MISSING:
+                    values[key] = parsers[key](cell) if key in parsers else self._ns(cell, key)
             except QuantityError as problem:
                 self.mistakes.append((line, f"from {short(a)} to {short(b)}: {problem}"))
                 return
-        if read["figure"] is None:
+        if "ns" not in values:
             return
-        entry = Entry(read.pop("figure"), line, read.pop("jitter", None), **read)
+        entry = Entry(line, **values)
         if (first := self.made.entries.setdefault((a, b), entry)) is not entry:
             text = f"from {short(a)} to {short(b)} is given already (first in line {first.line})"
             self.mistakes.append((line, text))
 
-    def _ns(self, cell: str, column: str) -> int:
+    def _ns(self, cell: str, key: str) -> int:
         """A duration in nanoseconds; a bare number is in the column's unit (`rtt_us`), or ours."""
-        own = column.rpartition("_")[2]
+        factor = _UNITS.get(self.units.get(key, ""), _UNITS[self.unit])
         try:
-            value = (
-                float(cell.replace(self.decimal, "."))
-                * _UNITS[own if own in _UNITS and own != column else self.unit]
-            )
+            value = float(cell.replace(self.decimal, ".")) * factor
         except ValueError:
             value = Duration.parse(cell).ns
         if value < 0:
             raise QuantityError(f"{show(cell)} is negative")
         if not value <= _LONGEST_NS:
-            raise QuantityError(
-                f"{show(cell)} is longer than {Duration(_LONGEST_NS)}, the most of one direction;"
-                " is the unit right (--unit)?"
-            )
+            most = f"{show(cell)} is longer than {Duration(_LONGEST_NS)}, the most of one direction"
+            raise QuantityError(f"{most}; is the unit right (--unit)?")
         return round(value)

@@ -40,28 +40,27 @@ def import_matrix(
     UserError (MatrixError for what is in the file) lists every mistake.
     """
     matrix = read(path, one_way=one_way, unit=unit)
-    is_rtt = matrix.meaning == "rtt"
+    entries, is_rtt = matrix.entries, matrix.meaning == "rtt"
+    ways = 1 if is_rtt else 2  # how often a figure counts in a round trip
     notes = [f"column `{each}` is not used" for each in matrix.unused]
     own = host_names(matrix.names, notes, 32 - len(f"-{nodes}"))
     sites = dict(zip(matrix.names, own, strict=True))
-    diagonal = {place: matrix.entries.get((place, place)) for place in sites} if inside else {}
-    lan_ns = {p: e.ns * (1 if is_rtt else 2) for p, e in diagonal.items() if e is not None}
+    diagonal = {a: entry.ns * ways for (a, b), entry in entries.items() if a == b and inside}
     notes += _notes(matrix)
     links: dict[str, Any] = {}
     missing, pairs = [], []
     for a, b in (combinations if is_rtt else permutations)(sites, 2):
-        entries = (
-            matrix.between(a, b) if is_rtt else matrix.between(a, b)[: (a, b) in matrix.entries]
-        )
-        if not entries:
+        both = [(a, b), (b, a)] if is_rtt else [(a, b)]
+        given = [entries[each] for each in both if each in entries]
+        if not given:
             missing.append(f"{short(a)} to {short(b)}")
             continue
-        inside_ns = (lan_ns.get(a, 0) + lan_ns.get(b, 0)) // (2 if is_rtt else 4)
+        inside_ns = (diagonal.get(a, 0) + diagonal.get(b, 0)) // (2 * ways)
         ends = {"between": [sites[a], sites[b]]} if is_rtt else {"from": sites[a], "to": sites[b]}
         try:
-            pairs.append({**ends, **_link(entries, jitter, inside_ns, matrix.meaning)})
+            pairs.append({**ends, **_link(given, jitter, inside_ns, matrix.meaning)})
         except ValueError as problem:
-            place = f"{matrix.file}:{entries[0].line}: from {short(a)} to {short(b)}"
+            place = f"{matrix.file}:{given[0].line}: from {short(a)} to {short(b)}"
             raise MatrixError(f"{place}: {problem}") from None
     if missing:
         told = listing(missing, at_most=5)
@@ -71,7 +70,7 @@ def import_matrix(
                 " with --default what they are to be"
             )
         notes.append(f"{len(missing)} missing figures are {default} by default: {told}")
-        links["default"] = {"rtt": milliseconds(default.ns * (1 if is_rtt else 2))}
+        links["default"] = {"rtt": milliseconds(default.ns * ways)}
     what = "round trips" if is_rtt else "delays"
     source = Path(matrix.file).name
     head = (
@@ -83,7 +82,7 @@ def import_matrix(
         "description": f"{len(sites)} places, {what} from {source}",
         "sites": [
             {"name": site, "nodes": nodes}
-            | ({"lan": {"rtt": milliseconds(lan_ns[place])}} if lan_ns.get(place) else {})
+            | ({"lan": {"rtt": milliseconds(diagonal[place])}} if diagonal.get(place) else {})
             for place, site in sites.items()
         ],
         "links": links | {"pairs": pairs},
@@ -128,18 +127,18 @@ def _link(
 
 def _notes(matrix: Matrix) -> Iterator[str]:
     """What is odd in a matrix."""
-    between = {pair: entry.ns for pair, entry in matrix.entries.items() if pair[0] != pair[1]}
+    between = {(a, b): entry.ns for (a, b), entry in matrix.entries.items() if a != b}
     if (far := max(between.values(), default=0)) > _FAR_NS:
         yield f"the largest figure is {_told(far)}; is the unit right (--unit)?"
-    if asymmetric := matrix.asymmetric():
-        a, b = asymmetric[0]
-        both = sum(pair[::-1] in between for pair in between) // 2
+    both = [each for each in combinations(matrix.names, 2) if {each, each[::-1]} <= between.keys()]
+    off = {each: abs(between[each] - between[each[::-1]]) for each in both}
+    if unlike := sum(map(bool, off.values())):
+        a, b = max(off, key=lambda each: off[each])
         what = "are longer one way than the other."
         if matrix.meaning == "rtt":
             what = "have two different round trips, which both ends measured; the mean is taken."
-        there, back = _told(between[a, b]), _told(between[b, a])
-        worst = f"Worst: {a} to {b} {there}, back {back}"
-        yield f"{len(asymmetric)} of {both} pairs {what} {worst}"
+        worst = f"Worst: {a} to {b} {_told(between[a, b])}, back {_told(between[b, a])}"
+        yield f"{unlike} of {len(both)} pairs {what} {worst}"
 
 
 def _told(ns: float) -> str:

@@ -14,7 +14,7 @@ import re
 import runpy
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -205,8 +205,12 @@ def _document(topo: Any, notes: list[str]) -> dict[str, Any]:
             made["access"] = {"up": up.fields("delay"), "down": down.fields("delay")}
         sites.append(made)
     pairs: list[dict[str, Any]] = []
+    between_switches = {
+        switch: {far: way for far, way in ways[switch].items() if topo.isSwitch(far)}
+        for switch in topo.switches()
+    }
     for (a, (start, *_)), (b, (end, *_)) in combinations(zip(names, groups, strict=True), 2):
-        path = _path(start, end, ways, topo.isSwitch)
+        path = _path(start, end, between_switches)
         there = sum((ways[x][y] for x, y in pairwise(path)), _Way())
         back = sum((ways[y][x] for x, y in pairwise(path)), _Way())
         if there == back:
@@ -226,12 +230,7 @@ def _line(topo: Any, host: str, ways: Mapping[str, Mapping[str, _Way]]) -> tuple
     return ends[0], ways[host][ends[0]], ways[ends[0]][host]
 
 
-def _path(
-    start: str,
-    end: str,
-    ways: Mapping[str, Mapping[str, _Way]],
-    is_switch: Callable[[str], bool],
-) -> tuple[str, ...]:
+def _path(start: str, end: str, ways: Mapping[str, Mapping[str, _Way]]) -> tuple[str, ...]:
     """The switches from one to another over the fewest links; of several ways, the quickest."""
     waiting: list[tuple[int, float, tuple[str, ...]]] = [(0, 0.0, (start,))]
     seen = set()
@@ -239,11 +238,9 @@ def _path(
         hops, delay_ns, path = heapq.heappop(waiting)
         if path[-1] == end:
             return path
-        if path[-1] in seen:
-            continue
-        seen.add(path[-1])
-        for far, way in ways[path[-1]].items():
-            if is_switch(far) and far not in seen:
+        if path[-1] not in seen:
+            seen.add(path[-1])
+            for far, way in ways[path[-1]].items():
                 heapq.heappush(waiting, (hops + 1, delay_ns + way.delay_ns, (*path, far)))
     raise UserError(f"no links lead from switch {start} to switch {end}")
 

@@ -33,11 +33,14 @@ from wanlat.topologies.yaml_model import YamlModel
 _NAME_RULE = "1 to 32 of a-z, 0-9 and -, not starting with -"
 
 
+def _wrong(sentence: str) -> PydanticCustomError:
+    return PydanticCustomError("topology", "{text}", {"text": sentence})
+
+
 def _name(text: str) -> str:
     # fullmatch: `$` alone would let a line break at the end pass.
     if re.fullmatch(NAME_PATTERN, text) is None:
-        sentence = f"{show(text)} cannot be a host name here; allowed: {_NAME_RULE}"
-        raise PydanticCustomError("name", "{text}", {"text": sentence})
+        raise _wrong(f"{show(text)} cannot be a host name here; allowed: {_NAME_RULE}")
     return text
 
 
@@ -89,8 +92,7 @@ def _fraction_or_bursts(raw: Any) -> Any:
     try:
         return Fraction.parse(raw)
     except QuantityError as error:
-        sentence = f"{error}; `{{p: 1%, r: 30%}}` is loss in bursts"
-        raise PydanticCustomError("loss", "{text}", {"text": sentence}) from None
+        raise _wrong(f"{error}; `{{p: 1%, r: 30%}}` is loss in bursts") from None
 
 
 Loss = Annotated[
@@ -107,11 +109,9 @@ def _whether_or_part(raw: Any) -> Any:
     try:
         part = Fraction.parse(raw)
     except QuantityError:
-        sentence = f"{show(raw)} is not allowed here; allowed: {allowed}"
-        raise PydanticCustomError("reorder", "{text}", {"text": sentence}) from None
+        raise _wrong(f"{show(raw)} is not allowed here; allowed: {allowed}") from None
     if part.value == 1:
-        sentence = f"when all packets leave at once, none overtakes; allowed: {allowed}"
-        raise PydanticCustomError("reorder", "{text}", {"text": sentence})
+        raise _wrong(f"when all packets leave at once, none overtakes; allowed: {allowed}")
     return part if part.value else False
 
 
@@ -179,17 +179,17 @@ class _Between(YamlModel):
 class Both(Link, _Between):
     """A pair of sites whose two directions are alike."""
 
-    key_hints: ClassVar[dict[str, str]] = {
-        **Link.key_hints,
-        "from": "a pair has either `between`, or `from` and `to` for one direction",
-        "to": "a pair has either `between`, or `from` and `to` for one direction",
-    }
+    key_hints: ClassVar[dict[str, str]] = Link.key_hints | dict.fromkeys(
+        ("from", "to"), "a pair has either `between`, or `from` and `to` for one direction"
+    )
 
 
-class _Direction(YamlModel):
-    from_: SiteName = Field(alias="from", description="the site that sends")
-    to: SiteName = Field(description="the site that receives")
-    delay: Duration = Field(description="one-way delay that the direction adds, such as `50ms`")
+class _OneWay(YamlModel):
+    delay: Duration = Field(
+        default=Duration(0),
+        description="one-way delay that the direction adds, such as `5ms`",
+        json_schema_extra={"default": "0ms"},
+    )
     jitter: Duration = Field(
         default=Duration(0),
         description="how far a packet's delay varies around `delay`: either way at most,"
@@ -197,13 +197,20 @@ class _Direction(YamlModel):
         json_schema_extra={"default": "0ms"},
     )
 
+    key_hints: ClassVar[dict[str, str]] = {
+        "rtt": "one direction has a `delay` (one way); `rtt` goes with `between`, or with `lan`",
+    }
 
-class OneWay(_Quality, _Direction):
+
+class _Ends(YamlModel):
+    from_: SiteName = Field(alias="from", description="the site that sends")
+    to: SiteName = Field(description="the site that receives")
+
+
+class OneWay(_Quality, _OneWay, _Ends):
     """One direction of a pair of sites: delayed by `delay`, give or take `jitter`."""
 
-    key_hints: ClassVar[dict[str, str]] = {
-        "rtt": "one direction has a `delay` (one way); `rtt` goes with `between`",
-    }
+    delay: Duration = Field(description="one-way delay that the direction adds, such as `50ms`")
 
 
 def _pair_kind(raw: Any) -> str | None:
@@ -227,11 +234,10 @@ Pair = Annotated[
 
 def _count_or_names(raw: Any) -> Any:
     if isinstance(raw, bool) or not isinstance(raw, int | list | tuple):
-        sentence = (
+        raise _wrong(
             f"{show(raw)} is neither a count nor a list; write a count such as `2`,"
             " or names such as `[n1, n2]`"
         )
-        raise PydanticCustomError("nodes", "{text}", {"text": sentence})
     return raw
 
 
@@ -247,26 +253,8 @@ Nodes = Annotated[
 ]
 
 
-class _Delay(YamlModel):
-    delay: Duration = Field(
-        default=Duration(0),
-        description="one-way delay that the direction adds, such as `5ms`",
-        json_schema_extra={"default": "0ms"},
-    )
-    jitter: Duration = Field(
-        default=Duration(0),
-        description="how far a packet's delay varies around `delay`: either way at most,"
-        " or the standard deviation, as `distribution` says",
-        json_schema_extra={"default": "0ms"},
-    )
-
-
-class Way(_Quality, _Delay):
+class Way(_Quality, _OneWay):
     """One direction of a node's access line."""
-
-    key_hints: ClassVar[dict[str, str]] = {
-        "rtt": "one direction has a `delay` (one way)",
-    }
 
 
 class Access(YamlModel):

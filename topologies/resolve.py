@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wanlat.topologies import shapes
 from wanlat.topologies.errors import UserError
@@ -21,8 +21,8 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 if TYPE_CHECKING:
     # Not at run time: it takes longer to import than a lab of 100 nodes takes to build, and a
     # lab's first process, which is given a Plan, has no use for it.
-    from wanlat.topologies.model import Bursts, Link, OneWay, Topology, Way
-    from wanlat.topologies.units import Fraction
+    from wanlat.topologies import model
+    from wanlat.topologies.model import Link, OneWay, Topology, Way
 
 
 # The queue in front of a rate that is given none: long enough to keep TCP going over 100 ms, as
@@ -61,18 +61,16 @@ class Impairment:
 
     A packet is delayed by `delay_ns` + `jitter_ns` × a draw from the distribution: for `uniform`
     from −1 to 1, for the others of mean 0 and standard deviation 1 (`topologies.shapes`); `table`
-    holds that of an empirical sample. `correlation` is between the draws of two packets that
-    follow each other. `reorder`: whether jitter may let a packet overtake; `overtake`: the part
-    of the packets that leaves at once, ahead of those on their way. `loss`, `duplicate`,
-    `corrupt` are probabilities; `bursts` stands in the place of `loss`. None is unlimited (rate)
-    or what `room_bytes` says (queue).
+    holds that of an empirical sample. `reorder`: whether jitter may let a packet overtake;
+    `overtake`: the part of the packets that leaves at once, ahead of those on their way. `loss`,
+    `duplicate`, `corrupt` are probabilities; `bursts` stands in the place of `loss`. None is
+    unlimited (rate) or what `room_bytes` says (queue).
     """
 
     delay_ns: int = 0
     jitter_ns: int = 0
     distribution: Distribution = "uniform"
     table: tuple[float, ...] = ()
-    correlation: float = 0.0
     reorder: bool = False
     overtake: float = 0.0
     loss: float = 0.0
@@ -85,15 +83,8 @@ class Impairment:
     @property
     def is_noop(self) -> bool:
         """Whether packets pass untouched. (Without a delay there is nothing to overtake.)"""
-        return not (
-            self.delay_ns
-            or self.jitter_ns
-            or self.loss
-            or self.bursts
-            or self.duplicate
-            or self.corrupt
-            or self.rate_bps
-        )
+        kinds = (self.delay_ns, self.jitter_ns, self.loss, self.duplicate, self.corrupt)
+        return not (any(kinds) or self.bursts or self.rate_bps)
 
     @property
     def loss_probability(self) -> float:
@@ -115,23 +106,15 @@ class Impairment:
     @property
     def counts_packets(self) -> bool:
         """Whether large segments have to be cut into packets before they meet it."""
-        return bool(
-            self.loss_probability
-            or self.duplicate
-            or self.corrupt
-            or self.overtake
-            or self.rate_bps
-        )
+        parts = (self.loss_probability, self.duplicate, self.corrupt, self.overtake)
+        return any(parts) or bool(self.rate_bps)
 
     @property
     def range_ns(self) -> tuple[int, int]:
         """The shortest and the longest delay of a packet: it overtakes, or draws the extremes."""
         low, high = shapes.extent(self.distribution, self.table)
-        shortest = self.delay_ns + round(self.jitter_ns * low)
-        return (
-            0 if self.overtake else max(0, shortest),
-            self.delay_ns + round(self.jitter_ns * high),
-        )
+        shortest, longest = (self.delay_ns + round(self.jitter_ns * end) for end in (low, high))
+        return (0 if self.overtake else max(0, shortest), longest)
 
     @property
     def deviation_ns(self) -> float:
@@ -211,23 +194,33 @@ class Plan:
             return (up.up, down.down)
         return (up.up, self._ways[start.site, end.site], down.down)
 
+    def impairments(self) -> Iterator[Impairment]:
+        """Every direction's impairment, LAN links first."""
+        for lan in self.lan_links:
+            yield from (lan.up, lan.down)
+        for wan in self.wan_links:
+            yield from (wan.forward, wan.backward)
+
     def rtt_ms(self, a: str, b: str) -> float:
         """The requested round-trip time between two nodes: the delays of both ways, summed."""
-        return sum(step.delay_ns for step in self.path(a, b) + self.path(b, a)) / 10**6
+        return sum(step.delay_ns for step in self._there_and_back(a, b)) / 10**6
 
     def jitter_ms(self, a: str, b: str) -> float:
         """The jitters of both ways, summed: how far an evenly drawn RTT may lie from `rtt_ms`."""
-        return sum(step.jitter_ns for step in self.path(a, b) + self.path(b, a)) / 10**6
+        return sum(step.jitter_ns for step in self._there_and_back(a, b)) / 10**6
 
     def range_ms(self, a: str, b: str) -> tuple[float, float]:
         """The shortest and the longest requested RTT between two nodes, whatever is drawn."""
-        ranges = [step.range_ns for step in self.path(a, b) + self.path(b, a)]
+        ranges = [step.range_ns for step in self._there_and_back(a, b)]
         return sum(low for low, _ in ranges) / 10**6, sum(high for _, high in ranges) / 10**6
 
     def deviation_ms(self, a: str, b: str) -> float:
         """The standard deviation of the requested RTT: every link draws for itself."""
-        steps = self.path(a, b) + self.path(b, a)
+        steps = self._there_and_back(a, b)
         return math.sqrt(sum(step.deviation_ns**2 for step in steps)) / 10**6
+
+    def _there_and_back(self, a: str, b: str) -> tuple[Impairment, ...]:
+        return self.path(a, b) + self.path(b, a)
 
     @cached_property
     def _nodes(self) -> dict[str, tuple[Node, LanLink]]:
@@ -257,7 +250,7 @@ class Plan:
 
 def resolve(topology: Topology) -> Plan:
     """Every node with its address, every link with its impairments, in file order."""
-    sites = tuple(_sites(topology))
+    sites = tuple(_site(index, site) for index, site in enumerate(topology.sites, start=1))
     return Plan(
         name=topology.name,
         sites=sites,
@@ -267,39 +260,32 @@ def resolve(topology: Topology) -> Plan:
     )
 
 
-def _sites(topology: Topology) -> Iterator[Site]:
-    for index, site in enumerate(topology.sites, start=1):
-        nodes = tuple(
-            # 254 to a third byte: no address ends in 0 or 255.
-            Node(name, site.name, f"10.{index}.{position // 254}.{position % 254 + 1}")
-            for position, name in enumerate(site.node_names)
-        )
-        yield Site(site.name, index, f"10.{index}.0.0/16", f"10.{index}.255.254", nodes)
+def _site(index: int, site: model.Site) -> Site:
+    nodes = tuple(
+        # 254 to a third byte: no address ends in 0 or 255.
+        Node(name, site.name, f"10.{index}.{position // 254}.{position % 254 + 1}")
+        for position, name in enumerate(site.node_names)
+    )
+    return Site(site.name, index, f"10.{index}.0.0/16", f"10.{index}.255.254", nodes)
 
 
 def _lan_links(topology: Topology) -> Iterator[LanLink]:
     for site in topology.sites:
         up = down = Impairment()
         if site.lan is not None:
-            up, down = _legs(site.lan)
+            # Both directions of one node's link: a round trip between two nodes passes four.
+            whole = _impairment(site.lan, site.lan.rtt.ns // 4, site.lan.jitter.ns // 4)
+            parts: dict[str, Any] = {
+                part: _of_two(getattr(whole, part))
+                for part in ("overtake", "loss", "duplicate", "corrupt")
+            }
+            down = replace(whole, **parts)
+            # Bursts cannot be shared out: two chains of states are not one.
+            up = replace(down, bursts=None)
         elif site.access is not None:
             up, down = (one_way(way) for way in (site.access.up, site.access.down))
         for name in site.node_names:
             yield LanLink(name, site.name, up=up, down=down)
-
-
-def _legs(lan: Link) -> tuple[Impairment, Impairment]:
-    """Both directions of one node's LAN link: a round trip between two nodes passes four."""
-    whole = _impairment(lan, lan.rtt.ns // 4, lan.jitter.ns // 4)
-    leg = replace(
-        whole,
-        overtake=_of_two(whole.overtake),
-        loss=_of_two(whole.loss),
-        duplicate=_of_two(whole.duplicate),
-        corrupt=_of_two(whole.corrupt),
-    )
-    # Bursts cannot be shared out: two chains of states are not one.
-    return replace(leg, bursts=None), leg
 
 
 def _of_two(part: float) -> float:
@@ -339,7 +325,10 @@ def one_way(link: OneWay | Way) -> Impairment:
 def _impairment(link: Link | OneWay | Way, delay_ns: int, jitter_ns: int) -> Impairment:
     from wanlat.topologies.model import Bursts
 
-    bursts = link.loss if isinstance(link.loss, Bursts) else None
+    loss, bursts = link.loss, None
+    if isinstance(loss, Bursts):
+        bursts = GilbertElliott(*(float(part) for part in (loss.p, loss.r, loss.h, loss.k)))
+        loss = None
     return Impairment(
         delay_ns=delay_ns,
         jitter_ns=jitter_ns,
@@ -347,18 +336,10 @@ def _impairment(link: Link | OneWay | Way, delay_ns: int, jitter_ns: int) -> Imp
         table=link.table.quantiles if link.table is not None else (),
         reorder=link.reorder is True,
         overtake=0.0 if isinstance(link.reorder, bool) else link.reorder.value,
-        loss=_part(link.loss) if not isinstance(link.loss, Bursts) else 0.0,
-        bursts=None if bursts is None else _chain(bursts),
-        duplicate=_part(link.duplicate),
-        corrupt=_part(link.corrupt),
+        loss=float(loss or 0),
+        bursts=bursts,
+        duplicate=float(link.duplicate or 0),
+        corrupt=float(link.corrupt or 0),
         rate_bps=link.rate.bps if link.rate is not None else None,
         queue_bytes=link.queue.bytes if link.queue is not None else None,
     )
-
-
-def _part(fraction: Fraction | None) -> float:
-    return fraction.value if fraction is not None else 0.0
-
-
-def _chain(bursts: Bursts) -> GilbertElliott:
-    return GilbertElliott(bursts.p.value, bursts.r.value, bursts.h.value, bursts.k.value)

@@ -33,11 +33,6 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def main() -> None:
-    """Write the schema file."""
+if __name__ == "__main__":
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
     print(f"wrote {SCHEMA_FILE}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -57,10 +57,7 @@ class Table:
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """A field of this type takes numbers, or a file's name where the context has a directory.
-
-        It is dumped as its numbers.
-        """
+        """Numbers, or a file's name where the context has a directory; dumped as its numbers."""
 
         def validate(
             value: Any, numbers: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo
@@ -120,15 +117,13 @@ def read(path: Path) -> Table:
     file = printable(str(path))
     numbers = []
     try:
-        for line, text in enumerate(
-            read_text(path, "a file of samples", _MAX_BYTES).split("\n"), 1
-        ):
+        lines = read_text(path, "a file of samples", _MAX_BYTES).split("\n")
+        for line, text in enumerate(lines, start=1):
             if cell := text.partition("#")[0].strip():
                 numbers.append(_number(cell, line))
         return Table.of(numbers)
     except UnreadableFile as problem:
-        place = file if problem.line is None else f"{file}:{problem.line}"
-        raise TableError(f"{place}: {problem.text}") from None
+        raise TableError(problem.at(file)) from None
     except TableError as error:
         raise TableError(f"{file}: {error}") from None
 

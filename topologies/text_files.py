@@ -13,6 +13,10 @@ class UnreadableFile(Exception):
         super().__init__(text)
         self.text, self.line = text, line
 
+    def at(self, file: str) -> str:
+        """The sentence with its place."""
+        return f"{file}: {self.text}" if self.line is None else f"{file}:{self.line}: {self.text}"
+
 
 def read_text(path: Path, what: str, most_bytes: int) -> str:
     """Return the text of a file, without a byte order mark. Raises UnreadableFile.

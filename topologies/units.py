@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction as Exact
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -36,11 +36,14 @@ class Quantity:
     @classmethod
     def parse(cls, value: object) -> Self:
         """The quantity that a YAML scalar (or a quantity of this type) means, or QuantityError."""
+        return value if isinstance(value, cls) else cls(cls._read(value))  # type: ignore[call-arg]
+
+    @classmethod
+    def _read(cls, value: object) -> Any:
         raise NotImplementedError
 
     @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """The spellings that `parse` takes, as a pattern, with examples."""
+    def _json_schema(cls) -> dict[str, Any]:
         raise NotImplementedError
 
     @classmethod
@@ -68,7 +71,7 @@ class Quantity:
         cls, schema: "core_schema.CoreSchema", handler: "GetJsonSchemaHandler"
     ) -> dict[str, Any]:
         """The schema of the spellings."""
-        return {"description": (cls.__doc__ or "").strip(), **cls.json_schema()}
+        return {"description": (cls.__doc__ or "").strip(), **cls._json_schema()}
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -77,6 +80,7 @@ class _Count(Quantity):
 
     count: int
 
+    _written: ClassVar = rf"(-?)({_NUMBER}) ?([A-Za-zµμ/]*)"
     _units: ClassVar[Mapping[str, int]]
     # Units that are read and never printed: who compares two should not have to convert.
     _read_only: ClassVar[Mapping[str, int]] = {}
@@ -94,20 +98,16 @@ class _Count(Quantity):
             raise QuantityError(f"{show(self.count)} is not within {what}")
 
     @classmethod
-    def parse(cls, value: object) -> Self:
-        """A number and a unit, with at most one space between them; or a quantity of this type."""
-        return value if isinstance(value, cls) else cls(cls._counted(value))
-
-    @classmethod
-    def _counted(cls, value: object) -> int:
+    def _read(cls, value: object) -> int:
+        """A number and a unit, with at most one space between them."""
         units = {**cls._units, **cls._read_only}
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            wrong = "is negative" if value < 0 else "has no unit"
-            raise QuantityError(f"{show(value)} {wrong}; {cls._allowed}")
-        match = re.fullmatch(rf"(-?)({_NUMBER}) ?([A-Za-zµμ/]*)", str(value))
-        if match is None or not isinstance(value, str):
+        sign, number, unit = "", "", ""
+        if _is_number(value):
+            sign = "-" if value < 0 else ""
+        elif isinstance(value, str) and (match := re.fullmatch(cls._written, value)):
+            sign, number, unit = match.groups()
+        else:
             raise QuantityError(f"{_shown(value)} is not a number and a unit; {cls._allowed}")
-        sign, number, unit = match.groups()
         if sign or not unit:
             wrong = "is negative" if sign else "has no unit"
             raise QuantityError(f"{show(value)} {wrong}; {cls._allowed}")
@@ -136,8 +136,7 @@ class _Count(Quantity):
         return min(spellings, key=len)
 
     @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """A pattern, and which bare numbers there are."""
+    def _json_schema(cls) -> dict[str, Any]:
         units = "|".join({**cls._units, **cls._read_only})
         written = {"type": "string", "pattern": rf"^{_NUMBER} ?({units})$"}
         either = written if cls._bare is None else {"anyOf": [written, dict(cls._bare)]}
@@ -174,9 +173,8 @@ class Duration(_Count):
         return self.count / 10**9
 
     @classmethod
-    def _counted(cls, value: object) -> int:
-        is_zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
-        return 0 if is_zero else super()._counted(value)
+    def _read(cls, value: object) -> int:
+        return 0 if _is_number(value) and value == 0 else super()._read(value)
 
 
 class Rate(_Count):
@@ -226,10 +224,10 @@ class Size(_Count):
         return self.count
 
     @classmethod
-    def _counted(cls, value: object) -> int:
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
+    def _read(cls, value: object) -> int:
+        if _is_number(value) and isinstance(value, int) and 0 <= value <= LARGEST_COUNT:
             return value
-        return super()._counted(value)
+        return super()._read(value)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -248,15 +246,13 @@ class Fraction(Quantity):
 
     def __float__(self) -> float:
         """The fraction as a number, 0 to 1."""
-        return self.value
+        return float(self.value)
 
     @classmethod
-    def parse(cls, value: object) -> "Fraction":
+    def _read(cls, value: object) -> float:
         """`1%`, `0.5 %`, 0.01 or the text `1e-3`."""
-        if isinstance(value, Fraction):
-            return value
         number: Exact | float
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if _is_number(value):
             number = value
         elif isinstance(value, str) and (match := re.fullmatch(cls._written, value)):
             number = Exact(match[1]) / (100 if match[3] else 1)
@@ -268,7 +264,7 @@ class Fraction(Quantity):
             if isinstance(value, int) and 1 < value <= 100:
                 hint = f" ({value} in a hundred is `{value}%`)"
             raise QuantityError(f"{show(value)} is outside 0..1; {cls._allowed}{hint}")
-        return cls(float(number))
+        return float(number)
 
     def __str__(self) -> str:
         """In percent; below a millionth as a bare number with an exponent."""
@@ -278,8 +274,7 @@ class Fraction(Quantity):
         return f"{percent:f}%"
 
     @classmethod
-    def json_schema(cls) -> dict[str, Any]:
-        """A pattern, or a number."""
+    def _json_schema(cls) -> dict[str, Any]:
         pattern = f"^{cls._written.removeprefix('-?')}$"
         return {
             "anyOf": [
@@ -288,6 +283,10 @@ class Fraction(Quantity):
             ],
             "examples": ["1%", "0.5%", 0.01],
         }
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _shown(value: object) -> str:

@@ -21,14 +21,10 @@ MAX_FILE_BYTES = 4 * 2**20
 
 M = TypeVar("M", bound=BaseModel)
 
-# What pydantic wanted, by the type of its error.
+# What pydantic wanted, by what the type of its error begins with.
 _WANTED = {
-    **dict.fromkeys(("string_type",), "text"),
-    **dict.fromkeys(("int_type", "int_from_float", "int_parsing"), "a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
-    **dict.fromkeys(("bool_type", "bool_parsing"), "`true` or `false`"),
-    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "a mapping"),
+    **{"string": "text", "int": "a whole number", "float": "a number", "bool": "`true` or `false`"},
+    **{"tuple": "a list", "list": "a list", "dict": "a mapping", "model": "a mapping"},
 }
 # What it found wrong with a value of the right type; the names are those of the error's context.
 _LIMITS = {
@@ -58,9 +54,12 @@ def load_yaml_model(
     """
     file = printable(str(path))
     try:
-        document = _document(path)
-    except NotYamlError as problem:
-        raise error.of([Mistake(file, problem.line, problem.column, "", problem.text)]) from None
+        document = yaml_tree.parse(read_text(path, "a YAML file", MAX_FILE_BYTES))
+        if document.raw is None:
+            raise NotYamlError("the file is empty")
+    except (UnreadableFile, NotYamlError) as problem:
+        column = getattr(problem, "column", None)
+        raise error.of([Mistake(file, problem.line, column, "", problem.text)]) from None
     loaded, findings = checked(document, model, path.parent)
     if loaded is not None and not findings:
         findings = list(islice(also(document, loaded), MAX_FINDINGS)) if also is not None else []
@@ -97,12 +96,14 @@ def describe(error: ErrorDetails, raw: Any) -> list[Finding]:
     """
     kind, loc, value, context = error["type"], error["loc"], error["input"], error.get("ctx", {})
     path = path_in(raw, loc)
+    wanted, _, rule = kind.partition("_")
+    text = error["msg"]
     if kind == "cross_checks":
         return [found.under(path) for found in context["findings"]]
     if kind == "too_short" and len(value) >= context["min_length"]:
         return []  # pydantic counts only the items that are right
-    if kind in _WANTED:
-        text = f"{_WANTED[kind]} is wanted here, not {described(value)}"
+    if wanted in _WANTED and rule in ("type", "parsing", "from_float", "attributes_type"):
+        text = f"{_WANTED[wanted]} is wanted here, not {described(value)}"
         if kind == "string_type" and isinstance(value, bool | int | float):
             text += f'; if it is meant as text, put it in quotes: "{str(value).lower()}"'
     elif kind in _LIMITS:
@@ -112,8 +113,6 @@ def describe(error: ErrorDetails, raw: Any) -> list[Finding]:
         allowed = str(context["expected"]).replace("'", "")
         near = did_you_mean(str(value), allowed.replace(" or ", ", ").split(", "))
         text = f"{show(value)} is not allowed here{near}; allowed: {allowed}"
-    else:
-        text = error["msg"]
     return [Finding(path, text)]
 
 
@@ -123,27 +122,14 @@ def path_in(raw: Any, loc: Sequence[str | int]) -> Place:
     Pydantic puts names of union members between the keys; they lead nowhere in the document.
     """
     path: Place = ()
-    here = raw
     for step in loc:
-        if isinstance(here, list):
-            leads_on = isinstance(step, int) and 0 <= step < len(here)
+        if isinstance(raw, list):
+            leads_on = isinstance(step, int) and 0 <= step < len(raw)
         else:
-            leads_on = isinstance(here, dict) and step in here
+            leads_on = isinstance(raw, dict) and step in raw
         if leads_on:
-            here = here[step]
-            path = (*path, step)
+            raw, path = raw[step], (*path, step)
     return path
-
-
-def _document(path: Path) -> Document:
-    """The parsed file, or NotYamlError."""
-    try:
-        document = yaml_tree.parse(read_text(path, "a YAML file", MAX_FILE_BYTES))
-    except UnreadableFile as problem:
-        raise NotYamlError(problem.text, problem.line) from None
-    if document.raw is None:
-        raise NotYamlError("the file is empty")
-    return document
 
 
 def _mistake(found: Finding, document: Document, file: str) -> Mistake:

@@ -6,8 +6,8 @@ of one mapping is in `misfits`. What spans a whole file is checked on its raw va
 `cross_checks`, so that it is reported also where a part of the file has the wrong type.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -18,8 +18,7 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
-from pydantic_core.core_schema import ErrorType
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from wanlat.topologies.findings import Finding, path_text
 from wanlat.topologies.units import Duration, Size
@@ -27,8 +26,6 @@ from wanlat.topologies.wording import did_you_mean, listing, show
 
 Q = TypeVar("Q", Duration, Size)
 T = TypeVar("T")
-
-_OF_PYDANTIC = frozenset(get_args(ErrorType))
 
 
 def refused(findings: Iterable[Finding]) -> PydanticCustomError:
@@ -100,25 +97,28 @@ class YamlModel(BaseModel):
         """Report unknown and missing keys and misfits beside what is wrong with the values."""
         if isinstance(raw, cls):
             return handler(raw)
-        known = _fields(cls)
+        fields = {field.alias or name: field for name, field in cls.model_fields.items()}
         if not isinstance(raw, dict):
             sentence = f"a mapping is wanted here, not {described(raw)}"
-            sentence += f"; its keys are {listing(known)}"
+            sentence += f"; its keys are {listing(fields)}"
             raise PydanticCustomError("mapping", "{text}", {"text": sentence})
-        unknown = [key for key in raw if key not in known]
-        if cls.model_config.get("extra") == "allow":
-            unknown = []
-        found = [Finding((key,), cls._unknown(str(key)), at_key=True) for key in unknown]
-        for key, meaning in known.items():
-            if meaning is not None and key not in raw:
-                found.append(Finding((), f"{show(key)} is missing{meaning and f': {meaning}'}"))
+        is_open = cls.model_config.get("extra") == "allow"
+        unknown = [] if is_open else [key for key in raw if key not in fields]
+        found = [Finding((key,), cls._unknown(str(key), fields), at_key=True) for key in unknown]
+        for key, field in fields.items():
+            if field.is_required() and key not in raw:
+                meaning = field.description and f": {field.description}"
+                found.append(Finding((), f"{show(key)} is missing{meaning or ''}"))
         errors = []
         try:
             made = handler({key: raw[key] for key in raw if key not in unknown})
         except ValidationError as problem:
             for error in problem.errors(include_url=False):
                 if error["type"] != "missing" or len(error["loc"]) > 1:
-                    errors.append(_again(error))
+                    again = PydanticCustomError(error["type"], error["msg"], error.get("ctx", {}))
+                    errors.append(
+                        InitErrorDetails(type=again, loc=error["loc"], input=error["input"])
+                    )
         else:
             found += made.misfits()
             if info.context is None:  # the loader checks a whole file once, on its raw values
@@ -130,11 +130,12 @@ class YamlModel(BaseModel):
         raise ValidationError.from_exception_data(cls.__name__, errors)
 
     @classmethod
-    def _unknown(cls, key: str) -> str:
+    def _unknown(cls, key: str, known: Collection[str]) -> str:
         if key in cls.key_hints:
             return f"key {show(key)} is not allowed here: {cls.key_hints[key]}"
-        known = list(_fields(cls))
-        return f"unknown key {show(key)}{did_you_mean(key, known)}; allowed: {', '.join(known)}"
+        return (
+            f"unknown key {show(key)}{did_you_mean(key, list(known))}; allowed: {', '.join(known)}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain YAML and JSON values that load to an equal model."""
@@ -147,20 +148,3 @@ def described(value: Any) -> str:
         return show(value)
     kind = {bool: "boolean", int: "number", float: "number", str: "text"}.get(type(value), "value")
     return f"the {kind} {show(value)}"
-
-
-def _fields(model: type[BaseModel]) -> dict[str, str | None]:
-    """The keys of a model; of those that are required, with their meaning."""
-    return {
-        field.alias or name: (field.description or "") if field.is_required() else None
-        for name, field in model.model_fields.items()
-    }
-
-
-def _again(error: ErrorDetails) -> InitErrorDetails:
-    """The same error, to be raised once more."""
-    kind, context = error["type"], error.get("ctx", {})
-    if kind in _OF_PYDANTIC:
-        return InitErrorDetails(type=kind, loc=error["loc"], input=error["input"], ctx=context)
-    own = PydanticCustomError(kind, error["msg"], context)
-    return InitErrorDetails(type=own, loc=error["loc"], input=error["input"])

@@ -110,14 +110,14 @@ def _measure(text: str) -> None:
         values += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH or values > 2 * MAX_VALUES:  # keys count here
-            _too_much(depth, _line(event))
+        _check_extent(depth, values // 2, event)  # keys count here
 
 
-def _too_much(depth: int, line: int) -> None:
+def _check_extent(depth: int, values: int, where: Node | yaml.Event) -> None:
     if depth > MAX_DEPTH:
-        raise NotYamlError(f"nested too deeply; at most {MAX_DEPTH} levels", line)
-    raise NotYamlError(f"more than {MAX_VALUES} values; this is another file", line)
+        raise NotYamlError(f"nested too deeply; at most {MAX_DEPTH} levels", _line(where))
+    if values > MAX_VALUES:
+        raise NotYamlError(f"more than {MAX_VALUES} values; this is another file", _line(where))
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> NotYamlError:
@@ -127,9 +127,8 @@ def _syntax(error: yaml.MarkedYAMLError) -> NotYamlError:
     if "another document" in problem:
         return NotYamlError("more than one document; remove the `---` between them", line)
     if error.context and error.context_mark is not None:
-        problem += (
-            f" ({printable(error.context)} that starts in line {error.context_mark.line + 1})"
-        )
+        start = error.context_mark.line + 1
+        problem += f" ({printable(error.context)} that starts in line {start})"
     return NotYamlError(f"not valid YAML: {problem}", line, column)
 
 
@@ -179,17 +178,14 @@ class _Builder:
                 self._find((*path, key.value), f"given twice, again in line {line}; keep one")
             else:
                 own[key.value] = (value, line)
-        return {**own, **{key: entry for key, entry in merged.items() if key not in own}}
+        return own | {key: entry for key, entry in merged.items() if key not in own}
 
     def _scalar(self, node: ScalarNode, path: Path) -> Any:
-        text: str = node.value
-        if node.tag == f"{_TAG}str" or node.tag == _MERGE:
-            return text
         pattern, _, made = _SCALARS.get(node.tag, ("", "", str))
-        if re.fullmatch(pattern, text) is None:
-            self._check_tag(node, "str", path)
-            return text
-        return made(text)
+        if re.fullmatch(pattern, node.value) is not None and node.tag != _MERGE:
+            return made(node.value)
+        self._check_tag(node, "merge" if node.tag == _MERGE else "str", path)
+        return node.value
 
     def _check_tag(self, node: Node, wanted: str, path: Path) -> None:
         if node.tag != _TAG + wanted:
@@ -202,8 +198,7 @@ class _Builder:
 
     def _count(self, node: Node, depth: int) -> None:
         self._values += 1
-        if depth > MAX_DEPTH or self._values > MAX_VALUES:
-            _too_much(depth, _line(node))
+        _check_extent(depth, self._values, node)
 
 
 def _line(where: Node | yaml.Event) -> int:

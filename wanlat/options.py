@@ -96,8 +96,9 @@ Rtt = Annotated[
 Jitter = Annotated[
     Duration | None, option("TIME", "Jitter of every WAN link, e.g. 0ms", parse=Duration.parse)
 ]
-MaxP99Error = Annotated[
-    str | None, option("TIME", "Largest accepted p99 delay error (default 2 ms)")
+MaxNetworkError = Annotated[
+    str | None,
+    option("TIME", "Largest accepted error of the network during a sample (default 2 ms)"),
 ]
 SystemOptions = Annotated[
     list[str] | None, option("SYSTEM.KEY=VALUE", "Set an option of a system; may be repeated")
@@ -199,6 +200,6 @@ def topology_of(name: str, rtt: Duration | None = None, jitter: Duration | None 
     topology = load(name)
     if rtt is None and jitter is None:
         return topology
-    from wanlat.topologies.override import override
+    from wanlat.topologies.variants import override
 
     return override(topology, rtt, jitter)

@@ -21,9 +21,9 @@ from wanlat.emulator.machine import cores, cpu_model
 from wanlat.emulator.prober import Prober
 from wanlat.topologies.errors import WanlatError
 from wanlat.topologies.load import load
-from wanlat.topologies.override import override
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.units import Duration
+from wanlat.topologies.variants import override
 
 _HERE = Path(__file__).parent
 _PROMISED_P99_MS = 3.0

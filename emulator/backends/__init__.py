@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from wanlat.emulator.capture import CaptureStatus, Request
 from wanlat.emulator.links import Direction
 from wanlat.emulator.network import Network
 from wanlat.topologies.errors import MachineError
@@ -20,7 +19,6 @@ class Counters:
     was full: the queue of a requested rate, or one that the backend needs and that overflowed.
     ``overflows`` are drops nobody asked for; a run that has any cannot be trusted. netem has one
     counter for all of them, which its backend divides: what chance explains is ``lost``.
-    ``late_p99_us`` is how late packets left, as the backend itself saw it (None: not known).
     """
 
     packets: int
@@ -28,7 +26,27 @@ class Counters:
     lost: int
     queue_drops: int
     overflows: int
-    late_p99_us: float | None = None
+
+
+class LateBin(NamedTuple):
+    """What left in a direction within one bin: how many packets, their latenesses' maximum and sum.
+
+    ``direction`` None: the sentinel's wakes. Instants are CLOCK_MONOTONIC, everything is in ns.
+    """
+
+    start_ns: int
+    direction: Direction | None
+    n: int
+    max_ns: int
+    sum_ns: int
+
+
+@dataclass(frozen=True)
+class ToldLateness:
+    """What a backend tells at once: bins in which something was late, and the next one's number."""
+
+    bins: list[LateBin]
+    next: int
 
 
 def cannot_be_changed(direction: Direction) -> MachineError:
@@ -58,14 +76,6 @@ class Backend(Protocol):
         """Return counters of every impaired direction."""
         ...
 
-    def start_capture(self, request: Request) -> CaptureStatus:
-        """Record what crosses the WAN links from now on. Raises MachineError."""
-        ...
-
-    def capture_status(self) -> CaptureStatus:
-        """Return how the record stands."""
-        ...
-
-    def stop_capture(self) -> CaptureStatus:
-        """Complete the record; return how it ended."""
+    def lateness(self, since: int) -> ToldLateness | None:
+        """Return how late packets were, from bin ``since`` on; None where that is not known."""
         ...

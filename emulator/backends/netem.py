@@ -10,29 +10,31 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import math
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
 
 from wanlat.emulator import addressing, rtnetlink
 from wanlat.emulator.addressing import CORE, End
 from wanlat.emulator.backends import Counters, cannot_be_changed, netem_options
-from wanlat.emulator.backends.netem_ledger import Ledger, may_lose
-from wanlat.emulator.capture import CaptureStatus
-from wanlat.emulator.capture import Request as CaptureRequest
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
 from wanlat.emulator.rtnetlink import Refusal, Request, Socket, Statistics
 from wanlat.topologies import netem
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.netem import Netem
-from wanlat.topologies.resolve import GilbertElliott, Impairment
+from wanlat.topologies.resolve import Impairment
 
 _LOOPBACK = (1, "lo")
 _SETTLE_SLACK_S = 0.05
+
+# Six standard deviations, and a few packets: one in 10⁹ such figures is above by chance.
+_DEVIATIONS = 6
+_FEW = 5
+_START = Statistics(0, 0, 0, 0)
 
 unsupported = netem.unsupported
 
@@ -42,25 +44,21 @@ def available() -> bool:
 
     Must be called where the loopback is ours: in the core namespace of a sandbox.
     """
-    return _tried(Netem()) is not None
-
-
-def _tried(asked: Netem) -> dict[str, Any] | None:
-    """Return what the kernel makes of parameters, None when it has no netem."""
     control = Socket()
     try:
-        control.send([rtnetlink.put_qdisc(*_LOOPBACK, "netem", netem_options.encode(asked))])
-        looked, _ = control.send(
-            [rtnetlink.look_at_qdisc(*_LOOPBACK), rtnetlink.remove_qdisc(*_LOOPBACK)]
+        control.send(
+            [
+                rtnetlink.put_qdisc(*_LOOPBACK, "netem", netem_options.encode(Netem())),
+                rtnetlink.remove_qdisc(*_LOOPBACK),
+            ]
         )
     except Refusal as refusal:
         if refusal.errno in (errno.ENOENT, errno.EOPNOTSUPP):
-            return None
+            return False
         raise
     finally:
         control.close()
-    assert looked is not None
-    return netem_options.decode(rtnetlink.qdisc_options(looked))
+    return True
 
 
 @dataclass
@@ -103,7 +101,12 @@ class NetemBackend:
     def start(self, network: Network) -> None:
         """Put netem on every impaired link. Raises MachineError without sch_netem."""
         self._network = network
-        _check_kernel()
+        if not available():
+            raise MachineError(
+                "This kernel has no netem (sch_netem): the module is neither loaded nor to be "
+                "found. `wanlat doctor` says how to have it. The other backend needs no kernel "
+                "module: --backend wire"
+            )
         self._open(CORE)
         links = [link for link in network.links if link.kind == "wan" or network.is_spliced(link)]
         self._bridge([link for link in links if network.is_spliced(link)])
@@ -257,22 +260,8 @@ class NetemBackend:
             seen = self._exchange((each, port.look()) for each, port in self._ports.items())
         return {each: port.ledger.counters(seen[each]) for each, port in self._ports.items()}
 
-    # -- the record of packets ----------------------------------------------------------------
-
-    def start_capture(self, request: CaptureRequest) -> NoReturn:  # noqa: ARG002
-        """Raise MachineError: the kernel's netem does not tell what became of a packet."""
-        raise MachineError(
-            "The backend netem cannot record packets: the kernel does not tell "
-            "what becomes of each. Use --backend wire."
-        )
-
-    def capture_status(self) -> CaptureStatus:
-        """Return that of no record."""
-        return CaptureStatus()
-
-    def stop_capture(self) -> CaptureStatus:
-        """Return that of no record."""
-        return CaptureStatus()
+    def lateness(self, since: int) -> None:
+        """Return None: the kernel does not tell how late it released a packet."""
 
     # -- netlink ------------------------------------------------------------------------------
 
@@ -300,35 +289,62 @@ class NetemBackend:
             ) from refusal
 
 
-# Every kind of parameter at once, in values that only 64 bits hold.
-_EVERYTHING = Netem(
-    delay_ns=10**10 + 1,
-    jitter_ns=10**9 + 1,
-    table=bytes(4),
-    limit=1234,
-    bursts=GilbertElliott(0.1, 0.2, 0.3, 0.4),
-    overtake=0.5,
-    duplicate=0.6,
-    corrupt=0.7,
-    rate_bps=netem.ORDERING_RATE_BPS,
-)
+# -- losses told from drops -------------------------------------------------------------------
 
 
-def _check_kernel() -> None:
-    """Raise MachineError unless the kernel has netem and takes every parameter in full.
+def _explained(impairment: Impairment, offered: int) -> tuple[float, float]:
+    """Return how many of so many packets are lost on average, and how many at most."""
+    chain = impairment.bursts
+    # netem tries each copy again, and counts one that it loses; the share differs by less than
+    # the share of copies.
+    share = chain.loss if chain else min(1.0, impairment.loss * (1 + impairment.duplicate))
+    if share == 0:
+        return 0, 0
+    # Neighbours in a chain of two states correlate by 1 - turns, which sums to this factor.
+    turns = chain.p + chain.r if chain else 1
+    spread = max(1.0, (2 - turns) / turns) if turns else 1.0
+    deviation = math.sqrt(share * (1 - share) * spread * offered)
+    return share * offered, share * offered + _DEVIATIONS * deviation + _FEW * spread
 
-    It ignores attributes that it does not know.
+
+class Ledger:
+    """The counts of one direction, through every change of its impairment.
+
+    netem counts what it loses on request and what does not fit into its queue as one figure
+    (netem_enqueue(): both end in qdisc_qstats_drop()). But it is known how much loss chance
+    explains, and what is above that was the queue.
     """
-    taken = _tried(_EVERYTHING)
-    if taken is None:
-        raise MachineError(
-            "This kernel has no netem (sch_netem): the module is neither loaded nor to be found. "
-            "`wanlat doctor` says why, and how to have it. The other backend needs no kernel "
-            "module: --backend wire"
+
+    def __init__(self, impairment: Impairment) -> None:
+        self._impairment = impairment
+        self._since = _START
+        self._lost = self._queue_drops = self._overflows = 0
+
+    def change(self, seen: Statistics, following: Impairment) -> None:
+        """Close the account of the impairment that was in force until ``seen``."""
+        self._lost, self._queue_drops, self._overflows = self._with(seen)
+        self._since, self._impairment = seen, following
+
+    def counters(self, seen: Statistics) -> Counters:
+        """Return what became of packets until ``seen``."""
+        lost, queue_drops, overflows = self._with(seen)
+        return Counters(seen.packets, seen.bytes, lost, queue_drops, overflows)
+
+    def _with(self, seen: Statistics) -> tuple[int, int, int]:
+        drops = (seen.drops - self._since.drops) & 0xFFFFFFFF  # the kernel's counters wrap
+        sent = (seen.packets - self._since.packets) & 0xFFFFFFFF
+        offered = max(drops, drops + sent + seen.waiting - self._since.waiting)
+        mean, largest = _explained(self._impairment, offered)
+        lost = drops if drops <= largest else round(mean)
+        by_queue = drops - lost
+        limited = self._impairment.rate_bps is not None
+        return (
+            self._lost + lost,
+            self._queue_drops + (by_queue if limited else 0),
+            self._overflows + (0 if limited else by_queue),
         )
-    asked = netem_options.decode(netem_options.encode(_EVERYTHING))
-    if taken != asked:
-        raise MachineError(
-            "This kernel's netem does not take all parameters (Linux 4.15 and later do): asked "
-            f"for {asked}, it has {taken}. Use the other backend: --backend wire"
-        )
+
+
+def may_lose(impairment: Impairment) -> bool:
+    """Tell whether drops under an impairment are expected."""
+    return impairment.loss_probability > 0 or impairment.rate_bps is not None

@@ -1,17 +1,16 @@
-"""netem's parameters as netlink attributes: what is sent to the kernel, and read back from it.
+"""netem's parameters as netlink attributes.
 
 pyroute2 knows netem's 32-bit parameters only: ticks of 64 ns, rates below 34 Gbit/s, no table of
 draws, no loss in bursts, no seed. This has all of them, and takes microseconds where pyroute2's
 classes take half a millisecond.
-Source: include/uapi/linux/pkt_sched.h; netem_change() and netem_dump() in net/sched/sch_netem.c.
+Source: include/uapi/linux/pkt_sched.h; netem_change() in net/sched/sch_netem.c.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any
 
-from wanlat.emulator.rtnetlink import attribute, attributes
+from wanlat.emulator.rtnetlink import attribute
 from wanlat.topologies.netem import Netem
 
 # enum in linux/pkt_sched.h
@@ -52,35 +51,6 @@ def encode(asked: Netem, seed: int | None = None, *, with_table: bool = True) ->
     if seed is not None:
         pieces.append(attribute(_PRNG_SEED, struct.pack("=Q", seed)))
     return b"".join(pieces)
-
-
-def decode(payload: bytes) -> dict[str, Any]:
-    """Return the numbers in a TCA_OPTIONS, the kernel's or one of `encode`, in its own units.
-
-    The kernel shows no table, and no seed before Linux 6.6. A kernel without 64-bit times (before
-    4.15) shows none: they are 0 here.
-    """
-    _, limit, loss, gap, duplicate, _ = _QOPT.unpack_from(payload)
-    found = dict(attributes(payload[_QOPT.size :]))
-
-    def number(form: str, kind: int) -> int:
-        size = struct.calcsize(form)
-        value: int = struct.unpack(form, found.get(kind, b"").ljust(size, b"\0")[:size])[0]
-        return value
-
-    chains = dict(attributes(found.get(_LOSS, b"")))
-    return {
-        "latency_ns": number("=q", _LATENCY64),
-        "jitter_ns": number("=q", _JITTER64),
-        "limit": limit,
-        "loss": loss,
-        "bursts": struct.unpack_from("=4I", chains[_LOSS_GE]) if _LOSS_GE in chains else None,
-        "gap": gap,
-        "reorder": number("=I", _REORDER),
-        "duplicate": duplicate,
-        "corrupt": number("=I", _CORRUPT),
-        "rate_bytes": number("=Q", _RATE64) or number("=I", _RATE),
-    }
 
 
 def _part(probability: float) -> int:

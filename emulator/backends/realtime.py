@@ -14,10 +14,7 @@ it moves data in bulk.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import platform
-import struct
 import threading
 import time
 from pathlib import Path
@@ -26,12 +23,6 @@ from wanlat.emulator.syscalls import wait_readable
 
 _LOOK_EVERY_S = 0.1
 _MODEST = 0.25  # of a CPU
-_SLICE_NS = 100_000  # as emulator/wire/src/sys/process.rs asks for
-
-# struct sched_attr (linux/sched/types.h): size, policy, flags, nice, priority, and three times.
-_ATTRIBUTES = struct.Struct("=IIQiIQQQ")
-_RESET_ON_FORK = 1  # its threads and children compete as the others do
-_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 
 
 class RealTime:
@@ -43,10 +34,9 @@ class RealTime:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._pidfd = os.pidfd_open(pid)
-        self._nice = os.getpriority(os.PRIO_PROCESS, pid)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="real-time", daemon=True)
-        self.allowed = self._set(real_time=True)
+        self.allowed = self._set(os.SCHED_FIFO)
         if self.allowed:
             self._thread.start()
 
@@ -68,21 +58,25 @@ class RealTime:
                 return  # it has ended
             now_used_ns, now_ns = int(schedstat.split()[0]), time.monotonic_ns()
             modest = now_used_ns - used_ns < _MODEST * (now_ns - seen_ns)
-            if seen_ns and modest != has_it and self._set(real_time=modest):
+            policy = os.SCHED_FIFO if modest else os.SCHED_OTHER
+            if seen_ns and modest != has_it and self._set(policy):
                 has_it = modest
             used_ns, seen_ns = now_used_ns, now_ns
 
-    def _set(self, *, real_time: bool) -> bool:
-        number = _SCHED_SETATTR.get(platform.machine())
-        if number is None or wait_readable([self._pidfd], 0):
-            return False  # unknown here, or it has ended and its number may be another's
-        policy = os.SCHED_FIFO if real_time else os.SCHED_OTHER
-        priority, slice_ns = (1, 0) if real_time else (0, _SLICE_NS)
-        attributes = _ATTRIBUTES.pack(
-            _ATTRIBUTES.size, policy, _RESET_ON_FORK, self._nice, priority, slice_ns, 0, 0
-        )
-        done: int = ctypes.CDLL(None, use_errno=True).syscall(number, self._pid, attributes, 0)
-        return done == 0
+    def _set(self, policy: int) -> bool:
+        """Give it a policy that its threads and children do not inherit.
+
+        Its niceness and its slice (Linux 6.12) stay what they are: _sched_setscheduler(),
+        kernel/sched/syscalls.c.
+        """
+        if wait_readable([self._pidfd], 0):
+            return False  # it has ended, and its number may be another's
+        priority = os.sched_param(1 if policy == os.SCHED_FIFO else 0)
+        try:
+            os.sched_setscheduler(self._pid, policy | os.SCHED_RESET_ON_FORK, priority)
+        except OSError:
+            return False
+        return True
 
 
 def for_wire(supervisor_pid: int) -> RealTime | None:

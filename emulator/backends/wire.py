@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.emulator import syscalls
-from wanlat.emulator.backends import Counters, cannot_be_changed
+from wanlat.emulator.backends import Counters, LateBin, ToldLateness, cannot_be_changed
 from wanlat.emulator.capture import CaptureStatus, Request, status_of, wan_directions
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
@@ -155,9 +155,29 @@ class WireBackend:
                     lost=raw["lost"],
                     queue_drops=raw["queue_drops"],
                     overflows=sum(raw[kind] for kind in _UNASKED_DROPS),
-                    late_p99_us=raw["late_ns_p99"] / 1000,
                 )
         return result
+
+    def lateness(self, since: int) -> ToldLateness | None:
+        """Return how late frames left, from bin ``since`` on; None where no link is spliced."""
+        if self._process is None:
+            return None
+        answer = self._ask({"op": "lateness", "since": since})
+        ways = [direction for link in self._links for direction in link.directions]
+        bins = [
+            LateBin(**late | {"direction": None if way is None else ways[way]})
+            for late in answer["late"]
+            for way in [late["direction"]]
+        ]
+        return ToldLateness(bins, answer["next"])
+
+    def plant_lateness(self, direction: Direction, late_ns: int, for_ns: int) -> int:
+        """Be late in one direction for a while, for tests; return the instant it begins at."""
+        place, side = self._place[direction]
+        way = {"link": place, "direction": side}
+        asked = {"op": "plant_lateness", **way, "late_ns": late_ns, "for_ns": for_ns}
+        instant: int = self._ask(asked)["t_ns"]
+        return instant
 
     def start_capture(self, request: Request) -> CaptureStatus:
         """Have the program record what crosses the WAN links. Raises MachineError."""

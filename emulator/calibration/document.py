@@ -30,7 +30,8 @@ LIMITS = Limits(pause_s=0.5, longest_s=180.0)
 """Unless something else is requested: what holds the machine up may be over after a pause."""
 
 _BARE_ECHOES = 20
-_SUMS = ("lost", "sent", "duplicated", "corrupted", "reordered")  # over the passes
+_SUMS = ("lost", "sent", "duplicated", "corrupted", "reordered", "late")  # over the passes
+_CROSSINGS = 2  # of links, each of which may be late by the other part of the tolerance
 
 Progress = Callable[[str, float], None]
 
@@ -52,9 +53,10 @@ def calibrate(
     What is requested may come from another plan than the lab's (``against``): that is how the
     check is checked. Of echoes a pair is sent as many as its verdict needs (`Tolerance.echoes`,
     `Tolerance.delays`), unless ``samples`` and ``jitter_samples`` say how many. A pair that looks
-    off is sent more, within ``limits``, and judged by all of them (`calibration.rounds`); the
-    document says how many those were. The lab's impairments are the same after as before. Raises
-    MachineError when the lab ends, UserError for a lab of one node.
+    off is sent more, within ``limits``, and judged by all of them but those that the machine held
+    up (`calibration.rounds`); the document says how many of both those were. The lab's impairments
+    are the same after as before. Raises MachineError when the lab ends, UserError for a lab of one
+    node.
     """
     requested = against or lab.plan
     tolerance = tolerance or Tolerance()
@@ -77,7 +79,8 @@ def calibrate(
     def stage(name: str) -> passes.Tell:
         return lambda part: on_progress(name, part)
 
-    with Prober(lab, sorted({name for pair in wanted for name in pair})) as prober:
+    nodes = sorted({name for pair in wanted for name in pair})
+    with Prober(lab, nodes, tolerance.p99_ms / _CROSSINGS) as prober:
         common = lab, prober, requested
         bare = passes.bare_pass(lab, prober, wanted, _BARE_ECHOES, stage("bare path"))
         delay = measure_in_rounds(
@@ -152,7 +155,6 @@ def _entry(
     if entry["delivery"]:
         entry["reordered"] += entry["delivery"]["overtaken"]
     return entry | {
-        "stall_ms": max(outcome.entry.get("stall_ms", 0.0) for outcome in outcomes),
         "rounds": max(outcome.rounds for outcome in outcomes),
         "reasons": [each.words for outcome in outcomes for each in outcome.findings],
         "verdict": "fail" if any(outcome.findings for outcome in outcomes) else "pass",

@@ -28,7 +28,7 @@ from wanlat.emulator.calibration.delays import (
 )
 from wanlat.emulator.calibration.pairs import Pair
 from wanlat.emulator.calibration.passes import ONE_WAY_STEP_S, TOGETHER, BothWays
-from wanlat.emulator.calibration.rounds import Finding, Judged, Round, is_certain
+from wanlat.emulator.calibration.rounds import Finding, Judged, Round, is_certain, too_few
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.prober import ECHO_BYTES, ETHERNET_BYTES, Probes
 from wanlat.topologies import shapes
@@ -76,7 +76,7 @@ def counts_of(echoes: Probes) -> dict[str, Any]:
         "sent": echoes.sent,
         "duplicated": echoes.duplicated,
         "corrupted": echoes.damaged,
-        "stall_ms": echoes.stall_ms,
+        "late": int(echoes.is_late.sum()),
     }
 
 
@@ -85,13 +85,14 @@ def judge_delay(plan: Plan, pair: Pair, delay: Probes, tolerance: Tolerance, thi
     steps = plan.path(*pair) + plan.path(*pair[::-1])
     rtt_ms = milliseconds(delay.rtt_ns)
     entry = counts_of(delay) | {"reordered": delay.overtaken, "rtt_ms": figures(rtt_ms)}
+    few = too_few(delay, this)
     if not rtt_ms.size:
-        return entry | {"error_ms": None}, [Finding("no probe came back")]
+        return entry | {"error_ms": None}, few or [Finding("no probe came back")]
     asked_ms = plan.rtt_ms(*pair)
     late_ms = rtt_ms - asked_ms - transmission_ms(steps)
     errors_ms = np.abs(late_ms)
     entry["error_ms"] = {"p50": float(np.median(errors_ms)), "p99": percentile99(errors_ms)}
-    findings = list(_delay_faults(late_ms, entry["error_ms"], tolerance, asked_ms, this))
+    findings = few or list(_delay_faults(late_ms, entry["error_ms"], tolerance, asked_ms, this))
     if delay.overtaken and not any(step.reorder or step.overtake for step in steps):
         words = f"{delay.overtaken} echoes overtaken, no reordering requested"
         findings.append(Finding(words))
@@ -105,17 +106,18 @@ def judge_jitter(
     there, back = plan.path(*pair), plan.path(*pair[::-1])
     rtt_ms = milliseconds(jitter.echoes.rtt_ns)
     entry = counts_of(jitter.echoes) | {"rtt_ms": figures(rtt_ms), "jitter": None}
+    few = too_few(jitter.echoes, this)
     if not rtt_ms.size:
-        return entry, [Finding("no probe came back")]
+        return entry, few or [Finding("no probe came back")]
     entry["jitter"] = {
         "there": _jitter_figures(there, still.delays_ns, jitter.there_ns),
         "back": _jitter_figures(back, still.returns_ns, jitter.back_ns),
     }
-    return entry, [
+    findings = few or [
         *_range_faults(there + back, rtt_ms, tolerance, this),
         *_jitter_faults(entry["jitter"], tolerance, this),
-        *echo_faults(there + back, entry, tolerance.alpha, this),
     ]
+    return entry, findings + list(echo_faults(there + back, entry, tolerance.alpha, this))
 
 
 def judge_delivery(
@@ -124,8 +126,7 @@ def judge_delivery(
     """Judge packets sent one way by their number; ``bare_ms``: what the path itself takes."""
     steps = plan.path(*pair)
     found = _delivery_figures(steps, delivery, bare_ms)
-    entry = {"delivery": found, "stall_ms": delivery.stall_ms}
-    return entry, [
+    return {"delivery": found}, [
         *_delivery_faults(steps, found, tolerance, this),
         *_burst_faults(found, delivery.bursts.size),
         *_order_faults(steps, found),

@@ -29,7 +29,14 @@ from wanlat.emulator.calibration.judgement import (
 from wanlat.emulator.calibration.pairs import Pair, batches, directions_of
 from wanlat.emulator.calibration.passes import interval_s
 from wanlat.emulator.calibration.rate import FRAME_BITS, Rated, by_train
-from wanlat.emulator.calibration.rounds import Finding, Judged, Limits, Round, measure_in_rounds
+from wanlat.emulator.calibration.rounds import (
+    Finding,
+    Judged,
+    Limits,
+    Round,
+    measure_in_rounds,
+    too_few,
+)
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import Direction
@@ -44,6 +51,8 @@ RTT_STEP = Tolerance(median_ms=0.5, near_median_ms=0.5)
 
 _ECHOES, _FEWEST, _MOST = 3000, 40, 300  # in the first round: of all pairs, of one pair
 _STEP_ECHOES, _STEP_FEWEST, _STEP_MOST = 400, 15, 60  # and at an RTT step
+_LATE_MS = 1.0  # a packet that the machine held up for longer is not the link's
+_ENOUGH = 0.4  # of the packets are clean: their median is the link's
 _PAIRS = 40
 _EARLIEST = (0.1, 0.25, 0.5, 0.75)  # quantiles that are judged
 _LATEST = ((0.1, 0.0), (0.25, 0.0), (0.5, 0.0), (0.7, 5.0))  # and ms late that each allows at least
@@ -142,7 +151,7 @@ class BetweenSites:
     def __init__(self, lab: Lab, pairs: Sequence[Pair]) -> None:
         self._lab = lab
         self._pairs = list(pairs)
-        self._prober = Prober(lab, sorted({name for pair in pairs for name in pair}))
+        self._prober = Prober(lab, sorted({name for pair in pairs for name in pair}), _LATE_MS)
 
     def __enter__(self) -> Self:
         return self
@@ -155,7 +164,7 @@ class BetweenSites:
 
         An entry has ``from``, ``to``, ``requested_rtt_ms``, ``measured_rtt_ms`` (median; None:
         nothing came back), ``p99_ms``, ``min_ms``, ``max_ms``, ``sent``, ``lost``, ``rounds``,
-        ``stall_ms``, ``reasons`` and ``verdict`` (``pass``, ``fail``). Raises MachineError when
+        ``late``, ``reasons`` and ``verdict`` (``pass``, ``fail``). Raises MachineError when
         the lab ends.
         """
         in_force = self._lab.impairments
@@ -175,11 +184,11 @@ def judge_rtt_step(route: _Route, echoes: Probes, this: Round) -> Judged:
     """Return a pair's entry at an RTT step, and what is wrong."""
     entry, findings = _judge_echoes(route, echoes, RTT_STEP, this)
     rtt = entry["rtt_ms"] or {}
-    kept = ("from", "to", "requested_rtt_ms", "measured_rtt_ms", "sent", "lost", "stall_ms")
+    kept = ("from", "to", "requested_rtt_ms", "measured_rtt_ms", "sent", "lost", "late")
     shown = {f"{name}_ms": rtt.get(name) for name in ("p99", "min", "max")}
-    if rtt:
-        rtt_ms = milliseconds(echoes.rtt_ns)
-        findings += _delay_faults("", route.steps, rtt_ms, RTT_STEP, this)
+    rtt_ms = milliseconds(echoes.rtt_ns)
+    few = too_few(echoes, this, _ENOUGH)
+    findings += few or _delay_faults("", route.steps, rtt_ms, RTT_STEP, this)
     return {key: entry[key] for key in kept} | shown, findings
 
 
@@ -200,7 +209,7 @@ def recalibrate(
     ``requested_rtt_ms``, ``requested_jitter_ms``, ``requested_loss``, ``measured_rtt_ms``
     (median), ``rtt_ms`` (figures), ``sent``, ``lost``, ``duplicated``, ``corrupted``, ``rate``
     (each way: ``requested_bps``, ``measured_bps``; None where nothing can be said), ``rounds``,
-    ``stall_ms``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or ``unmeasured`` where something
+    ``late``, ``reasons`` and ``verdict``: ``pass``, ``fail``, or ``unmeasured`` where something
     else cuts every way over that link. Raises MachineError when the lab ends.
     """
     expected = lab.impairments | {
@@ -214,7 +223,7 @@ def recalibrate(
         return [_unmeasured(route) for route in routes]
     count = max(_FEWEST, min(samples, _ECHOES // len(todo)))
     keeps_order = lab.backend != "wire"
-    with Prober(lab, sorted({name for route in todo for name in route.pair})) as prober:
+    with Prober(lab, sorted({name for route in todo for name in route.pair}), _LATE_MS) as prober:
 
         def send(unclear: list[_Route], size: int) -> dict[_Route, _Evidence]:
             echoes = _echoes(lab, prober, unclear, size * count)
@@ -338,7 +347,7 @@ def _judge_echoes(
         "rtt_ms": figures(rtt_ms),
         **counts_of(echoes),
     }
-    if not rtt_ms.size:
+    if not rtt_ms.size and echoes.missing.all():
         return entry, [Finding("no probe came back")]
     crowded = _CROWDED if any(step.rate_bps for step in route.steps) else 0.0
     return entry, list(echo_faults(route.steps, entry, tolerance.alpha, this, crowded))
@@ -355,6 +364,8 @@ def judge_healed(
     """
     echoes = evidence.echoes
     entry, findings = _judge_echoes(route, echoes, tolerance, this)
+    few = too_few(echoes, this, _ENOUGH)
+    findings += few
     entry["rate"] = {}
     for name, steps, delays_ns, full in (
         ("there", route.there, echoes.delays_ns, evidence.there),
@@ -363,10 +374,11 @@ def judge_healed(
         length, packet_s = _burst(steps)
         full_ms = milliseconds(full.delays_ns - _waits_ns(full, length, packet_s))
         where = f" on the way {name}"
-        findings += _delay_faults(
-            where, steps, milliseconds(delays_ns), tolerance, this, keeps_order
-        )
-        findings += _delay_faults(
+        if not few:
+            findings += _delay_faults(
+                where, steps, milliseconds(delays_ns), tolerance, this, keeps_order
+            )
+        findings += too_few(full, this, _ENOUGH) or _delay_faults(
             f"{where}, in bursts of {length}", steps, full_ms, tolerance, this, True
         )
         spreads_s = [np.ptp(each) / 1e9 for each in by_train(full, length) if each.size == length]
@@ -383,14 +395,16 @@ def _waits_ns(full: Probes, length: int, packet_s: float) -> Numbers:
 
     Of bursts of ``length``, each of which finds an empty queue. From when it was really sent: a
     sender that is held up within a burst lets the queue run empty. What was lost before the rate
-    took no time of it. Shape (arrived,), by number.
+    took no time of it. Shape (clean,), by number.
     """
+    late = full.is_late
     waits, free_ns, packet_ns, burst = [], 0, round(1e9 * packet_s), -1
     for number in np.flatnonzero(~full.missing).tolist():
         sent_ns = int(full.sent_ns[number])
         before_ns = free_ns if number // length == burst else sent_ns
         free_ns, burst = max(before_ns, sent_ns) + packet_ns, number // length
-        waits.append(free_ns - sent_ns)
+        if not late[number]:
+            waits.append(free_ns - sent_ns)
     return np.array(waits, dtype=np.int64)
 
 

@@ -6,9 +6,14 @@ measured is replaced or left out. A link that is wrong a third of the time there
 however often it is measured; one stall of the machine becomes a small share of what was sent.
 
 A pair fails at once where no further probe could clear it (`Finding.is_final`): packets that were
-early, since a machine only adds delay; a median that is off together with the quartile below it, of
-two rounds at least, since a stall may be as long as one; a count that chance does not explain; more
-late probes than the last round could dilute.
+early, since a machine only adds delay; a median that is off together with the quartile below it,
+of two rounds at least; a count that chance does not explain; more late probes than the last round
+could dilute.
+
+**A machine that is late.** Probes that flew while what emulates the links was late itself say
+nothing about the network's delays, and are in no delay that is judged (`prober.Probes.late`). So
+rounds go on until enough others came back (`too_few`); where they never do, the machine is refused,
+in words that say so.
 
 **Repeated tests.** The number of rounds is bounded. A right link fails only if it looks wrong after
 every one of them, so it fails no more often than a single test at ``alpha`` would say. Each round
@@ -24,7 +29,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-_STALL_MS = 50.0  # a shorter one is the scheduler's turn-taking
+from wanlat.emulator.prober import Probes
+
+_ENOUGH = 0.9  # of the probes of the first round that were to come back
 
 
 @dataclass(frozen=True)
@@ -32,11 +39,12 @@ class Round:
     """After which round evidence is judged.
 
     ``number`` counts from 1; ``room`` is how many times the probes sent so far there are after the
-    last round, 1 after the last one.
+    last round, 1 after the last one; ``size``: how many times those of the first were sent so far.
     """
 
     number: int = 1
     room: float = 1.0
+    size: int = 1
 
     @property
     def is_again(self) -> bool:
@@ -63,6 +71,18 @@ class Finding:
 
     words: str
     is_final: bool = True
+
+
+def too_few(probes: Probes, this: Round, enough: float = _ENOUGH) -> list[Finding]:
+    """Return what is wrong where too many probes flew while the machine was late, else nothing."""
+    late = int(probes.is_late.sum())
+    if not late or probes.clean >= enough * (probes.sent - probes.lost) / this.size:
+        return []
+    words = (
+        f"{late} of {probes.sent} probes flew while this machine held packets up, and the other "
+        f"{probes.clean} are too few to judge by"
+    )
+    return [Finding(words, is_final=False)]
 
 
 @dataclass(frozen=True)
@@ -127,7 +147,8 @@ def measure_in_rounds(
     for number, size in enumerate(limits.sizes if todo else (), start=1):
         round_begun = time.monotonic()
         measured = send(todo, size)
-        this = Round(number, sum(limits.sizes) / sum(limits.sizes[:number]))
+        so_far = sum(limits.sizes[:number])
+        this = Round(number, sum(limits.sizes) / so_far, so_far)
         for key in todo:
             before = outcomes.get(key)
             evidence = before.evidence + measured[key] if before else measured[key]
@@ -145,9 +166,11 @@ def measure_in_rounds(
 
 
 def blame(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return a sentence on how long the machine stalled while these pairs were measured."""
-    stall_ms = max((entry.get("stall_ms", 0.0) for entry in entries), default=0.0)
-    stalled = f"Meanwhile this machine stalled for up to {stall_ms:.0f} ms"
-    if stall_ms < _STALL_MS:
-        return f"{stalled}."
-    return f"{stalled}: end what else runs on it and try again."
+    """Return a sentence on probes that the machine held up, and what to do; empty without any."""
+    late, sent = (sum(entry.get(name) or 0 for entry in entries) for name in ("late", "sent"))
+    if not late:
+        return ""
+    return (
+        f"Meanwhile this machine held packets up, while {late} of {sent} probes flew: end what "
+        "else runs on it and try again."
+    )

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Self
 
 from wanlat.emulator.control import address
 from wanlat.emulator.failures import REPORT_IT, is_refusal
-from wanlat.emulator.impairment_words import figures, words
 from wanlat.emulator.impairments import Hold
-from wanlat.emulator.journal import Entry
+from wanlat.emulator.journal import Entry, figures, words
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.process import Process
 from wanlat.emulator.rpc import Closed, Stream
@@ -49,8 +49,8 @@ class ControlServer:
             "show": self._show,
             "change": self._change,
             "cut": self._cut,
-            "heal": self._heal,
-            "restore": self._restore,
+            "heal": partial(self._end, lab.heal),
+            "restore": partial(self._end, lab.restore),
             "journal": self._journal,
         }
 
@@ -123,7 +123,6 @@ class ControlServer:
 
     def _show(self, targets: Sequence[str] | None = None) -> Answer:
         lab = self.lab
-        shown = lab.targets.directions(targets) if targets else tuple(lab.impairments)
         in_force, asked, cut = lab.impairments, lab.requested, lab.cut_off
         counters = lab.counters()
         now = datetime.now(UTC)
@@ -137,9 +136,7 @@ class ControlServer:
             "lab": self.description(),
             "directions": [
                 {
-                    "link": each.kind,
-                    "from": each.source,
-                    "to": each.target,
+                    **each.to_dict(),
                     "in_force": figures(in_force[each]),
                     "requested": figures(asked[each]),
                     "changed": in_force[each] != asked[each],
@@ -148,7 +145,7 @@ class ControlServer:
                     "requested_words": words(asked[each]),
                     "counters": asdict(counters[each]) if each in counters else None,
                 }
-                for each in shown
+                for each in (lab.targets.directions(targets) if targets else in_force)
             ],
             "holds": holds,
         }
@@ -167,11 +164,8 @@ class ControlServer:
         hold = self.lab.cutting(targets, origin=_ORIGIN)
         return self._hold(hold, f"{'+'.join(targets)} cut", for_s)
 
-    def _heal(self, targets: Sequence[str] | None = None) -> Answer:
-        return self._done(self.lab.heal(targets or "all", origin=_ORIGIN))
-
-    def _restore(self, targets: Sequence[str] | None = None) -> Answer:
-        return self._done(self.lab.restore(targets or "all", origin=_ORIGIN))
+    def _end(self, how: Callable[..., int], targets: Sequence[str] | None = None) -> Answer:
+        return self._done(how(targets or "all", origin=_ORIGIN))
 
     def _journal(self, after: int = 0) -> Answer:
         entries = self.lab.journal[after:]

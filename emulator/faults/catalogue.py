@@ -2,48 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from wanlat.emulator.faults import links, processes
+from wanlat.emulator.faults.cpu_throttled import CpuThrottled
+from wanlat.emulator.faults.disk_full import DiskFull
+from wanlat.emulator.faults.fault import Fault, Roles
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 if TYPE_CHECKING:
-    from wanlat.emulator.faults.fault import Fault, Roles
     from wanlat.topologies.resolve import Plan
 
-
-class _Kinds(Mapping[str, "type[Fault]"]):
-    """The classes by their kinds. To add one: its module, and its name here.
-
-    A module is imported when a drill asks for its kind: most use one or two.
-    """
-
-    _names = (
-        *("kill", "stop", "restart", "crash-loop"),
-        *("slow", "lossy", "throttled", "blackhole", "partition", "one-way-cut", "flapping"),
-        *("disk-full", "cpu-throttled"),
+KINDS: Mapping[str, type[Fault]] = {
+    each.kind: each
+    for each in (
+        *(processes.Kill, processes.Stop, processes.Restart, processes.CrashLoop),
+        *(links.Slow, links.Lossy, links.Throttled, links.Blackhole),
+        *(links.Partition, links.OneWayCut, links.Flapping),
+        *(DiskFull, CpuThrottled),
     )
-
-    def __getitem__(self, kind: str) -> type[Fault]:
-        if kind not in self._names:
-            raise KeyError(kind)
-        module = import_module(f"wanlat.emulator.faults.{kind.replace('-', '_')}")
-        found: type[Fault] = getattr(module, kind.title().replace("-", ""))
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __contains__(self, kind: object) -> bool:
-        return kind in self._names
-
-
-KINDS: Mapping[str, type[Fault]] = _Kinds()
+}
+"""To add one: its class, and its name here."""
 
 
 def parse(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from wanlat.emulator.capacity import available_memory_bytes
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
+from wanlat.emulator.machine import available_memory_bytes
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.units import Size
 from wanlat.topologies.wording import listing, show
@@ -33,6 +34,7 @@ class DiskFull(Fault):
     """
 
     kind = "disk-full"
+    is_exclusive: ClassVar[bool] = True
 
     class Settings(Fault.Settings):
         """The size of the file systems."""
@@ -42,7 +44,12 @@ class DiskFull(Fault):
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(hit, settings)
         self.volumes = dict.fromkeys(self.nodes, self.settings.size.bytes)
-        self._filled: list[str] = []
+        self._ballast: dict[str, int] = {}
+        """What takes the space, by nodes: files without a name.
+
+        Nobody on it can see such a file or remove it, and it is gone when this process is, however
+        it ends (O_TMPFILE, open(2)).
+        """
 
     @property
     def detail(self) -> str:
@@ -68,100 +75,67 @@ class DiskFull(Fault):
 
     def begin(self, scene: Scene) -> int:
         """Fill the volumes; return the instant at which the last one was full."""
-        instant = time.monotonic_ns()
         for node in self.nodes:
-            self._filled.append(node)
-            with scene.lock:
-                ballast = scene.shared.setdefault(
-                    (self.kind, node), Ballast(scene.lab.node(node).host_directory)
-                )
-                ballast.wanted += 1
-                if ballast.wanted > 1:
-                    continue
-                try:
-                    instant = ballast.fill()
-                except (OSError, TimeoutError) as error:
-                    raise FaultFailed(f"The disk of {node} could not be filled: {error}") from error
-        return instant
+            try:
+                self._ballast[node] = _unnamed(scene.lab.node(node).host_directory)
+                _fill(self._ballast[node])
+            except (OSError, TimeoutError) as error:
+                raise FaultFailed(f"The disk of {node} could not be filled: {error}") from error
+        return time.monotonic_ns()
 
     def end(self, scene: Scene) -> int:
         """Give the space back; return the instant at which all could be written on again."""
-        instant, failures = time.monotonic_ns(), []
-        while self._filled:
-            node = self._filled.pop()
-            with scene.lock:
-                ballast = scene.shared[self.kind, node]
-                ballast.wanted -= 1
-                if ballast.wanted:
-                    continue
-                del scene.shared[self.kind, node]
-                try:
-                    instant = ballast.release()
-                except OSError as error:
-                    failures.append(
-                        f"On the disk of {node} nothing can be written although it was given back "
-                        f"what the fault had taken: {error}. {scene.lab.fate}".rstrip()
-                    )
+        failures = []
+        while self._ballast:
+            node, fd = self._ballast.popitem()
+            try:
+                with _closing(fd):
+                    os.ftruncate(fd, 0)  # a process that is being started may hold it open, too
+                with _closing(_unnamed(scene.lab.node(node).host_directory)) as proof:
+                    _write_all(proof, _PROOF)
+            except OSError as error:
+                failures.append(
+                    f"On the disk of {node} nothing can be written although it was given back "
+                    f"what the fault had taken: {error}. {scene.lab.fate}".rstrip()
+                )
         if failures:
             raise FaultFailed(" ".join(failures))
-        return instant
-
-
-class Ballast:
-    """A file without a name that takes all the space that the file system of a directory has left.
-
-    Nobody on it can see the file or remove it, and it is gone when this process is, however it
-    ends (O_TMPFILE, open(2)). ``wanted``: how many faults want it there.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._fd: int | None = None
-        self.wanted = 0
-
-    def fill(self) -> int:
-        """Take all that is left; return the instant at which the kernel said that nothing was.
-
-        Raises OSError, TimeoutError when others free space as fast as it is taken.
-        """
-        self._fd = _unnamed(self._directory)
-        deadline = time.monotonic() + _LONGEST_S
-        for chunk_bytes in _CHUNKS_BYTES:
-            _write_all(self._fd, bytes(chunk_bytes), deadline)
         return time.monotonic_ns()
-
-    def release(self) -> int:
-        """Give it all back; return the instant at which it could be written on again.
-
-        Raises OSError, with ENOSPC when others have taken what was given back.
-        """
-        if self._fd is not None:
-            fd, self._fd = self._fd, None
-            try:
-                os.ftruncate(fd, 0)  # a process that is just being started may hold it open, too
-            finally:
-                os.close(fd)
-        proof = _unnamed(self._directory)
-        try:
-            left = memoryview(_PROOF)
-            while left:
-                left = left[os.write(proof, left) :]
-            return time.monotonic_ns()
-        finally:
-            os.close(proof)
 
 
 def _unnamed(directory: Path) -> int:
     return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
 
-def _write_all(fd: int, chunk: bytes, deadline: float) -> None:
-    """Write chunks until the kernel refuses one whole."""
-    while time.monotonic() < deadline:
+@contextlib.contextmanager
+def _closing(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def _fill(fd: int) -> None:
+    """Write until the kernel refuses a whole block.
+
+    Raises OSError, TimeoutError when others free space as fast as it is taken.
+    """
+    deadline = time.monotonic() + _LONGEST_S
+    for chunk_bytes in _CHUNKS_BYTES:
+        chunk = bytes(chunk_bytes)
         try:
-            os.write(fd, chunk)
+            while time.monotonic() < deadline:
+                os.write(fd, chunk)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            return
-    raise TimeoutError(f"it is not full after {_LONGEST_S:.0f} s: others free what is taken")
+        else:
+            raise TimeoutError(
+                f"it is not full after {_LONGEST_S:.0f} s: others free what is taken"
+            )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from wanlat.emulator.changes import checked
 from wanlat.emulator.faults.held import FaultFailed, Held, Service
-from wanlat.emulator.settings import checked
 from wanlat.emulator.targets import Roles, Targets
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from wanlat.emulator.links import Direction
     from wanlat.topologies.resolve import Plan
 
-__all__ = ["Fault", "FaultFailed", "Hit", "Roles", "Scene", "Service"]
+__all__ = ["Fault", "FaultFailed", "Hit", "Repeating", "Roles", "Scene", "Service"]
 
-T = TypeVar("T")
+_LONGEST_OCCURRENCE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,6 @@ class Scene:
     """Told of each occurrence of a fault that has several: the fault, the instant, more."""
     on_failure: Callable[[Fault, BaseException], None] = lambda *_: None
     """Told when a fault fails between its beginning and its end, in a thread of its own."""
-    shared: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """What several faults of one kind share on one node, by both; ``lock`` guards it."""
-    lock: threading.RLock = field(default_factory=threading.RLock)
     _held: dict[str, Held] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -87,8 +85,8 @@ class Fault(ABC):
 
     kind: ClassVar[str]
     """As drills name it: ``kill``, ``one-way-cut``, …"""
-    settle_s: ClassVar[float] = 0.0
-    """How long after its end `confirm` is asked; 0: it is not."""
+    is_exclusive: ClassVar[bool] = False
+    """Whether a node has at most one of this kind at a time."""
     subject: str = ""
     nodes: tuple[str, ...] = ()
     directions: tuple[Direction, ...] = ()
@@ -152,5 +150,79 @@ class Fault(ABC):
         Raises FaultFailed, or what the lab raises. Safe after a beginning that failed.
         """
 
-    def confirm(self, scene: Scene) -> None:  # noqa: B027 - most ends are certain at once
-        """Raise FaultFailed unless what the end healed is still so. It does not wait."""
+
+class Repeating(Fault):
+    """Strikes at its beginning and every ``period``, and heals after the part ``down`` of it.
+
+    Both are settings. Each occurrence is reported: ``{"occurrence": 1, "state": "down"}``, then
+    ``"up"``. A beat that a slow occurrence has run over is left out, so that the others keep
+    their times.
+    """
+
+    def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
+        super().__init__(hit, settings)
+        self.period_ns: int = self.settings.period.ns
+        self.down_ns = round(self.period_ns * self.settings.down.value)
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_down = False
+        self._occurrences = 0
+
+    @abstractmethod
+    def strike(self, scene: Scene) -> int:
+        """Break it; return the instant of effect."""
+
+    @abstractmethod
+    def heal(self, scene: Scene) -> int:
+        """Undo one occurrence; return the instant at which that was in force."""
+
+    def begin(self, scene: Scene) -> int:
+        """Strike for the first time, and leave the rest to a thread."""
+        first = self._strike(scene)
+        self._thread = threading.Thread(
+            target=self._go_on, args=(scene, first), name=f"{self.kind} {self.subject}", daemon=True
+        )
+        self._thread.start()
+        return first
+
+    def end(self, scene: Scene) -> int:
+        """Stop striking, and heal what is broken."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(_LONGEST_OCCURRENCE_S)
+        return self._heal(scene) if self._is_down else time.monotonic_ns()
+
+    def _go_on(self, scene: Scene, first_ns: int) -> None:
+        try:
+            beat = 0
+            while self._waits_until(first_ns + beat * self.period_ns + self.down_ns, scene):
+                self._heal(scene)
+                behind = (time.monotonic_ns() - first_ns) // self.period_ns
+                beat = max(beat, behind) + 1
+                if not self._waits_until(first_ns + beat * self.period_ns, scene):
+                    return
+                self._strike(scene)
+        except BaseException as error:
+            scene.on_failure(self, error)
+
+    def _strike(self, scene: Scene) -> int:
+        self._occurrences += 1
+        self._is_down = True
+        instant = self.strike(scene)
+        scene.on_occurrence(self, instant, {"occurrence": self._occurrences, "state": "down"})
+        return instant
+
+    def _heal(self, scene: Scene) -> int:
+        instant = self.heal(scene)
+        self._is_down = False
+        scene.on_occurrence(self, instant, {"occurrence": self._occurrences, "state": "up"})
+        return instant
+
+    def _waits_until(self, due_ns: int, scene: Scene) -> bool:
+        """Wait for an instant; return False if it is over before that."""
+        while not (self._over.is_set() or scene.stopping.is_set()):
+            left_s = (due_ns - time.monotonic_ns()) / 1e9
+            if left_s <= 0:
+                return True
+            self._over.wait(min(left_s, 0.2))  # `stopping` is another's, and looked at besides
+        return False

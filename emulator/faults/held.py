@@ -10,13 +10,12 @@ takes it away, and the state follows from the holds that are there:
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from wanlat.emulator import family
 from wanlat.emulator.process import how_it_ended
@@ -28,12 +27,7 @@ if TYPE_CHECKING:
 
 _END_WITHIN_S = 30.0
 """After SIGKILL. What the kernel still writes to a disk for a process it writes to the end."""
-_CHANGE_WITHIN_S = 10.0
 _LOOK_EVERY_S = 0.0005
-
-# What is stopped is in T. In D a thread waits for a disk, inside the kernel: it stops before it
-# leaves the kernel, so nothing of the program runs. (D may also wait for a child that is stopped.)
-_AT_REST = frozenset("TD")
 
 
 class FaultFailed(RunFailed):
@@ -69,27 +63,22 @@ class Held:
         self._down: set[Hashable] = set()
         self._still: set[Hashable] = set()
         self._ended_by_us: Process | None = None
+        self.when_started: list[Callable[[], None]] = []
+        """What is called with the lock held once another process has been started."""
 
     @property
-    def ended_by_itself(self) -> int | None:
-        """The exit code of the process, when it has ended and no fault has ended it."""
-        process = self._service.process
-        if process is None or process is self._ended_by_us:
-            return None
-        return process.poll()
-
-    def runs_last(self, process: Process | None) -> bool:
-        """Whether this process is the one that was started last."""
-        return process is not None and process is self._service.process
+    def process(self) -> Process | None:
+        """The process that was started last."""
+        return self._service.process
 
     def check_runs(self) -> None:
         """Raise FaultFailed when there is no process and no fault is why."""
         if self._down:
             return
-        if self._service.process is None:
+        if self.process is None:
             raise FaultFailed(f"Nothing has been started on {self.node} yet.")
-        code = self.ended_by_itself
-        if code is not None:
+        code = self.process.poll()
+        if code is not None and self.process is not self._ended_by_us:
             raise FaultFailed(
                 f"The process on {self.node} {how_it_ended(code)} by itself before. Its log tells "
                 "why."
@@ -101,13 +90,13 @@ class Held:
         self._down.add(holder)
         instant = time.monotonic_ns()
         if not was_down:
-            self._ended_by_us = self._service.process
+            self._ended_by_us = self.process
             self._service.stop(number)
         return instant
 
     def await_end(self, within_s: float = _END_WITHIN_S) -> int:
         """Return the instant at which it had ended, with all it started. Raises TimeoutError."""
-        process = self._service.process
+        process = self.process
         if process is None:
             return time.monotonic_ns()
         deadline = time.monotonic() + within_s
@@ -120,53 +109,49 @@ class Held:
             instant = time.monotonic_ns()
         return instant
 
+    def has_ended(self, within_s: float) -> bool:
+        """Wait so long at most; return whether it has ended, with all it started."""
+        try:
+            self.await_end(within_s)
+        except TimeoutError:
+            return False
+        return True
+
     def end_what_is_left(self) -> None:
         """Send SIGKILL to what did not heed another signal."""
-        process = self._service.process
-        if process is not None:
-            process.send_signal_to_family(signal.SIGKILL)
+        if self.process is not None:
+            self.process.send_signal_to_family(signal.SIGKILL)
 
-    def up(self, holder: Hashable) -> Process | None:
-        """No longer hold it down; return the process, if this started it.
+    def up(self, holder: Hashable) -> None:
+        """No longer hold it down: start it.
 
-        It starts none while another holds it down. One that another holds still is stopped
-        before its program begins.
+        It starts none while another holds it down. One that another holds still is stopped at once.
         """
         self._down.discard(holder)
-        process = self._service.process
-        if self._down or process is None or process is not self._ended_by_us:
-            return None
+        if self._down or self.process is None or self.process is not self._ended_by_us:
+            return
+        self._service.start(self._lab)
+        for tell in self.when_started:
+            tell()
         if self._still:
-            self._service.start(cast("Lab", _StartsStopped(self._lab)))
-            self.await_stopped()
-        else:
-            self._service.start(self._lab)
-        return self._service.process
+            self._signal(signal.SIGSTOP)
 
-    def still(self, holder: Hashable) -> None:
-        """Hold it still: `await_stopped` tells when it is."""
-        self._still.add(holder)
-        self._signal(signal.SIGSTOP)
+    def still(self, holder: Hashable) -> int:
+        """Hold it still; return the instant at which all of it had been sent SIGSTOP.
 
-    def await_stopped(self) -> int:
-        """Return the instant from which nothing of it runs any more.
-
-        Raises FaultFailed when a thread goes on.
+        No signal stops sooner: a thread that runs is interrupted at once (signal(7)).
         """
-        return self._await(lambda states: states <= _AT_REST, "did not stop after SIGSTOP")
+        self._still.add(holder)
+        return self._signal(signal.SIGSTOP) or time.monotonic_ns()
 
     def free(self, holder: Hashable) -> int | None:
         """No longer hold it still; return the instant of SIGCONT, None if it was not sent.
 
-        It is not while another holds it still, nor where no process is. Raises FaultFailed when
-        something of it stays stopped.
+        It is not while another holds it still, nor where no process is.
         """
         had = holder in self._still
         self._still.discard(holder)
-        instant = None if self._still or not had else self._signal(signal.SIGCONT)
-        if instant is not None:
-            self._await(lambda states: "T" not in states, "is still stopped after SIGCONT")
-        return instant
+        return None if self._still or not had else self._signal(signal.SIGCONT)
 
     @property
     def _proc(self) -> Path:
@@ -174,41 +159,7 @@ class Held:
         return Path(f"/proc/{self._lab.supervisor_pid}/root/proc")
 
     def _signal(self, number: int) -> int | None:
-        process = self._service.process
+        process = self.process
         if process is None or process.poll() is not None:
             return None
         return process.send_signal_to_family(number)
-
-    def _await(self, is_so: Callable[[set[str]], bool], failure: str) -> int:
-        """Look until the states of its threads are so; return when they were seen to be."""
-        deadline = time.monotonic() + _CHANGE_WITHIN_S
-        while True:
-            process = self._service.process
-            if process is None or process.poll() is not None:
-                return time.monotonic_ns()
-            states = family.states(self._proc, process.pid)
-            looked_ns = time.monotonic_ns()
-            if is_so(states):
-                return looked_ns
-            if time.monotonic() > deadline:
-                raise FaultFailed(
-                    f"The process on {self.node} {failure}: after {_CHANGE_WITHIN_S:g} s its "
-                    f"threads are in the states {', '.join(sorted(states))} (proc(5))."
-                )
-            time.sleep(_LOOK_EVERY_S)
-
-
-class _StartsStopped:
-    """A lab, but that what it spawns is stopped before its program begins."""
-
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._lab, name)
-
-    def spawn(self, node: str, argv: Sequence[str | os.PathLike[str]], **more: Any) -> Process:
-        """Start a shell that stops itself and becomes the program once it is continued."""
-        return self._lab.spawn(
-            node, ["/bin/sh", "-c", 'kill -STOP $$; exec "$@"', "sh", *argv], **more
-        )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
-from wanlat.topologies.errors import MachineError
+from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 
 Kind = Literal["inject", "heal", "occurrence"]
@@ -67,6 +67,8 @@ class Timeline:
 
     ``note`` hears of every injection, healing and occurrence once it is in force, from the thread
     in which it happened: several at once, so it must be safe for that.
+
+    Raises UserError for faults that exclude each other.
     """
 
     def __init__(self, scene: Scene, steps: Sequence[Step], note: Callable[[Mark], None]) -> None:
@@ -74,6 +76,12 @@ class Timeline:
             scene, on_occurrence=self._occurrence, on_failure=self._failed_between
         )
         self._steps = tuple(steps)
+        for place, step in enumerate(steps):
+            if any(_exclude(step, other) for other in steps[:place]):
+                raise UserError(
+                    f"The fault `{step.title}` overlaps with another of its kind on the same node, "
+                    "which has one at a time. Give one of them other times."
+                )
         self._note = note
         self._lock = threading.Lock()
         self._begun: list[Step] = []  # in the order of beginning; ended ones leave
@@ -81,18 +89,12 @@ class Timeline:
         self._halted = scene.stopping
         self._idle = threading.Event()  # nothing of ours runs, and all is undone that is to be
         self._idle.set()
-        self._own: set[threading.Thread] = set()
 
     @property
     def in_force(self) -> tuple[Step, ...]:
         """Return the steps whose fault has begun and not ended, oldest first."""
         with self._lock:
             return tuple(self._begun)
-
-    def check(self) -> None:
-        """Ask every fault whether it can be applied. Raises MachineError or UserError."""
-        for step in self._steps:
-            step.fault.check(self._scene.lab)
 
     def run(self, origin_ns: int) -> None:
         """Carry out all of it, and return when that is done or was cut short.
@@ -103,7 +105,6 @@ class Timeline:
         ended, and what ``note`` raises. Everything else has been undone then.
         """
         self._idle.clear()
-        self._own.add(threading.current_thread())
         events = _in_order(self._steps)
         # All are there from the beginning: on a busy machine a thread that wakes up is served
         # within milliseconds, and one that is made anew has to wait its turn.
@@ -120,7 +121,6 @@ class Timeline:
             )
             for place, event in enumerate(events)
         ]
-        self._own.update(threads)
         try:
             for thread in threads:
                 thread.start()
@@ -135,19 +135,17 @@ class Timeline:
         finally:
             if self._halted.is_set():
                 self._undo_all()
-            self._own.discard(threading.current_thread())
             self._idle.set()
         if self._error is not None:
             raise self._error
 
     def cut_short(self) -> None:
-        """Undo all that is in force and begin nothing more, from any thread; safe to repeat.
+        """Undo all that is in force and begin nothing more; safe to repeat.
 
-        Returns when that is done. While `run` runs, what fails is raised there; afterwards, here.
+        Returns when that is done, so ``note`` must not call it. While `run` runs, what fails is
+        raised there; afterwards, here.
         """
         self._halted.set()
-        if threading.current_thread() in self._own:
-            return  # called from one of our own threads: `run` undoes it when that has returned
         if not self._idle.is_set():
             self._idle.wait()
             return
@@ -168,11 +166,8 @@ class Timeline:
             (self._end if event.is_end else self._begin)(event.step, due_ns)
         except BaseException as error:
             self._fail(error)
-            return
         finally:
             event.is_done.set()
-        if event.is_end or not event.step.fault.is_undone:
-            self._confirm(event.step)
 
     def _begin(self, step: Step, due_ns: int) -> None:
         with self._lock:
@@ -196,16 +191,6 @@ class Timeline:
                     self._begun.remove(step)
         self._tell("heal", step, instant, due_ns=due_ns)
 
-    def _confirm(self, step: Step) -> None:
-        """Look a moment later whether what was healed still is."""
-        fault = step.fault
-        if not fault.settle_s or self._halted.wait(fault.settle_s):
-            return
-        try:
-            fault.confirm(self._scene)
-        except Exception as error:
-            self._fail(self._failure(step, "could not be undone", error))
-
     def _undo_all(self) -> None:
         """Undo what is in force, the last first; later failures are reported with the first."""
         while self.in_force:
@@ -222,7 +207,6 @@ class Timeline:
         self._note(Mark(instant, kind, step, {**described(step), "late_ms": late_ms, **more}))
 
     def _occurrence(self, fault: Fault, instant: int, more: Mapping[str, Any]) -> None:
-        self._own.add(threading.current_thread())
         self._tell("occurrence", self._step_of(fault), instant, **more)
 
     def _failed_between(self, fault: Fault, error: BaseException) -> None:
@@ -262,6 +246,19 @@ class Timeline:
                 return False
             self._halted.wait(left_s)
         return True
+
+
+def _exclude(one: Step, other: Step) -> bool:
+    """Return whether two are of a kind that a node has one of at a time, and overlap."""
+    return (
+        one.fault.is_exclusive
+        and one.fault.kind == other.fault.kind
+        and not set(one.fault.nodes).isdisjoint(other.fault.nodes)
+        and all(
+            first.until_ns is None or second.at_ns < first.until_ns
+            for first, second in ((one, other), (other, one))
+        )
+    )
 
 
 @dataclass(eq=False)

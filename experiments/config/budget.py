@@ -101,7 +101,7 @@ class Stopwatch:
         for request in requests:
             began = time.monotonic()
             yield request
-            self.took_s[request.endpoint, request.placement].append(time.monotonic() - began)
+            self.took_s[request.called, request.placement].append(time.monotonic() - began)
 
 
 def budget_remark(planned: Sequence[Budgeted]) -> str | None:

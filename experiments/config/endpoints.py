@@ -11,7 +11,7 @@ from wanlat.probes.bob_plan import BobEndpoint
 from wanlat.probes.method_plan import BOB_SERVICE, METHOD, PLACEHOLDERS, Call, Measured
 from wanlat.probes.plan import KEY_BYTES
 from wanlat.probes.s3_plan import S3Endpoint
-from wanlat.systems.base import Api
+from wanlat.systems.base import Api, System
 from wanlat.topologies.findings import Finding, Path
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_model import YamlModel, refused
@@ -84,6 +84,9 @@ class MethodEndpoint(PreparingCall):
         default=None, description="what is called for each key beforehand"
     )
     key_bytes: int = Field(default=8, ge=4, le=1024, description="how long `{key}` is")
+    name: StrictStr | None = Field(
+        default=None, pattern=r"^[A-Za-z]\w{0,39}$", description="what samples and charts call it"
+    )
 
     @model_validator(mode="after")
     def _keys_fit(self) -> Self:
@@ -102,6 +105,7 @@ class MethodEndpoint(PreparingCall):
             response_object=self.response_object,
             prepare=None if before is None else Call(before.method, before.request),
             key_bytes=self.key_bytes,
+            name=self.name,
         )
 
 
@@ -118,7 +122,15 @@ Endpoint = Annotated[
 
 def name_of(endpoint: str | MethodEndpoint) -> str:
     """Return what samples call an endpoint."""
-    return endpoint if isinstance(endpoint, str) else endpoint.method
+    return endpoint if isinstance(endpoint, str) else endpoint.name or endpoint.method
+
+
+def endpoints_of(system: System) -> list[MethodEndpoint]:
+    """Return what a system's own definition says can be asked of it."""
+    return [
+        MethodEndpoint.model_validate({**each.model_dump(exclude_none=True), "name": name})
+        for name, each in system.definition.endpoints.items()
+    ]
 
 
 def asked_of(

@@ -110,9 +110,9 @@ class Study(YamlModel):
     storage: Literal["memory", "disk"] = Field(
         default="memory", description="Where the stores' data lies"
     )
-    max_p99_error: Duration = Field(
+    max_network_error: Duration = Field(
         default=Duration(2 * 10**6),
-        description="Largest p99 delay error of calibration before nothing is measured",
+        description="Largest accepted error of the network during a sample, and at calibration",
     )
     resources: Annotated[
         Annotated[ResourcesSpec, Tag("(sampled)")] | Annotated[Literal[False], Tag("(not)")],

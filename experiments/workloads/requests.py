@@ -17,9 +17,11 @@ from wanlat.experiments.calibration_gate import tolerating
 from wanlat.experiments.config.budget import Stopwatch, budget_remark
 from wanlat.experiments.config.load import BUCKET
 from wanlat.experiments.drill.requests import spawn_on
+from wanlat.experiments.network_error import NetworkErrors, Retakes
 from wanlat.experiments.not_found import NotFoundTracker
 from wanlat.experiments.open_loop import Row, row_of
 from wanlat.experiments.prepare import Prepared, Subject
+from wanlat.experiments.request_plan import RequestPlan
 from wanlat.experiments.resources.sampler import Sampler
 from wanlat.experiments.resources.space import StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
@@ -60,18 +62,21 @@ class Workload:
         self.tell = self.session.tell
         """Report progress."""
         self.stored = StoredBytes()
+        self.errors: NetworkErrors | None = None
+        """How late the network was, of the lab that is up."""
         self.sampler: Sampler | None = None
         """What samples resources, while it does."""
 
     @property
     def tolerance(self) -> Tolerance:
         """Of the lab's calibration."""
-        return tolerating(self.prepared.study.max_p99_error.ms)
+        return tolerating(self.prepared.study.max_network_error.ms)
 
     def measure(self) -> None:
         """Build the lab, calibrate it, start the cluster, take the samples."""
         session, study = self.session, self.prepared.study
         with session.lab() as lab:
+            self.errors = session.network_errors(lab, study.max_network_error.ms)
             session.calibrate(lab, self.tolerance, may_tolerate=True)
             self.before_start(lab)
             cluster = session.start(lab, self.subject, study.ready_timeout.s)
@@ -178,17 +183,17 @@ class Workload:
                 overwrites.note(request, sample)
             if not done[sample.phase]:
                 self.sample_resources()
-            done[sample.phase] += 1
+            take(request, sample)
+            done[sample.phase] += not self.network_was_late
             if sample.phase in totals:
                 self.tell(STAGES[sample.phase], done[sample.phase], totals[sample.phase])
-            take(request, sample)
 
         def following() -> Iterator[Request]:
             watch = Stopwatch()
             yield from watch.timing(plan.warmup)
             measure = self._within_budget(plan, watch)
             totals["measure"] = len(measure)
-            yield from measure
+            yield from self.retaking(requests, plan.prepare).following(measure)
 
         self.prepare(spawn, header, plan.prepare, take_in)
         to_send = following() if overwrites is None else overwrites.following(following())
@@ -235,10 +240,21 @@ class Workload:
         by_turn = dict(zip(requests.turns(), (each.samples for each in planned), strict=True))
         return fewer_measured(plan.measure, by_turn, plan.seed)
 
+    @property
+    def network_was_late(self) -> bool:
+        """Whether that spoilt the request that was taken in last."""
+        return self.errors is not None and self.errors.last_is_late
+
+    def retaking(self, requests: RequestPlan, prepare: Sequence[Request]) -> Retakes:
+        """Return what sends requests again; ``prepare``: what was sent for them to find it."""
+        assert self.errors is not None
+        return Retakes(self.errors, requests, prepare)
+
     def row(self, request: Request, came: Row, of_network: Mapping[str, Any]) -> Row:
         """Return the row of a request: what came of it, and what the network was then."""
         constant = {**self.subject.of_samples, "client": self.prepared.client, **of_network}
-        return {**came, **constant, "placement": request.placement}
+        own = {"endpoint": request.called, "placement": request.placement}
+        return {**came, **constant, **own}
 
     def taking(
         self, cluster: Cluster, not_found: NotFoundTracker, of_network: Mapping[str, Any]
@@ -248,11 +264,13 @@ class Workload:
         def take(request: Request, sample: Sample) -> None:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
-                self.bundle.sample(self.row(request, row_of(sample), of_network))
+                assert self.errors is not None
+                came = row_of(sample) | self.errors.of(sample.start_ns, sample.elapsed_ns)
+                self.bundle.sample(self.row(request, came, of_network))
                 if not_found.take(request, sample):
                     self.bundle.event("not found", self.name, str(request.key))
             if sample.phase == "measure":
-                self.outcome.measured += 1
+                self.outcome.measured += not self.network_was_late
             if sample.outcome != "ok":
                 cluster.check()
                 cluster.check_space()

@@ -22,6 +22,7 @@ from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
 from wanlat.experiments.config.rtt_steps import IDLE, RoundTripsSpec
+from wanlat.experiments.network_error import Retakes
 from wanlat.experiments.not_found import NotFoundTracker
 from wanlat.experiments.prepare import Prepared, Subject
 from wanlat.experiments.session import Recording
@@ -131,7 +132,8 @@ class RttStepsWorkload(Workload):
                 self._detail = f"RTT step {number + 1} of {len(order)}, RTT {rtt}"
                 self._settle(lab, cluster, step, rtt, calibration)
                 take = self.taking(cluster, not_found, {"rtt_ms": rtt.ms, "rtt_step": number})
-                self._request(oneshot, batches, step, take)
+                again = self.retaking(requests, plan.prepare)
+                self._request(oneshot, batches, step, take, again)
                 self._record.add(step)
                 self._check_steps()
             oneshot.finish()
@@ -159,15 +161,17 @@ class RttStepsWorkload(Workload):
         self._record.event(step, "calibrate", step.idle_ns[1])
         calibration.into(step)
 
-    def _request(self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample) -> None:
+    def _request(
+        self, oneshot: Oneshot, batches: Step, step: RttStep, take: OnSample, again: Retakes
+    ) -> None:
         step.begun_ns = time.monotonic_ns()
         self.sample_resources()
         for phase, batch in (("warmup", batches.warmup), ("measure", batches.measure)):
             self._record.event(step, phase)
-            for request in batch:
+            for request in again.following(batch):
                 oneshot.send(request)
                 take(request, oneshot.receive())
-                self._measured += phase == "measure"
+                self._measured += request.phase == "measure" and not self.network_was_late
                 self._tell()
         step.ended_ns = time.monotonic_ns()
         self._record.event(step, "end", step.ended_ns)

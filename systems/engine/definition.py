@@ -316,7 +316,14 @@ class Definition(Program):
     grpc: Grpc | None = None
     front: Front | None = None
     stop: Stop = Stop()
-    endpoints: dict[str, Endpoint] = Field(default_factory=dict)
+    endpoints: dict[str, Endpoint] = Field(
+        default_factory=dict, description="what a study of stores asks it, in place of S3's"
+    )
+    promised: dict[str, Expression] = Field(
+        default_factory=dict,
+        description="round trips over WAN links that an endpoint takes by construction; with "
+        "`to_node(NAME)` and `to_majority(NAME)`: 0 in one site, else 1",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -345,6 +352,7 @@ _NODE = ("name", "site", "address", "directory", "data", "facts")
 _ANYTHING = (
     *("nodes", "peers", "later", "topology", "version", "answer", "expected", "bucket"),
     *("each", "derive", "numbers", "range", "loop", "program", "plan", "listen"),
+    *("to_node", "to_majority"),
 )
 
 

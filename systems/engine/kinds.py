@@ -198,7 +198,7 @@ KINDS: dict[str, Kind] = {
         tools=("apt-get", "dpkg"),
         what="Debian package {0.source} {0.version}",
         commands=_debian,
-        at="**",
+        at="**/*bin",
         needed=_debian_needs,
     ),
     "pypi": Kind(

@@ -24,7 +24,7 @@ from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemMissing
-from wanlat.systems.least import Least
+from wanlat.systems.least import Least, near
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import did_you_mean
 
@@ -167,6 +167,17 @@ class System:
         Arguments are those of `least_round_trips`. None where that is not known by construction.
         """
         scene = self.scene(plan, options)
+        if (expression := self.definition.promised.get(endpoint)) is not None:
+            names = [node.name for node in plan.nodes]
+
+            def to_majority(name: str) -> int:
+                return int(near(plan, name, names) <= len(names) // 2)
+
+            def to_node(name: str) -> int:
+                return int(not near(plan, target, [name]))
+
+            ways = {"to_node": to_node, "to_majority": to_majority}
+            return float(evaluate(expression, {**scene, **ways}))
         known: float | None = self._hooked(
             "promised_round_trips", scene, target, endpoint, placement
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import socket
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -73,17 +72,6 @@ def send_udp(
         take(33)
 
 
-def send_a_last_one(lab: Lab, source: str, target: str) -> None:
-    """Send a datagram of one byte, to a port of its own, and return when it has arrived."""
-    where = (lab.node(target).address, _PORT + 1)
-    receiver = lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM)
-    with receiver, lab.socket(source, socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        receiver.bind(where)
-        receiver.settimeout(60)
-        sender.sendto(b".", where)
-        assert receiver.recv(2) == b"."
-
-
 def ask_and_answer(lab: Lab, source: str, target: str, count: int) -> None:
     """Send ``count`` datagrams, each after the answer to the one before it has come."""
     server = lab.socket(target, socket.AF_INET, socket.SOCK_DGRAM)
@@ -97,27 +85,3 @@ def ask_and_answer(lab: Lab, source: str, target: str, count: int) -> None:
             server.sendto(*server.recvfrom(64))
             client.recv(64)
         a_moment()
-
-
-def transfer_tcp(lab: Lab, source: str, target: str, length: int) -> int:
-    """Send ``length`` bytes over one connection; return the port they went to."""
-    with lab.socket(target, socket.AF_INET, socket.SOCK_STREAM) as listener:
-        listener.bind((lab.node(target).address, 0))
-        listener.listen()
-        port: int = listener.getsockname()[1]
-        received = 0
-
-        def drain() -> None:
-            nonlocal received
-            connection, _ = listener.accept()
-            with connection:
-                while chunk := connection.recv(1 << 16):
-                    received += len(chunk)
-
-        reader = threading.Thread(target=drain)
-        reader.start()
-        with lab.connect(source, (lab.node(target).address, port)) as connection:
-            connection.sendall(b"x" * length)
-        reader.join()
-        assert received == length
-    return port

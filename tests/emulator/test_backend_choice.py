@@ -30,11 +30,6 @@ def test_the_backend_that_fits(
     assert choice.choose(wanted, {LINK: asked}, netem_available=netem_available) == expected
 
 
-def test_one_link_that_netem_cannot_do_decides_for_all() -> None:
-    asked = {LINK: ms(20), wan("dc2", "dc1"): REORDERED}
-    assert choice.choose(None, asked, netem_available=True) == "wire"
-
-
 def test_a_wanted_backend_that_does_not_do_it_is_an_error_that_names_the_other() -> None:
     with pytest.raises(MachineError, match=r"netem does not do jitter that .*dc1->dc2.*wire"):
         choice.choose("netem", {LINK: REORDERED}, netem_available=True)

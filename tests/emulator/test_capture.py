@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
-import signal
-import socket
-import subprocess
-import sys
-import textwrap
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,13 +15,9 @@ from tests.emulator.capturing import (
     a_moment,
     ask_and_answer,
     record_of,
-    send_a_last_one,
     send_udp,
-    transfer_tcp,
 )
-from tests.emulator.entries import Clocks
 from tests.emulator.plans import mesh, ms
-from tests.needs import needs
 from wanlat.emulator.backends import Counters
 from wanlat.emulator.capture import Capture
 from wanlat.emulator.capture.store import CaptureStore
@@ -110,73 +100,6 @@ def test_every_packet_that_the_counters_count_is_in_the_record(pcapng: Path) -> 
     assert found["dc2", "dc1", "queue_full"] > 50
 
 
-def test_copies_are_marked_and_what_is_on_its_way_at_the_end_is_held(pcapng: Path) -> None:
-    plan = mesh(2, wan=ms(1, duplicate=0.2), back=ms(60_000))
-    with Lab(plan, capture=Capture(pcapng)) as lab:
-        send_udp(lab, "n2", "n1", 7)
-        send_udp(lab, "n1", "n2", 500, size=100, gap_s=0.0002)
-        lab.change({wan("dc1", "dc2"): ms(1)})
-        send_a_last_one(lab, "n1", "n2")  # it leaves after all those, and their copies
-        counters = lab.counters()[wan("dc1", "dc2")]
-    rows = record_of(pcapng)
-    rows = [row for row in rows if row["protocol"] == socket.IPPROTO_UDP]
-    assert Counter(row["fate"] for row in rows if row["source"] == "dc2") == {"held": 7}
-    rows = [row for row in rows if row["source"] == "dc1"]
-    copies = sum(row["duplicate"] for row in rows)
-    assert 50 < copies < 150
-    assert len(rows) == counters.packets == 501 + copies
-    assert Counter(row["payload_bytes"] for row in rows) == {100: 500 + copies, 1: 1}
-
-
-def test_a_tcp_stream_can_be_put_together_from_its_rows(pcapng: Path) -> None:
-    length = 3_000_000
-    with Lab(mesh(2, wan=ms(1)), capture=Capture(pcapng)) as lab:
-        port = transfer_tcp(lab, "n1", "n2", length)
-        a_moment()
-    rows = [row for row in record_of(pcapng) if row["protocol"] == socket.IPPROTO_TCP]
-    data = [row for row in rows if row["target_port"] == port and row["payload_bytes"]]
-    syn = next(row for row in rows if row["target_port"] == port and row["tcp_flags"] & 2)
-    covered = 0
-    for row in sorted(data, key=lambda row: (row["tcp_seq"] - syn["tcp_seq"]) % 2**32):
-        start = (row["tcp_seq"] - syn["tcp_seq"] - 1) % 2**32
-        assert start <= covered
-        covered = max(covered, start + row["payload_bytes"])
-    assert covered == length
-    assert {(row["source_address"], row["target_address"]) for row in data} == {
-        (lab.node("n1").address, lab.node("n2").address)
-    }
-    # Segments that the kernel has yet to cut are one row each, which says how many they are.
-    assert max(row["segments"] for row in data) > 1
-    for row in data:
-        headers = row["frame_bytes"] - row["payload_bytes"]
-        assert row["bytes"] == row["payload_bytes"] + row["segments"] * headers
-        assert row["captured_bytes"] == min(row["frame_bytes"], 256)
-
-
-@pytest.mark.programs
-def test_wireshark_opens_the_file_and_shows_links_and_instants(pcapng: Path) -> None:
-    needs("tshark")
-    with Lab(mesh(2, wan=ms(3)), capture=Capture(pcapng)) as lab:
-        transfer_tcp(lab, "n1", "n2", 200_000)
-        offset_ns = Clocks.read().ahead_ns
-        a_moment()
-    rows = record_of(pcapng)
-    fields = ("frame.interface_name", "frame.time_epoch", "frame.comment")
-    options = [word for name in fields for word in ("-e", name)]
-    command = ["tshark", "-r", str(pcapng), "-T", "fields", *options]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "cut short" not in shown.stderr and "malformed" not in shown.stderr.lower()
-    lines = [line.split("\t") for line in shown.stdout.splitlines()]
-    assert len(lines) == len(rows)
-    for (name, epoch, comment), row in zip(lines, rows, strict=True):
-        assert name == f"{row['source']}->{row['target']}"
-        seconds, _, fraction = epoch.partition(".")
-        wall_ns = int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
-        assert wall_ns - row["entry_ns"] == pytest.approx(offset_ns, abs=5e6)
-        held_ms = (row["departure_ns"] - row["entry_ns"]) / 1e6
-        assert comment.startswith(f"departed {held_ms:.6f} ms later")
-
-
 def test_a_disk_that_takes_no_more_ends_the_record_and_not_the_lab(pcapng: Path) -> None:
     """It is a limit on the size of files, which the system tells as it tells of a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -191,52 +114,6 @@ def test_a_disk_that_takes_no_more_ends_the_record_and_not_the_lab(pcapng: Path)
     assert status is not None and status.ended is not None and "too large" in status.ended
     assert len(record_of(pcapng)) == status.packets > 300
     assert status.packets + status.missed == packets > 1_000
-
-
-def test_a_killed_command_leaves_files_that_can_be_read(pcapng: Path) -> None:
-    script = textwrap.dedent(
-        """
-        import sys, time
-        from pathlib import Path
-        from wanlat.emulator.capture import Capture
-        from wanlat.emulator.lab import Lab
-        from tests.emulator.capturing import send_udp
-        from tests.emulator.plans import mesh, ms
-        with Lab(mesh(2, wan=ms(1)), capture=Capture(Path(sys.argv[1]))) as lab:
-            send_udp(lab, "n1", "n2", 100)
-            print("sent", flush=True)
-            for _ in range(200):
-                send_udp(lab, "n1", "n2", 1)
-                time.sleep(0.02)
-        """
-    )
-    # The program imports what the tests import.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", script, str(pcapng)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"sent\n"
-        a_moment(1.5)
-        child.send_signal(signal.SIGKILL)
-    a_moment(0.5)  # the guard ends the lab
-    rows = record_of(pcapng)
-    assert len(rows) >= 100  # a second old and more: written
-    assert {row["fate"] for row in rows} == {"sent"}
-
-
-def test_what_cannot_be_recorded_is_refused_before_anything_starts(
-    tmp_path: Path, pcapng: Path
-) -> None:
-    with pytest.raises(UserError, match="--backend wire"):
-        Lab(mesh(2), backend="netem", capture=Capture(pcapng))
-    with pytest.raises(UserError, match="no WAN link"):
-        Lab(mesh(1, 2), capture=Capture(pcapng)).__enter__()
-    with pytest.raises(UserError, match="cannot be recorded to"):
-        Lab(mesh(2), capture=Capture(tmp_path / "no" / "file")).__enter__()
-    with pytest.raises(UserError, match="64KiB"):
-        Capture(pcapng, limit_bytes=10)
-    with pytest.raises(UserError, match="headers"):
-        Capture(pcapng, snap_bytes=10)
 
 
 def test_labs_of_a_run_share_the_limit_and_one_table(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.emulator.plans import mesh
 from wanlat.emulator import rtnetlink
 from wanlat.emulator.addressing import End
@@ -43,49 +41,6 @@ def test_a_pair_has_both_its_ends_where_they_belong() -> None:
     assert peer.get_attr("IFLA_IFNAME") == "n5"
     assert peer.get_attr("IFLA_ADDRESS") == "02:02:00:00:00:05"
     assert peer.get_attr("IFLA_NET_NS_FD") == 9
-
-
-def test_an_address_has_all_its_bits() -> None:
-    message = decoded("ifaddrmsg", rtnetlink.address(2, "eth0", "10.3.0.254"))
-    assert (message["index"], message["prefixlen"], message["family"]) == (2, 32, 2)
-    assert message.get_attr("IFA_LOCAL") == message.get_attr("IFA_ADDRESS") == "10.3.0.254"
-
-
-def test_a_neighbour_is_permanent() -> None:
-    request = rtnetlink.neighbour(3, "w0", "10.3.255.254", "02:03:00:00:00:01")
-    message = decoded("ndmsg", request)
-    assert (message["ifindex"], message["state"]) == (3, 0x80)
-    assert message.get_attr("NDA_DST") == "10.3.255.254"
-    assert message.get_attr("NDA_LLADDR") == "02:03:00:00:00:01"
-
-
-@pytest.mark.parametrize(
-    ("destination", "gateway", "target"),
-    [
-        ("0.0.0.0/0", "169.254.0.1", None),
-        ("10.7.0.0/16", "10.7.255.254", "10.7.0.0"),
-        ("10.1.0.9/32", "", "10.1.0.9"),
-    ],
-)
-def test_a_route_goes_where_it_should(destination: str, gateway: str, target: str | None) -> None:
-    message = decoded("rtmsg", rtnetlink.route(4, "eth0", destination, gateway))
-    assert message["dst_len"] == int(destination.partition("/")[2])
-    assert (message["table"], message["type"]) == (254, 1)
-    assert message.get_attr("RTA_DST") == target
-    assert message.get_attr("RTA_OIF") == 4
-    assert message.get_attr("RTA_GATEWAY") == (gateway or None)
-    assert bool(message["flags"] & 0x4) == bool(gateway)  # RTNH_F_ONLINK
-
-
-def test_segments_and_bridges() -> None:
-    limited = decoded("ifinfmsg", rtnetlink.single_segments(2, "eth0"))
-    assert (limited["index"], limited["change"]) == (2, 0)
-    assert limited.get_attr("IFLA_GSO_MAX_SEGS") == 1
-    made = decoded("ifinfmsg", rtnetlink.bridge("bw0", 9))
-    info = made.get_attr("IFLA_LINKINFO")
-    assert info.get_attr("IFLA_INFO_KIND") == "bridge"
-    assert info.get_attr("IFLA_INFO_DATA").get_attr("IFLA_BR_MCAST_SNOOPING") == 0
-    assert decoded("ifinfmsg", rtnetlink.into_bridge(3, "x0a", 9)).get_attr("IFLA_MASTER") == 9
 
 
 _SEND = """

@@ -11,7 +11,6 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.resolve import LanLink, Node, Plan, Site, WanLink
 
 PLAN = mesh(3, 2, wan=ms(1))  # dc1: n1 n2, dc2: n3 n4, dc3: n5 n6
-SINGLE = mesh(4, 1, wan=ms(1))  # dc1: n1, …
 
 
 def found(target: object, plan: Plan = PLAN) -> set[str]:
@@ -41,20 +40,6 @@ def found(target: object, plan: Plan = PLAN) -> set[str]:
 )
 def test_a_name_is_what_it_is_called(text, directions):
     assert found(text) == directions
-
-
-def test_wan_lan_and_all_are_every_link():
-    assert len(found("wan")) == 6
-    assert len(found("lan")) == 12
-    assert found("all") == found("wan") | found("lan")
-
-
-def test_a_partition_of_nodes_is_one_of_their_sites_where_they_are_alone_in_them():
-    assert found("n1,n2/n3,n4", SINGLE) == {
-        f"{a}->{b}"
-        for pair in (("dc1", "dc3"), ("dc1", "dc4"), ("dc2", "dc3"), ("dc2", "dc4"))
-        for a, b in (pair, pair[::-1])
-    }
 
 
 def test_directions_and_several_of_anything_are_targets():
@@ -87,12 +72,6 @@ def test_directions_and_several_of_anything_are_targets():
 def test_what_is_not_there_is_answered_with_what_is(target, says):
     with pytest.raises(UserError, match=says):
         found(target)
-
-
-def test_a_site_that_is_alone_has_no_wan_link():
-    with pytest.raises(UserError, match=r"SITE\.lan"):
-        found("dc1", mesh(1, 2))
-    assert len(found("dc1.lan", mesh(1, 2))) == 4
 
 
 def test_a_site_and_a_node_of_one_name_are_told_apart():

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
-import pytest
-
-from tests.emulator.plans import mesh, ms
-from tests.kernel import packets
-from wanlat.emulator.backends.wire import Tables, unsupported
-from wanlat.emulator.lab import Lab
-from wanlat.emulator.links import wan
+from wanlat.emulator.backends.wire import Tables
 from wanlat.topologies import shapes
-from wanlat.topologies.errors import MachineError
 from wanlat.topologies.resolve import GilbertElliott, Impairment
 
-LINK = wan("dc1", "dc2")
 CUSTOM = shapes.empirical((1.0, 1.0, 2.0, 9.0, 30.0))
 TABLE = Impairment(40_000_000, 8_000_000, distribution="table", table=CUSTOM)
 EVERYTHING = Impairment(
@@ -46,44 +37,3 @@ def test_a_table_is_sent_once_however_many_links_draw_from_it():
     assert len({each["table"] for each in others} | names) == 2
     assert tables.as_json(EVERYTHING)["table"] == "normal"
     assert len(json.dumps([tables.as_json(EVERYTHING)] * 2 * 1190)) < 2 * 10**6, "of 20 sites"
-
-
-def test_the_queue_is_always_told():
-    told = Tables().as_json(ms(1, rate_bps=10**6))
-    assert (told["rate_bps"], told["queue_bytes"]) == (10**6, 64 << 10)
-    assert Tables().as_json(ms(1))["queue_bytes"] is None
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab(mesh(2, wan=EVERYTHING), backend="wire") as made:
-        yield made
-
-
-def test_it_does_everything_at_once(lab):
-    assert unsupported(EVERYTHING) is None
-    found = packets.send(lab, "n1", "n2", 2000, interval_s=0.0001)
-    assert 0 < found.lost < 300
-    assert found.doubled > 0
-    assert found.overtaken > 0
-
-
-def test_corruption_is_refused_with_the_backend_that_does_it(lab):
-    with pytest.raises(MachineError, match=r"wire does not do corruption.*--backend netem"):
-        lab.change(LINK, ms(1, corrupt=0.01))
-
-
-def test_tables_come_along_with_changes_and_duplication_and_loss_are_what_the_receiver_sees(lab):
-    for asked in (TABLE, replace(TABLE, distribution="pareto", table=())):
-        lab.change(LINK, asked)
-        found = packets.send(lab, "n1", "n2", 500)
-        assert (found.lost, found.doubled, found.overtaken) == (0, 0, 0)
-    lab.change(LINK, ms(1, 0.5, duplicate=0.2, loss=0.1))
-    before = lab.counters()[LINK].lost
-    found = packets.send(lab, "n1", "n2", 2000, interval_s=0.0002)
-    # Five standard deviations.
-    assert found.lost == pytest.approx(200, abs=67)
-    assert found.doubled == pytest.approx(0.2 * (2000 - found.lost), abs=90)
-    assert found.overtaken == 0
-    counters = lab.counters()[LINK]
-    assert (counters.lost - before, counters.overflows) == (found.lost, 0)

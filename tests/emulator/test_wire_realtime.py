@@ -7,13 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.emulator.plans import mesh, ms
 from wanlat.emulator.backends import realtime
-from wanlat.emulator.lab import Lab
 
 
 @pytest.fixture
@@ -67,30 +64,3 @@ def test_a_process_loses_the_priority_while_it_is_busy_and_gets_it_back(process)
     assert becomes(process.pid, os.SCHED_FIFO, 60)
     real_time.close()
     real_time.close()
-
-
-def test_a_process_that_has_ended_is_left_alone(process):
-    real_time = needs_permission(realtime.RealTime(process.pid))
-    process.kill()
-    process.wait()
-    assert not real_time._set(real_time=True)
-    real_time.close()
-
-
-def test_wire_has_it_in_a_lab_and_nothing_else_does():
-    with Lab(mesh(2, wan=ms(5)), backend="wire") as lab:
-        needs_permission(lab._real_time)
-        sleeper = lab.spawn("n1", ["sleep", "300"])
-        supervisor = lab.supervisor_pid
-        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        pids = {Path(f"/proc/{pid}/comm").read_text().strip(): int(pid) for pid in children}
-        assert becomes(pids["wire"], os.SCHED_FIFO, 60), (
-            "it has lost it while it was busy, if at all"
-        )
-        assert policy_of(pids["sleep"]) == os.SCHED_OTHER
-        assert policy_of(supervisor) == os.SCHED_OTHER
-        sleeper.kill()
-
-
-def test_a_lab_without_wire_needs_none():
-    assert realtime.for_wire(os.getpid()) is None

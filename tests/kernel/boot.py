@@ -28,10 +28,9 @@ from pathlib import Path
 from typing import IO
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_MOVED = ("tests/kernel/test_containerlab.py",)
 SUITES = (
-    ("tests/kernel", *(f"--ignore={file}" for file in _MOVED)),
-    ("tests/calibration", "tests/emulator/test_queue.py", *_MOVED),  # so that both take as long
+    ("tests/kernel",),
+    ("tests/calibration", "tests/emulator/test_queue.py"),
 )
 BACKEND_VARIABLE = "WANLAT_TEST_BACKEND"  # suites that run on both backends read it
 

@@ -125,32 +125,6 @@ def test_every_pair_has_its_round_trip_from_the_first_packet_on(tmp_path: Path) 
     assert "single" in said  # what a user has to know is told
 
 
-@needs_mininet
-def test_a_shipped_topology_by_name_has_its_delays_and_jitter() -> None:
-    plan = resolve(load("four-sites"))
-    lines, _ = measured("four-sites", count=5)
-    assert set(lines) == every_pair(plan)
-    for pair, line in lines.items():
-        assert line.requested_ms == pytest.approx(plan.rtt_ms(*pair), abs=0.001)
-        assert line.min_ms > plan.range_ms(*pair)[0] - 0.1, pair
-    # Of 60 round trips that are triangular on ± 2 ms, some are short. Without jitter none would be.
-    assert min(line.min_ms - line.requested_ms for line in lines.values()) < -0.3
-
-
-@needs_mininet
-def test_a_users_mistake_ends_mininet_without_its_clean_up() -> None:
-    done = subprocess.run(
-        ["mn", "--custom", str(CUSTOM), "--topo", "wanlat,fife-sites", "--test", "none"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "five-sites" in done.stderr
-    assert "Traceback" not in done.stderr and "Cleaning up" not in done.stderr
-
-
 # A topology of Mininet's own: a line of switches, and a host behind a slow line of its own.
 NATIVE = """
 from mininet.link import TCLink

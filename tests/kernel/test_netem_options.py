@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import pytest
 
 from tests.emulator.plans import mesh, ms
-from wanlat.emulator import rtnetlink
-from wanlat.emulator.backends.netem_options import decode, encode
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.links import wan
-from wanlat.emulator.rtnetlink import Refusal, Socket, put_qdisc
-from wanlat.topologies.netem import Netem, queue_limit, tc_words
+from wanlat.topologies.netem import queue_limit
 from wanlat.topologies.resolve import GilbertElliott, Impairment
 
 ROUTER = ["ip", "netns", "exec", "site.dc1"]
@@ -63,59 +59,3 @@ def test_tc_shows_what_was_asked_for_and_nothing_of_what_was_before(
     kinds = {"loss-random", "loss-gemodel", "duplicate", "corrupt", "reorder"}
     assert kinds & set(options) == kinds & set(said)
     assert options["limit"] == queue_limit(asked)
-
-
-def test_tc_takes_the_words_of_an_export(lab: Lab) -> None:
-    asked = ms(20, 5, loss=0.01, corrupt=0.02)
-    links = json.loads(lab.run("n1", [*ROUTER, "ip", "-j", "link"]).stdout)
-    (name,) = [each["ifname"] for each in links if each["ifname"].startswith("w")]
-    command = [*ROUTER, *("tc", "qdisc", "replace", "dev", name, "root", "netem")]
-    done = lab.run("n1", [*command, *tc_words(asked)])
-    assert done.returncode == 0, done.stderr
-    assert shown(lab)["rate"]["rate"] == 10**15
-    assert shown(lab)["delay"]["jitter"] == pytest.approx(0.005)
-
-
-def test_random_parameters_come_back_from_the_kernel_as_they_were_sent() -> None:
-    """With a seed, and in one order: what one leaves behind would show in the next."""
-    draw = random.Random(4)
-
-    def part() -> float:
-        return draw.choice([0.0, 1e-9, draw.random(), 1.0])
-
-    control = Socket()
-    control.send([put_qdisc(1, "lo", "netem", encode(Netem()))])
-    try:
-        for _ in range(500):
-            sent = Netem(
-                delay_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(50)]),
-                jitter_ns=draw.choice([0, draw.getrandbits(20), draw.getrandbits(31)]),
-                table=draw.choice([b"", draw.randbytes(2 * draw.randint(1, 16384))]),
-                limit=draw.getrandbits(31),
-                loss=part(),
-                bursts=draw.choice([None, GilbertElliott(part(), part(), part(), part())]),
-                overtake=part(),
-                duplicate=part(),
-                corrupt=part(),
-                rate_bps=draw.choice([0, 8 * draw.getrandbits(32), 8 * draw.getrandbits(60)]),
-            )
-            encoded = encode(sent, draw.getrandbits(64))
-            (_, answer) = control.send(
-                [
-                    put_qdisc(1, "lo", "netem", encoded, change=True),
-                    rtnetlink.look_at_qdisc(1, "lo"),
-                ]
-            )
-            assert answer is not None
-            assert decode(rtnetlink.qdisc_options(answer)) == decode(encoded)
-    finally:
-        control.send([rtnetlink.remove_qdisc(1, "lo")])
-        control.close()
-
-
-def test_a_refusal_names_the_interface_and_the_kernels_reason() -> None:
-    control = Socket()
-    with pytest.raises(Refusal, match="qdisc") as caught:
-        control.send([put_qdisc(1, "lo", "nonsense", b"")])
-    control.close()
-    assert caught.value.what == "put nonsense on the interface lo"

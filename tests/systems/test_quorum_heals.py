@@ -9,7 +9,7 @@ import pytest
 
 from tests.needs import lab_of
 from wanlat.emulator.faults.fault import Scene
-from wanlat.emulator.faults.partition import Partition
+from wanlat.emulator.faults.links import Partition
 from wanlat.emulator.lab import Lab
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster

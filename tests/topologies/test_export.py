@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import statistics
 from pathlib import Path
-from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
 from tests.command_line import here
 from wanlat.topologies.export.exported import export
-from wanlat.topologies.load import load, shipped
+from wanlat.topologies.load import load
 from wanlat.topologies.model import Topology
-from wanlat.topologies.netem import netem, queue_limit, tc_words
+from wanlat.topologies.netem import netem, tc_words
 from wanlat.topologies.resolve import GilbertElliott, Impairment, resolve
 
 # Everything that a link can have, so that every target has something to leave out.
@@ -35,63 +36,9 @@ links:
 """
 
 
-# What containerlab and Chaos Mesh publish of their formats, as far as the exports use it: keys, and
-# patterns of the values; "*" is any key, and () stands around what may lack. After
-# - schemas/clab.schema.json and cmd/tools_netem.go of github.com/srl-labs/containerlab, commit
-#   39ff2b7 (2026-08-21);
-# - config/crd/bases/chaos-mesh.org_networkchaos.yaml of github.com/chaos-mesh/chaos-mesh, commit
-#   608b61e (2026-08-07), and what its webhook and its daemon make of the texts. The daemon compares
-#   durations as texts, and leaves out what is not "greater" than 0ms.
-_NAME = "[a-zA-Z0-9][a-zA-Z0-9-._|]*"
-_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_GO_TIME = "[1-9][0-9]*(ns|us|ms|s)"
-_PERCENT = r"(100|[0-9]{1,2}(\.[0-9]+)?)"
-CLAB = {
-    "name": _NAME,
-    "topology": {
-        "defaults": {"kind": "linux", "image": ".+"},
-        "nodes": {"*": {"group": _NAME, "exec": [".+"], "(sysctls)": {"*": "1"}}},
-        "links": [
-            {
-                "type": "veth",
-                "endpoints": [{"node": _NAME, "interface": "eth[1-9].*", "mac": "(..:){5}.."}],
-            }
-        ],
-    },
-}
+FORMATS = yaml.safe_load(Path(__file__).with_name("formats.yaml").read_text(encoding="utf-8"))
+# Options of `containerlab tools netem set`: cmd/tools_netem.go, of the same commit.
 NETEM_SET = {"-n", "-i", "--delay", "--jitter", "--loss", "--rate", "--corruption"}
-_SELECTOR = {"labelSelectors": {"*": _LABEL}}
-NETWORK_CHAOS = {
-    "apiVersion": "chaos-mesh.org/v1alpha1",
-    "kind": "NetworkChaos",
-    "metadata": {"name": "[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?"},
-    "spec": {
-        **{"action": "netem", "mode": "all", "direction": "to", "selector": _SELECTOR},
-        "target": {"mode": "all", "selector": _SELECTOR},
-        "(delay)": {
-            "latency": _GO_TIME,
-            "(jitter)": _GO_TIME,
-            "(reorder)": {"reorder": _PERCENT, "gap": "1"},
-        },
-        **{f"({part})": {part: _PERCENT} for part in ("loss", "duplicate", "corrupt")},
-        "(rate)": {"rate": "[0-9]+(k|m|g|t)?(bit|bps)"},
-    },
-}
-
-
-def fits(value: Any, schema: Any) -> bool:
-    """Whether a document has the keys and values that a schema says, and no others."""
-    if isinstance(schema, list):
-        return bool(value) and all(fits(each, schema[0]) for each in value)
-    if not isinstance(schema, dict):
-        return re.fullmatch(schema, str(value)) is not None
-    if "*" in schema:
-        return all(fits(each, schema["*"]) for each in value.values())
-    known = {key.strip("()"): inner for key, inner in schema.items()}
-    required = {key for key in schema if not key.startswith("(")}
-    return required <= value.keys() <= known.keys() and all(
-        fits(value[key], known[key]) for key in value
-    )
 
 
 def milliseconds(text: str) -> float:
@@ -106,7 +53,7 @@ def everything() -> Topology:
 
 
 every = pytest.mark.parametrize(
-    "topology", [*map(load, shipped()), everything()], ids=lambda topology: topology.name
+    "topology", [load("azure-regions"), everything()], ids=lambda topology: topology.name
 )
 
 
@@ -119,7 +66,7 @@ def test_containerlab_fits_the_schema_and_has_every_link_once_and_every_delay(
     text, script = files.values()
     assert next(iter(files)) == f"{topology.name}.clab.yml"  # what containerlab looks for
     document = yaml.safe_load(text)
-    assert fits(document, CLAB)
+    jsonschema.validate(document, FORMATS["containerlab"])
     links = document["topology"]["links"]
     assert len(links) == len(plan.lan_links) + len(plan.wan_links)
     ends = [(end["node"], end["interface"]) for link in links for end in link["endpoints"]]
@@ -150,7 +97,7 @@ def test_networkchaos_fits_the_schema_and_asks_for_every_round_trip(topology: To
     (text,) = export(topology, "chaos-mesh").files.values()
     delays: dict[tuple[str, str], float] = {}
     for document in filter(None, yaml.safe_load_all(text)):
-        assert fits(document, NETWORK_CHAOS)
+        jsonschema.validate(document, FORMATS["chaos-mesh"])
         spec = document["spec"]
         ((near,), (far,)) = (
             selected["selector"]["labelSelectors"].values() for selected in (spec, spec["target"])
@@ -182,34 +129,13 @@ def test_what_is_lost_is_said_with_the_export_and_in_the_file(target: str, said:
             assert note in (json.loads(text)["notes"] if name.endswith(".json") else text)
 
 
-def test_nothing_is_said_of_what_a_topology_does_not_ask_for() -> None:
-    assert export(load("five-sites"), "mininet").notes == ()
-    notes = " ".join(export(load("azure-regions"), "containerlab").notes)
-    for word in ("distribution", "bursts", "Duplication", "small queues"):
-        assert word not in notes
-
-
-def test_chaos_mesh_says_when_a_pod_would_have_too_many_targets() -> None:
-    sites = [{"name": f"s{number}", "nodes": 1} for number in range(15)]
-    links = {"default": {"rtt": "1ms"}}
-    many = Topology.model_validate({"name": "many", "sites": sites, "links": links})
-    assert any("at most 13" in note for note in export(many, "chaos-mesh").notes)
-
-
 @pytest.mark.parametrize(
     ("impairment", "said"),
     [
-        (Impairment(), ""),
-        (Impairment(delay_ns=125_000), "delay 125us limit 1104"),
         (
             Impairment(delay_ns=50_000_000, jitter_ns=10_000_000),
             "delay 50ms 10ms rate 8000000000000000bit limit 50538",
         ),
-        (
-            Impairment(delay_ns=50_000_000, jitter_ns=10_000_000, reorder=True),
-            "delay 50ms 10ms limit 50538",
-        ),
-        (Impairment(loss=0.005), "loss 0.5% limit 1001"),
         (
             Impairment(bursts=GilbertElliott(p=0.01, r=0.3, h=0.1, k=0.999)),
             "loss gemodel 1% 30% 90% 0.1% limit 1001",
@@ -228,31 +154,14 @@ def test_tc_gets_the_words_that_it_knows(impairment: Impairment, said: str) -> N
     assert " ".join(tc_words(impairment)) == said
 
 
-@pytest.mark.parametrize("distribution", ["normal", "pareto"])
-def test_a_distribution_becomes_a_table_of_16_bit_numbers(distribution: Any) -> None:
-    impairment = Impairment(delay_ns=10**8, jitter_ns=10**6, distribution=distribution)
+def test_a_distribution_becomes_a_table_of_16_bit_numbers() -> None:
+    impairment = Impairment(delay_ns=10**8, jitter_ns=10**6, distribution="pareto")
     made, said = netem(impairment), tc_words(impairment, "shape")
     assert said[3:5] == ("distribution", "shape")
-    jitter_ns = milliseconds(said[2]) * 1e6
-    assert all(-32768 <= number <= 32767 for number in made.entries)
     # netem draws delay + jitter × number / 8192: the mean and the deviation that were asked for.
-    draws = [jitter_ns * number / 8192 for number in made.entries]
-    mean = sum(draws) / len(draws)
-    deviation = (sum(draw**2 for draw in draws) / len(draws) - mean**2) ** 0.5
-    assert mean == pytest.approx(0, abs=0.002 * 10**6)
-    assert deviation == pytest.approx(10**6, rel=0.002)
-
-
-def test_netems_queue_holds_what_is_on_its_way() -> None:
-    gigabit = Impairment(delay_ns=10**8, rate_bps=10**9, queue_bytes=15_140)
-    assert queue_limit(gigabit) == 10**8 // (8 * 1514) + 1 + 10
-
-
-def test_mininets_file_needs_none_of_our_packages() -> None:
-    text = (Path(__file__).parents[2] / "topologies/export/mininet.py").read_text()
-    imports = [line.split()[1] for line in text.splitlines() if line.startswith(("import", "from"))]
-    assert not [name for name in imports if name.split(".")[0] in ("wanlat", "pydantic")]
-    assert [name for name in imports if name.startswith("mininet.")]
+    draws = [milliseconds(said[2]) * number / 8192 for number in made.entries]
+    assert statistics.fmean(draws) == pytest.approx(0, abs=0.002)
+    assert statistics.pstdev(draws) == pytest.approx(1, rel=0.002)
 
 
 @pytest.fixture
@@ -261,20 +170,13 @@ def in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     Path("m.csv").write_text("from,to,rtt_ms\na,b,30\nb,a,32\n")
 
 
-def test_an_import_goes_to_stdout_and_its_findings_to_stderr(in_an_empty_directory: None) -> None:
-    done = here("topology", "import", "m.csv", "--name", "two")
-    assert done.returncode == 0, done.stderr
-    assert yaml.safe_load(done.stdout)["name"] == "two"
-    assert "both ends measured" in done.stderr
+def test_what_the_commands_write(in_an_empty_directory: None) -> None:
     done = here("topology", "import", "m.csv", "--json", "--jitter", "10%", "-o", "two.yaml")
     document = json.loads(done.stdout)
     (pair,) = document["topology"]["links"]["pairs"]
     assert (pair["rtt"], pair["jitter"]) == ("31ms", "3.1ms")
-    assert document["file"] == "two.yaml" and len(document["notes"]) == 1
+    assert "both ends measured" in done.stderr and len(document["notes"]) == 1
     assert load("./two.yaml").to_dict() == document["topology"]
-
-
-def test_an_export_of_one_file_or_of_several(in_an_empty_directory: None) -> None:
     one = here("topology", "export", "five-sites", "--to", "mininet", "--out", "plan.json")
     assert one.returncode == 0
     assert json.loads(Path("plan.json").read_text())["format"] == "wanlat-mininet-1"
@@ -290,15 +192,9 @@ def test_an_export_of_one_file_or_of_several(in_an_empty_directory: None) -> Non
     ("arguments", "says"),
     [
         ("import nowhere.csv", "no such file"),
-        ("import nowhere.py:Net", "no such file"),
-        ("import m.csv --unit hours", "'s', 'ms', 'us', 'ns'"),
-        ("import m.csv --jitter 5", "no unit"),
         ("import m.csv --name Places", "`Places` cannot be a host name"),
         ("import m.csv --out m.csv", "--force"),
-        ("import m.csv --out m.csv/places.yaml", "cannot be written"),
-        ("export five-sites --to gns3", "mininet, containerlab and chaos-mesh"),
         ("export five-sites --to mininett", "did you mean `mininet`"),
-        ("export fife-sites --to mininet", "five-sites"),
         ("export odd.yaml --to chaos-mesh", "Kubernetes takes no name that ends with `-`"),
     ],
 )

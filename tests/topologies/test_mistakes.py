@@ -41,27 +41,15 @@ OF_A_FILE = [
     (f"color: red\n{links()}", 1, "color", "allowed: name, description, sites, links"),
     ("sites: [{name: a, nodes: 1}]", 1, "", "`name` is missing"),
     (sites("name: a"), 3, "sites[0]", "`nodes` is missing: names of the nodes"),
-    (f"{HEAD}links: {{default: {{jitter: 1ms}}}}", 5, "links.default", "`rtt` is missing"),
     ("name: t\nname: u\nsites: [{name: a, nodes: 1}]", 1, "name", "again in line 2"),
-    ("name: t\n1: x\nsites: [{name: a, nodes: 1}]", 2, "1", "put `1` in quotes"),
-    ("name: t\n? [x]\n: 1\nsites: [{name: a, nodes: 1}]", 2, "?", "a key is text"),
     ("name: t\n<<: 5\nsites: [{name: a, nodes: 1}]", 1, "", "`<<` merges a mapping"),
     # kinds
     ("- a\n- b", 1, "", "a mapping is wanted here, not a list; its keys are name, description,"),
-    ("hello", 1, "", "not the text `hello`"),
-    ("name: t\nsites: {name: a}", 2, "sites", "a list is wanted here, not a mapping"),
-    ("name: t\nsites: []", 2, "sites", "at least 1"),
-    ("name: t\nsites:\n", 2, "sites", "a list is wanted here, not nothing"),
-    (f"{HEAD}links:\n", 5, "links", "a mapping is wanted here, not nothing; its keys are"),
-    ("name: t\nsites: [a]", 2, "sites[0]", "its keys are name, nodes, lan and access"),
     (sites("name: a, nodes: two"), 3, "sites[0].nodes", "names such as `[n1, n2]`"),
-    (sites("name: a, nodes: []"), 3, "sites[0].nodes", "at least 1"),
     (sites("name: a, nodes: 0"), 3, "sites[0].nodes", "at least 1"),
-    (sites("name: a, nodes: 60001"), 3, "sites[0].nodes", "at most 60000"),
     ("name: t\nsites: [{name: a, nodes: 1}]\ndescription: 5", 3, "description", "in quotes"),
     # names
     ("name: T\nsites: [{name: a, nodes: 1}]", 1, "name", "1 to 32 of a-z, 0-9 and -"),
-    (sites("name: -a, nodes: 1"), 3, "sites[0].name", "`-a` cannot be a host name"),
     (sites("name: a, nodes: [n_1]"), 3, "sites[0].nodes[0]", "`n_1` cannot be"),
     (sites(f"name: {'a' * 31}, nodes: 2"), 3, "sites[0].nodes", "longer than 32"),
     (sites("name: a, nodes: [x]", "name: a, nodes: [y]"), 4, "sites[1].name", "(first in line 3)"),
@@ -71,14 +59,9 @@ OF_A_FILE = [
     # what YAML 1.1 read otherwise than people do is text
     (sites("name: a, nodes: [1]"), 3, "sites[0].nodes[0]", 'put it in quotes: "1"'),
     (sites("name: a, nodes: 010"), 3, "sites[0].nodes", "`010` is neither a count nor a list"),
-    (sites("name: a, nodes: 0x2"), 3, "sites[0].nodes", "`0x2` is neither"),
     (sites("name: !!binary aGk=, nodes: 1"), 3, "sites[0].name", "the tag `!!binary` is not"),
     (sites("name: a, nodes: 1, lan: {rtt: 1ms}, access: {}"), 3, "sites[0].access",
      "`access` stands in the place of `lan`"),
-    (sites("name: a, nodes: 1, access: {up: {jitter: 1ms}}"), 3, "sites[0].access.up.jitter",
-     "too large for the delay `0ms`"),
-    (sites("name: a, nodes: 1, access: {up: {rtt: 1ms}}"), 3, "sites[0].access.up.rtt",
-     "one direction has a `delay`"),
     (f"{sites('name: a, nodes: 60000', 'name: b, nodes: 40001')}links: {{default: {{rtt: 1s}}}}",
      2, "sites", "100001 nodes in all; at most 100000"),
     (HEAD, 1, "links", "nothing says what lies between a and b; give a `default`"),
@@ -86,12 +69,8 @@ OF_A_FILE = [
 ]  # fmt: skip
 OF_A_LINK = [
     ("{rtt: 100}", ".rtt", "`100` has no unit; a duration is"),
-    ("{rtt: 1:30}", ".rtt", "`1:30` is not a number and a unit"),
-    ("{rtt: .inf}", ".rtt", "`.inf` is not a number and a unit"),
     ("{rtt: 7200s}", ".rtt", "a link has a rtt of at most `3600s`"),
     ("{rtt: 10ms, jitter: 11ms}", ".jitter", "at most `10ms`"),
-    ("{rtt: 10ms, loss: 2}", ".loss", "2 in a hundred is `2%`"),
-    ("{rtt: 10ms, rate: 0bit}", ".rate", "lets nothing through"),
     ("{rtt: 10ms, queue: 1MB}", ".queue", "needs a `rate`"),
     ("{rtt: 1ms, rate: 1gbit, queue: 1kB}", ".queue", "1514 bytes"),
     # the shape of jitter
@@ -103,44 +82,25 @@ OF_A_LINK = [
     ("{rtt: 1s, jitter: 1ms, table: [1, 2]}", ".table", "the shape of `distribution: table`"),
     *((f"{{rtt: 1s, jitter: 1ms, distribution: table, table: {table}}}", where, complaint)
       for table, where, complaint in [
-        ("[]", ".table", "at least 2"),
         ("[5, 5.0]", ".table", "all 2 samples are 5, which is no distribution"),
-        ("[1, many]", ".table[1]", "a number is wanted here, not the text `many`"),
-        ("[1, true]", ".table[1]", "not the boolean `true`"),
-        ("[1, .nan]", ".table[1]", "a number is wanted here"),
-        ("[1, 2.0e+15]", ".table[1]", "too large"),
         ("5", ".table", "a list is wanted here, not the number `5`"),
-        ("nowhere.txt", ".table", "nowhere.txt: there is no such file"),
-        ("''", ".table", "this is a directory"),
-        ("/proc/self/mem", ".table", "cannot be read: Input/output error"),
         ("t.yaml", ".table", "t.yaml:1: `name: t` is no number"),
     ]),
     # loss, reordering and the rest
-    ("{rtt: 1s, loss: [1%]}", ".loss", "r: 30%}` is loss in"),
-    ("{rtt: 1s, loss: {p: 1%}}", ".loss", "`r` is missing: proba"),
     ("{rtt: 1s, loss: {p: 1%, r: 5%, q: 1}}", ".loss.q", "unknown key `q`; allowed: p, r, h, k"),
-    ("{rtt: 1s, loss: {p: 1%, r: 5}}", ".loss.r", "in a hundred is"),
     ("{rtt: 1s, loss: {p: 0%, r: 5%}}", ".loss.p", "without bursts, write `loss: FRACTION`"),
-    ("{rtt: 1s, loss: {p: 1%, r: 0}}", ".loss.r", "never leaves"),
     ("{rtt: 1s, loss: {p: 1%, r: 5%, h: 5%, k: 1%}}", ".loss.h", "where tc wants 1-h and 1-k"),
     ("{rtt: 0, reorder: 1%}", ".reorder", "the rtt here is 0; give a longer one"),
     ("{rtt: 1s, reorder: 100%}", ".reorder", "none overtakes"),
     ("{rtt: 1s, reorder: yes}", ".reorder", "`true` or `false` (whether jitter may reorder)"),
-    ("{rtt: 1s, duplicate: 101%}", ".duplicate", "outside 0..1"),
 ]  # fmt: skip
 OF_A_PAIR = [
     ("{between: [a, c], rtt: 1ms}", ".between[1]", "no site is named `c`"),
     ("{from: a, to: bb, delay: 1ms}", ".to", "did you mean `b`?"),
     ("{between: [a, a], rtt: 1ms}", ".between[1]", "paired with itself"),
-    ("{from: b, to: b, delay: 1ms}", ".to", "paired with itself"),
-    ("{between: [a], rtt: 1ms}", ".between", "too few; at least 2"),
-    ("{between: a, rtt: 1ms}", ".between", "a list is wanted here, not the text `a`"),
     ("{rtt: 1ms}", "", "`between: [a, b]`, or `from: a` and `to: b`"),
-    ("a-b", "", "`between: [a, b]`, or `from: a` and `to: b`"),
-    ("{from: a, delay: 1ms}", "", "`to` is missing"),
     ("{between: [a, b], rtt: 1ms, to: b}", ".to", "either `between`, or"),
     ("{from: a, to: b, delay: 1ms, rtt: 1ms}", ".rtt", "with `between`"),
-    ("{from: a, to: b, delay: 1ms, jitter: 2ms}", ".jitter", "the delay"),
 ]
 ONE_MISTAKE = [
     *OF_A_FILE,
@@ -196,27 +156,6 @@ links:
         (15, "links.pairs[1].between[1]"),
         (16, "links.pairs[2]"),
         (16, "links.pairs[2]"),
-    ]
-
-
-def test_200_sites_are_allowed_and_201_are_not(tmp_path: Path) -> None:
-    def many(count: int) -> str:
-        return (
-            sites(*(f"name: s{i}, nodes: 1" for i in range(count))) + "links: {default: {rtt: 0}}"
-        )
-
-    (tmp_path / "many.yaml").write_text(many(200), encoding="utf-8")
-    assert len(load(tmp_path / "many.yaml").sites) == 200
-    assert mistakes_in(many(201), tmp_path) == [(2, "sites", "too many; at most 200")]
-
-
-def test_a_mistake_behind_an_alias_is_reported_where_it_is_written(tmp_path: Path) -> None:
-    text = "name: t\nsites:\n  - name: a\n    nodes: 1\n    lan: &lan\n      rtt: 5\n"
-    text += "  - {name: b, nodes: 1, lan: *lan}\nlinks: {default: {rtt: 1ms}}\n"
-    found = mistakes_in(text, tmp_path)
-    assert [(line, where) for line, where, _ in found] == [
-        (6, "sites[0].lan.rtt"),
-        (6, "sites[1].lan.rtt"),
     ]
 
 

@@ -158,7 +158,7 @@ def test_a_study_runs_beside_a_users_own_modules(programs: Path, desk: Path) -> 
     (desk / "mine.yaml").write_text(STUDY)
     said = succeed(
         *(programs / "wanlat", "run", "mine.yaml", "--json", "--out", desk / "bundle"),
-        *("--max-p99-error", "200ms"),
+        *("--max-network-error", "200ms"),
         cwd=desk,
     )
     endpoints = json.loads(said)["endpoints"]

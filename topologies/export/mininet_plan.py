@@ -7,35 +7,25 @@ worked out here, down to netem's arguments, and Mininet's side only carries it o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from wanlat.topologies.export.exported import Exported
 from wanlat.topologies.model import Topology
 from wanlat.topologies.netem import netem, tc_words
-from wanlat.topologies.resolve import Impairment, Plan, resolve
+from wanlat.topologies.resolve import Impairment, resolve
 
 FORMAT = "wanlat-mininet-1"  # mininet.py refuses any other
+_SINGLE = (
+    "loss, duplication, corruption and rates count packets, so every host sends single"
+    " packets and no large segments: TCP is slower than it would be"
+)
 
 
 def mininet_plan(topology: Topology) -> Exported:
     """Return the one file `NAME.mininet.json`; its notes are in it under `notes`."""
     plan = resolve(topology)
-    notes = tuple(_notes(plan))
-    document = _document(topology, plan, notes)
-    text = json.dumps(document, indent=1) + "\n"
-    return Exported({f"{topology.name}.mininet.json": text}, notes)
-
-
-def impairments(plan: Plan) -> Iterator[Impairment]:
-    """Yield every direction's impairment, LAN links first."""
-    for lan in plan.lan_links:
-        yield from (lan.up, lan.down)
-    for wan in plan.wan_links:
-        yield from (wan.forward, wan.backward)
-
-
-def _document(topology: Topology, plan: Plan, notes: tuple[str, ...]) -> dict[str, Any]:
+    counts_packets = any(each.counts_packets for each in plan.impairments())
+    notes = (_SINGLE,) if counts_packets else ()
     tables: dict[tuple[int, ...], str] = {}
 
     def direction(impairment: Impairment) -> dict[str, Any]:
@@ -45,26 +35,17 @@ def _document(topology: Topology, plan: Plan, notes: tuple[str, ...]) -> dict[st
             name = tables.setdefault(table, f"wanlat-{len(tables) + 1}")
         return {"delay_ns": impairment.delay_ns, "netem": list(tc_words(impairment, name))}
 
-    lan_links = [
-        {"node": link.node, "up": direction(link.up), "down": direction(link.down)}
-        for link in plan.lan_links
-    ]
-    wan_links = [
-        {
-            "a": link.a,
-            "b": link.b,
-            "forward": direction(link.forward),
-            "backward": direction(link.backward),
-        }
-        for link in plan.wan_links
-    ]
-    return {
+    def link(each: Any, ends: tuple[str, ...], ways: tuple[str, str]) -> dict[str, Any]:
+        named = {end: getattr(each, end) for end in ends}
+        return named | {way: direction(getattr(each, way)) for way in ways}
+
+    document = {
         "format": FORMAT,
         "name": topology.name,
         "description": topology.description,
-        "notes": list(notes),
+        "notes": notes,
         "topology": topology.to_dict(),  # what `wanlat topology import` gives back
-        "single_segments": any(each.counts_packets for each in impairments(plan)),
+        "single_segments": counts_packets,
         "sites": [
             {"name": site.name, "subnet": site.subnet, "router_address": site.router_address}
             for site in plan.sites
@@ -72,16 +53,9 @@ def _document(topology: Topology, plan: Plan, notes: tuple[str, ...]) -> dict[st
         "nodes": [
             {"name": node.name, "site": node.site, "address": node.address} for node in plan.nodes
         ],
-        "lan_links": lan_links,
-        "wan_links": wan_links,
+        "lan_links": [link(each, ("node",), ("up", "down")) for each in plan.lan_links],
+        "wan_links": [link(each, ("a", "b"), ("forward", "backward")) for each in plan.wan_links],
         "tables": {name: list(numbers) for numbers, name in tables.items()},
     }
-
-
-def _notes(plan: Plan) -> Iterator[str]:
-    every = list(impairments(plan))
-    if any(each.counts_packets for each in every):
-        yield (
-            "loss, duplication, corruption and rates count packets, so every host sends single"
-            " packets and no large segments: TCP is slower than it would be"
-        )
+    text = json.dumps(document, indent=1) + "\n"
+    return Exported({f"{topology.name}.mininet.json": text}, notes)

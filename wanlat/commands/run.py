@@ -44,7 +44,7 @@ def run(
     seed: o.Seed = None,
     client: o.Client = None,
     storage: o.StorageChoice = None,
-    max_p99_error: o.MaxP99Error = None,
+    max_network_error: o.MaxNetworkError = None,
     option: o.SystemOptions = None,
     set_: o.Set = None,
     matrix: o.Matrix = None,
@@ -103,7 +103,7 @@ def run(
             seed=seed,
             client=client,
             storage=storage,
-            max_p99_error=max_p99_error,
+            max_network_error=max_network_error,
         ),
         axes(matrix),
     )

@@ -43,7 +43,7 @@ def _extent(study: Study) -> str:
     from wanlat.systems import registry
     from wanlat.topologies.load import load
     from wanlat.topologies.resolve import resolve
-    from wanlat.topologies.scale import with_nodes
+    from wanlat.topologies.variants import with_nodes
 
     points = points_of(study)
     plans = {}

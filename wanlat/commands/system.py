@@ -131,7 +131,7 @@ def check(
     from pyarrow import parquet
 
     from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.config.endpoints import BOB, S3, MethodEndpoint
+    from wanlat.experiments.config.endpoints import BOB, S3, endpoints_of
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.prepare import prepare
     from wanlat.experiments.run import run as run_study
@@ -140,9 +140,11 @@ def check(
 
     system = registry.get(registry.adopt(directory))
     api = system.api(system.parse_options())
-    own = system.definition.endpoints.values()
-    methods = [MethodEndpoint.model_validate(each.model_dump(exclude_none=True)) for each in own]
-    every: dict[str, list[Any]] = {"s3": list(S3), "bob": list(BOB), "grpc": methods}
+    every: dict[str, list[Any]] = {
+        "s3": list(S3),
+        "bob": list(BOB),
+        "grpc": endpoints_of(system),
+    }
     endpoints = every[api]
     if not endpoints:
         raise UserError(f"{directory}: `endpoints` has no request to try.")

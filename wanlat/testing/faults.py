@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -56,6 +55,3 @@ class Faults:
             yield begun_ns
         finally:
             self._note("heal", step.title, detail, fault.end(self._scene))
-        if fault.settle_s:
-            time.sleep(fault.settle_s)
-            fault.confirm(self._scene)

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capture;
 use crate::impairment::Impairment;
+use crate::lateness::LateBin;
 use crate::stats::Counters;
 
 /// What can be asked.
@@ -33,6 +34,23 @@ pub enum Request {
     },
     /// Tell the counters.
     Stats {},
+    /// Tell how late frames left, and whether the machine stood still.
+    Lateness {
+        /// The number of the first bin to tell; the answer has that of the next.
+        #[serde(default)]
+        since: u64,
+    },
+    /// Be late on purpose: for tests.
+    PlantLateness {
+        /// Number of the link.
+        link: usize,
+        /// Which way.
+        direction: Way,
+        /// So much later than they are due.
+        late_ns: u64,
+        /// Frames that arrive from now on, for so long.
+        for_ns: u64,
+    },
     /// Begin a record of packets.
     Capture {
         /// What of them, and where to.
@@ -110,6 +128,10 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     capture: Option<capture::Status>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    late: Option<Vec<LateBin>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
@@ -136,6 +158,15 @@ impl Answer {
     pub fn stats(t_ns: u64, links: Vec<LinkStats>) -> Answer {
         Answer {
             links: Some(links),
+            ..Answer::done(t_ns)
+        }
+    }
+
+    /// To `lateness`: what happened before `t_ns` is in these bins, or in those before.
+    pub fn lateness(t_ns: u64, (late, next): (Vec<LateBin>, u64)) -> Answer {
+        Answer {
+            late: Some(late),
+            next: Some(next),
             ..Answer::done(t_ns)
         }
     }

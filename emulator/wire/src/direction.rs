@@ -40,6 +40,16 @@ pub struct Direction {
     impairments: History,
     draws: Draws,
     path: Path,
+    planted: Planted,
+}
+
+/// Lateness on purpose.
+#[derive(Debug, Default)]
+struct Planted {
+    late_ns: u64,
+    until_ns: u64,
+    /// When the last frame that it held leaves: those behind it stay behind it.
+    last_ns: u64,
 }
 
 /// What frames of one direction share on their way.
@@ -57,7 +67,22 @@ impl Direction {
             impairments: History::new(impairment),
             draws,
             path: Path::default(),
+            planted: Planted::default(),
         }
+    }
+
+    /// Frames that arrive until then leave so much later than they are due.
+    pub fn plant_lateness(&mut self, late_ns: u64, until_ns: u64) {
+        (self.planted.late_ns, self.planted.until_ns) = (late_ns, until_ns);
+    }
+
+    /// How late a frame leaves on purpose.
+    pub fn planted_ns(&mut self, arrival_ns: u64, due_ns: u64) -> u64 {
+        let planted = &mut self.planted;
+        if arrival_ns < planted.until_ns {
+            planted.last_ns = planted.last_ns.max(due_ns + planted.late_ns);
+        }
+        planted.last_ns.saturating_sub(due_ns)
     }
 
     /// Another impairment for frames that arrive at `now_ns` or later.

@@ -12,6 +12,8 @@ pub struct Origin {
     pub arrival_ns: u64,
     /// Whether it is a copy that the link made.
     pub duplicate: bool,
+    /// How late it is on purpose.
+    pub planted_ns: u64,
 }
 
 /// A frame that is held until it is due.
@@ -107,6 +109,7 @@ mod tests {
             direction: 0,
             arrival_ns: 0,
             duplicate: false,
+            planted_ns: 0,
         };
         queue.push(due_ns, origin, Box::new([mark]), 1);
     }

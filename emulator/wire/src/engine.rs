@@ -14,6 +14,7 @@ use crate::draws::Draws;
 use crate::due_queue::{DueQueue, HeldFrame, Origin};
 use crate::frame::OFFLOAD_HEADER_BYTES;
 use crate::impairment::{Impairment, Tables};
+use crate::lateness::{LateBin, Lateness};
 use crate::sys::{self, BATCH, PacketSocket, ReceiveBatch};
 
 /// A frame that the kernel does not take at once is tried again this often, and waited for this
@@ -51,6 +52,7 @@ pub struct Engine {
     outgoing: Vec<HeldFrame>,
     /// The record of packets, while there is one.
     recorder: Option<Recorder>,
+    lateness: Lateness,
 }
 
 /// All sockets, which close together.
@@ -108,6 +110,7 @@ impl Engine {
             }
         }
         let draws = Draws::for_directions(seed, sockets.0.len());
+        let lateness = Lateness::new(sockets.0.len());
         let directions = impairments
             .into_iter()
             .zip(draws)
@@ -123,6 +126,7 @@ impl Engine {
             send_call_ns: 0,
             outgoing: Vec::with_capacity(BATCH),
             recorder: None,
+            lateness,
         })
     }
 
@@ -179,6 +183,32 @@ impl Engine {
                 ba: link[1].counters.clone(),
             })
             .collect()
+    }
+
+    /// The bins of lateness from number `since` on, and the number of the next.
+    pub fn lateness(&mut self, since: u64) -> (Vec<LateBin>, u64) {
+        self.lateness.since(since)
+    }
+
+    /// Holds frames of one direction so much longer than they are due, from now on for a while.
+    /// For tests: it counts as lateness and not as an impairment.
+    pub fn plant_lateness(
+        &mut self,
+        link: usize,
+        way: Way,
+        late_ns: u64,
+        for_ns: u64,
+    ) -> Result<u64, String> {
+        let direction = self.directions.get_mut(way.of_link(link));
+        let direction = direction.ok_or_else(|| format!("there is no link {link}"))?;
+        let now_ns = sys::monotonic_ns();
+        direction.plant_lateness(late_ns, now_ns.saturating_add(for_ns));
+        Ok(now_ns)
+    }
+
+    /// The loop woke up at `now_ns`, so much later than it was to.
+    pub fn woke(&mut self, late_ns: u64, now_ns: u64) {
+        self.lateness.woke(late_ns, now_ns);
     }
 
     /// Begins a record of packets. The error says why not.
@@ -259,6 +289,7 @@ impl Engine {
             direction: index,
             arrival_ns,
             duplicate: false,
+            planted_ns: 0,
         };
         direction.counters.received += 1;
         if self.received.is_truncated(message) {
@@ -284,9 +315,12 @@ impl Engine {
             .map(|accepted| (own, accepted))
             .into_iter()
             .chain(second);
-        for (origin, (due_ns, buffer)) in both {
-            self.directions[index].counters.held += 1;
-            self.held.push(due_ns, origin, buffer, length);
+        for (mut origin, (due_ns, buffer)) in both {
+            let direction = &mut self.directions[index];
+            direction.counters.held += 1;
+            origin.planted_ns = direction.planted_ns(arrival_ns, due_ns);
+            let send_ns = due_ns + origin.planted_ns;
+            self.held.push(send_ns, origin, buffer, length);
         }
     }
 
@@ -369,7 +403,10 @@ impl Engine {
                     started_ns = left_ns;
                     for frame in &waiting[..sent] {
                         let frame_bytes = frame.length - OFFLOAD_HEADER_BYTES;
-                        counters.sent(frame_bytes, left_ns.saturating_sub(frame.due_ns));
+                        let late_ns = left_ns.saturating_sub(frame.due_ns);
+                        let late_ns = late_ns + frame.origin.planted_ns;
+                        counters.sent(frame_bytes, late_ns);
+                        self.lateness.left(direction, late_ns, left_ns);
                         if let Some(recorder) = &mut self.recorder {
                             let message = frame.message();
                             recorder.record(frame.origin, message, Outcome::Sent, handed_over_ns);

@@ -5,6 +5,7 @@ use std::io;
 use crate::console::{Console, Line};
 use crate::control::{self, Answer, Request};
 use crate::engine::Engine;
+use crate::lateness::BIN_NS;
 use crate::sys::{self, Epoll, Interest};
 use crate::waiter::{Wait, Waiter};
 
@@ -79,14 +80,21 @@ impl EventLoop {
     /// Waits for what comes first, and receives the frames that have arrived.
     fn wait(&mut self) -> io::Result<Ready> {
         let due_ns = self.engine.as_ref().and_then(Engine::next_send_ns);
-        let timeout_ns = match self.waiter.plan(sys::monotonic_ns(), due_ns) {
-            Wait::Forever => None,
+        let now_ns = sys::monotonic_ns();
+        // A frame that is due later than the sentinel's sleep ends is waited for after that.
+        let due_soon_ns = due_ns.filter(|&due_ns| due_ns <= now_ns + BIN_NS);
+        let timeout_ns = match self.waiter.plan(now_ns, due_soon_ns) {
+            Wait::Forever => self.engine.as_ref().map(|_| BIN_NS),
             Wait::Poll => Some(0),
             Wait::Sleep { timeout_ns } => Some(timeout_ns),
         };
         let count = self.epoll.wait(timeout_ns)?;
+        let woke_ns = sys::monotonic_ns();
         if count == 0 {
-            self.waiter.timed_out(sys::monotonic_ns());
+            self.waiter.timed_out(woke_ns);
+        }
+        if let (Some(engine), Some(timeout_ns)) = (&mut self.engine, timeout_ns) {
+            engine.woke(woke_ns.saturating_sub(now_ns + timeout_ns), woke_ns);
         }
         let mut ready = Ready::default();
         for event in 0..count {
@@ -148,6 +156,22 @@ impl EventLoop {
                 let links = engine.stats();
                 Ok(Answer::stats(sys::monotonic_ns(), links))
             }
+            (Request::Lateness { since }, Some(engine)) => {
+                // Before the bins are: what is late from here on is not promised to be in them.
+                let now_ns = sys::monotonic_ns();
+                Ok(Answer::lateness(now_ns, engine.lateness(since)))
+            }
+            (
+                Request::PlantLateness {
+                    link,
+                    direction,
+                    late_ns,
+                    for_ns,
+                },
+                Some(engine),
+            ) => engine
+                .plant_lateness(link, direction, late_ns, for_ns)
+                .map(Answer::done),
             (Request::Capture { capture: settings }, Some(engine)) => {
                 engine.start_capture(&settings).map(capture)
             }

@@ -23,6 +23,7 @@ pub mod flow_order;
 pub mod frame;
 pub mod history;
 pub mod impairment;
+pub mod lateness;
 pub mod rate;
 pub mod shape;
 pub mod stats;

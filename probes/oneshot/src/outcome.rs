@@ -27,11 +27,12 @@ use serde::Serialize;
 
 use crate::failure::{Cause, Failure, Stage};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Ok,
     Fail,
+    #[default]
     Unknown,
 }
 
@@ -185,13 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_status_and_code() {
+    fn an_error_says_status_and_code_and_a_redirect_where_it_leads() {
         assert_eq!(refused(503, Some("SlowDown"), true).1, "http 503 SlowDown");
         assert_eq!(refused(500, None, true).1, "http 500");
-    }
-
-    #[test]
-    fn a_redirect_names_where_it_leads() {
         let refusal = Refusal {
             status: 307,
             code: Some("TemporaryRedirect"),
@@ -203,60 +200,36 @@ mod tests {
 
     #[test]
     fn what_never_left_failed_and_what_may_have_arrived_is_unknown() {
-        let failure = |stage, cause| Failure { stage, cause };
-        for (failure, sent_bytes, expected) in [
-            (
-                failure(Stage::Connect, Cause::Refused),
-                0,
-                Verdict::fail("refused"),
-            ),
-            (
-                failure(Stage::Connect, Cause::Timeout),
-                0,
-                Verdict::fail("timeout (connect)"),
-            ),
-            (
-                failure(Stage::Connect, Cause::Os(Errno::HOSTUNREACH)),
-                0,
-                Verdict::fail("no route to host (connect)"),
-            ),
-            (
-                failure(Stage::Send, Cause::Reset),
-                0,
-                Verdict::fail("reset (send)"),
-            ),
-            (
-                failure(Stage::Send, Cause::Reset),
-                1,
-                Verdict::unknown("reset (send)"),
-            ),
-            (
-                failure(Stage::Send, Cause::Timeout),
-                9,
-                Verdict::unknown("timeout (send)"),
-            ),
-            (
-                failure(Stage::FirstByte, Cause::Timeout),
-                9,
-                Verdict::unknown("timeout (first byte)"),
-            ),
-            (
-                failure(Stage::FirstByte, Cause::Closed),
-                9,
-                Verdict::unknown("closed (first byte)"),
-            ),
-            (
-                failure(Stage::Body, Cause::Timeout),
-                9,
-                Verdict::unknown("timeout (body)"),
-            ),
-            (
-                failure(Stage::Body, Cause::Closed),
-                9,
-                Verdict::unknown("truncated response"),
-            ),
-        ] {
-            assert_eq!(of_failure(&failure, sent_bytes), expected);
-        }
+        use Cause::{Closed, Os, Refused, Reset, Timeout};
+        let is = |stage, cause, sent_bytes, expected| {
+            assert_eq!(of_failure(&Failure { stage, cause }, sent_bytes), expected);
+        };
+        is(Stage::Connect, Refused, 0, Verdict::fail("refused"));
+        is(
+            Stage::Connect,
+            Timeout,
+            0,
+            Verdict::fail("timeout (connect)"),
+        );
+        is(
+            Stage::Connect,
+            Os(Errno::HOSTUNREACH),
+            0,
+            Verdict::fail("no route to host (connect)"),
+        );
+        is(Stage::Send, Reset, 0, Verdict::fail("reset (send)"));
+        is(Stage::Send, Reset, 1, Verdict::unknown("reset (send)"));
+        is(
+            Stage::FirstByte,
+            Timeout,
+            9,
+            Verdict::unknown("timeout (first byte)"),
+        );
+        is(
+            Stage::Body,
+            Closed,
+            9,
+            Verdict::unknown("truncated response"),
+        );
     }
 }

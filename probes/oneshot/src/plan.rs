@@ -21,11 +21,12 @@ pub enum ConnectionMode {
 }
 
 /// What a request is for. Carried through to its record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     Prepare,
     Warmup,
+    #[default]
     Measure,
 }
 
@@ -35,17 +36,23 @@ pub trait PlanLine: DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
-/// Where a plan's requests go: what every header says.
-pub trait Destination {
-    fn host(&self) -> &str;
-    fn port(&self) -> u16;
-    fn connection(&self) -> ConnectionMode;
+/// Where a plan's requests go.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination<'a> {
+    pub host: &'a str,
+    pub port: u16,
+    pub connection: ConnectionMode,
     /// For connecting, sending and receiving together.
-    fn deadline_ms(&self) -> u64;
+    pub deadline_ms: u64,
+}
+
+/// The first line of a plan.
+pub trait HeaderLine: PlanLine {
+    fn destination(&self) -> Destination<'_>;
 }
 
 /// One request, as planned. Which fields it needs and may have is its endpoint's to say.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     pub seq: u64,

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::clock;
 use crate::failure::{Cause, Failure, Stage};
 use crate::outcome::{self, Verdict};
-use crate::plan::{self, ConnectionMode, Destination, Plan, PlanError, PlanLine, Request, Stopped};
+use crate::plan::{self, ConnectionMode, HeaderLine, Plan, PlanError, Request, Stopped};
 use crate::record::Record;
 use crate::target::Target;
 use crate::tcp_info::TcpInfo;
@@ -38,7 +38,7 @@ pub struct Judged {
 /// One way to speak to a store.
 pub trait Protocol: Sized {
     /// The plan's first line.
-    type Header: PlanLine + Destination;
+    type Header: HeaderLine;
     /// A connection, and what the protocol keeps on it.
     type Link;
     /// A request, ready to be sent.
@@ -123,12 +123,13 @@ impl<P: Protocol> Client<P> {
     /// # Errors
     /// The header is of no use.
     pub fn new(header: &P::Header, lean: bool) -> Result<Self, PlanError> {
-        let target = Target::resolve(header.host(), header.port())?;
+        let destination = header.destination();
+        let target = Target::resolve(destination.host, destination.port)?;
         Ok(Client {
             protocol: P::new(header, &target, lean)?,
             address: target.address,
-            connection_mode: header.connection(),
-            deadline_ms: header.deadline_ms(),
+            connection_mode: destination.connection,
+            deadline_ms: destination.deadline_ms,
             lean,
             kept: None,
         })

@@ -12,7 +12,7 @@ use crate::timing::Timing;
 use crate::verify::Verifier;
 
 /// What one request yielded. Durations count from `start_ns`; null is "not reached".
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Record {
     pub seq: u64,
     pub phase: Phase,
@@ -75,22 +75,9 @@ impl Record {
             first_byte_ns: timing.first_byte_ns,
             total_ns: timing.total_ns,
             elapsed_ns: timing.elapsed_ns,
-            outcome: Outcome::Unknown,
-            status: None,
-            grpc_status: None,
-            error: None,
-            object_bytes: 0,
-            sha256: None,
-            verify_ns: None,
-            make_ns: None,
-            listed: None,
-            new_connection: false,
-            retransmits: 0,
-            out_of_order: 0,
-            acks_sent: 0,
-            rtt_us: 0,
             longest_gap_ns: timing.longest_gap_ns,
             reads: timing.reads,
+            ..Record::default()
         }
     }
 

@@ -150,10 +150,4 @@ mod tests {
         assert_eq!(info.since(None), Delta::default());
         assert!(info.rtt_us > 0, "the handshake gave an estimate");
     }
-
-    #[test]
-    fn a_socket_without_tcp_info_reads_as_nothing() {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert_eq!(read(&socket), TcpInfo::default());
-    }
 }

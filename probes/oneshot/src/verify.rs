@@ -174,19 +174,6 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_anywhere_in_a_large_body_is_noticed_and_the_hash_is_that_of_what_came() {
-        let mut body = whole(8, 300_001);
-        for round in 0..40 {
-            let bit = lanes::word(4, round) as usize % (body.len() * 8);
-            body[bit / 8] ^= 1 << (bit % 8);
-            let verifier = taken(8, &body, round);
-            assert_eq!(verifier.first_wrong(), Some(bit as u64 / 8));
-            assert_eq!(verifier.sha256(), body::sha256_of([body.as_slice()]));
-            body[bit / 8] ^= 1 << (bit % 8);
-        }
-    }
-
-    #[test]
     fn a_shorter_and_a_longer_body_are_not_right() {
         let body = whole(3, 4097);
         for bytes in [0, 1, 7, 8, 4088, 4095, 4097] {
@@ -208,12 +195,5 @@ mod tests {
             assert!(!verifier.is_right(body.len() as u64));
             assert_eq!(verifier.sha256(), body::sha256_of([came.as_slice()]));
         }
-    }
-
-    #[test]
-    fn nothing_is_a_body_too() {
-        assert!(Verifier::new(1).is_right(0));
-        assert!(!Verifier::new(1).is_right(1));
-        assert_eq!(Verifier::new(1).sha256(), body::sha256(2, 0));
     }
 }

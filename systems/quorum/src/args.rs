@@ -206,18 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn names_that_fit_nothing_are_errors() {
-        for (options, says) in [
-            ("--protocol leader --leader n3", "none of the peers n1, n2"),
-            ("--protocol leaderless --leader n2", "no meaning"),
-            ("--protocol leader --peer n2=10.3.0.1:9001", "n2 twice"),
-        ] {
-            let error = with_peers(options).places().unwrap_err();
-            assert!(error.contains(says), "{options}: {error}");
-        }
-    }
-
-    #[test]
     fn nodes_that_disagree_on_protocol_leader_or_members_are_of_different_clusters() {
         let one = with_peers("--protocol leader");
         let other = with_peers("--protocol rounds:2");

@@ -118,12 +118,4 @@ mod tests {
         behind.observe(theirs);
         assert!(behind.tick() > theirs);
     }
-
-    #[test]
-    fn a_version_has_its_node_and_the_wall_time_to_the_microsecond() {
-        let now = UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456);
-        let version = Clock::new(1).tick_at(now);
-        assert!(version < Clock::new(2).tick_at(now));
-        assert_eq!((version.wall_time(), version.made_by()), (now, 1));
-    }
 }

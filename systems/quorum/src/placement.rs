@@ -125,20 +125,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn what_does_not_fit_is_told_where() {
-        let error = |vdisks: &[&str], quorum| placement(vdisks, quorum).unwrap_err();
-        assert_eq!(
-            error(&["n1", "n2,n9"], None),
-            "--vdisk 1 names n9, which is none of the peers n1, n2, n3, n4"
-        );
-        assert_eq!(error(&["n1,n2,n1"], None), "--vdisk 0 names n1 twice");
-        let quorum = error(&["n1,n2,n3", "n1,n2"], Some(3));
-        assert!(
-            quorum.contains("--bob-quorum 3 does not fit vdisk 1"),
-            "{quorum}"
-        );
-        assert!(error(&["n1"], Some(0)).contains("allowed are 1 to 1"));
-    }
 }

@@ -244,16 +244,4 @@ mod tests {
             assert_eq!(body, sent);
         }
     }
-
-    #[tokio::test]
-    async fn creating_a_bucket_that_is_there_changes_nothing() {
-        let scratch = Scratch::new();
-        let replica = replica(&scratch);
-        for time in [1, 2] {
-            let (name, at) = ("b".into(), Version::of(time, 0));
-            let command = Command::CreateBucket { name, at };
-            replica.carry_out(command, Bytes::new()).await;
-        }
-        assert_eq!(replica.store().bucket("b").created, Version::of(1, 0));
-    }
 }

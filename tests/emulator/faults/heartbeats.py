@@ -42,12 +42,6 @@ class Heart(NodeProcess):
         """Return the processes that have beaten, in order."""
         return list(dict.fromkeys(self._rows(name)[:, 0].tolist()))
 
-    def silence(self, at_ns: int, name: str = "beats") -> tuple[int, int]:
-        """Return the last beat until an instant and the first one after it."""
-        beats = self.beats_ns(name)
-        after = int(np.searchsorted(beats, at_ns, side="right"))
-        return int(beats[after - 1]), int(beats[after])
-
     def beats_between(self, begin_ns: int, end_ns: int, name: str = "beats") -> int:
         """Return how often it has beaten after one instant and before another."""
         beats = self.beats_ns(name)

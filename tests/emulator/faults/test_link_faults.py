@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.emulator.entries import Clocks, monotonic
 from tests.emulator.plans import mesh, ms
 from wanlat.emulator.faults import catalogue
 from wanlat.emulator.faults.fault import Fault, FaultFailed, Scene
@@ -128,17 +127,6 @@ def test_a_slow_link_adds_to_the_round_trip_however_many_directions_are_named(
     assert adds(one, 50), "each takes only its own away"
 
 
-@pytest.mark.skipif(BACKEND == "netem", reason="netem keeps the order of all packets of a link")
-def test_a_slow_links_jitter_is_of_the_round_trip_as_well(bench: Bench) -> None:
-    fault = fault_of("slow", "dc1/dc2", delay="40ms", jitter="20ms")
-    fault.begin(bench.scene)
-    found = bench.prober.measure([("n1", "n2")], 150, 0.005, 0.3, many_flows=True)["n1", "n2"]
-    fault.end(bench.scene)
-    rtt_ms = np.asarray(found.rtt_ns) / 1e6
-    assert 24 - EARLY_MS < rtt_ms.min() < 40  # of 24 to 64
-    assert np.percentile(rtt_ms, 90) - np.percentile(rtt_ms, 10) > 12  # 22 of 40 ms, of a triangle
-
-
 @pytest.mark.parametrize(
     ("loss", "part", "off"), [("5%", 0.05, 0.25), ({"p": "2%", "r": "20%"}, 0.02 / 0.22, 0.5)]
 )
@@ -214,36 +202,23 @@ def test_a_cut_silences_what_it_says_and_nothing_else(
     assert all(bench.heard(all_pairs()).values())
 
 
-def test_cuts_that_overlap_end_each_for_itself(bench: Bench) -> None:
-    parted = fault_of("partition", [["n1", "n2"], ["n3", "n4"]])
-    cut = fault_of("one-way-cut", "n1:n3")
-    parted.begin(bench.scene)
-    cut.begin(bench.scene)
-    parted.end(bench.scene)
-    heard = bench.heard([("n1", "n3"), ("n3", "n1"), ("n2", "n4")])
-    cut.end(bench.scene)
-    assert heard == {("n1", "n3"): False, ("n3", "n1"): True, ("n2", "n4"): True}
-    assert bench.heard([("n1", "n3")])["n1", "n3"]
-
-
 def test_a_flapping_link_is_down_when_it_says_and_up_else(bench: Bench) -> None:
     occurrences: list[tuple[int, str]] = []
     scene = Scene(
         bench.lab, {}, on_occurrence=lambda _f, at, more: occurrences.append((at, more["state"]))
     )
     fault = fault_of("flapping", "victim", period="300ms", down="40%")
-    first = Clocks.read()
+    ahead_ns = time.time_ns() - time.monotonic_ns()
     fault.begin(scene)
     found = bench.deliver(("n1", "n2"), 400, 0.004)
     fault.end(scene)
-    last = Clocks.read()
     assert [state for _, state in occurrences] == ["down", "up"] * (len(occurrences) // 2)
     assert len(occurrences) >= 4
     starts = np.array([at for at, state in occurrences if state == "down"])
     ends = np.array([at for at, state in occurrences if state == "up"])
     assert all(at - starts[0] >= beat * 300e6 for beat, at in enumerate(starts))
     # A packet is on the WAN for 2 ms before it meets the victim's link.
-    met_ns = monotonic(found.sent_ns, first, last) + 2_000_000
+    met_ns = found.sent_ns - ahead_ns + 2_000_000
     is_down = [bool(((starts + MARGIN_NS < at) & (at < ends - MARGIN_NS)).any()) for at in met_ns]
     is_near = [
         bool((np.abs(np.concatenate([starts, ends]) - at) <= MARGIN_NS).any()) for at in met_ns
@@ -254,46 +229,12 @@ def test_a_flapping_link_is_down_when_it_says_and_up_else(bench: Bench) -> None:
     assert bench.heard([("n1", "n2")])["n1", "n2"]
 
 
-def test_a_flapping_link_that_is_ended_stays_up(bench: Bench) -> None:
-    fault = fault_of("flapping", "n1/n2", period="100ms")
-    fault.begin(bench.scene)
-    ended = fault.end(bench.scene)
-    assert ended <= time.monotonic_ns()
-    assert bench.deliver(("n1", "n2"), 60, 0.005).lost == 0  # three periods long
-
-
-def test_the_journal_names_the_fault_and_an_end_without_a_beginning_is_no_error(
-    bench: Bench,
-) -> None:
-    fault = fault_of("slow", "victim", delay="10ms")
-    begun = fault.begin(bench.scene)
-    ended = fault.end(bench.scene)
-    entries = [each for each in bench.lab.journal if each.origin == "slow"][-4:]
-    assert {(each.t_ns, each.direction) for each in entries} == {
-        (at, each) for at in (begun, ended) for each in fault.directions
-    }
-    assert fault_of("blackhole", "n1").end(bench.scene) <= time.monotonic_ns()
-
-
-def test_one_that_cannot_be_applied_or_undone_says_so() -> None:
-    lab = Lab(PLAN, backend=BACKEND, splice="all")
-    with lab:
-        begun, late = (fault_of("slow", node, delay="10ms") for node in ("n1", "n2"))
-        scene = Scene(lab, {})
-        begun.begin(scene)
-    with pytest.raises(FaultFailed, match=r"slow of n2 could not be applied: The lab has ended"):
-        late.begin(scene)
-    with pytest.raises(FaultFailed, match=r"slow of n1 could not be undone: The lab has ended"):
-        begun.end(scene)
-
-
-def test_a_cable_is_refused_before_anything_is_measured() -> None:
-    with Lab(PLAN, backend=BACKEND) as lab:
-        with pytest.raises(
-            UserError, match=r'n2->dc2 and dc2->n2 are of a plain cable.*splice="all"'
-        ):
-            fault_of("slow", "n2", delay="10ms").check(lab)
-        fault_of("slow", "dc1/dc2", delay="10ms").check(lab)
+def test_a_cable_cannot_be_changed_and_it_is_said_how_it_could() -> None:
+    with (
+        Lab(PLAN, backend=BACKEND) as lab,
+        pytest.raises(FaultFailed, match=r'slow of n2 could not .*plain cable.*splice="all"'),
+    ):
+        fault_of("slow", "n2", delay="10ms").begin(Scene(lab, {}))
 
 
 TWO = mesh(2, 2, wan=ms(5))  # n1, n2 in dc1; n3, n4 in dc2
@@ -310,11 +251,8 @@ def lan(*nodes: str) -> set[Direction]:
     ("target", "directions", "nodes", "subject"),
     [
         ("east", WAYS, (), "n1, n2"),  # a role that is a whole site is the site
-        ("site.east", WAYS, (), "n1, n2"),
-        ("east.wan", WAYS, (), "east.wan"),
         ("node.east", lan("n1", "n2"), ("n1", "n2"), "n1, n2"),
         ("some", lan("n1", "n3"), ("n1", "n3"), "n1, n3"),
-        ("dc1.lan", lan("n1", "n2"), ("n1", "n2"), "dc1.lan"),
         (["n1", "dc1:dc2"], lan("n1") | {wan("dc1", "dc2")}, ("n1",), "n1, dc1 → dc2"),
         ("east/dc2", WAYS, (), "n1, n2 ↔ dc2"),
     ],
@@ -327,49 +265,18 @@ def test_a_target_may_be_a_role(
     assert (fault.nodes, fault.subject) == (nodes, subject)
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings", "detail"),
-    [
-        ("slow", {"delay": "5ms", "jitter": "2ms"}, "+5ms ± 2ms"),
-        ("lossy", {"loss": "5%"}, "5% of packets lost"),
-        ("lossy", {"loss": {"p": "1%", "r": "30%"}}, "packets lost in bursts (p 1%, r 30%)"),
-        ("throttled", {"rate": "1mbit", "queue": "64KiB"}, "1mbit each way, 64KiB may wait"),
-        ("flapping", {"period": "1s"}, "down for 500ms of every 1s"),
-    ],
-)
-def test_the_detail_says_how_it_is_broken(
-    kind: str, settings: dict[str, object], detail: str
-) -> None:
-    assert catalogue.parse(kind, "dc1/dc2", settings, TWO, {}).detail == detail
-
-
 REFUSED: list[tuple[str, object, dict[str, object], str]] = [
     ("slow", "n1", {}, "`delay` is missing"),
     ("slow", "n1", {"delay": "0ms"}, "changes nothing"),
-    ("slow", "n1", {"delay": "5"}, "has no unit"),
-    ("slow", "n1", {"delya": "5ms"}, "did you mean `delay`"),
     ("slow", "n1", {"delay": "5ms", "jitter": "20ms"}, "delays would be negative"),
-    ("slow", "n9", {"delay": "5ms"}, "no site or node `n9`.*its roles east and some"),
     ("slow", "smoe", {"delay": "5ms"}, "did you mean `some`"),
-    ("slow", [], {"delay": "5ms"}, "a list is no target"),
-    ("slow", "n1/n2/n3", {"delay": "5ms"}, "more than two ends"),
     ("slow", "site.some", {"delay": "5ms"}, "n1 and n3, which is not one whole site"),
-    ("lossy", "n1", {"loss": "0%"}, "changes nothing"),
     ("lossy", "n1", {"loss": "100%"}, "blackhole"),
-    ("lossy", "n1", {"loss": {"p": "1%"}}, "`r` is missing"),
-    ("lossy", "n1", {"loss": "120%"}, "outside 0..1"),
-    ("throttled", "n1", {"rate": "1Mbit"}, "did you mean `mbit`"),
     ("throttled", "n1", {"rate": "0mbit"}, "lets nothing through"),
     ("blackhole", "n1", {"delay": "5ms"}, "it has no settings; remove `delay`"),
-    ("partition", "n1", {}, "not a list of groups"),
     ("partition", ["dc1"], {}, "two groups or more"),
     ("partition", ["some", "n2"], {}, "n1 shares the WAN links of site dc1 with n2"),
-    ("partition", ["dc1", ["n1", "n2"]], {}, "site `dc1` is in group 1 and in group 2"),
     ("one-way-cut", "dc1/dc2", {}, "is both ways"),
-    ("one-way-cut", "n1", {}, "is both ways"),
-    ("one-way-cut", "n1:n3", {}, "n1 shares the WAN links of site dc1 with n2"),
-    ("one-way-cut", "dc1:dc1", {}, "cannot be on both sides"),
-    ("flapping", "n1", {}, "`period` is missing"),
     ("flapping", "n1", {"period": "5ms"}, "at least 20ms"),
     ("flapping", "n1", {"period": "5s", "down": "100%"}, "does not flap"),
 ]

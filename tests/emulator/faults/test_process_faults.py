@@ -10,13 +10,9 @@ import pytest
 
 from tests.emulator.faults.heartbeats import BEAT, Heart, Played, play
 from tests.emulator.plans import mesh
-from wanlat.emulator.faults.crash_loop import CrashLoop
-from wanlat.emulator.faults.fault import FaultFailed, Hit, Scene
-from wanlat.emulator.faults.kill import Kill
-from wanlat.emulator.faults.restart import Restart
-from wanlat.emulator.faults.stop import Stop
+from wanlat.emulator.faults.fault import Hit, Scene
+from wanlat.emulator.faults.processes import CrashLoop, Kill, Restart, Stop
 from wanlat.emulator.lab import Lab
-from wanlat.topologies.errors import MachineError
 from wanlat.topologies.units import Duration, Fraction
 
 PYTHON = [sys.executable, "-S", "-E", "-c"]
@@ -112,41 +108,6 @@ def test_a_kill_takes_effect_when_the_process_has_ended_and_its_end_starts_anoth
     assert hearts["n1"].died() is None, "the end of a killed process is nobody's surprise"
 
 
-def test_two_kills_of_one_node_leave_it_down_until_both_have_ended(scene, hearts):
-    played = play(scene, (Kill(Hit.of("n1")), 0.0, 0.2), (Kill(Hit.of("n1")), 0.1, 0.4))
-    hearts["n1"].await_beat(after_ns=played.told("heal")[-1])
-    assert hearts["n1"].beats_between(played.told("inject", 1)[0], played.due("heal", 2)) == 0
-    assert len(hearts["n1"].pids()) == 2
-    for step in (1, 2):
-        for kind in ("inject", "heal"):
-            assert played.told(kind, step)[0] >= played.due(kind, step)
-
-
-def test_a_process_that_does_not_stay_up_fails_the_drill_and_the_other_faults_are_undone(
-    lab, start, monkeypatch
-):
-    # A shell is quick to end; on a machine that stands still it gets a little longer.
-    monkeypatch.setattr(Kill, "settle_s", 3.0)
-    once = '[ -e was ] && exit 3; : >was; exec "$0" "$@"'
-    frail = start("n1", ["sh", "-c", once, *PYTHON, BEAT, "beats"])
-    other = start("n2")
-    scene = Scene(lab, {"n1": frail, "n2": other})
-    with pytest.raises(FaultFailed) as failed:
-        play(scene, (Kill(Hit.of("n1")), 0.0, 0.2), (Stop(Hit.of("n2")), 0.1, 30.0))
-    assert "`1 kill n1` could not be undone on n1" in str(failed.value)
-    assert "the process on n1 ended with exit code 3, within 3 s of being started" in str(
-        failed.value
-    )
-    other.await_beat(after_ns=time.monotonic_ns())
-
-
-def test_what_has_ended_by_itself_cannot_be_killed(lab, start):
-    brief = start("n1", ["true"], beats=[])
-    brief.process.wait(5)
-    with pytest.raises(FaultFailed, match="n1 ended with exit code 0 by itself"):
-        play(Scene(lab, {"n1": brief}), (Kill(Hit.of("n1")), 0.0, 0.2))
-
-
 # -- restart --------------------------------------------------------------------------------
 
 
@@ -177,22 +138,6 @@ def test_a_restart_asks_first_and_kills_after_the_grace(
     assert detail.startswith("SIGTERM, ended after ") and detail.endswith(f" ms{told}")
 
 
-def test_a_restart_waits_for_what_a_script_has_started_which_is_slower_to_end(lab, start):
-    # As a port would: the lock is free when the last process that has it has ended.
-    slow = (
-        "import fcntl, os, signal, sys, time\n"
-        "signal.signal(15, lambda *_: (time.sleep(0.3), os._exit(0)))\n"
-        "lock = open('lock', 'w')\n"
-        "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
-    )
-    script = f"trap 'exit 0' TERM\n{sys.executable} -S -E -c \"$0\" beats & wait"
-    heart = start("n1", ["sh", "-c", script, slow + BEAT])
-    played = play(Scene(lab, {"n1": heart}), (Restart(Hit.of("n1")), 0.0, None))
-    heart.await_beat(after_ns=played.told("heal")[0])
-    assert len(heart.pids()) == 2
-    assert "BlockingIOError" not in heart.log.read_text()
-
-
 # -- crash loop -----------------------------------------------------------------------------
 
 
@@ -213,12 +158,6 @@ def test_a_crash_loop_kills_every_period_and_leaves_it_running(scene, hearts):
 
 
 # -- several on one node --------------------------------------------------------------------
-
-
-def test_a_crash_loop_does_not_start_what_a_kill_holds_down(scene, hearts):
-    played = play(scene, (crash_loop(ms(200)), 0.0, 1.1), (Kill(Hit.of("n1")), 0.3, 0.7))
-    hearts["n1"].await_beat(after_ns=played.told("heal", 1)[0])
-    assert hearts["n1"].beats_between(played.told("inject", 2)[0], played.due("heal", 2)) == 0
 
 
 def test_a_kill_during_a_stop_works_and_what_is_started_is_stopped_until_the_stop_ends(
@@ -257,14 +196,3 @@ def test_cut_short_everything_runs_again_at_once(scene, hearts):
         heart.await_beat(after_ns=now)
     heals = [mark for mark in played.marks if mark.kind == "heal"]
     assert sorted(mark.step.id for mark in heals) == [1, 2, 3, 4]
-
-
-def test_a_lab_that_ends_is_told_as_such():
-    with Lab(mesh(1)) as lab:
-        heart = Heart(lab, "n1")
-        heart.start(lab)
-        played = Played(Scene(lab, {"n1": heart}), [(Kill(Hit.of("n1")), 0.0, 3.0)])
-        played.await_told("inject", 1)
-        lab.abort("The test ended it.")
-        with pytest.raises(MachineError, match="The test ended it"):
-            played.join()

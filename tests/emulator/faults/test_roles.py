@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.emulator.plans import mesh
 from wanlat.emulator.faults import catalogue
-from wanlat.emulator.faults.fault import Fault
 from wanlat.emulator.faults.roles import draw
 from wanlat.topologies.errors import UserError
 
@@ -32,19 +31,6 @@ def test_a_seed_gives_the_same_roles_and_another_seed_others():
     }
     drawn = Counter(draw({"v": "one"}, FOUR, {}, seed)["v"][0] for seed in range(2000))
     assert all(abs(drawn[f"n{n}"] - 500) < 5 * (2000 * 0.25 * 0.75) ** 0.5 for n in (1, 2, 3, 4))
-
-
-def test_a_name_that_is_added_at_the_end_leaves_the_others_as_they_were():
-    for seed in range(20):
-        short = draw({"a": "one", "b": "one"}, SITES, {}, seed)
-        longer = draw({"a": "one", "b": "one", "c": 2, "d": "rest"}, SITES, {}, seed)
-        assert {name: longer[name] for name in short} == short
-
-
-@pytest.mark.parametrize(("nodes", "minority", "majority"), [(3, 1, 2), (4, 1, 3), (7, 3, 4)])
-def test_a_minority_leaves_more_than_half(nodes, minority, majority):
-    for pick, count in (("minority", minority), ("majority", majority)):
-        assert len(draw({"some": pick}, mesh(nodes), {}, 7)["some"]) == count
 
 
 def test_sites_are_drawn_whole_and_what_is_named_outright_is_set_aside_first():
@@ -83,11 +69,7 @@ def test_names_are_disjoint_or_it_is_said_why_not(picks, seed):
     ("spec", "said"),
     [
         ({"v": "onee"}, "did you mean `one`?"),
-        ({"v": 0}, "v is `0`"),
-        ({"v": True}, "v is `true`"),
         ({"v": []}, "v is a list"),
-        ({"v": None}, "v is nothing"),
-        ({"v": [3]}, "v is a list"),
         ({"v": ["one"]}, "no site or node `one`"),
         ({"v": "leader"}, "stands for no node just now"),
         ({"n1": "one"}, "`n1` is a node of mesh"),
@@ -96,7 +78,6 @@ def test_names_are_disjoint_or_it_is_said_why_not(picks, seed):
         ({"a": "n1", "b": ["n1", "n2"]}, "b and a both have n1"),
         ({"a": "rest", "b": "rest"}, "a and b all select the rest"),
         ({"a": 3, "b": "majority"}, "b is `majority`, and 1 of the 4 nodes"),
-        ({"a": 4, "b": "rest"}, "b is `rest`, and none of the 4 nodes"),
         ({"a": 3, "b": "2 sites"}, "1 of the 4 sites"),
     ],
 )
@@ -106,30 +87,7 @@ def test_what_cannot_be_is_said(spec, said):
     assert said in str(error.value)
 
 
-def test_there_is_no_minority_of_two():
-    with pytest.raises(UserError, match="none can be lost with more than half left"):
-        draw({"v": "minority"}, mesh(2), {}, 1)
-
-
 # -- the catalogue --------------------------------------------------------------------------
-
-
-def test_every_kind_has_a_class_of_that_kind():
-    for kind in catalogue.KINDS:
-        assert issubclass(catalogue.KINDS[kind], Fault)
-        assert catalogue.KINDS[kind].kind == kind
-
-
-def test_faults_are_parsed_with_the_roles_in_place():
-    roles = {"victim": ("n2",), "lost": ("n3", "n4")}
-    kill = catalogue.parse("kill", "lost", {}, SITES, roles)
-    assert (kill.kind, kill.subject, kill.nodes) == ("kill", "n3, n4", ("n3", "n4"))
-    several = catalogue.parse("stop", ["victim", "dc3"], {}, SITES, roles)
-    assert several.nodes == ("n2", "n5", "n6")
-    loop = catalogue.parse("crash-loop", "n1", {"period": "2s", "down": "25%"}, SITES, roles)
-    assert (loop.period_ns, loop.down_ns) == (2 * 10**9, 5 * 10**8)
-    restart = catalogue.parse("restart", "victim", {"grace": "3s"}, SITES, roles)
-    assert restart.detail == "SIGTERM, SIGKILL after 3s" and not restart.is_undone
 
 
 @pytest.mark.parametrize(
@@ -139,13 +97,8 @@ def test_faults_are_parsed_with_the_roles_in_place():
         ("kill", "n1", {"grace": "1s"}, "no settings; remove `grace`"),
         ("kill", "victm", {}, "did you mean `victim`?"),
         ("kill", "minority", {}, "roles: {victim: {select: minority}}"),
-        ("kill", [], {}, "is no target"),
         ("stop", None, {}, "is no target"),
-        ("restart", "n1", {"grace": "soon"}, "grace: "),
         ("crash-loop", "n1", {"period": 0, "dwn": 1}, "unknown key `dwn` (did you mean `down`?)"),
-        ("crash-loop", "n1", {"period": 0}, "period: "),
-        ("crash-loop", "n1", {"down": "120%"}, "down: "),
-        ("slow", "n1", {3: 4}, "unknown key `3`"),
     ],
 )
 def test_what_is_wrong_with_a_fault_is_said(kind, target, given, said):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from types import SimpleNamespace
@@ -11,10 +10,8 @@ from typing import Any
 import pytest
 
 from tests.emulator.faults.heartbeats import Played, play
-from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Scene
-from wanlat.emulator.faults.repeating import Repeating
-from wanlat.emulator.links import wan
-from wanlat.topologies.errors import MachineError, UserError
+from wanlat.emulator.faults.fault import Fault, FaultFailed, Hit, Repeating, Scene
+from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Fraction
 
 
@@ -81,20 +78,6 @@ def test_faults_overlap_and_none_begins_or_ends_before_its_time(scene, log):
     assert {mark.step.title for mark in played.marks} == {"1 told a", "2 told b", "3 told c"}
 
 
-def test_a_mark_says_all_of_a_fault_in_plain_values(scene, log):
-    fault = Told("x", log, nodes=("n1",), directions=(wan("dc1", "dc2"),))
-    mark = play(scene, (fault, 0, 0.01)).marks[0]
-    assert mark.detail == {
-        "id": 1,
-        "kind": "told",
-        "subject": "x",
-        "detail": "",
-        "nodes": ["n1"],
-        "directions": ["dc1->dc2"],
-        "late_ms": mark.detail["late_ms"],
-    }
-
-
 def test_at_one_instant_ends_come_first_and_then_the_order_of_the_file(scene, log):
     on = {"nodes": ("n1",)}
     faults = [Told(name, log, **on) for name in "abcd"]
@@ -127,21 +110,6 @@ def test_a_slow_fault_holds_up_only_those_on_the_same_node(scene, log):
     assert log == ["+other", "-other", "+slow", "+same", "-slow", "-same"]
 
 
-def test_what_is_over_by_itself_is_told_to_have_ended_at_once(scene, log):
-    played = play(scene, (Told("x", log, lasts=False), 0.05, None))
-    assert [mark.kind for mark in played.marks] == ["inject", "heal"]
-    assert [mark.detail["late_ms"] is None for mark in played.marks] == [False, True]
-
-
-def test_what_has_no_end_is_in_force_after_the_run_until_it_is_cut_short(scene, log):
-    played = play(scene, (Told("a", log), 0, None), (Told("b", log), 0, 0.05))
-    assert [step.title for step in played.timeline.in_force] == ["1 told a"]
-    played.timeline.cut_short()
-    assert log[-1] == "-a" and played.timeline.in_force == ()
-    played.timeline.cut_short()
-    assert log.count("-a") == 1
-
-
 # -- failures -------------------------------------------------------------------------------
 
 
@@ -164,40 +132,6 @@ def test_a_fault_that_cannot_be_applied_is_undone_with_all_others_the_last_first
     )
 
 
-def test_a_fault_that_cannot_be_undone_leaves_no_other_in_force(scene, log):
-    link = (wan("dc1", "dc2"),)
-    stuck = Told("stuck", log, directions=link, end_fails=UserError("It sticks."))
-    with pytest.raises(
-        FaultFailed, match=r"`2 told stuck` could not be undone on dc1->dc2.* It st"
-    ):
-        play(scene, (Told("a", log, directions=link), 0, 9), (stuck, 0.1, 0.2))
-    assert log == ["+a", "+stuck", "-stuck", "-a"]
-
-
-def test_a_note_that_fails_ends_the_timeline_and_is_what_is_raised(scene, log):
-    def note(_, mark):
-        if mark.step.fault.subject == "b":
-            raise OSError(28, "No space left on device")
-
-    on = {"nodes": ("n1",)}
-    faults = [(Told("a", log, **on), 0, 9), (Told("b", log, **on), 0.1, 9)]
-    played = Played(scene, faults, note)
-    with pytest.raises(OSError, match="No space left"):
-        played.join()
-    assert log == ["+a", "+b", "-b", "-a"]
-
-
-def test_a_fault_of_which_the_lab_died_is_the_labs_failure(log):
-    scene = Scene(SimpleNamespace(fate="Its emulation broke."), {})  # type: ignore[arg-type]
-    with pytest.raises(MachineError, match=r"The lab has ended\. Its emulation broke"):
-        play(scene, (Told("x", log, begin_fails=BrokenPipeError()), 0, 1))
-
-
-def test_a_node_without_a_service_is_said_to_have_none(scene):
-    with pytest.raises(UserError, match="No service runs on n9"), scene.holding(["n9"]):
-        pass
-
-
 # -- cut short ------------------------------------------------------------------------------
 
 
@@ -210,16 +144,6 @@ def test_cut_short_undoes_the_last_first_and_begins_nothing_more(scene, log):
     assert log == ["+a", "+b", "-b", "-a"], "when it returns, all is undone"
     played.join()
     assert [mark.detail["late_ms"] for mark in played.marks[2:]] == [None, None]
-
-
-def test_it_can_be_cut_short_by_whoever_is_told_of_a_fault(scene, log):
-    def note(played, mark):
-        if mark.kind == "inject":
-            played.timeline.cut_short()
-
-    played = Played(scene, [(Told("a", log), 0.1, 60)], note)
-    played.join()
-    assert log == ["+a", "-a"]
 
 
 # -- faults that strike more than once ------------------------------------------------------
@@ -250,40 +174,20 @@ class Beats(Repeating):
         return time.monotonic_ns()
 
 
-def beats(played):
-    """Return the states and the times, which count from the first occurrence."""
-    occurrences = [mark for mark in played.marks if mark.kind == "occurrence"]
-    return [
-        (occurrence.detail["state"], (occurrence.t_ns - occurrences[0].t_ns) / 1e9)
-        for occurrence in occurrences
-    ]
-
-
-def test_occurrences_come_at_their_beat_and_the_last_is_healed(scene):
-    fault = Beats()
-    played = play(scene, (fault, 0.0, 3.0))
-    told = beats(played)
-    downs, ups = ([at for each, at in told if each == state] for state in ("down", "up"))
-    assert [state for state, _ in told] == ["down", "up"] * len(downs)
-    lasted_s = (played.told("heal")[0] - played.told("occurrence")[0]) / 1e9
-    assert len(downs) <= 1 + lasted_s / 0.1
-    assert all(at >= 0.1 * beat for beat, at in enumerate(downs))
-    assert all(at >= 0.1 * beat + 0.03 for beat, at in enumerate(ups[:-1]))
-    # However late some are, the others keep the beat: it does not drift.
-    assert statistics.median(at % 0.1 for at in downs) < 0.03
-    assert not fault.is_broken
-
-
-def test_an_occurrence_that_takes_long_leaves_beats_out_and_the_others_keep_their_times(scene):
-    played = play(scene, (Beats(takes_s=0.25), 0.0, 0.58))
-    downs = [at for state, at in beats(played) if state == "down"]
-    assert downs[1] >= 0.1 + 0.25
-    # Those of 0.2 and 0.3 s are not made up for.
-    assert len(downs) <= 4
-    assert all(at >= due for at, due in zip(downs[2:], (0.4, 0.5), strict=False))
-
-
 def test_an_occurrence_that_fails_between_fails_the_drill(scene, log):
     with pytest.raises(FaultFailed, match=r"`1 beats x` could not go on.* It strikes no more"):
         play(scene, (Beats(fails_at=3), 0.0, 60.0), (Told("a", log), 0.0, 60.0))
     assert log == ["+a", "-a"]
+
+
+def test_two_of_a_kind_that_a_node_has_one_of_are_refused_where_they_overlap(scene, log):
+    class Full(Told):
+        is_exclusive = True
+
+    def plays(*times):
+        faults = [Full("full", log, nodes=("n1",)) for _ in times]
+        play(scene, *[(fault, *each) for fault, each in zip(faults, times, strict=True)])
+
+    plays((0, 0.01), (0.01, 0.02))
+    with pytest.raises(UserError, match="`2 told full` overlaps"):
+        plays((0, 0.02), (0.01, None))

@@ -198,6 +198,7 @@ mod tests {
                 direction: (number % 2) as usize,
                 arrival_ns: start_ns + 1_000 * (number ^ 7),
                 duplicate: false,
+                planted_ns: 0,
             };
             let departure_ns = origin.arrival_ns + 5_000_000;
             recorder.record(origin, message, Outcome::Sent, departure_ns);

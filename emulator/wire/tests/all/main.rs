@@ -22,6 +22,7 @@ mod frame_parser;
 mod fuzz;
 mod impairments;
 mod jitter;
+mod lateness;
 mod live_changes;
 mod rate;
 mod robustness;

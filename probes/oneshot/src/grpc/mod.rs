@@ -21,7 +21,7 @@ use crate::grpc::method::Methods;
 use crate::grpc::request::Ready;
 use crate::grpc::window::Window;
 use crate::outcome::{self as outcomes, Refusal, Verdict};
-use crate::plan::{self, ConnectionMode, Destination, PlanError, PlanLine, Request};
+use crate::plan::{self, ConnectionMode, Destination, HeaderLine, PlanError, PlanLine, Request};
 use crate::protocol::{Built, Judged, Protocol};
 use crate::record::Record;
 use crate::target::Target;
@@ -88,21 +88,14 @@ impl PlanLine for Header {
     }
 }
 
-impl Destination for Header {
-    fn host(&self) -> &str {
-        &self.host
-    }
-
-    fn port(&self) -> u16 {
-        self.port
-    }
-
-    fn connection(&self) -> ConnectionMode {
-        self.connection
-    }
-
-    fn deadline_ms(&self) -> u64 {
-        self.deadline_ms
+impl HeaderLine for Header {
+    fn destination(&self) -> Destination<'_> {
+        Destination {
+            host: &self.host,
+            port: self.port,
+            connection: self.connection,
+            deadline_ms: self.deadline_ms,
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! But a body whose bytes are known beforehand is not kept ([`Response::prepare_verified`]): it is
 //! compared as it comes, and its place in the buffer is used again.
 
+use std::mem;
 use std::ops::Range;
 
 use httparse::Status;
@@ -44,12 +45,17 @@ pub enum Progress {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed(pub String);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
+    #[default]
     Head,
-    Length { left: usize },
+    Length {
+        left: usize,
+    },
     ChunkSize,
-    ChunkData { left: usize },
+    ChunkData {
+        left: usize,
+    },
     ChunkEnd,
     Trailers,
     UntilClose,
@@ -57,6 +63,7 @@ enum State {
 }
 
 /// The response that is being read.
+#[derive(Default)]
 pub struct Response {
     buffer: Vec<u8>,
     filled: usize,
@@ -72,30 +79,18 @@ pub struct Response {
     ended_by_close: bool,
 }
 
-impl Default for Response {
-    fn default() -> Self {
-        Response {
-            buffer: Vec::new(),
-            filled: 0,
-            parsed: 0,
-            body_limit: 0,
-            to_head_request: false,
-            state: State::Head,
-            head: None,
-            body: Vec::new(),
-            body_bytes: 0,
-            verifier: None,
-            started_ns: None,
-            ended_by_close: false,
-        }
-    }
-}
-
 impl Response {
     /// Makes ready for the response to a request whose answer's body should have `expected_bytes`.
     pub fn prepare(&mut self, expected_bytes: u64, to_head_request: bool) {
         let expected = usize::try_from(expected_bytes).unwrap_or(usize::MAX);
-        self.body_limit = expected.max(UNEXPECTED_BODY_BYTES);
+        self.body.clear();
+        *self = Response {
+            buffer: mem::take(&mut self.buffer),
+            body: mem::take(&mut self.body),
+            body_limit: expected.max(UNEXPECTED_BODY_BYTES),
+            to_head_request,
+            ..Response::default()
+        };
         // One in 64 for the framing of chunks. `resize` writes the new bytes, so that no page of
         // the buffer is touched for the first time while the clock runs.
         let wanted = HEAD_BYTES
@@ -104,16 +99,6 @@ impl Response {
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }
-        self.filled = 0;
-        self.parsed = 0;
-        self.to_head_request = to_head_request;
-        self.state = State::Head;
-        self.head = None;
-        self.body.clear();
-        self.body_bytes = 0;
-        self.verifier = None;
-        self.started_ns = None;
-        self.ended_by_close = false;
     }
 
     /// The same, where the body of an answer with a status of 2xx is to be compared as it comes,

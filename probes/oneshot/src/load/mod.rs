@@ -135,7 +135,7 @@ impl<W: Write> Watch<W> {
             let written = self.writer.write(&records, &shared.names);
             let now_ns = clock::now_ns();
             let noticed = match written {
-                Err(error) => Some(Ending::gave_up(format!(
+                Err(error) => Some(Ending::GaveUp(format!(
                     "its records cannot be written: {error}"
                 ))),
                 Ok(()) => self.silence(now_ns),
@@ -167,7 +167,7 @@ impl<W: Write> Watch<W> {
     fn silence(&self, now_ns: u64) -> Option<Ending> {
         let silent_ns = now_ns.saturating_sub(self.tally.last_ok_ns);
         (silent_ns > self.shared.give_up_ns && self.tally.last_error != 0).then(|| {
-            Ending::gave_up(format!(
+            Ending::GaveUp(format!(
                 "no request was ok for {} s, the last failed with: {}",
                 silent_ns / 1_000_000_000,
                 self.shared.names.example(self.tally.last_error)
@@ -185,7 +185,7 @@ impl<W: Write> Watch<W> {
     fn tell_end(&mut self, ending: Ending) -> io::Result<()> {
         let shared = self.shared.clone();
         let ending = match shared.gave_up() {
-            Some(why) if ending == Ending::Complete => Ending::gave_up(why),
+            Some(why) if ending == Ending::Complete => Ending::GaveUp(why),
             _ => ending,
         };
         let end = self.tally.end(&ending, &shared, clock::now_ns());

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::body::{self, hex};
 use crate::load::deed::{Api, Deed};
-use crate::plan::{Phase, Request};
+use crate::plan::Request;
 
 /// The number of an object in a bucket, and the bucket's among those of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,19 +53,12 @@ impl Objects {
         let moves = matches!(deed, Deed::Get | Deed::Put);
         let sizes = moves || (is_s3 && deed == Deed::Head);
         Request {
-            seq: 0,
-            phase: Phase::Measure,
             endpoint: self.api.name(deed).into(),
             bucket: is_s3.then(|| self.buckets[usize::from(object.bucket)].clone()),
             key: Some(key),
-            prefix: None,
             object_bytes: sizes.then_some(self.bytes),
             body_seed: moves.then_some(body_seed),
-            listed: None,
-            exists: None,
-            request: None,
-            response_object: None,
-            deadline_ms: None,
+            ..Request::default()
         }
     }
 }

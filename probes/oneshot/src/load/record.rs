@@ -215,14 +215,4 @@ mod tests {
         let expected = ("grpc NOT_FOUND".into(), "grpc NOT_FOUND: no key 17".into());
         assert_eq!(names.examples()[0], expected);
     }
-
-    #[test]
-    fn kinds_do_not_become_more_and_more() {
-        let names = Names::default();
-        for number in 0..2 * MAX_NAMES {
-            names.number(&format!("http {number}"));
-        }
-        assert_eq!(names.examples().len(), MAX_NAMES + 1);
-        assert_eq!(names.examples()[MAX_NAMES].0, MANY);
-    }
 }

@@ -21,13 +21,7 @@ pub enum Ending {
     GaveUp(String),
 }
 
-impl Ending {
-    pub fn gave_up(why: String) -> Self {
-        Ending::GaveUp(why)
-    }
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tally {
     began_ns: u64,
     ok: u64,
@@ -92,16 +86,9 @@ impl Tally {
     pub fn new(began_ns: u64) -> Self {
         Tally {
             began_ns,
-            ok: 0,
-            failed: 0,
-            bytes_read: 0,
-            bytes_written: 0,
-            in_flight_ns: 0,
-            verify_ns: 0,
-            errors: HashMap::new(),
-            last_error: 0,
             last_ok_ns: began_ns,
             told: (began_ns, 0),
+            ..Tally::default()
         }
     }
 

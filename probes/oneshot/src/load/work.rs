@@ -283,6 +283,10 @@ mod tests {
             }
             own.done(&task, work.removes());
         }
+        assert!(
+            work.next(&mut own, 1_000_000_000).is_none(),
+            "its time is over"
+        );
         for (deed, share) in [(Deed::Get, 0.6_f64), (Deed::Put, 0.3), (Deed::Remove, 0.1)] {
             let count = f64::from(counts[&deed]);
             // Five standard deviations of a binomial.
@@ -292,24 +296,5 @@ mod tests {
                 "{deed:?}: {count}"
             );
         }
-    }
-
-    #[test]
-    fn a_mix_ends_when_its_time_is_over() {
-        let work = work(&[]);
-        assert!(work.next(&mut Own::new(1, 0), 999_999_999).is_some());
-        assert!(work.next(&mut Own::new(1, 0), 1_000_000_000).is_none());
-    }
-
-    #[test]
-    fn workers_differ() {
-        let work = work(&[]);
-        let of = |worker| {
-            let mut own = Own::new(1, worker);
-            (0..20)
-                .map(|_| work.next(&mut own, 0).unwrap().object.index)
-                .collect::<Vec<_>>()
-        };
-        assert_ne!(of(0), of(1));
     }
 }

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::common;
 use crate::common::bob::BobServer;
 use crate::common::http2::Script;
-use crate::common::{KEY, Probe, assert_ok, assert_outcome};
+use crate::common::{KEY, Probe, assert_ok, assert_outcome, rows};
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage};
 use serde_json::{Value, json};
@@ -122,16 +122,11 @@ fn the_object_of_a_response_is_compared_with_the_body() {
         (vec![0; 1000], "fail", json!("checksum mismatch")),
         (vec![], "fail", json!("length mismatch: 0 bytes, not 1000")),
     ] {
-        let receipt = if data.is_empty() {
-            json!({}) // not even the message that would hold it
-        } else {
-            json!({"item": {"data": base64(&data)}})
-        };
-        let server = shop(receipt);
-        let record = Probe::grpc(server.port, shapes()).call(
-            "wanlat.test.Shop/Keep",
-            json!({"object_bytes": 1000, "body_seed": 5, "response_object": "item.data"}),
-        );
+        // Of nothing there is not even the message that would hold it.
+        let item = json!({"item": {"data": base64(&data)}});
+        let server = shop(if data.is_empty() { json!({}) } else { item });
+        let object = json!({"object_bytes": 1000, "body_seed": 5, "response_object": "item.data"});
+        let record = Probe::grpc(server.port, shapes()).call("wanlat.test.Shop/Keep", object);
         assert_eq!(
             (&record["outcome"], &record["error"]),
             (&json!(outcome), &error)
@@ -190,44 +185,28 @@ fn line(endpoint: &str, fields: Value) -> Value {
 #[test]
 fn a_key_of_a_wrong_length_never_reaches_a_server() {
     let server = BobServer::well_behaved();
-    let bob = |method: &str, request: Value| {
-        line(
-            &format!("bob_storage.BobApi/{method}"),
-            json!({"key": KEY, "request": request}),
-        )
-    };
-    let seven = json!({"key": "AAECAwQFBg=="});
-    let nine = json!({"key": "AAECAwQFBgcI"});
-    let right = json!({"key": "{key}"});
-    let mut lines = Vec::new();
-    for (endpoint, more) in [
-        ("Put", json!({"object_bytes": 1, "body_seed": 1})),
-        ("Get", json!({})),
-        ("Exist", json!({})),
-        ("Delete", json!({})),
-    ] {
-        for key in ["", "00112233445566", "00112233445566ff00"] {
-            let mut fields = more.clone();
-            fields["key"] = json!(key);
-            lines.push(line(endpoint, fields));
-        }
-    }
-    for wrong in [&seven, &nine, &json!({})] {
-        lines.push(bob("Put", json!({"key": wrong})));
-        lines.push(bob("Get", json!({"key": wrong})));
-        lines.push(bob("Delete", json!({"key": wrong})));
-        lines.push(bob("Exist", json!({"keys": [right, wrong, right]})));
-    }
-    let short = json!({"key": "0011", "request": {"key": {"key": "{key}"}}});
-    lines.push(line("bob_storage.BobApi/Get", short));
-    for line in &lines {
-        let error = refused(server.port, bobs(), line);
+    for [endpoint, fields] in rows(
+        r#"
+        Put | {"key": "", "object_bytes": 1, "body_seed": 1}
+        Get | {"key": "00112233445566"}
+        Exist | {"key": "00112233445566ff00"}
+        Delete | {"key": "00"}
+        bob_storage.BobApi/Put | {"request": {"key": {"key": "AAECAwQFBg=="}}}
+        bob_storage.BobApi/Get | {"request": {"key": {"key": "AAECAwQFBgcI"}}}
+        bob_storage.BobApi/Get | {"key": "0011", "request": {"key": {"key": "{key}"}}}
+        bob_storage.BobApi/Delete | {"request": {"key": {}}}
+        bob_storage.BobApi/Exist | {"request": {"keys": [{"key": "AAECAwQFBgc="}, {}]}}
+        "#,
+    ) {
+        let line = line(endpoint, serde_json::from_str(fields).unwrap());
+        let error = refused(server.port, bobs(), &line);
         assert!(error.contains("plan line 2: a key is "), "{line}: {error}");
         assert!(error.contains("but Bob's keys are 8"), "{error}");
     }
     assert_eq!(server.reached(), []);
-    // And with keys of the right length the same lines are sent.
+    // And with keys of the right length such a line is sent.
     let mut probe = Probe::grpc(server.port, bobs());
+    let right = json!({"key": "{key}"});
     let exist = json!({"key": KEY, "request": {"keys": [right, right]}});
     assert_ok(&probe.call("bob_storage.BobApi/Exist", exist));
     assert_eq!(server.reached()[0].keys.len(), 2);
@@ -257,192 +236,81 @@ fn somebody_elses_proto_file_gets_no_wrong_key_past_either() {
 
 #[test]
 fn what_does_not_fit_its_method_is_told_with_what_there_is() {
-    let keep = |fields: Value| line("wanlat.test.Shop/Keep", fields);
-    let of = |request: Value| keep(json!({"request": request}));
-    for (line, expected) in [
-        (
-            line("wanlat.test.Shop/Watch", json!({})),
-            "wanlat.test.Shop/Watch cannot be measured: the server streams",
-        ),
-        (
-            line("wanlat.test.Shop/Fill", json!({})),
-            "wanlat.test.Shop/Fill cannot be measured: the client streams",
-        ),
-        (
-            line("wanlat.test.Shop/Talk", json!({})),
-            "wanlat.test.Shop/Talk cannot be measured: both sides stream",
-        ),
-        (
-            line("wanlat.test.Shop/Buy", json!({})),
-            "no method Buy in wanlat.test.Shop: it has Keep, Watch, Fill, Talk",
-        ),
-        (
-            line("wanlat.test.Mall/Buy", json!({})),
-            "no service wanlat.test.Mall: the header's `protos` define wanlat.test.Shop",
-        ),
-        (
-            of(json!({"colour": 1})),
-            "`request.colour`: wanlat.test.Order has no such field, it has name, number,",
-        ),
-        (
-            of(json!({"item": {"datum": "{body}"}})),
-            "`request.item.datum`: wanlat.test.Item has no such field, it has data, key, at",
-        ),
-        (
-            of(json!({"urgent": "{seq}"})),
-            "`request.urgent` is {seq}, which does not fit a field of type bool; it fits numbers \
-             and string",
-        ),
-        (
-            of(json!({"more": [{}, {"key": "{body}"}]})),
-            "`request.more[1].key` is {body}, which does not fit a field of type string; it fits \
-             bytes",
-        ),
-        (
-            of(json!({"item": {"data": "{body}"}})),
-            "`request.item.data` is {body}, but the line has no `object_bytes` and `body_seed`",
-        ),
-        (
-            of(json!({"name": "{key}"})),
-            "`request.name` is {key}, but the line has no `key`",
-        ),
-        (
-            of(json!({"item": 5})),
-            "`request` is no wanlat.test.Order: ",
-        ),
-        (
-            of(json!({"more": {}})),
-            "`request` is no wanlat.test.Order: ",
-        ),
-        (of(json!([1])), "`request` is no wanlat.test.Order: "),
-        (
-            of(json!({"number": "many"})),
-            "`request` is no wanlat.test.Order: ",
-        ),
-        (
-            of(json!({"kind": "ODD"})),
-            "`request` is no wanlat.test.Order: ",
-        ),
-        (
-            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "item"})),
-            "`response_object.item` is no bytes field",
-        ),
-        (
-            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "item.datum"})),
-            "`response_object.item.datum`: wanlat.test.Item has no such field, it has data, key",
-        ),
-        (
-            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "items.data"})),
-            "`response_object.items` is repeated",
-        ),
-        (
-            keep(json!({"object_bytes": 1, "body_seed": 1, "response_object": "note.data"})),
-            "`response_object.note` is no message, so that it has no `data`",
-        ),
-        (
-            keep(json!({"response_object": "item.data"})),
-            "`response_object` needs `object_bytes` and `body_seed`",
-        ),
-        (
-            keep(json!({"key": "xyz"})),
-            "`key` must be hexadecimal digits, two a byte: \"xyz\"",
-        ),
-        (
-            keep(json!({"exists": true})),
-            "`exists` means nothing to wanlat.test.Shop/Keep",
-        ),
-    ] {
+    let object = r#""object_bytes": 1, "body_seed": 1"#;
+    for [method, fields, expected] in rows(
+        r#"
+        Shop/Watch | | wanlat.test.Shop/Watch cannot be measured: the server streams
+        Shop/Fill | | wanlat.test.Shop/Fill cannot be measured: the client streams
+        Shop/Talk | | wanlat.test.Shop/Talk cannot be measured: both sides stream
+        Shop/Buy | | no method Buy in wanlat.test.Shop: it has Keep, Watch, Fill, Talk
+        Mall/Buy | | no service wanlat.test.Mall: the header's `protos` define wanlat.test.Shop
+        Shop/Keep | "request": {"colour": 1} | `request.colour`: wanlat.test.Order has no such field
+        Shop/Keep | "request": {"item": {"datum": "{body}"}} | `request.item.datum`: wanlat.test.Item
+        Shop/Keep | "request": {"urgent": "{seq}"} | {seq}, which does not fit a field of type bool
+        Shop/Keep | "request": {"more": [{}, {"key": "{body}"}]} | `request.more[1].key` is {body}
+        Shop/Keep | "request": {"item": {"data": "{body}"}} | no `object_bytes` and `body_seed`
+        Shop/Keep | "request": {"name": "{key}"} | `request.name` is {key}, but the line has no `key`
+        Shop/Keep | "request": {"item": 5} | `request` is no wanlat.test.Order:
+        Shop/Keep | "request": [1] | `request` is no wanlat.test.Order:
+        Shop/Keep | "request": {"kind": "ODD"} | `request` is no wanlat.test.Order:
+        Shop/Keep | OBJECT, "response_object": "item" | `response_object.item` is no bytes field
+        Shop/Keep | OBJECT, "response_object": "item.datum" | wanlat.test.Item has no such field
+        Shop/Keep | OBJECT, "response_object": "items.data" | `response_object.items` is repeated
+        Shop/Keep | OBJECT, "response_object": "note.data" | `response_object.note` is no message
+        Shop/Keep | "response_object": "item.data" | needs `object_bytes` and `body_seed`
+        Shop/Keep | "key": "xyz" | `key` must be hexadecimal digits, two a byte: "xyz"
+        Shop/Keep | "exists": true | `exists` means nothing to wanlat.test.Shop/Keep
+        "#,
+    ) {
+        let fields = format!("{{{}}}", fields.replace("OBJECT", object));
+        let fields = serde_json::from_str(&fields).unwrap();
+        let line = line(&format!("wanlat.test.{method}"), fields);
         let error = refused(1, shapes(), &line);
         assert!(error.starts_with("oneshot: plan line 2: "), "{error}");
-        assert!(
-            error.contains(expected),
-            "{line}\n  gave {error}\n  not  {expected}"
-        );
+        assert!(error.contains(expected), "{line} gave {error}");
     }
 }
 
 #[test]
 fn bobs_endpoints_say_what_they_need() {
-    for (endpoint, fields, expected) in [
-        (
-            "Put",
-            json!({"key": KEY, "object_bytes": 1}),
-            "Put needs `body_seed`",
-        ),
-        ("Get", json!({}), "Get needs `key`"),
-        (
-            "Get",
-            json!({"key": KEY, "body_seed": 1}),
-            "`body_seed` without `object_bytes`",
-        ),
-        (
-            "Get",
-            json!({"key": KEY, "exists": true}),
-            "`exists` means nothing to Get",
-        ),
-        ("Ping", json!({"key": KEY}), "`key` means nothing to Ping"),
-        (
-            "Delete",
-            json!({"key": KEY, "request": {}}),
-            "`request` means nothing to Delete",
-        ),
-        (
-            "Exist",
-            json!({"key": "001122334455667"}),
-            "`key` must be hexadecimal digits",
-        ),
-        (
-            "GetObject",
-            json!({}),
-            "unknown endpoint `GetObject`, expected one of Put, Get, Exist, Delete, Ping, or \
-             package.Service/Method",
-        ),
-        (
-            "bob_storage.BobApi/Ping",
-            json!({}),
-            "no service bob_storage.BobApi: the header's `protos` define none. Name the .proto file",
-        ),
-    ] {
-        let error = refused(1, json!({}), &line(endpoint, fields));
-        assert!(error.contains(expected), "{endpoint} gave {error}");
+    for [endpoint, fields, expected] in rows(
+        r#"
+        Put | {"key": "0011223344556677", "object_bytes": 1} | Put needs `body_seed`
+        Get | {} | Get needs `key`
+        Get | {"key": "0011223344556677", "body_seed": 1} | `body_seed` without `object_bytes`
+        Get | {"key": "0011223344556677", "exists": true} | `exists` means nothing to Get
+        Ping | {"key": "0011223344556677"} | `key` means nothing to Ping
+        Exist | {"key": "001122334455667"} | `key` must be hexadecimal digits
+        GetObject | {} | unknown endpoint `GetObject`, expected one of Put, Get, Exist, Delete, Ping,
+        bob_storage.BobApi/Ping | {} | the header's `protos` define none. Name the .proto file
+        "#,
+    ) {
+        let line = line(endpoint, serde_json::from_str(fields).unwrap());
+        let error = refused(1, json!({}), &line);
+        assert!(error.contains(expected), "{line} gave {error}");
     }
 }
 
 #[test]
 fn a_header_that_is_of_no_use_is_refused_before_anything_is_sent() {
-    let missing = folder("tests/protos/missing.proto");
-    let broken = folder("tests/protos/broken.txt");
-    for (header, expected) in [
-        (json!({"protos": [missing]}), "missing.proto"),
-        (json!({"protos": [broken]}), "broken.txt:4:"),
-        (
-            json!({"max_message_bytes": 0}),
-            "`max_message_bytes` is 0, which is not from 1 to",
-        ),
-        (
-            json!({"max_message_bytes": 1u64 << 31}),
-            "not from 1 to 1073741824",
-        ),
-        (json!({"deadline_ms": 0}), "`deadline_ms` is 0"),
-        (
-            json!({"metadata": {"grpc-timeout": "1S"}}),
-            "\"grpc-timeout\" is the protocol's own",
-        ),
-        (
-            json!({"metadata": {"TE": "x"}}),
-            "\"TE\" is the protocol's own",
-        ),
-        (
-            json!({"metadata": {"a b": "x"}}),
-            "\"a b\" is no header's name",
-        ),
-        (
-            json!({"metadata": {"a": "x\ny"}}),
-            "the value of \"a\" must be printable ASCII",
-        ),
-        (json!({"retries": 3}), "unknown field `retries`"),
-        (json!({"host": "not a host"}), "host \"not a host\""),
-    ] {
+    let folder = folder("tests/protos").display().to_string();
+    for [header, expected] in rows(
+        r#"
+        {"protos": ["FOLDER/missing.proto"]} | missing.proto
+        {"protos": ["FOLDER/broken.txt"]} | broken.txt:4:
+        {"max_message_bytes": 0} | `max_message_bytes` is 0, which is not from 1 to
+        {"max_message_bytes": 2147483648} | not from 1 to 1073741824
+        {"deadline_ms": 0} | `deadline_ms` is 0
+        {"window": "huge"} | unknown variant `huge`
+        {"metadata": {"grpc-timeout": "1S"}} | "grpc-timeout" is the protocol's own
+        {"metadata": {"TE": "x"}} | "TE" is the protocol's own
+        {"metadata": {"a b": "x"}} | "a b" is no header's name
+        {"metadata": {"a": "x\ny"}} | the value of "a" must be printable ASCII
+        {"retries": 3} | unknown field `retries`
+        {"host": "not a host"} | host "not a host"
+        "#,
+    ) {
+        let header: Value = serde_json::from_str(&header.replace("FOLDER", &folder)).unwrap();
         let error = refused(1, header.clone(), &line("Ping", json!({})));
         assert!(error.starts_with("oneshot: plan line 1: "), "{error}");
         assert!(error.contains(expected), "{header} gave {error}");

@@ -4,7 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::common::bob::BobServer;
 use crate::common::http2::{
-    CANCEL, DATA, HEADERS, REFUSED_STREAM, SETTINGS, Script, WINDOW_UPDATE,
+    ACK, CANCEL, DATA, END_HEADERS, END_STREAM, HEADERS, PING, REFUSED_STREAM, SETTINGS, Script,
+    WINDOW_UPDATE, head, header,
 };
 use crate::common::{KEY, Probe, assert_ok};
 use serde_json::{Value, json};
@@ -31,10 +32,8 @@ fn a_request_is_sent_once_whatever_comes_of_it() {
                 }
                 _ => {
                     peer.goaway(request.stream, 0)?;
-                    let block = [crate::common::http2::head(), unavailable()].concat();
-                    let flags =
-                        crate::common::http2::END_HEADERS | crate::common::http2::END_STREAM;
-                    peer.send(HEADERS, flags, request.stream, &block)?;
+                    let block = [head(), header("grpc-status", "14")].concat();
+                    peer.send(HEADERS, END_HEADERS | END_STREAM, request.stream, &block)?;
                 }
             }
             if way == 0 {
@@ -68,10 +67,6 @@ fn a_request_is_sent_once_whatever_comes_of_it() {
     );
     assert_eq!(probe.finish(), 0);
     assert!(!server.join(), "a connection that no record tells of");
-}
-
-fn unavailable() -> Vec<u8> {
-    crate::common::http2::header("grpc-status", "14")
 }
 
 #[test]
@@ -142,7 +137,6 @@ fn a_kept_connection_that_the_server_closed_is_replaced_before_anything_is_sent(
 
 #[test]
 fn what_a_server_says_between_requests_is_answered_and_belongs_to_none() {
-    use crate::common::http2::{ACK, PING};
     let (said, wait) = std::sync::mpsc::channel();
     let server = Script::run(move |peers| {
         let mut peer = peers.next()?;
@@ -169,40 +163,6 @@ fn what_a_server_says_between_requests_is_answered_and_belongs_to_none() {
     assert_ok(&record);
     assert_eq!(record["new_connection"], false, "{record}");
     assert_eq!(record["reads"], 1, "{record}");
-    server.join();
-}
-
-#[test]
-fn windows_hold_a_whole_answer_so_that_nothing_waits_for_them_to_be_widened() {
-    // Less than half of a window is used by some, which does not widen it, and most of it by others.
-    const SIZES: [usize; 6] = [30 << 20, 60 << 20, 20 << 20, 20 << 20, 50 << 20, 50 << 20];
-    let server = Script::run(|peers| {
-        let mut peer = peers.next()?;
-        peer.settings()?;
-        for bytes in SIZES {
-            // Blob { data }, as protobuf writes it: field 1, its length, the bytes.
-            let mut blob = vec![0x0a];
-            prost::encode_length_delimiter(bytes, &mut blob).unwrap();
-            blob.resize(blob.len() + bytes, 0);
-            let request = peer.expect_request()?;
-            let needed = blob.len() as i64 + 5;
-            assert!(peer.stream_window >= needed, "{}", peer.stream_window);
-            assert!(
-                peer.connection_window >= needed,
-                "{}",
-                peer.connection_window
-            );
-            peer.headers(request.stream)?;
-            peer.message(request.stream, &blob)?;
-            peer.trailers(request.stream, "0")?;
-        }
-        Ok(())
-    });
-    let mut probe = Probe::grpc(server.port, json!({}));
-    for bytes in SIZES {
-        let record = probe.call("Get", json!({"key": KEY, "object_bytes": bytes}));
-        assert_ok(&record);
-    }
     server.join();
 }
 

@@ -10,8 +10,12 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::bob::BobServer;
-use crate::common::http2::{ACK, END_HEADERS, HEADERS, PING, Peer, SETTINGS, Script, header};
-use crate::common::{Probe, assert_ok, assert_outcome, hashing_ns, ms};
+use crate::common::http2::{
+    ACK, DATA, END_HEADERS, HEADERS, PING, Peer, SETTINGS, Script, WINDOW_UPDATE, header,
+};
+use crate::common::{
+    Probe, assert_ok, assert_outcome, assert_phases, hashing_ns, longest, ms, quickest,
+};
 use serde_json::{Value, json};
 
 const DELAY_MS: f64 = 100.0;
@@ -35,14 +39,6 @@ fn some(answer: impl Fn(&mut Peer, u32) -> io::Result<()> + Send + 'static) -> V
     records
 }
 
-fn quickest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
-    records.iter().map(time).fold(f64::INFINITY, f64::min)
-}
-
-fn longest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
-    records.iter().map(time).fold(0.0, f64::max)
-}
-
 fn sent_ms(record: &Value) -> f64 {
     ms(record, "sent_ns")
 }
@@ -52,7 +48,14 @@ fn first_byte_ms(record: &Value) -> f64 {
 }
 
 fn body_ms(record: &Value) -> f64 {
-    ms(record, "total_ns") - ms(record, "first_byte_ns")
+    ms(record, "total_ns") - first_byte_ms(record)
+}
+
+#[test]
+fn the_phases_are_in_order_and_only_a_new_connection_takes_time() {
+    let server = BobServer::well_behaved();
+    let mut probe = Probe::grpc(server.port, json!({}));
+    assert_phases(|| probe.put_blob(100));
 }
 
 #[test]
@@ -86,13 +89,8 @@ fn frames_that_are_not_the_responses_are_not_its_first_byte() {
     let records = some(|peer, stream| {
         peer.send(SETTINGS, 0, 0, &[])?;
         peer.send(PING, 0, 0, b"whatever")?;
-        peer.send(crate::common::http2::WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])?;
-        peer.send(
-            crate::common::http2::WINDOW_UPDATE,
-            0,
-            stream,
-            &[0, 0, 0, 1],
-        )?;
+        peer.send(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])?;
+        peer.send(WINDOW_UPDATE, 0, stream, &[0, 0, 0, 1])?;
         sleep(DELAY);
         peer.answer(stream, b"")
     });
@@ -118,23 +116,6 @@ fn an_interim_response_is_not_the_first_byte() {
 }
 
 #[test]
-fn a_headers_frame_that_comes_in_pieces_begins_with_its_first_one() {
-    use std::io::Write;
-    let records = some(|peer, stream| {
-        let block = crate::common::http2::head();
-        let frame = crate::common::http2::frame(HEADERS, END_HEADERS, stream, &block);
-        for piece in [&frame[..3], &frame[3..12], &frame[12..]] {
-            peer.stream.write_all(piece)?;
-            sleep(DELAY);
-        }
-        peer.message(stream, b"")?;
-        peer.trailers(stream, "0")
-    });
-    assert!(quickest(&records, first_byte_ms) < DELAY_MS);
-    assert!(longest(&records, body_ms) >= 3.0 * DELAY_MS * 0.99);
-}
-
-#[test]
 fn nobody_waits_for_the_servers_settings() {
     // It says nothing at all before it has the whole request.
     let server = Script::run(|peers| {
@@ -157,14 +138,14 @@ fn sent_is_when_the_last_byte_left() {
         let (mut received, mut stream) = (0, 0);
         while received < 65_535 {
             let (kind, _, of, payload) = peer.frame()?.unwrap();
-            if kind == crate::common::http2::DATA {
+            if kind == DATA {
                 received += payload.len();
                 stream = of;
             }
         }
         sleep(DELAY);
         for of in [0, stream] {
-            peer.send(crate::common::http2::WINDOW_UPDATE, 0, of, &[0, 1, 0, 0])?;
+            peer.send(WINDOW_UPDATE, 0, of, &[0, 1, 0, 0])?;
         }
         let request = peer.expect_request()?;
         peer.answer(request.stream, b"")
@@ -174,66 +155,6 @@ fn sent_is_when_the_last_byte_left() {
     assert!(ms(&record, "sent_ns") >= DELAY_MS, "{record}");
     assert_eq!(record["object_bytes"], 100_000);
     server.join();
-}
-
-#[test]
-fn a_full_socket_holds_back_the_last_byte_too() {
-    // The windows are as large as they get, but nobody reads for a while.
-    let server = Script::run(|peers| {
-        let mut peer = peers.next()?;
-        peer.send(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff])?;
-        peer.send(crate::common::http2::WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0])?;
-        let request = peer.expect_request()?;
-        peer.answer(request.stream, b"")?;
-        while peer.frame()?.is_some_and(|(kind, ..)| kind != HEADERS) {}
-        sleep(2 * DELAY);
-        let request = peer.expect_request()?;
-        peer.answer(request.stream, b"")
-    });
-    let mut probe = Probe::grpc(server.port, json!({}));
-    assert_ok(&probe.ping());
-    let record = probe.put_blob(32 << 20);
-    assert_ok(&record);
-    assert!(ms(&record, "sent_ns") >= 2.0 * DELAY_MS, "{record}");
-    assert_eq!(record["object_bytes"], 32 << 20);
-    server.join();
-}
-
-#[test]
-fn connecting_is_timed_on_a_new_connection_and_zero_on_a_kept_one() {
-    let server = BobServer::well_behaved();
-    let mut probe = Probe::grpc(server.port, json!({}));
-    let (first, second) = (probe.ping(), probe.ping());
-    assert_eq!(first["new_connection"], true);
-    assert!(first["connect_ns"].as_u64().unwrap() > 0, "{first}");
-    assert!(
-        first["connect_ns"].as_u64() < first["sent_ns"].as_u64(),
-        "{first}"
-    );
-    assert_eq!(second["new_connection"], false);
-    assert_eq!(second["connect_ns"], 0);
-}
-
-#[test]
-fn the_phases_are_in_order_and_the_starts_are_on_one_clock() {
-    let server = BobServer::well_behaved();
-    let mut probe = Probe::grpc(server.port, json!({}));
-    let mut last_end = 0;
-    for _ in 0..50 {
-        let before = oneshot::clock::now_ns();
-        let record = probe.put_blob(100);
-        let after = oneshot::clock::now_ns();
-        let ns = |field: &str| record[field].as_u64().unwrap();
-        assert!(ns("connect_ns") <= ns("sent_ns"), "{record}");
-        assert!(ns("sent_ns") <= ns("first_byte_ns"), "{record}");
-        assert!(ns("first_byte_ns") <= ns("total_ns"), "{record}");
-        assert!(
-            before < ns("start_ns") && ns("start_ns") + ns("total_ns") < after,
-            "{record}"
-        );
-        assert!(ns("start_ns") > last_end, "never two in flight");
-        last_end = ns("start_ns") + ns("total_ns");
-    }
 }
 
 /// The record of a request to a server that does so, with a deadline of 150 ms, and how late it was.

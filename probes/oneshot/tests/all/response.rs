@@ -1,5 +1,6 @@
 //! The reading of a response does not depend on how the network cuts it.
 
+use crate::common::rows;
 use oneshot::http::response::{Malformed, Progress, Response};
 
 /// Feeds `bytes` in pieces of `step`; the response, complete, and how many bytes it took.
@@ -22,65 +23,33 @@ fn read(bytes: &[u8], step: usize, to_head: bool) -> Result<(Response, usize), M
     Ok((response, taken))
 }
 
+/// `~` ends a line, as carriage return and line feed.
+fn on_the_wire(text: &str) -> String {
+    text.replace('~', "\r\n")
+}
+
 #[test]
 fn a_response_is_the_same_however_it_is_cut() {
-    let cases: [(&str, u16, &str, bool); 8] = [
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-            200,
-            "hello",
-            true,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nA: b\r\n\r\n",
-            200,
-            "hello",
-            true,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-            200,
-            "hello",
-            true,
-        ),
-        (
-            "HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n",
-            204,
-            "",
-            true,
-        ),
-        (
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
-            200,
-            "hi",
-            true,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nConnection: Close\r\n\r\nto the end",
-            200,
-            "to the end",
-            false,
-        ),
-        (
-            "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi",
-            200,
-            "hi",
-            false,
-        ),
-        (
-            "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi",
-            200,
-            "hi",
-            true,
-        ),
-    ];
-    for (text, status, body, keep_alive) in cases {
+    for [text, status, body, keep_alive] in rows(
+        "
+        HTTP/1.1 200 OK~Content-Length: 5~~hello | 200 | hello | true
+        HTTP/1.1 200 OK~Transfer-Encoding: chunked~~3~hel~2;x=y~lo~0~A: b~~ | 200 | hello | true
+        HTTP/1.1 200 OK~transfer-encoding: gzip, Chunked~~5~hello~0~~ | 200 | hello | true
+        HTTP/1.1 204 No Content~Content-Length: 9~~ | 204 | | true
+        HTTP/1.1 100 Continue~~HTTP/1.1 200 OK~Content-Length: 2~~hi | 200 | hi | true
+        HTTP/1.1 200 OK~Connection: Close~~to the end | 200 | to the end | false
+        HTTP/1.0 200 OK~Content-Length: 2~~hi | 200 | hi | false
+        HTTP/1.0 200 OK~Connection: keep-alive~Content-Length: 2~~hi | 200 | hi | true
+        ",
+    ) {
+        let text = on_the_wire(text);
         for step in 1..=text.len() {
             let (response, taken) = read(text.as_bytes(), step, false).unwrap();
             let head = response.head().unwrap();
+            assert_eq!(head.status.to_string(), status, "{text:?} in {step}s");
             assert_eq!(
-                (head.status, head.keep_alive),
-                (status, keep_alive),
+                head.keep_alive.to_string(),
+                keep_alive,
                 "{text:?} in {step}s"
             );
             assert_eq!(response.body_text(1 << 20), body, "{text:?} in {step}s");
@@ -136,34 +105,19 @@ fn length_and_chunks_together_are_read_as_chunks_on_a_connection_not_to_be_trust
 
 #[test]
 fn what_is_no_response_is_said_to_be_none() {
-    for (text, reason) in [
-        ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "not an HTTP response"),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-            "Content-Length is not a number",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            "two different",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
-            "which nobody expected",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-            "size of a chunk",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhiho\r\n",
-            "longer than its size",
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\n",
-            "nobody expected",
-        ),
-        ("HTTP/1.1 101 Switching Protocols\r\n\r\n", "101"),
-    ] {
+    for [text, reason] in rows(
+        "
+        SSH-2.0-OpenSSH_9.2~~ | not an HTTP response
+        HTTP/1.1 200 OK~Content-Length: -1~~ | Content-Length is not a number
+        HTTP/1.1 200 OK~Content-Length: 1~Content-Length: 2~~ | two different
+        HTTP/1.1 200 OK~Content-Length: 99999999999~~ | which nobody expected
+        HTTP/1.1 200 OK~Transfer-Encoding: chunked~~xyz~ | size of a chunk
+        HTTP/1.1 200 OK~Transfer-Encoding: chunked~~2~hiho~ | longer than its size
+        HTTP/1.1 200 OK~Transfer-Encoding: chunked~~ffffffffffff~ | nobody expected
+        HTTP/1.1 101 Switching Protocols~~ | 101
+        ",
+    ) {
+        let text = on_the_wire(text);
         let Err(Malformed(what)) = read(text.as_bytes(), text.len(), false) else {
             panic!("{text:?} was taken for a response");
         };

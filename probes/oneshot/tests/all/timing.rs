@@ -5,7 +5,9 @@
 
 use std::net::{TcpListener, TcpStream};
 
-use crate::common::{Probe, Server, assert_ok, assert_outcome, hashing_ns, ms};
+use crate::common::{
+    Probe, Server, assert_ok, assert_outcome, assert_phases, hashing_ns, longest, ms, quickest,
+};
 use serde_json::{Value, json};
 
 const DELAY_MS: f64 = 150.0;
@@ -17,10 +19,6 @@ fn some(answer: &str) -> Vec<Value> {
     let records: Vec<Value> = (0..5).map(|_| probe.get()).collect();
     records.iter().for_each(assert_ok);
     records
-}
-
-fn quickest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
-    records.iter().map(time).fold(f64::INFINITY, f64::min)
 }
 
 fn body_ms(record: &Value) -> f64 {
@@ -41,18 +39,8 @@ fn a_delay_in_the_body_is_in_total_and_in_the_longest_gap_and_not_in_first_byte(
     assert!(quickest(&records, |record| ms(record, "first_byte_ns")) < DELAY_MS);
     // A first read that came late leaves less of the delay behind it, but never less in total.
     assert!(quickest(&records, |record| ms(record, "total_ns")) >= DELAY_MS);
-    let longest = |time: fn(&Value) -> f64| -quickest(&records, |record| -time(record));
-    assert!(longest(body_ms) >= DELAY_MS * 0.99);
-    assert!(longest(|record| ms(record, "longest_gap_ns")) >= DELAY_MS * 0.99);
-}
-
-#[test]
-fn the_last_chunk_ends_the_clock_and_not_the_first() {
-    let records = some("chunked-wait:75");
-    assert!(records.iter().all(|record| record["object_bytes"] == 1024));
-    // Three pieces and the end, 75 ms before each; the head came before all of them.
-    assert!(quickest(&records, |record| ms(record, "first_byte_ns")) < 2.0 * 75.0);
-    assert!(quickest(&records, |record| ms(record, "total_ns")) >= 4.0 * 75.0);
+    assert!(longest(&records, body_ms) >= DELAY_MS * 0.99);
+    assert!(longest(&records, |record| ms(record, "longest_gap_ns")) >= DELAY_MS * 0.99);
 }
 
 #[test]
@@ -69,40 +57,10 @@ fn an_interim_response_is_not_the_first_byte() {
 }
 
 #[test]
-fn connecting_is_timed_on_a_new_connection_and_zero_on_a_kept_one() {
+fn the_phases_are_in_order_and_only_a_new_connection_takes_time() {
     let server = Server::answering(&["ok"]);
     let mut probe = Probe::of(&server);
-    let (first, second) = (probe.get(), probe.get());
-    assert_eq!(first["new_connection"], true);
-    assert!(first["connect_ns"].as_u64().unwrap() > 0, "{first}");
-    assert!(
-        first["connect_ns"].as_u64() < first["first_byte_ns"].as_u64(),
-        "{first}"
-    );
-    assert_eq!(second["new_connection"], false);
-    assert_eq!(second["connect_ns"], 0);
-}
-
-#[test]
-fn the_phases_are_in_order_and_the_starts_are_on_one_clock() {
-    let server = Server::answering(&["ok"]);
-    let mut probe = Probe::of(&server);
-    let mut last_end = 0;
-    for _ in 0..50 {
-        let before = oneshot::clock::now_ns();
-        let record = probe.get();
-        let after = oneshot::clock::now_ns();
-        let ns = |field: &str| record[field].as_u64().unwrap();
-        assert!(ns("connect_ns") <= ns("sent_ns"), "{record}");
-        assert!(ns("sent_ns") <= ns("total_ns"), "{record}");
-        assert!(ns("first_byte_ns") <= ns("total_ns"), "{record}");
-        assert!(
-            before < ns("start_ns") && ns("start_ns") + ns("total_ns") < after,
-            "{record}"
-        );
-        assert!(ns("start_ns") > last_end, "never two in flight");
-        last_end = ns("start_ns") + ns("total_ns");
-    }
+    assert_phases(|| probe.get());
 }
 
 #[test]
@@ -131,22 +89,22 @@ fn the_deadline_is_kept_in_every_stage() {
 }
 
 #[test]
-fn a_request_may_have_a_deadline_of_its_own() {
-    let server = Server::answering(&["never", "wait:400", "wait:400"]);
+fn a_request_may_have_a_deadline_of_its_own_and_late_answers_are_nobodys() {
+    let object = |deadline_ms: u64| json!({"object_bytes": 1024, "body_seed": 0, "deadline_ms": deadline_ms});
+    let server = Server::answering(&["wait:3000", "ok"]);
     let mut probe = Probe::with(server.port, json!({"deadline_ms": 10_000}));
-    let object = json!({"object_bytes": 1024, "body_seed": 0});
-    let mut shorter = object.clone();
-    shorter["deadline_ms"] = json!(150);
-    let record = probe.ask("GetObject", shorter);
+    let record = probe.ask("GetObject", object(150));
     assert_outcome(&record, "unknown", "timeout (first byte)");
     let elapsed_ms = ms(&record, "elapsed_ns");
     assert!((DELAY_MS..10_000.0).contains(&elapsed_ms), "{record}");
-    assert_ok(&probe.ask("GetObject", object.clone())); // the header's holds again
+    // The late answer to the first request must not be taken for the second one's.
+    let record = probe.get();
+    assert_ok(&record);
+    assert_eq!(record["new_connection"], true);
 
+    let server = Server::answering(&["wait:400"]);
     let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
-    let mut longer = object;
-    longer["deadline_ms"] = json!(10_000);
-    assert_ok(&probe.ask("GetObject", longer));
+    assert_ok(&probe.ask("GetObject", object(10_000)));
 }
 
 #[test]
@@ -162,18 +120,6 @@ fn a_deadline_while_connecting_is_a_certain_failure() {
     assert_eq!(record["connect_ns"], Value::Null);
     assert_eq!(record["new_connection"], true);
     assert!(ms(&record, "elapsed_ns") >= DELAY_MS, "{record}");
-}
-
-#[test]
-fn a_connection_on_which_time_ran_out_is_not_used_again() {
-    let server = Server::answering(&["wait:3000", "ok"]);
-    let mut probe = Probe::with(server.port, json!({"deadline_ms": 150}));
-    assert_outcome(&probe.get(), "unknown", "timeout (first byte)");
-    // The late answer to the first request must not be taken for the second one's.
-    let object = json!({"object_bytes": 1024, "body_seed": 0, "deadline_ms": 10_000});
-    let record = probe.ask("GetObject", object);
-    assert_ok(&record);
-    assert_eq!(record["new_connection"], true);
 }
 
 #[test]
@@ -199,30 +145,6 @@ fn checking_a_body_that_is_held_is_not_in_the_time() {
         afterwards_ns > hashing_ns(bytes) / 2,
         "moved in {total_ns} ns, checked in {afterwards_ns} ns"
     );
-}
-
-#[test]
-fn a_longer_body_is_compared_while_it_comes_and_what_that_took_is_told() {
-    let bytes: u64 = 40_000_001;
-    let server = Server::with(&["--object-bytes", &bytes.to_string()], &["ok"]);
-    let mut probe = Probe::of(&server);
-    let known = probe.ask("GetObject", json!({"object_bytes": bytes, "body_seed": 0}));
-    assert_ok(&known);
-    assert_eq!(known["sha256"], oneshot::body::sha256(0, bytes));
-    let verify_ns = known["verify_ns"].as_u64().unwrap();
-    assert!(
-        0 < verify_ns && verify_ns < known["total_ns"].as_u64().unwrap(),
-        "{known}"
-    );
-    // The same bytes, which nobody can compare with anything.
-    let unknown = probe.ask("GetObject", json!({"object_bytes": bytes}));
-    assert_ok(&unknown);
-    assert_eq!(unknown["verify_ns"], Value::Null);
-    assert_eq!(unknown["sha256"], known["sha256"]);
-    // And such of another seed, of which the first piece is wrong already.
-    let other = probe.ask("GetObject", json!({"object_bytes": bytes, "body_seed": 1}));
-    assert_outcome(&other, "fail", "checksum mismatch");
-    assert_eq!(other["sha256"], known["sha256"]);
 }
 
 #[test]

@@ -71,42 +71,6 @@ async fn a_slow_answer_does_not_hold_up_another() {
     assert_eq!(quick, Ok(message("quick")));
 }
 
-#[tokio::test]
-async fn a_peer_that_is_not_there_fails_the_request_at_once() {
-    let (gone, address) = listen().await;
-    drop(gone);
-    let (listener, _) = listen().await;
-    let lonely = start("a", "c", address, listener).await;
-    // Not TimedOut.
-    let answer = lonely.request(0, message("hello"), LIMIT).await;
-    assert_eq!(answer, Err(PeerError::NotConnected));
-}
-
-#[tokio::test]
-async fn a_peer_that_comes_late_is_connected_to() {
-    let (reserved, address_b) = listen().await;
-    drop(reserved);
-    let (listener, address_a) = listen().await;
-    let a = start("a", "c", address_b, listener).await;
-    sleep(Duration::from_millis(50)).await;
-    assert!(!a.status()["b"]);
-    let late = TcpListener::bind(address_b).await.unwrap();
-    let _b = start("b", "c", address_a, late).await;
-    tokio::time::timeout(PATIENCE, a.until_all_connected())
-        .await
-        .expect("it is tried again and again");
-}
-
-#[tokio::test]
-async fn a_node_of_another_cluster_is_refused() {
-    let [a, b] = pair(["one", "another"]).await;
-    sleep(Duration::from_millis(200)).await;
-    assert!(!a.status()["b"] && !b.status()["a"]);
-    let theirs = Hello::new("b", "another".into()).encode();
-    let refusal = Hello::new("a", "one".into()).check(&theirs).unwrap_err();
-    assert!(refusal.contains("another cluster"));
-}
-
 /// Forwards to `address` until dropped.
 async fn cuttable(address: SocketAddr) -> (tokio::task::JoinHandle<io::Result<()>>, SocketAddr) {
     let (listener, own) = listen().await;

@@ -220,15 +220,4 @@ mod tests {
             assert!(error.contains("rounds:1 to rounds:16"), "{text}");
         }
     }
-
-    #[test]
-    fn any_fifty_requests_in_a_row_have_the_shares_within_three_points() {
-        let mixture: Choice = "mixture:30:1:3".parse().unwrap();
-        let requests: Vec<u32> = (1..2000).map(|number| mixture.rounds(number)).collect();
-        assert!(requests.iter().all(|rounds| [1, 3].contains(rounds)));
-        for some in requests.windows(50) {
-            let cheap = some.iter().filter(|&&rounds| rounds == 1).count();
-            assert!((14..=16).contains(&cheap), "{cheap} of 50");
-        }
-    }
 }

@@ -181,6 +181,10 @@ fn a_node_that_cannot_start_says_why() {
         ("--bob 192.0.2.1:1 --vdisk n0,n9", "none of the peers n0"),
         ("--bob 192.0.2.1:1 --vdisk n0,,n0", "the form is NAME,NAME"),
         (
+            "--bob 192.0.2.1:1 --vdisk n0,n0",
+            "--vdisk 0 names n0 twice",
+        ),
+        (
             "--bob 192.0.2.1:1 --vdisk n0 --bob-quorum 3",
             "allowed are 1 to 1",
         ),

@@ -153,23 +153,6 @@ fn with_replicas_that_hang_a_write_ends_in_doubt_and_a_read_without_harm() {
 }
 
 #[test]
-fn one_replica_that_hangs_costs_nothing() {
-    let cluster = cluster(&LONG_TIMEOUT);
-    cluster.stop(1);
-    let began = Instant::now();
-    for node in [0, 4] {
-        let mut bob = cluster.bob(node);
-        for number in (0..20).map(|number| EVEN + 2 * number) {
-            bob.put(number, b"blob").expect();
-            bob.get(number).expect();
-            bob.delete(number).expect();
-        }
-        bob.get(EVEN).refused(Code::NotFound);
-    }
-    assert_nobody_waited(began);
-}
-
-#[test]
 fn puts_of_one_key_at_once_leave_all_replicas_with_the_same_blob() {
     let mut cluster = cluster(&[]);
     std::thread::scope(|scope| {

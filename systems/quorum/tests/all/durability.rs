@@ -219,15 +219,3 @@ fn a_node_that_was_stopped_takes_part_again_at_once_and_with_what_it_missed() {
     late.put("late", b"body").expect(200);
     assert_nobody_waited(began);
 }
-
-#[test]
-fn an_object_of_a_hundred_megabytes_comes_back_whole_from_another_node() {
-    let cluster = Cluster::of(3, "leaderless", &[]);
-    let body: Vec<u8> = (0..100_000_000_u32)
-        .map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
-    cluster.client(0).create_bucket().expect(200);
-    cluster.client(0).put("large", &body).expect(200);
-    let read = cluster.client(2).get("large").expect(200);
-    assert!(read.body == body, "the bodies differ");
-}

@@ -194,11 +194,6 @@ impl Probe {
         kib * 1024
     }
 
-    /// The exit code of a process that ends by itself.
-    pub fn exit_code(&mut self) -> i32 {
-        self.child.wait().unwrap().code().unwrap()
-    }
-
     /// Ends the plan; the process's exit code.
     pub fn finish(mut self) -> i32 {
         drop(self.input.take());
@@ -258,6 +253,45 @@ pub fn hashing_ns(bytes: u64) -> u64 {
 pub fn ms(record: &Value, field: &str) -> f64 {
     let ns = record[field].as_u64();
     ns.unwrap_or_else(|| panic!("{field} is not a duration in {record}")) as f64 / 1e6
+}
+
+/// The rows of a table: a line each, with ` | ` between its cells.
+pub fn rows<const N: usize>(table: &str) -> Vec<[&str; N]> {
+    let row = |line| {
+        let cells: Vec<&str> = str::split(line, '|').map(str::trim).collect();
+        cells
+            .try_into()
+            .expect("as many cells as there are columns")
+    };
+    table.trim().lines().map(row).collect()
+}
+
+pub fn quickest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
+    records.iter().map(time).fold(f64::INFINITY, f64::min)
+}
+
+pub fn longest(records: &[Value], time: impl Fn(&Value) -> f64) -> f64 {
+    records.iter().map(time).fold(0.0, f64::max)
+}
+
+/// Of requests on one connection: the phases of each are in order, the starts on one clock, and no
+/// two in flight; only the first one connects.
+pub fn assert_phases(mut ask: impl FnMut() -> Value) {
+    let mut last_end = 0;
+    for round in 0..50 {
+        let before = oneshot::clock::now_ns();
+        let record = ask();
+        let after = oneshot::clock::now_ns();
+        let ns = |field: &str| record[field].as_u64().unwrap();
+        let phases = ["connect_ns", "sent_ns", "first_byte_ns", "total_ns"].map(ns);
+        assert!(phases.is_sorted(), "{record}");
+        assert_eq!(record["new_connection"], round == 0);
+        assert_eq!(phases[0] > 0, round == 0, "{record}");
+        let (start, end) = (ns("start_ns"), ns("start_ns") + ns("total_ns"));
+        assert!(before < start && end < after, "{record}");
+        assert!(start > last_end, "never two in flight");
+        last_end = end;
+    }
 }
 
 #[track_caller]

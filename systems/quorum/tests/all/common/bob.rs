@@ -61,7 +61,7 @@ pub fn key(number: u64) -> Option<BlobKey> {
     Some(BlobKey { key })
 }
 
-pub fn meta() -> Option<BlobMeta> {
+fn meta() -> Option<BlobMeta> {
     Some(BlobMeta {
         timestamp: TIMESTAMP,
     })
