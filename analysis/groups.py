@@ -51,7 +51,7 @@ class OfGroup:
 
     @property
     def placement(self) -> str:
-        """Where its keys lie (`analysis.placement`)."""
+        """Where its keys lie (`analysis.endpoints`)."""
         return self.group.placement
 
 

@@ -12,8 +12,18 @@ import pandas as pd
 from wanlat.analysis.packets.background import Background
 from wanlat.analysis.packets.critical_path import LOOSE_NS
 from wanlat.analysis.packets.labels import HEARTBEATS, labels_of
-from wanlat.analysis.packets.messages import AT_ONCE_NS, FULL_SEGMENT_BYTES, NEVER, messages_of
-from wanlat.analysis.packets.record import ACK, FIN, RST, SYN, Bools, Record
+from wanlat.analysis.packets.record import (
+    ACK,
+    AT_ONCE_NS,
+    FIN,
+    FULL_SEGMENT_BYTES,
+    NEVER,
+    RST,
+    SYN,
+    Bools,
+    Record,
+    messages_of,
+)
 
 Row = dict[str, Any]
 

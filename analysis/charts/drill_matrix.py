@@ -19,14 +19,24 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from wanlat.analysis.charts.availability import SHARES_KEY, UNSENT_COLOUR, colour_of, scale_of
 from wanlat.analysis.charts.frame import Words, dress
-from wanlat.analysis.charts.lettering import GROUP, text_width
-from wanlat.analysis.charts.style import FAINT, INK, QUIET, SMALL_PT, TINY_PT, applied, mixed
+from wanlat.analysis.charts.style import (
+    ASIDE,
+    FAINT,
+    INK,
+    QUIET,
+    SHARES_KEY,
+    SMALL_PT,
+    TINY_PT,
+    UNSENT_COLOUR,
+    applied,
+    colour_of,
+    mixed,
+    scale_of,
+)
 from wanlat.analysis.figures.drill.matrix import DrillMatrix, Row, Run, worst
 from wanlat.analysis.names import EN_DASH, series_labels, shortened
-from wanlat.analysis.report import drill_matrix as report
-from wanlat.analysis.report.drill import latency, percent
+from wanlat.analysis.report import drill as report
 
 SLOWEST = 100.0
 """From so many times the p99 of before on, the colour of a p99 gets no darker."""
@@ -43,7 +53,7 @@ Box = tuple[float, int, float, str, str]
 def draw(matrix: DrillMatrix) -> Figure:
     """The picture of `matrix`."""
     labels, height = series_labels(matrix.series), len(matrix.drills) * _PITCH
-    beside = max(text_width(key.name, GROUP) for key in matrix.drills) + 0.8
+    beside = 0.083 * max(len(key.name) for key in matrix.drills) + 0.8
     width = max(len(labels) * (_WIDTH + 0.2), 10.0 - beside)
     with applied():
         figure = Figure(figsize=(width + beside, height + 0.45), layout="constrained")
@@ -59,14 +69,13 @@ def draw(matrix: DrillMatrix) -> Figure:
         for left, name in zip(lefts, labels.values(), strict=True):
             axes.text(left, -0.26, name, fontweight="bold")
             for header, begin, _ in _columns():
-                axes.text(left + begin, -0.08, header, fontsize=TINY_PT, color=QUIET)
+                axes.text(left + begin, -0.08, header, **ASIDE)
         for key, top in zip(matrix.drills, tops, strict=True):
             middle, scale = top + _LINE + _GAP / 2, report.scaled(key.scale)
             where = f"{key.topology}{f', times{scale}' if scale else ''}"
-            aside: dict[str, Any] = {"fontsize": TINY_PT, "color": QUIET}
             axes.axhline(top - 0.1, color=FAINT, linewidth=0.7)
             axes.text(-0.55, middle - 0.02, key.name, ha="right", va="bottom", fontweight="bold")
-            axes.text(-0.55, middle + 0.02, where, ha="right", va="top", **aside)
+            axes.text(-0.55, middle + 0.02, where, ha="right", va="top", **ASIDE)
         for (key, top), (one, left) in product(
             zip(matrix.drills, tops, strict=True), zip(matrix.series, lefts, strict=True)
         ):
@@ -98,10 +107,10 @@ def _boxes(runs: Sequence[Run]) -> Iterator[Box]:
         pitch = (shares[1] + _GAP) / len(by_client)
         for number, share in enumerate(by_client):
             colour = _PLAIN if share is None else colour_of(share)
-            yield number * pitch, line, pitch - _GAP, percent(share), colour
+            yield number * pitch, line, pitch - _GAP, report.percent(share), colour
         never = served["not_sent"]
         yield unsent[0], line, unsent[1], str(never), UNSENT_COLOUR if never else _PLAIN
-        yield p99[0], line, p99[1], latency(served["p99_ms"]), _p99_colour(served)
+        yield p99[0], line, p99[1], report.latency(served["p99_ms"]), _p99_colour(served)
     figures, verdict = runs[0].figures, worst(runs).figures["durability"]["verdict"]
     is_known = figures["status"] == "complete" and figures["recovered"] is not None
     back = (_PLAIN if figures["recovered"] else colour_of(0.0)) if is_known else _UNKNOWN

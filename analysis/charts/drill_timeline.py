@@ -21,11 +21,23 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 
 from wanlat.analysis.charts import style
-from wanlat.analysis.charts.availability import NORM, SHARES, SHARES_KEY, UNSENT_COLOUR, scale_of
-from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress
-from wanlat.analysis.charts.lettering import ALARMING, Lettering
-from wanlat.analysis.charts.style import ALARM, BODY_PT, FAINT, INK, QUIET, SMALL_PT, TINY_PT
-from wanlat.analysis.charts.wording import rtt_sentence
+from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, rtt_sentence
+from wanlat.analysis.charts.style import (
+    ALARM,
+    ALARMING,
+    BODY_PT,
+    FAINT,
+    INK,
+    QUIET,
+    SHARES,
+    SHARES_KEY,
+    SHARES_NORM,
+    SMALL_PT,
+    TINY_PT,
+    UNSENT_COLOUR,
+    VERDICT,
+    scale_of,
+)
 from wanlat.analysis.figures.drill.read import Drill, Row
 from wanlat.analysis.names import count, shortened
 from wanlat.analysis.report import drill as words
@@ -257,7 +269,7 @@ def _draw_strip(axes: Axes, picture: Picture, rows: Any, phases: Row) -> None:
     axes.spines[:].set(visible=True, color=QUIET, linewidth=0.5)
     due = rows["due_s"] - picture.zero_s
     shares = shares_by_bin(due, rows["outcome"], rows["sent"], picture.edges)
-    axes.pcolormesh(picture.edges, [0, 1], [shares], cmap=SHARES, norm=NORM)
+    axes.pcolormesh(picture.edges, [0, 1], [shares], cmap=SHARES, norm=SHARES_NORM)
     texts = []
     for figures in (phases[phase["name"]] for phase in picture.phases):
         text = f"{words.percent(figures['availability'])} of {figures['sent']} ok"
@@ -279,7 +291,6 @@ def _shade(figure: Figure, picture: Picture, grid: Sequence[Axes]) -> None:
 def _dressed(
     figure: Figure, drill: Drill, keys: Sequence[tuple[Any, str]], caption: Sequence[str]
 ) -> Figure:
-    plain = Lettering(SMALL_PT, INK, bold=True)
     broken = any(claim["verdict"] == "does not hold" for claim in drill["claims"])
     said = [
         (words.ending(drill), True),
@@ -297,7 +308,7 @@ def _dressed(
     ]
     lines = (*caption, rtt_sentence(drill.bundle, lines=False))
     subtitle = " · ".join(part for part in parts if part)
-    verdicts = [(text, ALARMING if alarming else plain) for text, alarming in said if text]
+    verdicts = [(text, ALARMING if alarming else VERDICT) for text, alarming in said if text]
     around = Words(words.finding(drill), subtitle, caption=lines)
     return dress(figure, around, keys=keys, verdicts=verdicts)
 

@@ -16,10 +16,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.charts.frame import Words, dress, round_ticks, spread
+from wanlat.analysis.charts.frame import (
+    Words,
+    caption,
+    dress,
+    legend,
+    round_ticks,
+    rtt_sentence,
+    spread,
+    subtitle,
+)
 from wanlat.analysis.charts.rows import BAR, Row, draw_bar, row_chart, rule, write
 from wanlat.analysis.charts.style import ALARM, INK, TINY_PT, SeriesStyle, applied, styles
-from wanlat.analysis.charts.wording import caption, legend, rtt_sentence, subtitle
 from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import series_of

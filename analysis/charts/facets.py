@@ -6,9 +6,10 @@ Axes are logarithmic where their figures span decades. The frame is `charts.fram
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,10 +17,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples, round_ticks
+from wanlat.analysis.charts.frame import (
+    Words,
+    caption,
+    dress,
+    head,
+    legend,
+    log_ticks,
+    multiples,
+    round_ticks,
+)
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, styles
-from wanlat.analysis.charts.wording import caption, legend
-from wanlat.analysis.endpoints import PLACEMENTS
+from wanlat.analysis.endpoints import PLACEMENTS, row_names
+from wanlat.analysis.figures.result import Row
+
+T = TypeVar("T")
 
 LOG_FROM = 8.0
 """Figures that span this factor, or more, are drawn on a logarithmic axis."""
@@ -93,12 +105,12 @@ def draw_facets(
             len(panels),
             columns=columns,
             y_label=scale.y_label,
-            share_y="all" if scale.alike else "none",
+            share_y=scale.alike,
         )
         for axes, (panel, of) in zip(axes_of, panels.items(), strict=True):
             head(axes, *panel)
             _set_x(axes, scale.ticks, _BETWEEN_TICKS * columns / 3)
-            set_y(axes, *_limits(dots if scale.alike else of, scale))
+            _set_y(axes, *_limits(dots if scale.alike else of, scale))
             if scale.at is not None:
                 axes.axhline(scale.at, color=QUIET, linewidth=1.0, zorder=1)
             beneath(axes, panel[0])
@@ -110,7 +122,22 @@ def draw_facets(
         return dress(figure, words, entries)
 
 
-def set_y(axes: Axes, low: float, high: float, is_log: bool) -> None:
+def panel_names(rows: Sequence[Row]) -> list[str]:
+    """What the panel of each row is headed: endpoints that do the same share one."""
+    called = row_names(row.get("endpoint", "") for row in rows)
+    return [called[row.get("endpoint", "")].replace("\n", " ") for row in rows]
+
+
+def by_what_is_said(
+    stem: str, items: Sequence[T], said: Sequence[str]
+) -> Iterator[tuple[str, str, list[T]]]:
+    """A chart for everything that is said of items: its file's stem, what is said, its items."""
+    for each in dict.fromkeys(said):
+        mine = [item for item, its in zip(items, said, strict=True) if its == each]
+        yield stem + re.sub(r"[^\w.]+", "-", each), each, mine
+
+
+def _set_y(axes: Axes, low: float, high: float, is_log: bool) -> None:
     """Let the heights of a panel run from `low` to `high`, with ticks that can be read."""
     if is_log:
         axes.set_yscale("log")

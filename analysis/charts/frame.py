@@ -1,4 +1,4 @@
-"""The frame of a chart: title and subtitle above, a legend, small multiples, a caption below.
+"""The frame of a chart, and what it says: title, subtitle, legend, small multiples, caption.
 
 matplotlib's constrained layout gives panels and what belongs to them their places; a figure grows
 by the lines that stand above and below.
@@ -7,7 +7,7 @@ by the lines that stand above and below.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,8 +23,20 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import offset_copy
 from numpy.typing import NDArray
 
-from wanlat.analysis.charts.lettering import ASIDE, LABEL, SUBTITLE, TITLE, Lettering
-from wanlat.analysis.charts.style import SeriesStyle
+from wanlat.analysis.bundle import Bundle, Series, sites_by_node
+from wanlat.analysis.charts.style import (
+    ASIDE,
+    SMALL_PT,
+    SUBTITLE,
+    TITLE,
+    Look,
+    SeriesStyle,
+    styles,
+)
+from wanlat.analysis.endpoints import MEANING, REMOTE, UNKNOWN, is_known, with_placement
+from wanlat.analysis.figures.rtt_steps import rtt_steps
+from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note, shortened
+from wanlat.analysis.sweep import Sweep
 
 WIDTH_IN = 10.0
 _LINE = 1.35
@@ -32,6 +44,12 @@ _LINE = 1.35
 _LETTERS = {False: 134, True: 120}
 """So many letters of one point stand in an inch, bold ones or not."""
 _MARGIN_IN, _LEGEND_IN, _IN_A_LINE = 0.1, 0.23, 5
+
+Source = Bundle | Sweep | None
+"""What a section is of; a run, where a chart says what its network was."""
+Placed = tuple[Series, str]
+"""A series, and a placement of its requests."""
+
 _GOLDEN = 0.6180339887498949
 
 
@@ -53,18 +71,19 @@ def multiples(
     panel_in: float = 2.4,
     y_label: str = "",
     share: Literal["all", "col"] = "all",
-    share_y: Literal["all", "col", "row", "none"] | None = None,
+    share_y: bool = True,
 ) -> tuple[Figure, list[Axes]]:
     """A figure with so many panels on common axes, row by row.
 
-    `share`: axes are common to all panels, or to those of a column; where `share_y` is given it is
-    that of their heights. Draw in the style (`style.applied`), and end with `dress`.
+    `share`: axes are common to all panels, or to those of a column; heights only if `share_y`.
+    Draw in the style (`style.applied`), and end with `dress`.
     """
     columns = min(columns, panels)
     rows = -(-panels // columns)
     figure = Figure(figsize=(WIDTH_IN, 0.3 + rows * panel_in), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(rows, columns, sharex=share, sharey=share_y or share, squeeze=False)
+    heights = share if share_y else "none"
+    grid = figure.subplots(rows, columns, sharex=share, sharey=heights, squeeze=False)
     axes = list(grid.flat)
     for spare in axes[panels:]:
         spare.set_visible(False)
@@ -81,8 +100,8 @@ def multiples(
 
 def head(axes: Axes, name: str, what: str) -> None:
     """Write above a panel whose it is, and below that what it shows."""
-    axes.set_title(what, loc="left", fontsize=LABEL.size_pt, pad=4)
-    up_pt = 5 + (what.count("\n") + bool(what)) * LABEL.size_pt * _LINE
+    axes.set_title(what, loc="left", fontsize=SMALL_PT, pad=4)
+    up_pt = 5 + (what.count("\n") + bool(what)) * SMALL_PT * _LINE
     above = offset_copy(axes.transAxes, axes.get_figure(root=True), y=up_pt, units="points")
     axes.text(0, 1, name, transform=above, fontweight="bold")
 
@@ -93,7 +112,7 @@ def dress(
     looks: Sequence[tuple[SeriesStyle, str]] = (),
     *,
     keys: Sequence[tuple[Any, str]] = (),
-    verdicts: Sequence[tuple[str, Lettering]] = (),
+    verdicts: Sequence[tuple[str, Look]] = (),
 ) -> Figure:
     """Add the title, the subtitle and a legend of series above, the caption below, and lay out.
 
@@ -106,15 +125,15 @@ def dress(
     entries = [((swatch(look), mark(look)), label) for look, label in looks] + list(keys)
     legend_in = -(-len(entries) // _IN_A_LINE) * _LEGEND_IN
     up_in, down_in = (
-        _MARGIN_IN + sum(how.size_pt for _, how in of) * _LINE / 72 for of in (above, below)
+        _MARGIN_IN + sum(look["fontsize"] for _, look in of) * _LINE / 72 for of in (above, below)
     )
     height_in = up_in + legend_in + panels_in + down_in
     figure.set_figheight(height_in)
     for lines, top_in in ((above, height_in - _MARGIN_IN), (below, down_in - _MARGIN_IN / 2)):
-        for n, (text, how) in enumerate(lines):
-            y_in = top_in - sum(other.size_pt for _, other in lines[:n]) * _LINE / 72
-            said = figure.text(0.015, y_in / height_in, text, va="top", color=how.colour)
-            said.set(fontsize=how.size_pt, fontweight="bold" if how.bold else "normal")
+        y_in = top_in
+        for text, look in lines:
+            figure.text(0.015, y_in / height_in, text, va="top", **look)
+            y_in -= look["fontsize"] * _LINE / 72
     if entries:
         figure.legend(
             *zip(*entries, strict=True),
@@ -129,7 +148,7 @@ def dress(
     if engine is not None:
         engine.set(rect=(0.01, down_in / height_in, 0.98, panels_in / height_in))
         engine.execute(figure)  # once, for all files that it is saved as
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
     return figure
 
 
@@ -167,10 +186,79 @@ def spread(n: int) -> NDArray[np.float64]:
     return np.arange(1.0, n + 1.0) * _GOLDEN % 1.0 - 0.5
 
 
-def _lines(texts: Sequence[tuple[str, Lettering]], width_in: float) -> list[tuple[str, Lettering]]:
+def _lines(texts: Sequence[tuple[str, Look]], width_in: float) -> list[tuple[str, Look]]:
     """Texts in lines that the figure's width has room for."""
     return [
-        (line, how)
-        for text, how in texts
-        for line in textwrap.wrap(text, int(_LETTERS[how.bold] * width_in / how.size_pt))
+        (line, look)
+        for text, look in texts
+        for line in textwrap.wrap(
+            text, int(_LETTERS["fontweight" in look] * width_in / look["fontsize"])
+        )
     ]
+
+
+def subtitle(bundle: Source) -> str:
+    """What the network is, or was while its RTT was changed, and where the client stands."""
+    assert isinstance(bundle, Bundle)
+    topology, client = bundle.manifest.get("topology"), bundle.manifest.get("client")
+    sites, steps = sites_by_node(topology), rtt_steps(bundle)
+    parts = [f"{count(len(set(sites.values())), 'site')}, {count(len(sites), 'node')}"]
+    if steps:
+        listed = ", ".join(f"{ms:g}" for ms in sorted({step.requested_rtt_ms for step in steps}))
+        parts += [f"every WAN link at RTTs of {listed} ms, {count(len(steps), 'RTT step')}"]
+    elif isinstance(topology, Mapping) and topology.get("description"):
+        parts = [str(topology["description"]).strip().rstrip(".")]
+    if isinstance(client, Mapping) and client.get("site"):
+        parts.append(f"client in {client['site']}, node {client.get('node')}")
+    return " · ".join(parts)
+
+
+def rtt_sentence(bundle: Source, *, lines: bool = True) -> str:
+    """The RTT that was measured; with `lines`, why a chart has none at its multiples."""
+    assert isinstance(bundle, Bundle)
+    parts = []
+    for where, rtt in (
+        ("between sites", bundle.measured_rtt),
+        ("inside a site", bundle.measured_rtt_within),
+    ):
+        if rtt is not None:
+            low, high = format_ms(rtt.low_pair_ms), format_ms(rtt.high_pair_ms)
+            parts.append(
+                f"{where}: median {format_ms(rtt.median_ms)} ms over "
+                f"{count(rtt.pairs, 'ordered pair')} ({low}{EN_DASH}{high} ms), single round trips "
+                f"{format_ms(rtt.min_ms)}{EN_DASH}{format_ms(rtt.max_ms)} ms"
+            )
+    if not parts:
+        return "RTT: not calibrated, so not known."
+    is_uneven = bundle.measured_rtt is not None and not bundle.measured_rtt.is_uniform
+    uneven = " No lines at its multiples, because the pairs are not equally far apart."
+    return f"Measured RTT {'; '.join(parts)}.{uneven if lines and is_uneven else ''}"
+
+
+def legend(
+    series: Sequence[Series], placed: Collection[Placed] = ()
+) -> list[tuple[SeriesStyle, str]]:
+    """An entry for each of `series`, and one more where it has remote marks.
+
+    Local marks and those of unknown placement look alike; where all of them are local, the legend
+    says so too.
+    """
+    labels, looks, entries = series_labels(series), styles(series), []
+    for one in series:
+        placements = {placement for other, placement in placed if other == one} or {UNKNOWN}
+        near = placements - {REMOTE}
+        shown = [min(near) if len(near) == 1 else UNKNOWN] if near else []
+        note = f" ({series_note(one)})" if series_note(one) else ""
+        for placement in (*shown, *(placements & {REMOTE})):
+            label = with_placement(labels[one], placement)
+            entries.append((looks[one].at(placement), label + note))
+    return entries
+
+
+def caption(
+    series: Sequence[Series], placed: Collection[Placed], *said: str | None
+) -> tuple[str, ...]:
+    """Paragraphs of a caption: what a chart says, what placements are, versions in full."""
+    meaning = MEANING if any(is_known(placement) for _, placement in placed) else None
+    full = "; ".join(shortened(series))
+    return tuple(text for text in (*said, meaning, full and f"In full: {full}.") if text)

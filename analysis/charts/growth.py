@@ -5,7 +5,6 @@ A panel is an endpoint; in it, a system has a colour, and dashes where several c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
+from wanlat.analysis.charts.facets import Dot, Scale, by_what_is_said, draw_facets, panel_names
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
-from wanlat.analysis.endpoints import row_names, with_placement
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.growth import AXES, GROWING, Axis, Judged, Verdict, change_of
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import count, display_system, row_labels
@@ -35,35 +34,34 @@ def charts_of(answer: Answer) -> dict[str, Figure]:
     charts: dict[str, Figure] = {}
     for axis in AXES:
         along = [pair for pair in pairs if pair[0]["parameter"] == axis.parameter]
-        said = [", ".join(f"{n} {v}" for n, v in row.get("others", {}).items()) for row, _ in along]
-        for others in dict.fromkeys(said):
-            mine = [pair for pair, its in zip(along, said, strict=True) if its == others]
-            behind = re.sub(r"[^\w.]+", "-", f"-{others}" if others else "")
-            charts[f"growth-{axis.noun}{behind}"] = _draw(answer, mine, axis, others)
+        said = [
+            "".join(f", {name} {value}" for name, value in row.get("others", {}).items())
+            for row, _ in along
+        ]
+        for stem, told, mine in by_what_is_said(f"growth-{axis.noun}", along, said):
+            charts[stem] = _draw(answer.of + told, mine, axis)
     return charts
 
 
-def _draw(answer: Answer, pairs: Sequence[Pair], axis: Axis, others: str) -> Figure:
+def _draw(of: str, pairs: Sequence[Pair], axis: Axis) -> Figure:
     rows = [row for row, _ in pairs]
     series = list(dict.fromkeys(series_of(row) for row in rows))
     looks, short, verdicts = styles(series), row_labels(series), dict[str, list[str]]()
-    called = row_names(row["endpoint"] for row in rows)
-    names = [called[row["endpoint"]].replace("\n", " ") for row in rows]
+    names = panel_names(rows)
     for row, name in zip(rows, names, strict=True):
         whose = with_placement(short[series_of(row)], row["placement"])
-        verdicts.setdefault(name, []).append(
-            f"{whose}: {_SHORT.get(row['verdict'], row['verdict'])}"
-        )
+        verdict = _SHORT.get(row["verdict"], row["verdict"])
+        verdicts.setdefault(name, []).append(f"{whose}: {verdict}")
     dots = [
         Dot(
-            (name, "\n".join(verdicts[name])),
+            (panel, "\n".join(verdicts[panel])),
             *(series_of(row), row["placement"], level["x"], level["median_ms"], level["ci95_ms"]),
             joined=False,
         )
-        for row, name in sorted(
-            zip(rows, names, strict=True), key=lambda p: [*verdicts].index(p[1])
-        )
+        for panel in verdicts
+        for row, name in zip(rows, names, strict=True)
         for level in row["levels"]
+        if name == panel
     ]
 
     def beneath(axes: Axes, panel: str) -> None:
@@ -75,8 +73,7 @@ def _draw(answer: Answer, pairs: Sequence[Pair], axis: Axis, others: str) -> Fig
     sizes = sorted({dot.x for dot in dots})
     words = Words(
         _found(rows, axis, sizes),
-        f"The cost of {axis.noun} · {answer.of}{', ' * bool(others)}{others} · medians of single "
-        "requests, bars: 95 % of the run",
+        f"The cost of {axis.noun} · {of} · medians of single requests, bars: 95 % of the run",
         "objects in the bucket" if axis.noun == "objects" else "nodes of the cluster",
         (
             "A curve is drawn where its shape fits: solid where it is the only one, with its 95 %, "

@@ -10,9 +10,16 @@ import seaborn as sns  # here alone: it takes a second to import, and few runs a
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples, round_ticks
+from wanlat.analysis.charts.frame import (
+    Words,
+    caption,
+    dress,
+    head,
+    log_ticks,
+    multiples,
+    round_ticks,
+)
 from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied
-from wanlat.analysis.charts.wording import caption
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.load import OverTime
 from wanlat.analysis.figures.result import Row, series_of

@@ -17,12 +17,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from wanlat.analysis import trace_files
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.charts import rows, sweep
-from wanlat.analysis.charts.frame import Words, dress, head, multiples, round_ticks, spread
+from wanlat.analysis.charts import rows, sequence, sweep
+from wanlat.analysis.charts.frame import (
+    Words,
+    caption,
+    dress,
+    head,
+    legend,
+    multiples,
+    round_ticks,
+    spread,
+    subtitle,
+)
 from wanlat.analysis.charts.style import ALARM, INK, QUIET, TINY_PT, SeriesStyle, applied, styles
-from wanlat.analysis.charts.wording import caption, legend, subtitle
 from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures import round_trips as report
 from wanlat.analysis.figures.result import Row, series_of
@@ -60,7 +68,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
     return {
         "round-trips": draw_marks(answer),
         "latency-against-rtt": draw_lines(answer),
-        **trace_files.charts_of(bundle, recorded),
+        **sequence.charts_of(bundle, recorded),
     }
 
 
@@ -186,7 +194,7 @@ def draw_lines(answer: Answer) -> Figure:
             columns=columns,
             panel_in=2.0,
             y_label="latency, ms",
-            share_y="none",
+            share_y=False,
         )
         for axes, (row, one) in zip(panels, product(order, series), strict=True):
             cell = [each for each in entries if each.endpoint in row and each.series == one]

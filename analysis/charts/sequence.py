@@ -7,8 +7,10 @@ it. What the answer waited for, the critical path, is thick and numbered. Where 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import groupby, product
+from pathlib import Path
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -17,17 +19,31 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch, Polygon
-from matplotlib.path import Path
+from matplotlib.path import Path as Line
 from matplotlib.text import Annotation
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 from matplotlib.transforms import offset_copy
 
 from wanlat.analysis import trace_words as words
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.charts import style
 from wanlat.analysis.charts.frame import Words, dress
-from wanlat.analysis.charts.lettering import GROUP, LABEL, SUBTITLE
-from wanlat.analysis.charts.style import ALARM, FAINT, INK, QUIET, SMALL_PT, TINY_PT, applied
+from wanlat.analysis.charts.style import (
+    ALARM,
+    BODY_PT,
+    FAINT,
+    INK,
+    QUIET,
+    SMALL_PT,
+    SUBTITLE,
+    TINY_PT,
+    applied,
+)
+from wanlat.analysis.endpoints import is_known
+from wanlat.analysis.groups import Group
 from wanlat.analysis.names import format_ms
-from wanlat.analysis.trace import Trace
+from wanlat.analysis.report import replace_text
+from wanlat.analysis.trace import Trace, traces_of
 from wanlat.analysis.trace_messages import BACKGROUND, OTHER, REQUEST, Row
 
 PATH = "#d55e00"
@@ -60,6 +76,34 @@ def draw(trace: Trace) -> Figure:
     """The sequence diagram of `trace`."""
     with applied():
         return _Picture(trace).figure
+
+
+def write_trace(trace: Trace, stem: Path) -> list[Path]:
+    """Write `stem`.svg, `stem`.png and `stem`.json, and return the three; only the last of a
+    request that crossed no WAN link.
+
+    Raises BundleError where they cannot be written.
+    """
+    pictures = style.save(draw(trace), stem) if trace["chain"] else []
+    document = stem.with_name(f"{stem.name}.json")
+    replace_text(document, json.dumps(trace, indent=2, ensure_ascii=False) + "\n")
+    return [*sorted(pictures, reverse=True), document]
+
+
+def charts_of(bundle: Bundle, groups: Sequence[Group]) -> dict[str, Figure]:
+    """The diagrams of the typical requests of `groups` that cross WAN links, by their files' stem.
+
+    Of a group that the packet record has no request of there is none.
+    """
+    traces = [trace for trace in traces_of(bundle, groups) if trace["chain"]]
+    return {stem(trace): draw(trace) for trace in traces}
+
+
+def stem(trace: Trace) -> str:
+    """The name of its files among a bundle's charts: "trace-quorum-Get-local"."""
+    placement = trace["placement"]
+    known = (placement,) if is_known(placement) else ()
+    return "-".join(("trace", trace["system"], trace["endpoint"].replace("/", "."), *known))
 
 
 class _Picture:
@@ -150,7 +194,7 @@ class _Picture:
         """The nodes, and their sites above them; returns what stands beside the plot."""
         axes, trace = self.axes, self.trace
         names = [f"{n}\nclient" if n == trace["client"] else n for n in self.lanes]
-        axes.set_xticks(range(len(names)), names, fontsize=LABEL.size_pt, va="bottom")
+        axes.set_xticks(range(len(names)), names, fontsize=SMALL_PT, va="bottom")
         axes.xaxis.tick_top()
         axes.tick_params(axis="x", length=0)
         for x in self.lanes.values():
@@ -160,7 +204,7 @@ class _Picture:
         box: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "lw": 0.8, "zorder": 1.5}
         axes.fill_between(ends, 0, trace["latency_ms"], **box)
         above = offset_copy(
-            axes.get_xaxis_transform(), self.figure, y=3.6 * LABEL.size_pt, units="points"
+            axes.get_xaxis_transform(), self.figure, y=3.6 * SMALL_PT, units="points"
         )
         beside: list[Artist] = []
         for site, members in groupby(self.nodes, key=lambda lane: lane["site"]):
@@ -168,7 +212,7 @@ class _Picture:
             low, high = min(xs) - 0.3, max(xs) + 0.3
             line: dict[str, Any] = {"color": QUIET, "lw": 1.2, "transform": above, "clip_on": False}
             beside += axes.plot([low, high], [1, 1], **line)
-            look = {"ha": "center", "va": "bottom", "fontsize": GROUP.size_pt, "fontweight": "bold"}
+            look = {"ha": "center", "va": "bottom", "fontsize": BODY_PT, "fontweight": "bold"}
             beside.append(self._write(site, ((low + high) / 2, 1), (0, 3), xycoords=above, **look))
         return beside
 
@@ -267,7 +311,7 @@ class _Picture:
         boxes = [text.get_window_extent() for text in taken]
         page, unlabelled = self.axes.bbox, 0
         to_page = self.axes.transData.transform
-        path = [Path(to_page(self._ends(m))) for m in self.shown if m["on_chain"]]
+        path = [Line(to_page(self._ends(m))) for m in self.shown if m["on_chain"]]
         for group in groups:
             lane = self.lanes[group[0]["from"]]
             look = _STRONG if any(m["on_chain"] for m in group) else {"color": QUIET}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -11,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.style
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import PlaceHolderLayoutEngine
+from matplotlib.patches import Patch
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.endpoints import REMOTE
@@ -27,6 +27,14 @@ WIDEST_PX = 1700
 INK, QUIET, FAINT, ALARM = "#1a1a1a", "#5c5c5c", "#d9d9d9", "#a3001b"
 FONT = "DejaVu Sans"
 TITLE_PT, BODY_PT, SMALL_PT, TINY_PT = 13.0, 9.0, 8.0, 7.0
+
+Look = dict[str, Any]
+"""Properties of an artist by matplotlib's names."""
+TITLE: Look = {"fontsize": TITLE_PT, "fontweight": "bold"}
+SUBTITLE: Look = {"fontsize": SMALL_PT, "color": QUIET}
+VERDICT: Look = {"fontsize": SMALL_PT, "fontweight": "bold"}
+ALARMING: Look = {**VERDICT, "color": ALARM}
+ASIDE: Look = {"fontsize": TINY_PT, "color": QUIET}
 
 # Colour, hatch and marker. The first three colours are Paul Tol's "high-contrast" scheme
 # (https://personal.sron.nl/~pault/), made to survive colour blindness and greyscale; the others
@@ -41,7 +49,7 @@ _LOOKS = {
 _SPARE = (("#117755", "----", "v"), ("#7a5fb0", "||||", "X"), ("#8a8a8a", "\\\\\\\\", "h"))
 _REMOTE_HATCH = "oo"
 
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: Look = {
     "font.family": [FONT],  # matplotlib brings it, so charts look alike everywhere
     "font.size": BODY_PT,
     "text.color": INK,
@@ -108,6 +116,30 @@ class SeriesStyle:
         return replace(self, hatch=_REMOTE_HATCH, is_remote=True) if placement == REMOTE else self
 
 
+# The share of requests that succeeded. Lightness falls with it all the way, so that greyscale keeps
+# the order, and "all of them" has a hue of its own, so that one failure among hundreds is seen.
+UNSENT_COLOUR = "#c4c4c4"
+"""Of requests that were due and never sent: they are in no share."""
+SHARES = LinearSegmentedColormap.from_list(
+    "available", ((0.0, "#4d0a1c"), (0.5, "#c9563c"), (0.9, "#f0b45f"), (1.0, "#fbe3a4"))
+).with_extremes(over="#d6e8f5", bad=UNSENT_COLOUR, under="white")
+SHARES_NORM = Normalize(0.0, math.nextafter(1.0, 0.0))
+"""What is above are all of them; below 0 none was due, NaN is none sent."""
+
+
+def colour_of(share: float) -> str:
+    """The colour of a `share` (0..1) of requests that succeeded."""
+    return to_hex(SHARES(SHARES_NORM(share)))
+
+
+def scale_of(colours: Sequence[str], text: str) -> tuple[Any, str]:
+    """The entry of a legend for colours side by side."""
+    return tuple(Patch(facecolor=colour, linewidth=0) for colour in colours), text
+
+
+SHARES_KEY = scale_of([colour_of(n / 10) for n in range(11)], "0 to 100 % ok of what was sent")
+
+
 def styles(series: Sequence[Series]) -> dict[Series, SeriesStyle]:
     """A style for each of `series`: a known system always has the same, whoever stands beside it.
 
@@ -156,15 +188,7 @@ def save_as(figure: Figure, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with applied():  # some settings count only now, the salt of ids among them
             dpi = min(DPI, WIDEST_PX / figure.get_figwidth())
-            if suffix == ".png" and isinstance(
-                figure.get_layout_engine(), PlaceHolderLayoutEngine | None
-            ):
-                # It is laid out: savefig would draw it twice, the first time for its layout.
-                figure.set_dpi(dpi)
-                canvas: Any = FigureCanvasAgg(figure)  # whose method matplotlib does not type
-                canvas.print_png(partial, **_SAVED[suffix])
-            else:
-                figure.savefig(partial, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
+            figure.savefig(partial, format=suffix[1:], dpi=dpi, **_SAVED[suffix])
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):

@@ -1,23 +1,26 @@
-"""The charts of any matrix: figures against what was varied, a line a system."""
+"""The charts of any matrix: figures against what was varied, and every cluster of replicates."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any, NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from wanlat.analysis.charts import endpoint_latency
-from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
+from wanlat.analysis.charts.facets import Dot, Scale, by_what_is_said, draw_facets, panel_names
 from wanlat.analysis.charts.frame import Words
-from wanlat.analysis.endpoints import UNKNOWN, endpoint_order, row_names, row_of, with_placement
+from wanlat.analysis.charts.style import styles
+from wanlat.analysis.endpoints import UNKNOWN, endpoint_order, row_of, with_placement
 from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import below, count, digits, row_labels
 from wanlat.analysis.report.section import Answer, written
-from wanlat.analysis.sweep import REPEATED, Parameter, Sweep, number_of
+from wanlat.analysis.sweep import REPEATED, REPLICATE, Parameter, Sweep, number_of
+
+Pairs = Sequence[tuple[Row, Any]]
+"""Rows, each with its array: a run's, or the rows of the clusters that it is over."""
 
 
 class Quantity(NamedTuple):
@@ -29,9 +32,16 @@ class Quantity(NamedTuple):
     scale: float = 1.0
     ci95: str = "no interval"
 
+    @property
+    def label(self) -> str:
+        """What an axis of it is called."""
+        return self.what if self.unit in self.what else f"{self.what}, {self.unit}"
+
 
 MEDIAN = Quantity("median_ms", "median", "ms", ci95="median_ci95_ms")
 ROUND_TRIPS = Quantity("round_trips", "slope", "round trips", ci95="ci95")
+_PER_REQUEST = Quantity("per_request", "round trips a request", "round trips")
+_BARS = "Bars: 95 % intervals of one cluster each."
 
 
 def charts_of(answer: Answer) -> Mapping[str, Figure]:
@@ -60,23 +70,17 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
     varied.sort(key=lambda each: (_is_numeric(each), len(each.values)), reverse=True)
     if not varied or any(row[p.name] not in p.values for p in varied for row, _ in pairs):
         return {}
-    axes, rest, charts = varied[:2], varied[2:], {}
-    for values in product(*(each.values for each in rest)):
-        fixed = {each.name: value for each, value in zip(rest, values, strict=True)}
-        mine = [(row, array) for row, array in pairs if fixed.items() <= row.items()]
+    axes, rest = varied[:2], varied[2:]
+    charts = {}
+    said = ["".join(f", {p.name} {written(row[p.name])}" for p in rest) for row, _ in pairs]
+    for name, told, mine in by_what_is_said(stem, pairs, said):
         if len({row[axes[0].name] for row, _ in mine}) > 1:  # no panel with one dot
-            said = "".join(f", {name} {written(value)}" for name, value in fixed.items())
-            name = stem + re.sub(r"[^\w.]+", "-", said)
-            charts[name] = _draw(sweep, mine, axes, said, quantity)
+            charts[name] = _draw(sweep, mine, axes, told, quantity)
     return charts
 
 
 def _draw(
-    sweep: Sweep,
-    pairs: Sequence[tuple[Row, Any]],
-    axes: Sequence[Parameter],
-    said: str,
-    quantity: Quantity,
+    sweep: Sweep, pairs: Pairs, axes: Sequence[Parameter], said: str, quantity: Quantity
 ) -> Figure:
     x, *column = axes
     ticks = {_place(value, x): written(value) for value in x.values}
@@ -87,7 +91,7 @@ def _draw(
         f"{count(len(sweep.complete), 'point')}, each on a cluster of its own",
         x.name,
         (
-            "Bars: 95 % intervals of one cluster each." if any(dot.ci95 for dot in dots) else "",
+            _BARS if any(dot.ci95 for dot in dots) else "",
             "No line joins marks of which one is of requests that take one of several times, or "
             "of points that were repeated.",
             f"{count(len(sweep.missing), 'point')} missing." if sweep.missing else "",
@@ -99,35 +103,31 @@ def _draw(
 
 
 def _dots(
-    sweep: Sweep,
-    pairs: Sequence[tuple[Row, Any]],
-    x: Parameter,
-    column: Sequence[Parameter],
-    quantity: Quantity,
+    sweep: Sweep, pairs: Pairs, x: Parameter, column: Sequence[Parameter], quantity: Quantity
 ) -> Iterator[Dot]:
-    names = endpoint_order({row.get("endpoint", "") for row, _ in pairs}, sweep.manifest["study"])
-    called = row_names(names)
-    for row_endpoints, value in product(
-        dict.fromkeys(map(row_of, names)), column[0].values if column else [None]
-    ):
-        for row, array in pairs:
-            endpoint = row.get("endpoint", "")
-            if endpoint in row_endpoints and (not column or row[column[0].name] == value):
-                modes = row.get("modes", ())
-                if isinstance(array, EndpointSummary):
-                    modes = endpoint_latency.modes_of(array)
-                yield Dot(
-                    panel=(
-                        called[endpoint].replace("\n", " "),
-                        f"{column[0].name} {written(value)}" if column else "",
-                    ),
-                    series=series_of(row),
-                    placement=row.get("placement", UNKNOWN),
-                    x=_place(row[x.name], x),
-                    y=below(row, quantity.key) / quantity.scale,
-                    ci95=row.get(quantity.ci95),
-                    joined=len(modes) < 2,
-                )
+    """Panels row by row: endpoints from top to bottom, values of a second parameter across."""
+    order = endpoint_order({row.get("endpoint", "") for row, _ in pairs}, sweep.manifest["study"])
+    tops = list(dict.fromkeys(map(row_of, order)))
+    names = panel_names([row for row, _ in pairs])
+
+    def place(named: tuple[tuple[Row, Any], str]) -> tuple[int, ...]:
+        row = named[0][0]
+        across = [each.values.index(row[each.name]) for each in column]
+        return tops.index(row_of(row.get("endpoint", ""))), *across
+
+    for (row, array), name in sorted(zip(pairs, names, strict=True), key=place):
+        modes = row.get("modes", ())
+        if isinstance(array, EndpointSummary):
+            modes = endpoint_latency.modes_of(array)
+        yield Dot(
+            panel=(name, "".join(f"{each.name} {written(row[each.name])}" for each in column)),
+            series=series_of(row),
+            placement=row.get("placement", UNKNOWN),
+            x=_place(row[x.name], x),
+            y=below(row, quantity.key) / quantity.scale,
+            ci95=row.get(quantity.ci95),
+            joined=len(modes) < 2,
+        )
 
 
 def _place(value: Any, x: Parameter) -> float:
@@ -152,3 +152,73 @@ def _found(dots: Sequence[Dot], ticks: Mapping[float, str], at: str) -> str | No
     name = with_placement(" ".join((labels[low.series], *low.panel)).strip(), low.placement)
     ends = sorted((low, high), key=lambda dot: dot.x)
     return f"{name} differs most: " + ", ".join(f"{digits(e.y, 3)}{at}{ticks[e.x]}" for e in ends)
+
+
+def clusters_of(answer: Answer) -> Mapping[str, Figure]:
+    """The median of every cluster, and what they say together."""
+    return _clusters(answer, "clusters", MEDIAN)
+
+
+def round_trips_of_clusters(answer: Answer) -> Mapping[str, Figure]:
+    """The same of round trips."""
+    return _clusters(answer, "clusters-round-trips", _PER_REQUEST)
+
+
+def _clusters(answer: Answer, stem: str, quantity: Quantity) -> Mapping[str, Figure]:
+    """A chart of each combination of what else is varied."""
+    figures = answer.figures
+    pairs = list(zip(figures.rows, figures.arrays, strict=True))
+    said = [
+        "".join(f", {name} {written(row[name])}" for name in figures.parameters)
+        for row in figures.rows
+    ]
+    return {
+        name: _draw_clusters(answer.of + told, mine, quantity)
+        for name, told, mine in by_what_is_said(stem, pairs, said)
+        if any(row["clusters"] > 1 for row, _ in mine)
+    }
+
+
+def _draw_clusters(of: str, pairs: Pairs, quantity: Quantity) -> Figure:
+    series = list(dict.fromkeys(series_of(row) for row, _ in pairs))
+    looks, labels = styles(series), row_labels(series)
+    panels = panel_names([row for row, _ in pairs])
+    known = [row for row, _ in pairs if row["spread"] is not None]
+    most = max(known, key=lambda row: row["spread"])
+    name = with_placement(f"{labels[series_of(most)]} {most['endpoint']}", most["placement"])
+    words = Words(
+        f"{name} takes {digits(most['least'], 3)} to {digits(most['most'], 3)} {quantity.unit}, "
+        "by cluster",
+        f"{quantity.what.capitalize()} · {of}: a mark a cluster",
+        "cluster",
+        (
+            _BARS if quantity is MEDIAN else "",
+            "Band and line: mean over clusters with its 95 % interval (Student's).",
+        ),
+    )
+    dots = [
+        Dot(
+            panel=(panel, ""),
+            series=series_of(row),
+            placement=row["placement"],
+            x=one[REPLICATE] - 1.0,  # from 0 on: no axis of names is logarithmic
+            y=one[quantity.key],
+            ci95=one.get(quantity.ci95),
+            joined=False,
+        )
+        for (row, clusters), panel in zip(pairs, panels, strict=True)
+        for one in clusters
+        if one[quantity.key] is not None
+    ]
+
+    def beneath(axes: Axes, name: str) -> None:
+        for (row, _), panel in zip(pairs, panels, strict=True):
+            interval = row[f"{quantity.key}_ci95"]
+            if panel == name and interval:
+                colour = looks[series_of(row)].at(row["placement"]).dark
+                axes.axhspan(*interval, color=colour, alpha=0.13, linewidth=0)
+                axes.axhline(row[quantity.key], color=colour, linewidth=0.9, alpha=0.8)
+
+    numbers = sorted({int(one[REPLICATE]) for _, rows in pairs for one in rows})
+    scale = Scale({n - 1.0: str(n) for n in numbers}, quantity.label, alike=False)
+    return draw_facets(words, dots, scale, beneath=beneath)

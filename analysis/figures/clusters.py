@@ -136,7 +136,7 @@ CLUSTERS = Section(
     ),
     definitions=_DEFINITIONS,
     notes=_NOTES,
-    charts="wanlat.analysis.charts.clusters:charts_of",
+    charts="wanlat.analysis.charts.sweep:clusters_of",
     is_trouble=lambda row: row["without"] > 0,
     group=lambda row: row_of(row["endpoint"]),
 )
@@ -158,5 +158,5 @@ CLUSTERS_ROUND_TRIPS = replace(
         **_DEFINITIONS,
         "per_request": "mean over the requests that lie on a line, of the slopes of their modes",
     },
-    charts="wanlat.analysis.charts.clusters:round_trips_of",
+    charts="wanlat.analysis.charts.sweep:round_trips_of_clusters",
 )

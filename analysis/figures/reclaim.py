@@ -153,6 +153,6 @@ RECLAIM = Section(
             _is_wrong,
         ),
     ),
-    charts={"reclaim": "wanlat.analysis.charts.reclaim:draw"},
+    charts={"reclaim": "wanlat.analysis.charts.resources:draw_reclaim"},
     is_trouble=_is_wrong,
 )

@@ -363,7 +363,6 @@ RESOURCES = Section(
     ),
     beside=lambda figures: sampling_of(figures.rows),
     hidden=frozenset(("sampling", "target")),
-    charts={"resources": "wanlat.analysis.charts.resources:draw"},
     tables=(_NODES,),
 )
 

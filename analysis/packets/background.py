@@ -20,8 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.packets.messages import messages_of
-from wanlat.analysis.packets.record import Bools, Ints, Record, steps_of
+from wanlat.analysis.packets.record import Bools, Ints, Record, messages_of, steps_of
 
 Span = tuple[int, int]
 

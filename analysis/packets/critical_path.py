@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 
 from wanlat.analysis.packets.background import Background
-from wanlat.analysis.packets.messages import AT_ONCE_NS, messages_of
-from wanlat.analysis.packets.record import Ints, Record
+from wanlat.analysis.packets.record import AT_ONCE_NS, Ints, Record, messages_of
 
 LOOSE_NS = 10_000_000
 """A message that left later than this after the one before it arrived hangs on it loosely: a disk,

@@ -10,7 +10,7 @@ could send it, so whatever becomes of the drill, every request that a store can 
 ``op`` is ``put`` or ``remove``; ``bytes``, ``body_seed`` and ``sha256`` are null of a remove. A
 write without a second line is one of which nobody knows, as is one whose ``state`` is
 ``unknown``. A put that is tried again is another write of the same key with the same body.
-(`wanlat.analysis.figures.drill.durability` reads it.)
+(`wanlat.analysis.figures.drill.verdicts` reads it.)
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -110,16 +109,6 @@ def test_a_rate_that_could_not_be_measured_is_marked() -> None:
     figure = calibration.draw(made)
     assert len(figure.axes) == 4
     assert len(marks(figure, "x", style.ALARM, panel=2)) == 1
-
-
-@pytest.mark.minutes
-def test_the_same_document_gives_the_same_bytes(tmp_path: Path) -> None:
-    made = everything()
-    for name in ("a.svg", "b.svg", "c.png", "d.pdf"):
-        style.save_as(calibration.draw(copy.deepcopy(made)), tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
-    assert (tmp_path / "d.pdf").read_bytes()[:4] == b"%PDF"
 
 
 def test_a_place_that_cannot_be_written_is_an_error_of_ours(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from wanlat.analysis.bundle import Series, read_bundle
 from wanlat.analysis.figures.drill.matrix import DrillKey, Run, matrix_of, read_matrix
 from wanlat.analysis.figures.drill.read import Drill, read_drill
 from wanlat.analysis.grid import markdown
-from wanlat.analysis.report.drill_matrix import claims_table, drills_table
+from wanlat.analysis.report.drill import claims_table, drills_table
 from wanlat.analysis.summary import summarize
 from wanlat.bundle.errors import BundleError
 from wanlat.cli import app
@@ -164,8 +164,8 @@ def test_strips_show_the_share_of_what_was_sent_and_leave_empty_bins_empty() -> 
 
 def test_marks_differ_for_everybody_and_the_scale_of_shares_in_greyscale() -> None:
     from wanlat.analysis.charts import style
-    from wanlat.analysis.charts.availability import colour_of
     from wanlat.analysis.charts.drill_timeline import OPERATION_COLOURS
+    from wanlat.analysis.charts.style import colour_of
 
     for one, other in combinations((*OPERATION_COLOURS.values(), style.ALARM), 2):
         for deficiency in ("protanopia", "deuteranopia", "tritanopia"):
@@ -224,11 +224,6 @@ SAID: dict[str, tuple[list[Run], list[str], list[str]]] = {
         [run_of(reads=HALF, recovered=False, recovery_s=None)],
         ["0 %", "40", "not back"],
         ["near 100 %, far 0 %", "| 40 |", "not back"],
-    ),
-    "the newest complete run is shown, and all are counted": (
-        [run_of(**OLD, recovery_s=3.0), run_of(recovery_s=7.0), run_of(status="interrupted")],
-        ["back in 7.00 s", "none lost, 3 of 3 runs"],
-        ["**holds** (3 of 3 runs)"],
     ),
     "a newer run hides no loss and no claim that did not hold": (
         [

@@ -23,7 +23,6 @@ from synthetic_bundles import (
     BOB,
     BOB_ENDPOINTS,
     BOTH,
-    ENDPOINTS,
     FOUR_SYSTEMS,
     GARAGE,
     MINIO,
@@ -33,7 +32,6 @@ from synthetic_bundles import (
 )
 
 from wanlat.analysis.bundle import Series, read_bundle
-from wanlat.analysis.charts.frame import spread
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.figures.latency import LATENCY
 from wanlat.analysis.stats.modes import clumps
@@ -88,12 +86,6 @@ def test_every_sample_is_a_dot_on_the_bar_of_its_mode(make_bundle: MakeBundle) -
     assert bars[0].get_height() / bars[1].get_height() == pytest.approx(60 / 40)
     assert {bar.get_x() for bar in bars} == {0.0} and figure.axes[0].get_xlim()[0] == 0
     assert "GetObject takes 2.0 or 5.0 RTTs on Garage" in texts_of(figure)
-
-
-def test_no_endpoint_is_named_where_all_take_the_same(make_bundle: MakeBundle) -> None:
-    alike = {("garage", name): np.linspace(98, 102, 30).tolist() for name in ENDPOINTS}
-    figure = chart_of(make_bundle(systems=[GARAGE], values_ms=alike))
-    assert "Every endpoint takes 1.0 RTT on Garage" in texts_of(figure)
 
 
 def test_modes_are_found_where_there_are_some_and_only_there() -> None:
@@ -164,13 +156,6 @@ def test_placements_have_rows_and_looks_of_their_own(make_bundle: MakeBundle) ->
     (legend,) = figure.legends
     entries = [text.get_text() for text in legend.get_texts()]
     assert entries == ["Bob 2.1.0-alpha.12", "Bob 2.1.0-alpha.12, remote"]
-
-
-def test_samples_are_spread_evenly() -> None:
-    offsets = spread(1000)
-    assert -0.5 <= offsets.min() < -0.49 and 0.49 < offsets.max() <= 0.5
-    # The most even spread: the largest gap is hardly above that of 1,000 equal ones.
-    assert np.diff(np.sort(offsets)).max() < 2.7 / 1000
 
 
 def test_systems_can_be_told_apart_in_greyscale_and_by_the_colour_blind() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from chart_checks import assert_apart, texts_of
+from chart_checks import texts_of
 from resources_bundles import (
     BACKGROUND_BYTES_PER_S,
     CPU_MS,
@@ -19,7 +19,7 @@ from resources_bundles import (
     write_resources,
 )
 from sweep_bundles import write_sweep
-from synthetic_bundles import BOB, GARAGE, MINIO, MakeBundle, write_bundle
+from synthetic_bundles import BOB, GARAGE, MakeBundle, write_bundle
 
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.figures.resources import RESOURCES, resources_of
@@ -60,17 +60,6 @@ def test_without_a_whole_idle_window_idle_usage_stays_in_and_that_is_said(direct
     gross = WAN + BACKGROUND_BYTES_PER_S * REQUEST_S
     assert found["per_request"]["wan_bytes"] == pytest.approx(gross, rel=0.01)
     assert "no idle window" in notes
-
-
-def test_the_chart_of_a_run_has_one_scale_for_all_systems(make_bundle: MakeBundle) -> None:
-    directory = make_bundle(systems=(BOB, MINIO), endpoints=tuple(WAN_BYTES))
-    write_resources(directory, systems={"bob": 25.0, "minio": 200.0}, requests=120)
-    answer = RESOURCES.of(read_bundle(directory))
-    assert answer is not None
-    (figure,) = answer.charts().values()
-    assert_apart(figure)
-    assert len({axes.get_ylim() for axes in figure.axes[2:4]}) == 1
-    assert "201 MiB" in " ".join(texts_of(figure))
 
 
 def test_a_matrix_has_a_row_a_point(tmp_path: Path) -> None:

@@ -21,8 +21,7 @@ from wanlat.analysis.figures.round_trips import (
     percents,
 )
 from wanlat.analysis.groups import grouped
-from wanlat.analysis.packets.cost import Cost
-from wanlat.analysis.packets.evidence import GroupEvidence, PacketEvidence, Share
+from wanlat.analysis.packets.evidence import Cost, GroupEvidence, PacketEvidence, Share
 from wanlat.analysis.report.section import Answer
 from wanlat.analysis.summary import Summary, summarize
 

@@ -11,9 +11,9 @@ import pytest
 from trace_bundles import MS, PUT, Request, Traffic, bundle_of, heartbeats, rounds, traced
 
 from wanlat.analysis import trace_messages
+from wanlat.analysis.charts.sequence import charts_of, write_trace
 from wanlat.analysis.packets.record import Record
 from wanlat.analysis.trace import Trace, trace_of, traces_of
-from wanlat.analysis.trace_files import charts_of, write_trace
 from wanlat.analysis.trace_messages import Row
 from wanlat.analysis.trace_words import told
 from wanlat.bundle.errors import BundleError

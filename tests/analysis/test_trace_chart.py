@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from chart_checks import assert_apart, texts_of
 from trace_bundles import MS, Request, Traffic, heartbeats, rounds, traced
-
-from wanlat.analysis.trace_words import shortened, sizes
 
 
 def lossy(traffic: Traffic, at_ns: int) -> int:
@@ -52,12 +49,13 @@ def test_messages_are_arrows_and_the_path_is_numbered_strong_and_told(tmp_path: 
 
 
 def crowd(times: int, every_ns: int) -> Request:
-    """Two rounds, and so many times besides different messages to four nodes at once."""
+    """Two rounds, and so many times besides messages to four nodes and a SYN, all at once."""
 
     def run(traffic: Traffic, at_ns: int) -> int:
         for number in range(times):
             for other in ("b1", "b2", "c1", "c2"):
                 traffic.send(at_ns + 5 * MS + number * every_ns, "a1", other, 100 + number)
+            traffic.send(at_ns + 5 * MS + number * every_ns, "a1", "b1", 0, tcp_flags=2)
         return rounds(2)(traffic, at_ns)
 
     return run
@@ -66,28 +64,11 @@ def crowd(times: int, every_ns: int) -> Request:
 def test_every_message_has_a_label_or_is_counted(tmp_path: Path) -> None:
     from wanlat.analysis.charts import sequence
 
-    trace = traced(tmp_path, [crowd(12, 4 * MS)] * 2)
+    trace = traced(tmp_path, [crowd(9, 4 * MS)] * 2)
     figure = sequence.draw(trace)
     said = texts_of(figure)
-    labels = [re.match(r"(?:(\d+) × )?[\d–]+ B$", text) for text in said]
+    labels = [re.match(r"(?:(\d+) × )?(?:SYN )?[\d–]+ B$", text) for text in said]
     without = [re.search(r"(\d+) × label", text) for text in said]
     found = [one for one in (*labels, *without) if one]
     assert sum(int(one[1] or 1) for one in found) == len(trace["messages"]) > 50
     assert_apart(figure)
-
-
-@pytest.mark.parametrize(
-    ("label", "short"),
-    [
-        ("package.Service/Put", "Service/Put"),
-        ("GET /storage/run/nodes/n6/drive/v63/rxl", "GET …/n6/drive/v63/rxl"),
-        ("200 OK", "200 OK"),
-    ],
-)
-def test_labels_are_shortened_to_what_tells(label: str, short: str) -> None:
-    assert shortened(label, 27) == short
-
-
-def test_sizes_have_a_unit() -> None:
-    found = [sizes([{"bytes": n}, {"bytes": 66}]) for n in (66, 9999, 65536, 3 << 20)]
-    assert found == ["66 B", "66–9999 B", "66 B–64.0 KiB", "66 B–3.0 MiB"]

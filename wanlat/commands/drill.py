@@ -167,7 +167,7 @@ def matrix(
     newer run hides a loss; matrix.json lists them all. Drills on another topology or at
     another --scale are rows of their own. No verdict changes the exit code: `drill run` gave it.
     """
-    from wanlat.analysis.report.drill_matrix import matrix_report
+    from wanlat.analysis.report.drill import matrix_report
 
     for path in matrix_report(bundles, out):
         say(f"written: {path}")

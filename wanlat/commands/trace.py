@@ -125,9 +125,9 @@ def _draw(
 ) -> None:
     """Draw a bundle's request, print its critical path, and say where the files are."""
     from wanlat.analysis.bundle import read_bundle
+    from wanlat.analysis.charts.sequence import stem as stem_of
+    from wanlat.analysis.charts.sequence import write_trace
     from wanlat.analysis.trace import trace_of
-    from wanlat.analysis.trace_files import stem as stem_of
-    from wanlat.analysis.trace_files import write_trace
     from wanlat.analysis.trace_words import told
 
     bundle = read_bundle(directory, messages_of)

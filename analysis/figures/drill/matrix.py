@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.claims import Verdict
-from wanlat.analysis.figures.drill.claims import bound_of
-from wanlat.analysis.figures.drill.durability import WRONG
 from wanlat.analysis.figures.drill.read import read_drill
+from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_json
 

@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.claims import Verdict
-from wanlat.analysis.figures.drill.claims import claims_of
-from wanlat.analysis.figures.drill.durability import durability_of, read_ledger, read_verification
-from wanlat.analysis.figures.drill.events import Event, happened, read_events
 from wanlat.analysis.figures.drill.outages import RECOVERY, client_of, recovery_of_all
 from wanlat.analysis.figures.drill.requests import (
     OPERATIONS,
     PHASES,
+    Event,
     by_endpoint,
+    happened,
     phases_of,
     quantity,
+    read_events,
     requests_of,
+)
+from wanlat.analysis.figures.drill.verdicts import (
+    claims_of,
+    durability_of,
+    read_ledger,
+    read_verification,
 )
 from wanlat.analysis.names import count
 from wanlat.bundle.errors import BundleError

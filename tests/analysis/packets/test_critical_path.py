@@ -25,8 +25,7 @@ from packet_traffic import (
 from wanlat.analysis.packets import critical_path
 from wanlat.analysis.packets.background import Background, background_of
 from wanlat.analysis.packets.critical_path import critical_paths
-from wanlat.analysis.packets.messages import FULL_SEGMENT_BYTES
-from wanlat.analysis.packets.record import Record
+from wanlat.analysis.packets.record import FULL_SEGMENT_BYTES, Record
 
 BEGIN = 10**9
 

@@ -16,9 +16,9 @@ from packet_traffic import (
     samples,
 )
 
-from wanlat.analysis.packets import cost
+from wanlat.analysis.packets import evidence
 from wanlat.analysis.packets.background import background_of
-from wanlat.analysis.packets.cost import Cost, costs
+from wanlat.analysis.packets.evidence import Cost, costs
 
 IDLE_NS = [(10**9 + number * 10**9, 2 * 10**9 + number * 10**9) for number in range(15)]
 BEGIN_NS = 17 * 10**9
@@ -68,21 +68,9 @@ def test_each_request_is_given_its_own_bytes_and_packets(beside: bool, part: flo
         assert abs(found[name].wan_packets - true_packets) < part * true_packets + 0.1, name
 
 
-def test_acknowledgements_are_paid_for_and_nothing_is_paid_twice() -> None:
-    traffic = Traffic()
-    rows = shuffled(traffic)
-    found = prices(traffic, rows)
-    paid, n = (
-        sum(x) for x in zip(*((c.n * c.wan_bytes, c.n) for c in found.values()), strict=True)
-    )
-    crossed = traffic.record().packets.wire_bytes.sum() * n / len(rows)
-    assert abs(paid - crossed) < 0.02 * crossed
-    assert found["Get"].wan_packets >= 8
-
-
 def test_the_interval_holds_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests of two kinds, one in three with a second round: 95 of 100, roughly."""
-    monkeypatch.setattr(cost, "RESAMPLES", 199)
+    monkeypatch.setattr(evidence, "RESAMPLES", 199)
     within = 0
     for seed in range(12):
         traffic = Traffic(acknowledges=False)

@@ -11,9 +11,8 @@ import pytest
 from packet_traffic import MS, Traffic, majority_rounds, one_after_another, relay, samples, topology
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.packets.cost import counting
 from wanlat.analysis.packets.critical_path import critical_paths
-from wanlat.analysis.packets.evidence import NAME, evidence_of, to_keep
+from wanlat.analysis.packets.evidence import NAME, counting, evidence_of, to_keep
 from wanlat.analysis.packets.record import Record, read_record, record_of, why_no_record
 from wanlat.bundle.errors import BundleError
 
@@ -37,13 +36,6 @@ def read(bundle: Bundle) -> Record:
     record = read_record(bundle, "made-up")
     assert record is not None
     return record
-
-
-def test_addresses_have_the_names_of_the_manifest(run: Bundle) -> None:
-    record = read(run)
-    assert record.nodes == ("a1", "b1", "c1", "d1", "e1")
-    assert record.sites == ("a", "b", "c", "d", "e")
-    assert record.node_site.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_calibration_is_left_out_and_a_stores_datagrams_are_not(tmp_path: Path) -> None:
