@@ -116,6 +116,11 @@ class Bundle(Source):
         return self.measured if found is None else found
 
     @property
+    def late(self) -> int:
+        """How many samples are in no figure, because the network was late while they were taken."""
+        return int(self.derived.get("late", 0))
+
+    @property
     def is_drill(self) -> bool:
         """Whether a drill left it: `wanlat.analysis.figures.drill` has more to say of it."""
         return self.manifest.get("kind") == "drill"
@@ -182,7 +187,10 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
         calibration=None if found is None else calibration_of(found),
         given=rows if is_whole else None,
         truncated=truncated,
-        derived={"timed": rows.loc[_counts(manifest, rows), list(TIMED)]},
+        derived={
+            "timed": rows.loc[_counts(manifest, rows), list(TIMED)],
+            "late": int((_is_of_phase(manifest, rows) & _is_late(rows)).sum()),
+        },
         messages_of=messages_of,
     )
     if bundle.timed.empty and not may_lack:
@@ -203,7 +211,11 @@ def name_of(entry: object, otherwise: str) -> str:
 
 def _counts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
     """Which rows are of the phase that counts, and of no moment at which the network was late."""
-    return _is_of_phase(manifest, rows) & ~rows["late"].fillna(False).astype(bool)
+    return _is_of_phase(manifest, rows) & ~_is_late(rows)
+
+
+def _is_late(rows: pd.DataFrame) -> pd.Series[bool]:
+    return rows["late"].fillna(False).astype(bool)
 
 
 def _is_of_phase(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:

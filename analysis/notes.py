@@ -27,6 +27,8 @@ def notes_on_run(bundle: Bundle) -> list[str]:
         if unseen:
             names = list(series_labels(unseen).values())
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
+    if bundle.late:
+        notes.append(_on_lateness(bundle))
     idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
     return [*notes, *_on_calibration(bundle), *idle]
 
@@ -82,6 +84,17 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
     reason = source.manifest.get("reason")
     why = f" ({str(reason).rstrip('.')})" if reason else ""
     return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
+
+
+def _on_lateness(bundle: Bundle) -> str:
+    allowed_ms = bundle.manifest.get("max_network_error_ms")
+    by = f"more than {allowed_ms:g} ms " if allowed_ms is not None else ""
+    again = "" if bundle.is_drill or bundle.is_load else ", and were taken again"
+    samples, are = count(bundle.late, "sample"), "is" if bundle.late == 1 else "are"
+    return (
+        f"{samples} of moments at which the machine made the network {by}late {are} in no figure "
+        f"of latency{again}."
+    )
 
 
 def _on_calibration(bundle: Bundle) -> list[str]:

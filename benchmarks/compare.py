@@ -22,7 +22,7 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.command import markdown, positive
+from benchmarks.comparison import markdown, positive
 from wanlat.analysis.compare import Kind, Thresholds, clusters, differences
 from wanlat.analysis.compare.judge import QUANTITIES, Rules, judge
 from wanlat.analysis.figures.round_trips import Points, RoundTrips

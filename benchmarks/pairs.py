@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
 
-from benchmarks.command import markdown
+from benchmarks.comparison import markdown
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.compare import Comparison, Thresholds, compare
 from wanlat.analysis.compare.clusters import of, read

@@ -146,8 +146,8 @@ def test_a_terminal_gets_one_table_then_sentences_and_one_chart(
     for verbose in (False, True):
         out = io.StringIO()
         console = Console(file=out, width=160)
-        monkeypatch.setattr(output, "_people", lambda console=console: console)
-        monkeypatch.setattr(results, "people", console)
+        monkeypatch.setattr(output, "people", lambda console=console: console)
+        monkeypatch.setattr(results, "people", lambda console=console: console)
         results.show_report(path, as_json=False, verbose=verbose)
         texts[verbose] = out.getvalue()
     text = texts[False]
