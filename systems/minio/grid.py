@@ -20,7 +20,8 @@ _VALUES_BEFORE_PAYLOAD = 6
 _WIDTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 _REQUEST, _RESPONSE, _MERGED = 14, 15, 17
 _NUMBERS = yaml.safe_load(Path(__file__).with_name("grid.yaml").read_text(encoding="utf-8"))
-_OPERATIONS, _HANDLERS = _NUMBERS["operations"], _NUMBERS["handlers"]  # the latter from 1
+_OPERATIONS: dict[int, str] = _NUMBERS["operations"]
+_HANDLERS: list[str] = _NUMBERS["handlers"]  # from 1
 _NAMED_AT_MOST = 3
 
 

@@ -17,12 +17,11 @@ from wanlat.emulator.lab import Lab
 from wanlat.emulator.lateness import LatenessLog
 from wanlat.emulator.links import wan
 from wanlat.experiments.config.study import load
-from wanlat.experiments.network_error import NetworkErrors, Retakes
-from wanlat.experiments.prepare import prepare
-from wanlat.experiments.request_plan import RequestPlan, plan_requests
+from wanlat.experiments.network_error import NetworkErrors
+from wanlat.experiments.prepare import RequestPlan, plan_requests, prepare
 from wanlat.experiments.run import run
 from wanlat.experiments.session import silent
-from wanlat.experiments.workloads.requests import Workload
+from wanlat.experiments.workloads.requests import Retakes, Workload
 from wanlat.probes.plan import Request
 from wanlat.topologies.errors import RunFailed
 
