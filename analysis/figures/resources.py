@@ -9,7 +9,7 @@ the same column.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,26 +54,17 @@ Span = tuple[int, int]
 """A stretch of a run, on the samples' clock, ns."""
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """What a chart draws of a system: samples in order of time, requests, when it was idle."""
-
-    rows: pd.DataFrame
-    requests: pd.DataFrame
-    idle: Sequence[Span]
-
-
 def resources(bundle: Bundle) -> Figures | None:
-    """What each system of `bundle` used; None where nothing was sampled. Arrays: `Sampled`.
+    """What each system of `bundle` used; None where nothing was sampled.
 
     `nodes` has an entry for each node and front: usage while `idle` and while `loaded` (None: it
     never was), and the space of its directory at the end. `per_request` is a mean over all requests
     while loaded, whatever their endpoint; None of drills, whose nodes were broken.
     """
-    return figures_of(_systems(bundle))
+    return figures_of((row, None) for row in _systems(bundle))
 
 
-def _systems(bundle: Bundle) -> Iterator[tuple[Row, Sampled]]:
+def _systems(bundle: Bundle) -> Iterator[Row]:
     said, target = bundle.manifest.get("resources") or {}, bundle.manifest.get("target") or {}
     sampled = read_rows(bundle)
     if sampled.empty:
@@ -90,7 +81,7 @@ def _systems(bundle: Bundle) -> Iterator[tuple[Row, Sampled]]:
         # Of a load that was killed only the probe's own requests are known.
         is_cut = bundle.is_load and not (bundle.directory / "load.parquet").is_file()
         is_counted = len(served) and not bundle.is_drill and not is_cut
-        row = {
+        yield {
             **series._asdict(),
             "nodes": [
                 _node(of, used)
@@ -105,7 +96,6 @@ def _systems(bundle: Bundle) -> Iterator[tuple[Row, Sampled]]:
             "sampling": {key: said.get(key) for key in _SAMPLING},
             "target": target.get("node"),
         }
-        yield row, Sampled(rows, own, spans[IDLE])
 
 
 def read_rows(bundle: Bundle) -> pd.DataFrame:
@@ -270,15 +260,15 @@ def number(value: float | None, unit: float = 1) -> str:
     return digits(None if value is None else value / unit, 3)
 
 
-def sampling_of(rows: Sequence[Row]) -> Mapping[str, Any]:
+def _sampling_of(rows: Sequence[Row]) -> Mapping[str, Any]:
     """What the manifest says of how samples were taken; of a matrix where that cost most."""
     said: list[Mapping[str, Any]] = [row["sampling"] for row in rows]
     return max(said, key=lambda each: each["cost_cpu_share"] or 0.0)
 
 
-def sampling_note(rows: Sequence[Row]) -> str | None:
+def _sampling_note(rows: Sequence[Row]) -> str | None:
     """How often samples were taken, and what that cost."""
-    sampling = sampling_of(rows)
+    sampling = _sampling_of(rows)
     said = [f"{sampling[key].rstrip('.')}." for key in ("failed", "stretched") if sampling[key]]
     if sampling["every_s"]:
         percent = 100 * (sampling["cost_cpu_share"] or 0.0)
@@ -359,9 +349,9 @@ RESOURCES = Section(
             "sampled (`resources: {{idle: 10s}}`): {rows}.",
             lambda row: not row["idle_usage_subtracted"],
         ),
-        Note(sampling_note),
+        Note(_sampling_note),
     ),
-    beside=lambda figures: sampling_of(figures.rows),
+    beside=lambda figures: _sampling_of(figures.rows),
     hidden=frozenset(("sampling", "target")),
     tables=(_NODES,),
 )
