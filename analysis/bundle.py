@@ -6,24 +6,18 @@ about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from statistics import median
+from typing import Any, NamedTuple
 
-from wanlat.analysis.calibration import (
-    Calibration,
-    MeasuredRtt,
-    calibration_of,
-    site_of_name,
-)
+import pandas as pd
+
 from wanlat.analysis.samples import CHECKED, TIMED, read_samples
 from wanlat.bundle import documents, read
 from wanlat.bundle.errors import NoSamplesError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
@@ -116,6 +110,11 @@ class Bundle(Source):
         return self.measured if found is None else found
 
     @property
+    def late(self) -> int:
+        """How many samples are in no figure, because the network was late while they were taken."""
+        return int(self.derived.get("late", 0))
+
+    @property
     def is_drill(self) -> bool:
         """Whether a drill left it: `wanlat.analysis.figures.drill` has more to say of it."""
         return self.manifest.get("kind") == "drill"
@@ -146,6 +145,12 @@ class Bundle(Source):
         """The systems that the run meant to measure, in the order it took them."""
         entries = self.manifest.get("systems") or ()
         return tuple(Series(entry["name"], entry["version"]) for entry in entries)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the network was right in every lab that samples come from, as far as is known."""
+        systems, calibration = self.timed["system"].unique(), self.calibration
+        return calibration is None or all(calibration.trusts(str(name)) for name in systems)
 
     @cached_property
     def measured_rtt(self) -> MeasuredRtt | None:
@@ -182,7 +187,10 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
         calibration=None if found is None else calibration_of(found),
         given=rows if is_whole else None,
         truncated=truncated,
-        derived={"timed": rows.loc[_counts(manifest, rows), list(TIMED)]},
+        derived={
+            "timed": rows.loc[_counts(manifest, rows), list(TIMED)],
+            "late": int((_is_of_phase(manifest, rows) & _is_late(rows)).sum()),
+        },
         messages_of=messages_of,
     )
     if bundle.timed.empty and not may_lack:
@@ -203,7 +211,11 @@ def name_of(entry: object, otherwise: str) -> str:
 
 def _counts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
     """Which rows are of the phase that counts, and of no moment at which the network was late."""
-    return _is_of_phase(manifest, rows) & ~rows["late"].fillna(False).astype(bool)
+    return _is_of_phase(manifest, rows) & ~_is_late(rows)
+
+
+def _is_late(rows: pd.DataFrame) -> pd.Series[bool]:
+    return rows["late"].fillna(False).astype(bool)
 
 
 def _is_of_phase(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
@@ -231,3 +243,108 @@ def _why_empty(bundle: Bundle, recorded: int) -> str:
     before = f" ({recorded} of preparation and warm-up)" if recorded else ""
     why = f" The reason it gives: {str(reason).rstrip('.')}." if reason else ""
     return f"{bundle.directory} holds no measured samples{before}. {how}{why} Run the study again."
+
+
+EQUAL_WITHIN = 0.1
+"""Pairs whose median RTTs lie within this fraction of their median count as equally far apart."""
+
+Pair = documents.CalibratedPair
+
+
+class MeasuredRtt(NamedTuple):
+    """RTT over a set of ordered pairs of nodes.
+
+    `median_ms` is the median over the pairs of their medians, `low_pair_ms` and `high_pair_ms`
+    the extreme pairs' medians, `min_ms` and `max_ms` the extreme single round trips, `pairs` the
+    number of ordered pairs.
+    """
+
+    median_ms: float
+    low_pair_ms: float
+    high_pair_ms: float
+    min_ms: float
+    max_ms: float
+    pairs: int
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether one figure speaks for every pair, so that multiples of it mean something."""
+        slack = EQUAL_WITHIN * self.median_ms
+        return max(self.high_pair_ms - self.median_ms, self.median_ms - self.low_pair_ms) <= slack
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """calibration.json: every ordered pair of every lab, and the verdict over all of them."""
+
+    verdict: documents.Verdict
+    pairs: Sequence[Pair]
+    document: Mapping[str, Any] = field(compare=False, repr=False)
+    """As it was written, for its chart."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every pair of every lab was as requested."""
+        return self.verdict == "pass"
+
+    def trusts(self, system: str) -> bool:
+        """Whether the network was right in the lab of `system`.
+
+        A failure that no pair accounts for is one of every lab.
+        """
+        labs = {pair.system for pair in self.pairs if pair.verdict != "pass"}
+        return self.passed or (bool(labs) and not labs & {system, ""})
+
+    def between_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs that cross from one site to another; None if none does."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) != site_of(p.destination)])
+
+    def within_sites(self, site_of: Callable[[str], str]) -> MeasuredRtt | None:
+        """RTT over the pairs inside a site; None if none was measured."""
+        return _rtt_over([p for p in self.pairs if site_of(p.source) == site_of(p.destination)])
+
+
+def calibration_of(found: documents.Calibration) -> Calibration:
+    """The calibration that a run left, as far as its report needs it."""
+    return Calibration(found.verdict, found.pairs, found.model_dump())
+
+
+def site_of_name(topology: object) -> Callable[[str], str]:
+    """Map the name of a node or a site to its site, by a manifest's `topology`.
+
+    A name that the topology does not know is a site of its own.
+    """
+    sites = sites_by_node(topology)
+    return lambda name: sites.get(name, name)
+
+
+def sites_by_node(topology: object) -> dict[str, str]:
+    """The site of each node of a manifest's `topology`.
+
+    Nodes may be a list (of names, or of objects with a name) or a count, which names them
+    `dc1-1`, `dc1-2`, ….
+    """
+    sites: dict[str, str] = {}
+    entries = topology.get("sites") if isinstance(topology, Mapping) else None
+    for entry in entries if isinstance(entries, list) else []:
+        site, nodes = str(entry.get("name")), entry.get("nodes")
+        if isinstance(nodes, int):
+            nodes = [f"{site}-{number}" for number in range(1, nodes + 1)]
+        for node in nodes or []:
+            sites[str(node.get("name")) if isinstance(node, Mapping) else str(node)] = site
+    return sites
+
+
+def _rtt_over(pairs: Sequence[Pair]) -> MeasuredRtt | None:
+    rtts = [pair.rtt_ms for pair in pairs if pair.rtt_ms is not None]
+    if not rtts:
+        return None
+    medians_ms = [rtt.p50 for rtt in rtts]
+    return MeasuredRtt(
+        median_ms=median(medians_ms),
+        low_pair_ms=min(medians_ms),
+        high_pair_ms=max(medians_ms),
+        min_ms=min(rtt.min for rtt in rtts),
+        max_ms=max(rtt.max for rtt in rtts),
+        pairs=len({(pair.source, pair.destination) for pair in pairs if pair.rtt_ms is not None}),
+    )

@@ -56,3 +56,20 @@ def _in_lines(endpoint: str) -> str:
     """`endpoint`, in two lines where it is "package.Service/Method" and long."""
     service, slash, method = endpoint.rpartition("/")
     return f"{service}/\n{method}" if slash and len(endpoint) > _LONGEST_LINE else endpoint
+
+
+LOCAL, REMOTE, UNKNOWN = "local", "remote", "unknown"
+PLACEMENTS = (LOCAL, REMOTE, UNKNOWN)
+"""In the order in which tables and charts show them."""
+
+MEANING = "Local: the node that was asked holds a replica of the key; remote: it does not."
+
+
+def is_known(placement: str) -> bool:
+    """Whether there is anything to say: not where a request has no key or the system is silent."""
+    return placement != UNKNOWN
+
+
+def with_placement(name: str, placement: str) -> str:
+    """`name` with its placement where that is known: "PutObject, local"."""
+    return f"{name}, {placement}" if is_known(placement) else name

@@ -6,13 +6,14 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from wanlat.analysis.names import EN_DASH
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 _BULLET, _NO_BREAK = "• ", "\N{NO-BREAK SPACE}"
 
@@ -52,8 +53,6 @@ def print_grid(grid: Grid, console: Console) -> None:
 
     Nothing is ever cut short, because a figure without its last digit is another figure.
     """
-    from rich.text import Text
-
     for line in grid.lines:
         console.print(Text(line))
     if grid.headers:
@@ -67,9 +66,6 @@ def print_grid(grid: Grid, console: Console) -> None:
 
 def print_notes(notes: Sequence[str], console: Console) -> None:
     """Print sentences that a reader of a table must see with it."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     for note in notes:
         console.print(Padding(Text(f"{_BULLET}{note}"), (0, 1)))
 
@@ -86,10 +82,6 @@ def markdown(grid: Grid) -> str:
 
 def _terminal_table(grid: Grid, padding: int, *, keep_figures: bool) -> tuple[Table, int]:
     """`grid` as rich's table, and the least width that it takes; else all cells go over lines."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     title = Text(grid.title, style="bold")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.padding, table.show_edge, least = (0, padding, 0, 0), False, 0

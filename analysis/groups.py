@@ -6,19 +6,16 @@ import math
 import zlib
 from collections.abc import Iterable
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.endpoints import endpoint_order, row_of
+from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order, is_known, row_of
 from wanlat.analysis.names import series_order
-from wanlat.analysis.placement import PLACEMENTS, is_known
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from wanlat.analysis.stats.intervals import Values
+from wanlat.analysis.stats.intervals import Values
 
 _KEYS = ("system", "version", "endpoint", "placement")
 _NS_PER_MS = 1e6
@@ -30,6 +27,11 @@ class Group(NamedTuple):
     series: Series
     endpoint: str
     placement: str
+
+    @property
+    def row(self) -> dict[str, str]:
+        """The keys of its rows in tables and summary.json."""
+        return dict(zip(_KEYS, (*self.series, self.endpoint, self.placement), strict=True))
 
 
 class OfGroup:
@@ -55,8 +57,6 @@ class OfGroup:
 
 def positions(samples: pd.DataFrame) -> dict[Group, NDArray[np.intp]]:
     """Where the rows of each group stand in `samples`, whose words are categories; ascending."""
-    import numpy as np
-
     words: list[Any] = [samples[key].cat for key in _KEYS]
     shape = [len(each.categories) for each in words]
     # As few bits as do: 16 are sorted by radix, ten million rows in a tenth of a second.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wanlat.analysis.placement import PLACEMENTS, UNKNOWN
+import pandas as pd
+
+from wanlat.analysis.endpoints import PLACEMENTS, UNKNOWN
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError, NoSamplesError
 from wanlat.bundle.read import read_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _GROUPED = ("system", "version", "topology", "endpoint", "outcome", "phase")
 _REQUIRED = (*_GROUPED, "total_ns")
@@ -48,8 +47,6 @@ def read_samples(
     that check. `may_lack` takes a run without any file of samples for one without samples. Raises
     NoSamplesError, and BundleError where a row cannot be counted one way only.
     """
-    import pandas as pd
-
     found = read_table(directory, "samples", {name: _KINDS[name] for name in names})
     if found is None and not may_lack:
         raise NoSamplesError(
@@ -79,8 +76,6 @@ def _typed(frame: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
     Words are categories (with "" for who wants to fill in missing ones), and whole numbers of which
     none is missing are plain ones. Raises BundleError.
     """
-    import pandas as pd
-
     kind = _KINDS[name]
     empty: Any = pd.CategoricalDtype([""]) if kind == "string" else kind
     column = frame[name] if name in frame else pd.Series(index=frame.index, dtype=empty)
@@ -98,8 +93,6 @@ def _typed(frame: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:
 
 
 def _words(column: pd.Series[Any], name: str) -> pd.Series[Any]:
-    import pandas as pd
-
     if not isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype("string").astype("category")
     words = {*column.cat.categories.astype(str)}

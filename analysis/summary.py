@@ -1,26 +1,101 @@
 """The summary of a run or a matrix: what its report says, before it is written anywhere.
 
-Every block (`analysis.blocks`) brings its entry of summary.json, its tables and its charts; the
-notes are sentences that a reader of any figure must see with it.
+Every block is made by one function from a run, or from a matrix, and brings its entry of
+summary.json, its tables and its charts. Data that a run has not got makes no block (None), and
+nothing here fails for it. The notes are sentences that a reader of any figure must see with it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from wanlat.analysis.blocks import Block, blocks_of, hidden_from_terminal
-from wanlat.analysis.bundle import Bundle
+from rich.console import Console
+
+from wanlat.analysis.bundle import HOW_ENDED, Bundle, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
 from wanlat.analysis.grid import Grid, print_grid, print_notes
-from wanlat.analysis.notes import notes_on_matrix, notes_on_run, untrusted_points
+from wanlat.analysis.names import count, display_system, listing, series_labels
+from wanlat.analysis.sweep import Sweep
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from matplotlib.figure import Figure
 
-    from wanlat.analysis.sweep import Sweep
+
+class Block(Protocol):
+    """What `report` asks of a block."""
+
+    def to_json(self) -> Any:
+        """Its entry of summary.json: finite numbers, strings, lists, objects."""
+        ...
+
+    def grids(self) -> Sequence[Grid]:
+        """Its tables, in the order in which they are printed; notes are the grids'."""
+        ...
+
+    def charts(self) -> Mapping[str, Figure]:
+        """Its charts by the stem of their file's name; none where there is nothing to draw."""
+        ...
+
+
+class Entry(NamedTuple):
+    """What makes a block: "module:function", (run or matrix) -> Block | None.
+
+    It is called for the runs that `of_run` is true of, and for a matrix unless it is of runs only:
+    nothing is imported for others.
+    """
+
+    function: str
+    of_run: Callable[[Bundle], bool] = lambda _bundle: True
+    of_matrix: bool = True
+
+
+def _no_run(_bundle: Bundle) -> bool:
+    return False
+
+
+_FIGURES = "wanlat.analysis.figures"
+_BLOCKS: Mapping[str, Entry] = {
+    "clusters": Entry(f"{_FIGURES}.clusters:CLUSTERS.of", _no_run),
+    "clusters_round_trips": Entry(f"{_FIGURES}.clusters:CLUSTERS_ROUND_TRIPS.of", _no_run),
+    "endpoints": Entry(f"{_FIGURES}.latency:latency_of"),
+    "in_rtts": Entry(f"{_FIGURES}.in_rtts:in_words", of_matrix=False),
+    "round_trips": Entry(f"{_FIGURES}.round_trips:ROUND_TRIPS.of", lambda run: run.has_rtt_steps),
+    "drill": Entry("wanlat.analysis.report.drill:drill_report", lambda run: run.is_drill, False),
+    "published": Entry(f"{_FIGURES}.published:PUBLISHED.of", of_matrix=False),
+    "sizes": Entry(f"{_FIGURES}.sizes:SIZES.of", _no_run),
+    "load": Entry(f"{_FIGURES}.load:LOAD.of", lambda run: run.is_load),
+    "growth": Entry(f"{_FIGURES}.growth:GROWTH.of", _no_run),
+    "reclaim": Entry(f"{_FIGURES}.reclaim:RECLAIM.of", lambda run: run.is_reclaim),
+    "resources": Entry(f"{_FIGURES}.resources:resources_of"),
+}
+"""By their keys in summary.json, in the order in which they are printed."""
+
+
+def blocks_of(source: Bundle | Sweep) -> dict[str, Block]:
+    """Every block that a run or a matrix has data for, by its key in summary.json.
+
+    With what is claimed of their figures: the claims in a study's manifest. A drill's are evaluated
+    by its own block.
+    """
+    made: dict[str, Block] = {}
+    for name, entry in _BLOCKS.items():
+        if entry.of_run(source) if isinstance(source, Bundle) else entry.of_matrix:
+            # Imported where it is used: most commands make no report, and scipy takes a second.
+            block = resolve_name(entry.function)(source)
+            if block is not None:
+                made[name] = block
+    specs, kind = source.manifest.get("claims"), source.manifest.get("kind")
+    if specs and kind != "drill":
+        summary = {name: block.to_json() for name, block in made.items()}
+        if (
+            block := resolve_name("wanlat.analysis.claims:claims_block")(specs, summary)
+        ) is not None:
+            made["claims"] = block
+    return made
 
 
 @dataclass(frozen=True)
@@ -51,6 +126,16 @@ class Summary:
 
         is_whole = {entry.endpoint for entry in self.endpoints} <= set(OPERATIONS)
         return {k: v for k, v in self.blocks.items() if not (is_whole and k == "endpoints")}
+
+    @property
+    def hidden(self) -> set[str]:
+        """Keys of blocks whose tables a terminal gets only if asked for.
+
+        Those are of resource usage, and of what others published. A drill's own tables have what is
+        of interest of the latencies before its faults.
+        """
+        hidden = {"resources", "published", *(["endpoints"] if "drill" in self.blocks else [])}
+        return hidden & set(self.blocks)
 
     def grids(self) -> Iterator[tuple[str, Grid]]:
         """Every table with the key of its block, in the order in which they are printed."""
@@ -89,7 +174,7 @@ def summarize(source: Bundle | Sweep) -> Summary:
 
 def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
     """Print the tables that are not long, then the notes; resource usage only if `verbose`."""
-    hidden = () if verbose else hidden_from_terminal(summary.blocks)
+    hidden = () if verbose else summary.hidden
     grids = [grid for name, grid in summary.grids() if name not in hidden and not grid.long]
     for number, grid in enumerate(grids):
         if number:
@@ -153,5 +238,99 @@ def _matrix(sweep: Sweep) -> dict[str, Any]:
         for point in sweep.points
     ]
     missing = [point.name for point in sweep.missing]
-    untrusted = untrusted_points(sweep)
+    untrusted = sweep.untrusted
     return {"parameters": parameters, "points": points, "missing": missing, "untrusted": untrusted}
+
+
+IDLE = "Latencies of single requests are those of the probe client alone, before the load."
+
+_NAMED_AT_MOST = 6
+
+
+def notes_on_run(bundle: Bundle) -> list[str]:
+    """What a reader of the figures of `bundle` must know, most important first; often nothing."""
+    notes = list(bundle.manifest.get("warnings", ()))
+    if not bundle.is_drill:  # analysis.report.drill says how it ended, and how far it got
+        cut = "The last line of samples.jsonl is cut short and left out."
+        notes[:0] = [*filter(None, [run_note(bundle)]), *([cut] if bundle.truncated else [])]
+        seen = set(bundle.timed[["system", "version"]].value_counts().index)
+        unseen = [one for one in bundle.systems if one not in seen and not bundle.is_reclaim]
+        if unseen:
+            names = list(series_labels(unseen).values())
+            notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
+    if bundle.late:
+        notes.append(_on_lateness(bundle))
+    idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
+    return [*notes, *_on_calibration(bundle), *idle]
+
+
+def notes_on_matrix(sweep: Sweep) -> list[str]:
+    """How it ended, what is missing and why, and what the run and its points warned of."""
+    how = _how_ended(sweep, "The matrix")
+    notes = [] if how is None else [f"{how}."]
+    if missing := sweep.missing:
+        whys = [f"{point.name} ({point.why_missing})" for point in missing]
+        notes.append(
+            f"{count(len(missing), 'point')} of {len(sweep.points)} missing, in no figure: "
+            f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {sweep.directory}` measures "
+            "what is not complete."
+        )
+    if untrusted := sweep.untrusted:
+        notes.append(
+            "Calibration failed, so that they are in no chart and no comparison: "
+            f"{listing(untrusted, _NAMED_AT_MOST)}."
+        )
+    bundles = {point.name: point.bundle for point in sweep.complete if point.bundle}
+    notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []
+    warned: dict[str, list[str]] = {text: [] for text in sweep.manifest.get("warnings", ())}
+    own = set(warned)
+    for name, bundle in bundles.items():
+        for text in bundle.manifest.get("warnings", ()):
+            warned.setdefault(text, []).append(name)
+    for text, names in warned.items():
+        notes.append(text if text in own else f"{text} ({listing(names, _NAMED_AT_MOST)})")
+    return notes
+
+
+def run_note(bundle: Bundle) -> str | None:
+    """How the run ended, if it did not end as it should."""
+    how = _how_ended(bundle, "The run")
+    return how and f"{how}: these are the samples it had taken by then."
+
+
+def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
+    """Such as "The run failed (disk full)"; None of what came to its end."""
+    reason = source.manifest.get("reason")
+    why = f" ({str(reason).rstrip('.')})" if reason else ""
+    return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
+
+
+def _on_lateness(bundle: Bundle) -> str:
+    allowed_ms = bundle.manifest.get("max_network_error_ms")
+    by = f"more than {allowed_ms:g} ms " if allowed_ms is not None else ""
+    again = "" if bundle.is_drill or bundle.is_load else ", and were taken again"
+    samples, are = count(bundle.late, "sample"), "is" if bundle.late == 1 else "are"
+    return (
+        f"{samples} of moments at which the machine made the network {by}late {are} in no figure "
+        f"of latency{again}."
+    )
+
+
+def _on_calibration(bundle: Bundle) -> list[str]:
+    """Whether the network was what the topology asks for."""
+    if bundle.calibration is None:
+        unknown = "The run stored no calibration: what RTT the network really had is not known."
+        # Of a single node no packet crossed a network.
+        return [unknown] if len(sites_by_node(bundle.manifest.get("topology"))) != 1 else []
+    if bundle.calibration.passed:
+        return []
+    failed = [pair for pair in bundle.calibration.pairs if pair.verdict != "pass"]
+    labs = dict.fromkeys(display_system(pair.system) for pair in failed if pair.system)
+    where = f" in the lab of {' and of '.join(labs)}" if labs else ""
+    pairs = [f"{pair.source} → {pair.destination}" for pair in failed]
+    named = f" ({listing(pairs, _NAMED_AT_MOST)})" if pairs else ""
+    refused = "" if bundle.is_trusted else " No chart of latencies is drawn."
+    return [
+        f"Calibration failed{where}{named}: the network was not what the topology asks for."
+        f"{refused}"
+    ]

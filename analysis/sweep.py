@@ -14,8 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.bundle import HOW_ENDED, Bundle, Source, read_bundle, read_manifest
-from wanlat.analysis.calibration import sites_by_node
+from wanlat.analysis.bundle import (
+    HOW_ENDED,
+    Bundle,
+    Source,
+    read_bundle,
+    read_manifest,
+    sites_by_node,
+)
 from wanlat.bundle import documents
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document
@@ -130,6 +136,11 @@ class Sweep(Source):
     def missing(self) -> tuple[Point, ...]:
         """All others."""
         return tuple(point for point in self.points if not point.is_complete)
+
+    @property
+    def untrusted(self) -> list[str]:
+        """The names of complete points whose network was not as asked for."""
+        return [p.name for p in self.complete if p.bundle and not p.bundle.is_trusted]
 
     def varies(self, parameter: str) -> bool:
         """Whether `parameter` takes several values in this matrix."""

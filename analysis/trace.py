@@ -16,14 +16,13 @@ from typing import Any
 
 import pandas as pd
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.calibration import EQUAL_WITHIN
+from wanlat.analysis.bundle import EQUAL_WITHIN, Bundle
+from wanlat.analysis.endpoints import LOCAL, REMOTE, with_placement
 from wanlat.analysis.groups import Group, grouped
 from wanlat.analysis.names import count, display_system
 from wanlat.analysis.packets.background import read_background
 from wanlat.analysis.packets.critical_path import critical_paths
 from wanlat.analysis.packets.record import read_record, steps_of, why_no_record
-from wanlat.analysis.placement import LOCAL, REMOTE, with_placement
 from wanlat.analysis.trace_messages import Row, messages_within
 from wanlat.bundle.errors import BundleError
 

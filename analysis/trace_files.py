@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.charts import sequence, style
-from wanlat.analysis.files import replace_text
+from wanlat.analysis.endpoints import is_known
 from wanlat.analysis.groups import Group
-from wanlat.analysis.placement import is_known
+from wanlat.analysis.report import replace_text
 from wanlat.analysis.trace import Trace, traces_of
 
 

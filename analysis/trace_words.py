@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wanlat.analysis.bundle import Series
+from wanlat.analysis.endpoints import is_known
 from wanlat.analysis.names import (
     EN_DASH,
     count,
@@ -13,7 +14,6 @@ from wanlat.analysis.names import (
     series_labels,
     series_note,
 )
-from wanlat.analysis.placement import is_known
 from wanlat.analysis.trace import Trace
 from wanlat.analysis.trace_messages import OTHER, Row
 

@@ -22,8 +22,8 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.command import markdown, positive
-from wanlat.analysis.compare import Kind, Thresholds, clusters, differences
+from benchmarks.comparison import markdown, positive
+from wanlat.analysis.compare import Kind, Thresholds, differences
 from wanlat.analysis.compare.judge import QUANTITIES, Rules, judge
 from wanlat.analysis.figures.round_trips import Points, RoundTrips
 from wanlat.analysis.stats.round_trips import estimate
@@ -127,7 +127,7 @@ def failing(old: Sequence[Run], new: Sequence[Run]) -> set[int]:
             differences.of_round_trips(*pair, 100.0, RULES.thresholds.round_trips)
             for pair in zip(mine, of, strict=True)
         ]
-        found = each[0] if len(each) == 1 else clusters.over(each)
+        found = each[0] if len(each) == 1 else differences.over_clusters(each)
         return {key: found[key] for key in found if QUANTITIES[key].kind in RULES.gate}
 
     # By endpoints, of each all clusters.

@@ -16,15 +16,15 @@ from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
 
-from benchmarks.command import markdown
+from benchmarks.comparison import markdown
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.compare import Comparison, Thresholds, compare
-from wanlat.analysis.compare.clusters import of, read
+from wanlat.analysis.compare.conditions import clusters_of, read
 
 
 def halves(whole: Bundle) -> Iterator[tuple[Bundle, Bundle]]:
     """Every way to part the clusters in two, of which each has the same number."""
-    clusters = of(whole)
+    clusters = clusters_of(whole)
     numbers = range(len(clusters) // 2 * 2)
     for rest in combinations(numbers[1:], len(numbers) // 2 - 1):
         one = {0, *rest}
@@ -50,7 +50,7 @@ def main() -> None:
     rows = [["bundle", "clusters", "compared", "pairs", "failed", "endpoints"]]
     for directory in parser.parse_args().bundles:
         whole = read(directory)
-        clusters = of(whole)
+        clusters = clusters_of(whole)
         ways = {
             "one with one": permutations(clusters, 2),
             "half with half": (pair for both in halves(whole) for pair in (both, both[::-1])),

@@ -1,18 +1,17 @@
 """The JSON documents of a bundle as models: what each file says, and in which units.
 
 Whoever runs something makes them, whoever reads a bundle gets them checked. A key that is not here
-is an error on both sides, so that none is misspelt, and none is read that nobody writes.
-
-Studies, drills, claims, topologies and options are kept as the YAML files have them: their own
-models are in other rooms. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
+is an error on both sides, so that none is misspelt, and none is read that nobody writes; what is
+`Json` is a document of another room's, or, as docs/bundle.md says, of one writer and one reader.
+Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 2
 """Of a bundle; a reader refuses what is newer than itself."""
@@ -58,54 +57,20 @@ class Program(Document):
     sha256: str | None = None
 
 
-class RoundTrips(Document):
-    """What a request takes: what no store beats whose replicas are at the same places, and `why`;
-    or what the system's own protocol does. Null: not known.
-    """
-
-    endpoint: str
-    placement: str
-    round_trips: float | None
-    why: str | None = None
-
-
 class System(Program):
-    """A system under test, its endpoints and options."""
+    """A system under test, its endpoints and options, and the programs `beside` it.
+
+    `least_round_trips`: what no store beats whose replicas are at the same places, and why;
+    `promised_round_trips`: what the system's own protocol takes.
+    """
 
     label: str | None = None
     api: str | None = None
     endpoints: Sequence[str] = ()
     options: Json = {}
     beside: Sequence[Program] = ()
-    least_round_trips: Sequence[RoundTrips] = ()
-    promised_round_trips: Sequence[RoundTrips] = ()
-
-
-class Place(Document):
-    """A node and the site that it is at."""
-
-    node: str
-    site: str
-
-
-class DrillClient(Place):
-    """Where a client of a drill runs, and the node that its requests go to."""
-
-    target: str
-
-
-class Cpu(Document):
-    """The machine's processors."""
-
-    model: str
-    cores: int
-
-
-class Requested(Document):
-    """What the command line requested that no study says."""
-
-    backend: str | None = None
-    capture: Mapping[Literal["limit_bytes", "snap_bytes"], int] | None = None
+    least_round_trips: Sequence[Json] = ()
+    promised_round_trips: Sequence[Json] = ()
 
 
 class Parameter(Document):
@@ -150,75 +115,15 @@ class LoadClient(Document):
     between_share: float
 
 
-class Load(Document):
-    """One system's load: what was offered, what was achieved, and the probe client beside it.
+class Manifest(Document):
+    """What a run was, and how it ended; of what was never known the keys are absent.
 
-    `bottleneck`: why the generator was the limit; null: the store was. `unanswered`: requests that
-    were on their way when the generator was told to stop. Latencies of the probe client count
-    `probe_from` when its requests were `due`, or, in old bundles, sent.
+    A matrix has a bundle of each of its points below `points/`. A test of the pytest plugin leaves
+    a study's.
     """
 
-    workers: int | None = None
-    mix: Mapping[str, float] = {}
-    offered: Mapping[Literal["workers", "rate"], float | None] = {}
-    ramp_ms: int | None = None
-    duration_ms: int | None = None
-    achieved_per_s: float | None = None
-    end: str | None = None
-    reason: str | None = None
-    began_ns: int | None = None
-    ended_ns: int | None = None
-    done: int | None = None
-    ok: int | None = None
-    failed: int | None = None
-    left_out: int | None = None
-    unanswered: int | None = None
-    bytes_read: int | None = None
-    bytes_written: int | None = None
-    errors: Mapping[str, int] = {}
-    examples: Mapping[str, str] = {}
-    client: LoadClient | None = None
-    bottleneck: str | None = None
-    probe_from: Literal["due"] | None = None
-    probe_interval_ms: float | None = None
-    probe_late: int | None = None
-    probe_left_out: int | None = None
-    probe_missed: int | None = None
-
-
-class Sampling(Document):
-    """What sampling the resources cost; `stretched`: why samples lie further apart than wanted."""
-
-    every_s: float
-    samples: int
-    cost_cpu_share: float
-    late_p99_ms: float
-    stretched: str | None
-    failed: str | None
-
-
-class SystemSampling(Sampling):
-    """That of one system, and what was stored in it meanwhile, where that is known."""
-
-    elapsed_s: float
-    cpu_s: float
-    between_s: float
-    stored_objects: int | None = None
-    stored_bytes: int | None = None
-    stored_is_known: bool = False
-    put_bytes: int | None = None
-
-
-class Resources(Sampling):
-    """That of all systems together, and of each."""
-
-    systems: Mapping[str, SystemSampling]
-
-
-class _Manifest(Document):
-    """What every manifest says, whatever was run."""
-
     schema_version: int
+    kind: Literal["study", "drill", "matrix"]
     status: Status = "complete"
     reason: str | None = None
     warnings: Sequence[str] = ()
@@ -228,136 +133,93 @@ class _Manifest(Document):
     ended: str | None = None
     wanlat: str | None = None
     kernel: str | None = None
-    cpu: Cpu | None = None
+    cpu: Json | None = None
     memory_bytes: int | None = None
-    requested: Requested | None = None
+    requested: Json | None = None
+    """What the command line requested that no study says."""
     claims: Sequence[Json] = ()
+    systems: Sequence[System] = ()
+    study: Json | None = None
 
-
-class _OneLab(_Manifest):
-    """Of what was run in labs on one topology. `tcp`: the kernel's settings, by name.
-
-    `max_network_error_ms`: the network may have been so late during a request that counts; absent:
-    how late it was is not known.
-    """
-
+    # Of what was run in labs on one topology.
     topology: Json | None = None
     backend: str | None = None
     storage: str | None = None
-    client: Place | None = None
-    target: Place | None = None
-    systems: Sequence[System] = ()
+    client: Json | None = None
+    target: Json | None = None
     tcp: Mapping[str, int | str] | None = None
+    """The kernel's settings, by name."""
     capture: Json | None = None
-    resources: Resources | None = None
+    resources: Json | None = None
+    """What sampling them cost."""
     max_network_error_ms: float | None = None
-
-
-class StudyManifest(_OneLab):
-    """Of a study on one network; a test of the pytest plugin leaves one too.
-
-    `round_trips`: where the time of a study of round trips went, in seconds.
-    """
-
-    kind: Literal["study"]
-    study: Json
+    """The network may have been so late during a request that counts; absent: not known."""
     budget: Sequence[Budgeted] = ()
-    load: Mapping[str, Load] = {}
+    load: Mapping[str, Json] = {}
+    """What was offered and achieved, by system."""
     round_trips: Json | None = None
+    """Where the time of a study of round trips went, in seconds."""
 
-
-class DrillManifest(_OneLab):
-    """Of a drill. `origin_ns`: the planned begin of its phase `before`."""
-
-    kind: Literal["drill"]
-    drill: Json
+    # Of a drill.
+    drill: Json | None = None
     roles: Mapping[str, Sequence[str]] = {}
-    clients: Mapping[str, DrillClient] = {}
+    clients: Mapping[str, Json] = {}
     stated_time_s: float | None = None
     origin_ns: int | None = None
+    """The planned begin of its phase `before`."""
     reached: str | None = None
     failures: Sequence[str] = ()
 
-
-class MatrixManifest(_Manifest):
-    """Of a study at many points; each has a bundle of its own below `points/`.
-
-    `shard`: which part of its points this is, such as "2/4". `parts`: of a bundle that was merged,
-    where and when each part was measured. `jobs`: how many points were measured at once, and when.
-    """
-
-    kind: Literal["matrix"]
-    study: Json
+    # Of a matrix.
     parameters: Sequence[Parameter] = ()
-    systems: Sequence[Program] = ()
     topologies: Mapping[str, Json] = {}
     attempts: int = 1
     resumed: Sequence[str] = ()
     shard: str | None = None
+    """Which part of its points this is, such as "2/4"."""
     parts: Sequence[Json] = ()
+    """Of a bundle that was merged: where and when each part was measured."""
     jobs: Sequence[Json] = ()
+    """How many points were measured at once, and when."""
 
 
-Manifest = Annotated[StudyManifest | DrillManifest | MatrixManifest, Field(discriminator="kind")]
-MANIFEST: TypeAdapter[StudyManifest | DrillManifest | MatrixManifest] = TypeAdapter(Manifest)
+class Open(Document):
+    """A document of which only the keys that someone reads are listed."""
+
+    model_config = ConfigDict(extra="allow")
 
 
-class Figures(Document):
-    """Of round-trip times, ms."""
+class Quantiles(Open):
+    """Of round-trip times, or by how much delays differ from what was requested, ms."""
 
-    n: int
-    mean: float
-    stdev: float
-    min: float
     p50: float
     p99: float
+
+
+class Figures(Quantiles):
+    """Of round-trip times, ms."""
+
+    min: float
     max: float
 
 
-class Pair(Document):
-    """An ordered pair of nodes, and whether the path between them is what was requested.
-
-    `rounds` of echoes were sent; of `late` ones the machine held up packets while they flew, and
-    their delays are in no figure.
-    """
+class Pair(Open):
+    """An ordered pair of nodes, and whether the path between them is what was requested."""
 
     source: str = Field(alias="from")
     destination: str = Field(alias="to")
     requested_rtt_ms: float | None = None
-    sent: int | None = None
     lost: int | None = None
-    rounds: int = 1
-    late: int | None = None
     reasons: Sequence[str] = ()
     verdict: Verdict = "pass"
 
 
 class CalibratedPair(Pair):
-    """A pair in a lab, as calibration measured it; null: nothing came back, or was requested.
-
-    `bare_rtt_ms` is with every impairment off; `error_ms` by how much delays differ from what was
-    requested (`p50`, `p99`). `jitter`, `delivery` and `rate` have their own figures where the path
-    has any of them.
-    """
+    """A pair in a lab, as calibration measured it; null: nothing came back, or was requested."""
 
     system: str = ""
-    requested_jitter_ms: float | None = None
-    duplicated: int | None = None
-    corrupted: int | None = None
-    reordered: int | None = None
-    bare_rtt_ms: Figures | None = None
     rtt_ms: Figures | None
-    error_ms: PairError | None = None
-    jitter: Json | None = None
-    delivery: Json | None = None
-    rate: Json | None = None
-
-
-class PairError(Document):
-    """By how much delays differ from what was requested, ms."""
-
-    p50: float
-    p99: float
+    error_ms: Quantiles | None = None
 
 
 class Calibration(Document):

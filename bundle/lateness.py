@@ -11,9 +11,18 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 BIN_NS = 4_000_000
 """Width of a bin, as `wire` has it."""
+
+MOVING_NS = 10
+"""What a request's network may be late by for each byte of its object, beyond what is allowed.
+
+To move bytes takes the emulation time as well, and what waits behind them is late: 800 Mbit/s, with
+all the copies that a store makes.
+"""
 
 Instants = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -43,3 +52,34 @@ class Lateness:
         if ranges.size:
             found = np.maximum.reduceat(greatest, ranges)[::2]
         return np.where(behind > first, found, 0)
+
+
+def with_network_error(rows: pa.Table, bins: pa.Table | None, allowed_ns: float) -> pa.Table:
+    """Return requests with the columns `network_error_ns` and `late`, filled in where they are not.
+
+    ``bins``: rows of `lateness.parquet`; None: it is not known. A request that was never sent has
+    none of both.
+    """
+    unknown = (
+        rows["start_ns"].is_null().to_numpy()
+        if bins is not None
+        else np.ones(rows.num_rows, np.bool_)
+    )
+    columns = [
+        bins[name].to_pylist() if bins is not None else [] for name in ("start_ns", "max_ns")
+    ]
+    starts, took, sizes = (
+        rows[name].fill_null(0).to_numpy() for name in ("start_ns", "elapsed_ns", "object_bytes")
+    )
+    errors = Lateness(zip(*columns, strict=True)).during(starts, starts + took)
+    found = {
+        "network_error_ns": pa.array(errors, mask=unknown),
+        "late": pa.array(errors > allowed_ns + MOVING_NS * sizes, mask=unknown),
+    }
+    for name, values in found.items():
+        place = rows.schema.get_field_index(name)
+        if place < 0:
+            rows = rows.append_column(name, values)
+        else:
+            rows = rows.set_column(place, name, pc.coalesce(rows[name], values))
+    return rows

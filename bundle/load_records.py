@@ -31,17 +31,14 @@ RECORD = np.dtype(
 )
 """A record. -1: none (of instants, ``grpc_status``); 0: none (of ``error``, ``status``)."""
 
-ENDPOINTS = (
-    *("GetObject", "PutObject", "HeadObject", "RemoveObject"),
-    *("Get", "Put", "Exist", "Delete"),
-)
+_S3 = ("GetObject", "PutObject", "HeadObject", "RemoveObject")
+ENDPOINTS = (*_S3, "Get", "Put", "Exist", "Delete")
 """By number."""
 RAMP, NEW_CONNECTION = 1, 2
 """Of ``flags``."""
 
-_NAME = 255
-"""In the place of an endpoint: this is no request, but the name of a kind of error."""
-_NAME_AT = 8
+_NAME, _NAME_AT = 255, 8
+"""In the place of an endpoint: this is no request, but the name of a kind of error; from there."""
 _NO_SUCH = {"due_ns": -1, "first_byte_ns": -1, "total_ns": -1, "grpc_status": -1, "status": 0}
 """What stands for null."""
 
@@ -63,25 +60,20 @@ def read_records(path: Path) -> Records:
 
     Raises BundleError when it is none or damaged, OSError when it cannot be read.
     """
-    size_bytes = path.stat().st_size
-    is_cut = size_bytes % RECORD.itemsize != 0
-    with path.open("rb") as stream:
-        begin = stream.read(len(MAGIC))
-    count = size_bytes // RECORD.itemsize - 1
-    if not MAGIC.startswith(begin) or (count > 0 and begin != MAGIC):
+    content = path.read_bytes()
+    count, torn = divmod(len(content), RECORD.itemsize)
+    if not content.startswith(MAGIC) and (count > 1 or not MAGIC.startswith(content[: len(MAGIC)])):
         raise BundleError(
             f"{path} has no records of load: it does not begin with {MAGIC[:13].decode()!r}."
         )
-    if count <= 0:
-        return Records(np.zeros(0, dtype=RECORD), [], is_cut)
-    rows = np.fromfile(path, dtype=RECORD, count=count, offset=RECORD.itemsize)
+    rows = np.frombuffer(content, RECORD, count)[1:]
     is_name = rows["endpoint"] == _NAME
     names = {int(each["error"]): _name_in(each.tobytes()) for each in rows[is_name]}
-    errors = [names.get(number, "other") for number in range(1, max(names, default=0) + 1)]
-    rows = rows[~is_name] if names else rows
+    rows = rows[~is_name]
     if (rows["endpoint"] >= len(ENDPOINTS)).any() or (rows["outcome"] >= len(OUTCOMES)).any():
         raise BundleError(f"{path} is damaged: a record is of no endpoint or outcome there is.")
-    return Records(rows, errors, is_cut)
+    errors = [names.get(number, "other") for number in range(1, max(names, default=0) + 1)]
+    return Records(rows, errors, is_cut=torn > 0)
 
 
 def _name_in(record: bytes) -> str:
@@ -90,27 +82,22 @@ def _name_in(record: bytes) -> str:
 
 def records_table(records: Records, constant: Mapping[str, str] | None = None) -> pa.Table:
     """Return the rows of ``load.parquet`` (docs/bundle.md), with constant columns before them."""
-    rows = records.rows
-    columns: dict[str, pa.Array] = {
-        name: pa.repeat(value, len(rows)) for name, value in (constant or {}).items()
-    }
+    rows, constant = records.rows, constant or {}
+    is_ramp, is_new = (rows["flags"] & RAMP) != 0, (rows["flags"] & NEW_CONNECTION) != 0
     error = rows["error"].astype(np.int32) - 1
-    words = {
+    columns = {
+        **{name: pa.repeat(value, len(rows)) for name, value in constant.items()},
+        **{name: pa.array(rows[name]) for name in tables.LOAD.names if name in rows.dtype.names},
+        **{name: pa.array(rows[name], mask=rows[name] == none) for name, none in _NO_SUCH.items()},
         "endpoint": _words(rows["endpoint"], ENDPOINTS),
         "outcome": _words(rows["outcome"], OUTCOMES),
         "error": _words(error, records.errors, mask=error < 0),
-        "phase": _words((rows["flags"] & RAMP) == 0, ("ramp", "load")),
-        "new_connection": pa.array((rows["flags"] & NEW_CONNECTION) != 0),
-        "object": pa.array(rows["index"].astype(np.int64)),
+        "phase": _words(is_ramp, ("load", "ramp")),
+        "new_connection": pa.array(is_new),
+        "object": pa.array(rows["index"]),
     }
-    for column in tables.LOAD:
-        if column.name in words:
-            columns[column.name] = words[column.name]
-        elif column.name in rows.dtype.names:
-            values = rows[column.name]
-            mask = values == _NO_SUCH[column.name] if column.name in _NO_SUCH else None
-            columns[column.name] = pa.array(values, mask=mask).cast(column.type)
-    return pa.table(columns)
+    schema = pa.schema([field for field in tables.LOAD if field.name in columns])
+    return pa.table(columns).select(schema.names).cast(schema)
 
 
 def _words(

@@ -8,19 +8,18 @@ last, are the complete ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from wanlat.bundle.documents import MANIFEST, SCHEMA_VERSION, Document, Manifest
+from wanlat.bundle.documents import SCHEMA_VERSION, Document, Manifest
 from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T")
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
 _AGAIN = "The bundle cannot be trusted; run the study again."
@@ -29,7 +28,7 @@ _AGAIN = "The bundle cannot be trusted; run the study again."
 def read_manifest(directory: Path) -> Manifest:
     """The manifest of the bundle in `directory`.
 
-    Raises BundleError where there is none, or one of a newer schema, or a damaged one.
+    Raises BundleError where there is none, or one of another schema, or a damaged one.
     """
     path, no_bundle = directory / "manifest.json", f"{directory} is not a bundle:"
     if not path.is_file():
@@ -50,38 +49,45 @@ def read_manifest(directory: Path) -> Manifest:
             f"It was written by wanlat {document.get('wanlat', 'another one')}; use that version"
             f"{' or a newer one' if version > SCHEMA_VERSION else ''}."
         )
-    return _checked(MANIFEST.validate_python, document, path, skip=1)
+    return _checked(Manifest, document, path)
 
 
 def read_document(directory: Path, model: type[D]) -> D | None:
     """The bundle's document of that kind; None where it has none. Raises BundleError."""
     path = directory / model.FILE
-    return _checked(model.model_validate, read_json(path), path) if path.is_file() else None
+    return _checked(model, read_json(path), path) if path.is_file() else None
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in `path`; BundleError if it cannot be read or is something else."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+        return _object(_bytes_of(path))
     except ValueError as error:
         raise BundleError(f"{path} is damaged: it is not JSON ({error}). {_AGAIN}") from error
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """The JSON object in `text`. Raises ValueError."""
+    value = json.loads(text)
     if not isinstance(value, dict):
-        raise BundleError(f"{path} is damaged: a JSON object was expected. {_AGAIN}")
+        raise ValueError("a JSON object was expected")
     return value
 
 
-def _checked(model: Callable[[object], T], document: object, path: Path, skip: int = 0) -> T:
-    """`document` as what `model` makes of it. Raises BundleError.
-
-    ``skip``: parts of a mistake's place that are no keys, but name a kind of document.
-    """
+def _checked(model: type[D], document: object, path: Path) -> D:
+    """`document` as what `model` makes of it. Raises BundleError."""
     try:
-        return model(document)
+        return model.model_validate(document)
     except ValidationError as error:
         mistakes = [
-            f"{'.'.join(str(part) for part in each['loc'][skip:])}: {each['msg']}"
+            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
             for each in error.errors(include_url=False, include_input=False)
         ]
         more = f" (and {n} more)" if (n := len(mistakes) - _MOST_MISTAKES) > 0 else ""
@@ -109,8 +115,8 @@ def read_table(
     if not table.is_file():
         return None
     try:
-        wanted = pq.read_schema(table).names if kinds is None else kinds
-        columns = [each for each in pq.read_schema(table).names if each in wanted]
+        known = pq.read_schema(table).names
+        columns = [each for each in known if kinds is None or each in kinds]
         words = [each for each in columns if kinds and kinds[each] == "string"]
         found = pq.read_table(table, columns=columns, read_dictionary=words)
         return found.to_pandas(self_destruct=True, split_blocks=True), table, False
@@ -125,26 +131,19 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
 
     Raises BundleError for a file that cannot be read and for a broken line that is not the last.
     """
-    try:
-        *lines, last = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise BundleError(f"{path} cannot be read: {error.strerror or error}.") from error
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate([*lines, last], start=1):
-        if not line.strip():
-            continue
+    lines = _bytes_of(path).split(b"\n")
+    for number, line in enumerate(lines, start=1):
         try:
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise ValueError("a JSON object was expected")
+            if line.strip():
+                rows.append(_object(line))
         except ValueError as error:
             # Only the line that the writer was in the middle of may be broken: the one that no
             # newline ends. Anything else is damage, and a report must not paper over it.
-            if number > len(lines):
+            if number == len(lines):
                 return rows, True
             raise BundleError(
                 f"{path}, line {number}, is damaged ({error}). Only the last line of a killed "
                 "run may be cut short; run the study again."
             ) from error
-        rows.append(row)
     return rows, False

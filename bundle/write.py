@@ -19,14 +19,15 @@ import pyarrow.parquet as pq
 
 from wanlat.bundle import tables
 from wanlat.bundle.documents import (
-    MANIFEST,
     SCHEMA_VERSION,
     Document,
+    Manifest,
     Prefill,
     Prefills,
     Reclaim,
     Reclaims,
 )
+from wanlat.bundle.lateness import with_network_error
 from wanlat.bundle.read import read_document
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
 
@@ -43,8 +44,8 @@ def now_iso() -> str:
 
 def default_directory(study: str) -> Path:
     """Return a fresh name for a bundle of ``study`` under ``results/``."""
-    base = Path("results", f"{study}-{datetime.now():%Y%m%d-%H%M%S}")
-    candidate, number = base, 1
+    base = candidate = Path("results", f"{study}-{datetime.now():%Y%m%d-%H%M%S}")
+    number = 1
     while candidate.exists():
         number += 1
         candidate = base.with_name(f"{base.name}-{number}")
@@ -65,7 +66,6 @@ class BundleWriter:
         self.directory = directory
         self.manifest = {"schema_version": SCHEMA_VERSION, **manifest}
         self.make_room = hold.make_room
-        """Give back the room that was kept for the last words, on a disk that is full."""
         self._hold = hold
         self._files: dict[str, Lines] = {}
         self._schemas: dict[str, pa.Schema] = {}
@@ -81,12 +81,9 @@ class BundleWriter:
         must not find that out at its end; or when another run has it.
         """
         hold = take_directory(directory, "Name a new one with --out.")
-        try:
-            writer = cls(directory, manifest, hold)
-            writer.write_manifest()
-            writer.logs.mkdir()
-        except OSError as error:
-            raise _no_directory(directory, error) from error
+        writer = cls(directory, manifest, hold)
+        writer.write_manifest()
+        writer.logs.mkdir()
         return writer
 
     @property
@@ -109,10 +106,18 @@ class BundleWriter:
         others = [each for each in known.systems if each.system != mine.system] if known else []
         self.write(kind.model_validate({"systems": [*others, mine]}))
 
+    def with_network_error(self, rows: pa.Table) -> pa.Table:
+        """Return requests with how late the network was during each, if that is not in them yet."""
+        allowed_ms = self.manifest.get("max_network_error_ms")
+        if allowed_ms is None:
+            return with_network_error(rows, None, 0.0)
+        bins = tables.of_lines((self.directory / "lateness.jsonl").read_bytes(), tables.LATENESS)
+        return with_network_error(rows, bins, 1e6 * allowed_ms)
+
     def lines(self, name: str) -> Callable[[Mapping[str, Any]], None]:
         """Open a file of JSON lines of the bundle; return what appends one."""
         if name not in self._files:
-            self._files[name] = Lines(self.directory / name, drops_late=True)
+            self._files[name] = Lines(self.directory / name)
         return self._files[name].append
 
     def table(self, name: str, schema: pa.Schema) -> Callable[[Mapping[str, Any]], None]:
@@ -131,12 +136,14 @@ class BundleWriter:
         On a full disk the rows stay lines, and how it ended takes the room that was kept for it.
         Raises DiskFull where that is not enough either.
         """
-        for opened in self._files.values():
-            opened.close()
         try:
+            for opened in self._files.values():
+                opened.close()
             for name, schema in self._schemas.items():
                 raw = self.directory / f"{name}.jsonl"
                 rows = tables.of_lines(raw.read_bytes(), schema)
+                if name == "samples":
+                    rows = self.with_network_error(rows)
                 if write_table(self.directory, name, schema, [rows]):
                     raw.unlink()
         finally:
@@ -168,7 +175,7 @@ def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[p
 
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
     """Write ``manifest.json`` in one step. Raises ValidationError, MachineError."""
-    MANIFEST.validate_python(manifest)
+    Manifest.model_validate(manifest)
     _write_json(directory / "manifest.json", manifest)
 
 
@@ -206,7 +213,10 @@ def take_directory(
             )
         return Hold(directory, reserve_bytes)
     except OSError as error:
-        raise _no_directory(directory, error) from error
+        raise UserError(
+            f"The bundle cannot be written to {directory}: {error.strerror}. "
+            "Name another directory with --out."
+        ) from error
 
 
 class Hold:
@@ -238,7 +248,7 @@ class Hold:
             self._reserve.write_bytes(os.urandom(reserve_bytes))
 
     def make_room(self) -> None:
-        """Give the room back. May be called again."""
+        """Give back the room that was kept, on a disk that is full. May be called again."""
         with suppress(OSError):
             self._reserve.unlink(missing_ok=True)
 
@@ -253,21 +263,17 @@ class Hold:
 class Lines:
     """A file that grows by whole lines; a context manager. Any thread may append.
 
-    A line is one ``write`` to a file opened with O_APPEND: when ``append`` returns the kernel has
-    it, and the end of this process, however sudden, takes nothing of it back. (The machine's end
-    may: it is not synced.)
+    A line is one ``write`` to a file that is opened for appending: when ``append`` returns the
+    kernel has it, and the end of this process, however sudden, takes nothing of it back. (The
+    machine's end may: it is not synced.)
     """
 
-    def __init__(self, path: Path, *, drops_late: bool = False) -> None:
-        """Open the file, or make it. Raises MachineError.
-
-        ``drops_late``: what comes after ``close`` is no part of the run, and left out.
-        """
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it. Raises MachineError."""
         self._path = path
-        self._drops_late = drops_late
         self._lock = threading.Lock()
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise _unwritable(path, error) from error
 
@@ -278,27 +284,27 @@ class Lines:
         self.close()
 
     def append(self, document: Mapping[str, Any]) -> None:
-        """Write one line. Raises MachineError when it cannot be written; no part of it stays."""
-        line = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+        """Write one line. Raises MachineError when it cannot be written; no part of it stays.
+
+        What comes after ``close`` is no part of the run, and left out.
+        """
+        left = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
         with self._lock:
-            if self._fd < 0 and self._drops_late:
+            if self._file.closed:
                 return
-            left = line
+            size_bytes = self._file.tell()
             try:
                 while left:  # the kernel takes all of it at once, unless the disk is full
-                    left = left[os.write(self._fd, left) :]
+                    left = left[self._file.write(left) :]
             except OSError as error:
                 with suppress(OSError):  # every line is a whole one
-                    written = len(line) - len(left)
-                    os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)
+                    self._file.truncate(size_bytes)
                 raise _unwritable(self._path, error) from error
 
     def close(self) -> None:
         """Let go of the file. May be called again."""
         with self._lock:
-            if self._fd >= 0:
-                os.close(self._fd)
-            self._fd = -1
+            self._file.close()
 
 
 def is_full(error: OSError) -> bool:
@@ -319,11 +325,4 @@ def _unwritable(path: Path, error: OSError) -> MachineError:
     return kind(
         f"{path} cannot be written: {error.strerror}. Make room, or name another directory with "
         "--out."
-    )
-
-
-def _no_directory(directory: Path, error: OSError) -> UserError:
-    return UserError(
-        f"The bundle cannot be written to {directory}: {error.strerror}. "
-        "Name another directory with --out."
     )

@@ -11,10 +11,9 @@ from wanlat.emulator.lab import Lab
 
 FOR_LATENCY = Tolerance()
 """For a study, whose figures are single latencies, unless it says that it tolerates more."""
-FOR_DRILLS = FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
-"""For a drill, whose figures are outages and shares of requests, and for a study of round trips,
-which looks at medians and is calibrated again at every RTT step: delays must be right, and a
-machine that holds up one packet in a hundred for some milliseconds changes none of them."""
+FOR_ROUND_TRIPS = Tolerance(p99_ms=25.0, edge_ms=25.0)
+"""For a study of round trips, which is calibrated again at every RTT step: delays must be right,
+and one packet in a hundred that is late by some milliseconds changes none of its medians."""
 
 _PAIRS = 30
 _PAUSE_S = 1.5

@@ -1,158 +1,59 @@
 """Runs a matrix: point after point, each an ordinary bundle of one system, and none of them twice.
 
 A point that fails does not end the matrix: the others are measured, and `--resume` tries it again.
-Ctrl-C and a full disk of the machine do end it.
+Ctrl-C and a full disk of the machine do end it. Shards, measured apart (on other machines, at other
+times), are made one bundle again.
 """
 
 from __future__ import annotations
 
-import secrets
+import shutil
 import statistics
 import sys
 import threading
 import time
-import traceback
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wanlat.bundle.documents import SCHEMA_VERSION
+from wanlat.bundle.documents import SCHEMA_VERSION, Points
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_json
+from wanlat.bundle.read import read_document, read_json, read_manifest
 from wanlat.bundle.write import (
     Hold,
-    default_directory,
-    is_nearly_full,
     now_iso,
     take_directory,
     write_manifest,
 )
-from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
-from wanlat.experiments.config.study import Study
-from wanlat.experiments.manifest import beginning
+from wanlat.experiments.manifest import beginning, machine
 from wanlat.experiments.matrix_points import (
     Point,
     PointEnded,
+    PreparedMatrix,
     Progress,
-    Shard,
+    Unfinished,
     in_order,
     parameters_of,
     points_of,
-)
-from wanlat.experiments.matrix_resume import (
-    Unfinished,
-    check_same_stores,
-    machine_remarks,
     read_unfinished,
+    run_point,
 )
-from wanlat.experiments.prepare import Prepared, prepare
-from wanlat.experiments.run import requested, run
-from wanlat.experiments.session import CaptureWanted, Ended, Report, under
+from wanlat.experiments.run import requested
+from wanlat.experiments.session import Ended, Report, under
 from wanlat.experiments.workers import LOOK_EVERY_S, MOST_JOBS, Jobs, Worker
-from wanlat.systems.base import Binary
 from wanlat.systems.engine.progress import elapsed
-from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
-from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.model import Topology
+from wanlat.topologies.errors import DiskFull, MachineError, UserError
 from wanlat.topologies.wording import listing
 
 Lane = Callable[[], AbstractContextManager[Report]]
 """Makes what shows the progress of one thing that is done beside others."""
 _RESERVED_BYTES = 2 << 20
 """Room for `points.json` of thousands of points, twice, and for the manifest."""
-
-
-@dataclass(frozen=True)
-class PreparedMatrix:
-    """A matrix of which every point was looked at."""
-
-    study: Study
-    points: tuple[Point, ...]
-    """In the order in which they are run."""
-    seed: int
-    directory: Path
-    backend: BackendName | None = None
-    capture: CaptureWanted | None = None
-    topologies: Mapping[str, Topology] = field(default_factory=dict)
-    """By what points call them, before their number of nodes is changed."""
-    systems: tuple[Mapping[str, Any], ...] = ()
-    """Which program each of them is."""
-    shard: Shard | None = None
-    """Which part of the points these are; None: all."""
-
-    def prepare(
-        self, point: Point, *, binaries: MutableMapping[str, Binary] | None = None
-    ) -> Prepared:
-        """Return a point ready to be run. Raises UserError or MachineError."""
-        return prepare(
-            point.study,
-            directory=self.directory / point.directory,
-            backend=self.backend,
-            capture=self.capture,
-            seed=point.seed(self.seed),
-            topologies=self.topologies,
-            binaries=binaries,
-        )
-
-
-def prepare_matrix(
-    study: Study,
-    *,
-    directory: Path | None = None,
-    backend: BackendName | None = None,
-    capture: CaptureWanted | None = None,
-    seed: int | None = None,
-    topologies: Mapping[str, Topology] | None = None,
-    shard: Shard | None = None,
-) -> PreparedMatrix:
-    """Look at everything that could be wrong with any point. Raises UserError or MachineError.
-
-    ``topologies`` are used in place of files. Of a ``shard`` all points are looked at, and its own
-    are measured.
-    """
-    if shard is not None and seed is None and study.seed is None:
-        raise UserError(
-            "--shard: every part must draw the same points in the same order. Give --seed N, the "
-            "same for all parts."
-        )
-    if seed is None:
-        seed = secrets.randbits(32) if study.seed is None else study.seed
-    points, known = points_of(study), topologies or {}
-    names = dict.fromkeys(point.study.topology for point in points)
-    prepared = PreparedMatrix(
-        study,
-        tuple(in_order(points, seed)),
-        seed,
-        directory or default_directory(study.name),
-        backend,
-        capture,
-        {name: known.get(name) or load_topology(name) for name in names},
-    )
-    systems: dict[str, Mapping[str, Any]] = {}
-    binaries: dict[str, Binary] = {}
-    for point in points:
-        try:
-            programs = _programs(prepared.prepare(point, binaries=binaries))
-        except (UserError, MachineError) as error:
-            raise type(error)(f"Point {point.name} of the matrix: {error}") from error
-        systems.setdefault(point.system, programs[0])
-    mine = tuple(each for each in prepared.points if shard is None or shard.has(each))
-    if not mine:
-        raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
-    return replace(prepared, points=mine, systems=tuple(systems.values()), shard=shard)
-
-
-def _programs(prepared: Prepared) -> list[dict[str, Any]]:
-    """Return which program each system is."""
-    return [
-        {"name": each.name, "version": each.binary.version, "sha256": each.binary.sha256}
-        for each in prepared.subjects
-    ]
 
 
 @dataclass
@@ -164,41 +65,6 @@ class MatrixOutcome(Ended):
     failed: int = 0
     failures: dict[str, str | None] = field(default_factory=dict)
     """Why points failed, by their names."""
-
-
-def reopened(directory: Path) -> PreparedMatrix:
-    """Return the matrix that a bundle was begun for, as it was prepared then. Raises UserError."""
-    begun = read_unfinished(directory)
-    how, study = begun.how, begun.study
-    shard = how.pop("shard")
-    points = in_order(points_of(study), how["seed"])
-    return PreparedMatrix(
-        study,
-        tuple(each for each in points if shard is None or shard.has(each)),
-        systems=tuple(begun.manifest["systems"]),
-        shard=shard,
-        **how,
-    )
-
-
-def run_point(prepared: PreparedMatrix, point: Point, report: Report) -> PointEnded:
-    """Run a point, and return how it ended. Raises KeyboardInterrupt."""
-    directory = prepared.directory / point.directory
-    try:
-        ready = prepared.prepare(point)
-        # Whoever builds a store while its matrix goes on would compare two of them.
-        check_same_stores(prepared.directory, prepared.systems, _programs(ready))
-        ended = run(ready, report)
-    except WanlatError as error:
-        is_full = isinstance(error, DiskFull) or is_nearly_full(prepared.directory)
-        return PointEnded("failed", str(error), is_full)
-    except Exception as error:
-        # A mistake of ours: the other points are worth to be measured all the same.
-        with suppress(OSError):
-            directory.mkdir(parents=True, exist_ok=True)
-            (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
-        return PointEnded("failed", f"{type(error).__name__}: {error}")
-    return PointEnded(ended.status, ended.reason, ended.is_disk_full, ended.warnings, ended.remarks)
 
 
 def run_matrix(
@@ -247,17 +113,10 @@ class _Running:
     """A matrix that is being measured: its manifest, its points, and how it ends."""
 
     def __init__(
-        self,
-        prepared: PreparedMatrix,
-        lane: Lane,
-        hold: Hold,
-        *,
-        is_resumed: bool,
+        self, prepared: PreparedMatrix, lane: Lane, hold: Hold, *, is_resumed: bool
     ) -> None:
         """Write down what is to be done; or read what is left to do, now that nobody changes it."""
-        self._prepared = prepared
-        self._lane = lane
-        self._hold = hold
+        self._prepared, self._lane, self._hold = prepared, lane, hold
         self._directory = prepared.directory
         self._took_s: defaultdict[str, list[float]] = defaultdict(list)
         self._lock = threading.Lock()
@@ -266,7 +125,7 @@ class _Running:
         self.progress = Progress(self._directory, prepared.points)
         self._manifest = _manifest(prepared)
         if is_resumed:
-            self._manifest |= _of_begun(read_unfinished(self._directory), self._manifest)
+            self._manifest |= read_unfinished(self._directory).kept(prepared.systems)
             self.progress.read()
         for point in prepared.points:
             if not (self._directory / point.directory).exists():  # it was never begun, or removed
@@ -308,18 +167,17 @@ class _Running:
 
         Raises KeyboardInterrupt and DiskFull.
         """
-        directory = self._directory / point.directory
-        if _status(directory) == "complete":
-            # The run was killed when it was through with the point, and had not said so yet.
-            with self._lock:
-                self.progress.ends(point, "complete")
-            return
+        directory, own = self._directory / point.directory, f"{point.name}: "
         with self._lock:
+            if _status(directory) == "complete":
+                # The run was killed when it was through with the point, and had not said so yet.
+                self.progress.ends(point, "complete")
+                return
             _put_aside(directory)
             self.progress.begins(point)
             place = self._place(point)
             # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
-            own, warned = f"{point.name}: ", self._manifest["warnings"]
+            warned = self._manifest["warnings"]
             self._manifest["warnings"] = [each for each in warned if not each.startswith(own)]
         began = time.monotonic()
         with self._lane() as lane:
@@ -353,16 +211,10 @@ class _Running:
         number = next(n for n, each in enumerate(points, 1) if each is point)
         said = f"point {number} of {len(points)}"
         every = [took_s for took in self._took_s.values() for took_s in took]
-        if every:
-            left_s = (
-                sum(
-                    statistics.fmean(self._took_s.get(each.system) or every)
-                    for each in self.progress.left()
-                )
-                / self._at_once
-            )
-            said += f", about {elapsed(left_s)} left"
-        return said
+        if not every:
+            return said
+        left = (self._took_s.get(each.system) or every for each in self.progress.left())
+        return f"{said}, about {elapsed(sum(map(statistics.fmean, left)) / self._at_once)} left"
 
     def count(self) -> None:
         """Note how a matrix ended of which every point was run."""
@@ -383,16 +235,12 @@ class _Running:
         outcome.complete = sum(each.status == "complete" for each in points)
         outcome.failed = sum(each.status == "failed" for each in points)
         outcome.warnings = [*dict.fromkeys([*self._manifest["warnings"], *outcome.warnings])]
+        changes = {key: getattr(outcome, key) for key in ("status", "reason", "warnings")}
         try:
             for point in points:
                 if point.status == "running":  # it was cut short between two steps
                     self.progress.ends(point, "interrupted", outcome.reason)
-            self._write_manifest(
-                status=outcome.status,
-                reason=outcome.reason,
-                warnings=outcome.warnings,
-                ended=now_iso(),
-            )
+            self._write_manifest(**changes, ended=now_iso())
         except MachineError as error:
             outcome.does_not_say(error)
 
@@ -416,20 +264,6 @@ def _manifest(prepared: PreparedMatrix) -> dict[str, Any]:
     }
 
 
-def _of_begun(unfinished: Unfinished, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what stays of the manifest of a matrix that is resumed. Raises UserError."""
-    old = unfinished.manifest
-    check_same_stores(unfinished.directory, old.get("systems", ()), manifest["systems"])
-    remarks = [each for each in machine_remarks(old) if each not in old["warnings"]]
-    return {
-        "warnings": [*old["warnings"], *remarks],
-        "command": old["command"],
-        "started": old["started"],
-        "attempts": old["attempts"] + 1,
-        "resumed": [*old.get("resumed", []), now_iso()],
-    }
-
-
 def _status(directory: Path) -> str | None:
     """Return how the bundle in a directory ended; None where there is none."""
     try:
@@ -445,3 +279,94 @@ def _put_aside(directory: Path) -> None:
         number += 1
     if directory.exists():
         directory.rename(aside)
+
+
+_ALIKE = ("study", "seed", "systems", "topologies", "parameters", "requested", "wanlat")
+"""What points must have in common to be compared: each a key of the manifest."""
+_OF_RUN = ("started", "ended", "status", "reason", "command", "shard", "warnings")
+
+
+def merge(parts: Sequence[Path], directory: Path) -> Path:
+    """Make one bundle of the bundles of shards; return it.
+
+    A complete point is taken from whichever part has it. What no part completed is left to
+    `wanlat run --resume`. Raises UserError where the parts are not of one study, or two of them
+    measured the same point.
+    """
+    manifests = {part: _manifest_of_part(part) for part in parts}
+    first = next(iter(manifests))
+    for part, manifest in manifests.items():
+        _check_alike(first, manifests[first], part, manifest)
+    begun = Unfinished(directory, manifests[first])
+    points = in_order(points_of(begun.study), begun.manifest["seed"])
+    found = _complete(parts)
+    hold = take_directory(directory, "Name a new one with --out.")
+    with closing(hold):
+        for point in points:
+            if point.name in found:
+                part, entry = found[point.name]
+                shutil.copytree(part / entry.directory, directory / point.directory)
+                for key in ("status", "reason", "began", "ended", "attempts"):
+                    setattr(point, key, getattr(entry, key))
+        Progress(directory, points).write()
+        write_manifest(directory, _merged(manifests, points))
+    return directory
+
+
+def _manifest_of_part(part: Path) -> dict[str, Any]:
+    try:
+        kind = read_manifest(part).kind
+        if kind != "matrix":
+            raise UserError(f"{part} is a bundle of kind {kind}; merged are matrices, or shards.")
+        return read_json(part / "manifest.json")
+    except BundleError as error:
+        raise UserError(str(error)) from error
+
+
+def _check_alike(first: Path, one: Mapping[str, Any], part: Path, other: Mapping[str, Any]) -> None:
+    """Raise UserError where two parts are not of one study, measured by the same programs."""
+    differs = [key for key in _ALIKE if one.get(key) != other.get(key)]
+    if differs:
+        hint = " Give all shards the same --seed." if "seed" in differs else ""
+        raise UserError(
+            f"{first} and {part} are not of one run: they differ in {listing(differs)}.{hint}"
+        )
+
+
+def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Point]]:
+    """Return the complete points of all parts by name, each with where it lies."""
+    found: dict[str, tuple[Path, Any]] = {}
+    for part in parts:
+        try:
+            document = read_document(part, Points)
+        except BundleError as error:
+            raise UserError(str(error)) from error
+        for entry in document.points if document else ():
+            if entry.status != "complete":
+                continue
+            if entry.name in found:
+                raise UserError(
+                    f"Point {entry.name} was measured in {found[entry.name][0]} and in {part}. "
+                    "Leave one of them out, or remove the point's directory from it."
+                )
+            found[entry.name] = (part, entry)
+    return found
+
+
+def _merged(manifests: Mapping[Path, dict[str, Any]], points: Sequence[Point]) -> dict[str, Any]:
+    """Return the manifest of the whole: what the parts have in common, and where each was made."""
+    whole = dict(next(iter(manifests.values())))
+    missing = [point.name for point in points if point.status != "complete"]
+    reason = f"No part has {len(missing)} of {len(points)} points: {listing(missing, at_most=3)}."
+    warnings = dict.fromkeys(each for one in manifests.values() for each in one["warnings"])
+    kept = ("shard", "started", "ended", *machine())
+    return {key: value for key, value in whole.items() if key not in _OF_RUN} | {
+        "status": "failed" if missing else "complete",
+        "reason": reason if missing else None,
+        "shard": None,
+        "warnings": list(warnings),
+        "command": whole["command"],
+        "started": min(one["started"] for one in manifests.values()),
+        "ended": now_iso(),
+        "parts": [{key: one.get(key) for key in kept} for one in manifests.values()],
+    }

@@ -1,4 +1,6 @@
-"""The points of a matrix, and `points.json`: in which order they are run, and how far each is.
+"""The points of a matrix: in which order they are run, and how far each is (`points.json`).
+
+All are looked at before anything starts, or read from the bundle of a run that is resumed.
 
 A point that is measured on several clusters is as many points, which differ in `replicate` alone.
 """
@@ -9,8 +11,11 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import secrets
+import traceback
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path, PurePath
 from typing import Any, Self
@@ -18,9 +23,16 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field
 
 from wanlat.bundle import documents
+from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
-from wanlat.bundle.read import read_document
-from wanlat.bundle.write import now_iso, write_document
+from wanlat.bundle.read import read_document, read_json, read_manifest
+from wanlat.bundle.write import (
+    default_directory,
+    is_nearly_full,
+    now_iso,
+    write_document,
+)
+from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.matrix import (
     REPLICATE,
     NoSuchPlace,
@@ -29,7 +41,14 @@ from wanlat.experiments.config.matrix import (
     value_at,
 )
 from wanlat.experiments.config.study import Study
-from wanlat.topologies.errors import UserError
+from wanlat.experiments.manifest import machine
+from wanlat.experiments.prepare import Prepared, prepare
+from wanlat.experiments.run import run
+from wanlat.experiments.session import CaptureWanted, Report
+from wanlat.systems.base import Binary
+from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.model import Topology
 from wanlat.topologies.wording import listing
 from wanlat.topologies.yaml_lines import checked
 from wanlat.topologies.yaml_tree import Document
@@ -242,3 +261,217 @@ def _text(value: Any) -> str:
 
 def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "none"
+
+
+@dataclass(frozen=True)
+class PreparedMatrix:
+    """A matrix of which every point was looked at."""
+
+    study: Study
+    points: tuple[Point, ...]
+    """In the order in which they are run: those of its shard."""
+    seed: int
+    directory: Path
+    backend: BackendName | None = None
+    capture: CaptureWanted | None = None
+    topologies: Mapping[str, Topology] = field(default_factory=dict)
+    """By what points call them, before their number of nodes is changed."""
+    systems: tuple[Mapping[str, Any], ...] = ()
+    """Which program each of them is."""
+    shard: Shard | None = None
+    """Which part of the points these are; None: all."""
+
+    def prepare(
+        self, point: Point, *, binaries: MutableMapping[str, Binary] | None = None
+    ) -> Prepared:
+        """Return a point ready to be run. Raises UserError or MachineError."""
+        return prepare(
+            point.study,
+            directory=self.directory / point.directory,
+            backend=self.backend,
+            capture=self.capture,
+            seed=point.seed(self.seed),
+            topologies=self.topologies,
+            binaries=binaries,
+        )
+
+
+def prepare_matrix(
+    study: Study,
+    *,
+    directory: Path | None = None,
+    backend: BackendName | None = None,
+    capture: CaptureWanted | None = None,
+    seed: int | None = None,
+    topologies: Mapping[str, Topology] | None = None,
+    shard: Shard | None = None,
+) -> PreparedMatrix:
+    """Look at everything that could be wrong with any point. Raises UserError or MachineError.
+
+    ``topologies`` are used in place of files. Of a ``shard`` all points are looked at, and its own
+    are measured.
+    """
+    seed = study.seed if seed is None else seed
+    if shard is not None and seed is None:
+        raise UserError(
+            "--shard: every part must draw the same points in the same order. Give --seed N, the "
+            "same for all parts."
+        )
+    seed = secrets.randbits(32) if seed is None else seed
+    points, known = in_order(points_of(study), seed), topologies or {}
+    names = dict.fromkeys(point.study.topology for point in points)
+    prepared = PreparedMatrix(
+        study,
+        tuple(each for each in points if shard is None or shard.has(each)),
+        seed,
+        directory or default_directory(study.name),
+        backend,
+        capture,
+        {name: known.get(name) or load_topology(name) for name in names},
+        shard=shard,
+    )
+    if not prepared.points:
+        raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
+    systems: dict[str, Mapping[str, Any]] = {}
+    binaries: dict[str, Binary] = {}
+    for point in points_of(study):
+        try:
+            (program,) = _programs(prepared.prepare(point, binaries=binaries))
+        except (UserError, MachineError) as error:
+            raise type(error)(f"Point {point.name} of the matrix: {error}") from error
+        systems.setdefault(point.system, program)
+    return replace(prepared, systems=tuple(systems.values()))
+
+
+def _programs(prepared: Prepared) -> list[dict[str, Any]]:
+    """Return which program each system is."""
+    return [
+        {"name": each.name, "version": each.binary.version, "sha256": each.binary.sha256}
+        for each in prepared.subjects
+    ]
+
+
+@dataclass
+class Unfinished:
+    """The bundle of a matrix, and what its manifest says."""
+
+    directory: Path
+    manifest: dict[str, Any]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to do.
+
+        A point whose directory was removed is to be measured again.
+        """
+        found = read_document(self.directory, Points)
+        return self.manifest["status"] == "complete" and all(
+            (self.directory / each.directory).exists() for each in (found.points if found else ())
+        )
+
+    @property
+    def study(self) -> Study:
+        """Its study. Raises UserError where this version has no such studies."""
+        try:
+            return Study.model_validate(self.manifest["study"])
+        except ValueError as error:
+            raise UserError(
+                f"--resume {self.directory}: its study is none to this version of wanlat "
+                f"(it was begun by {self.manifest.get('wanlat')}): {error}"
+            ) from error
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How it is measured: arguments of `prepare_matrix`.
+
+        On the topologies as they were, and with the record of packets that was wanted.
+        """
+        wanted = self.manifest.get("requested") or {}
+        topologies = self.manifest["topologies"]
+        return {
+            "directory": self.directory,
+            "backend": wanted.get("backend"),
+            "capture": CaptureWanted(**wanted["capture"]) if wanted.get("capture") else None,
+            "topologies": {name: Topology.model_validate(e) for name, e in topologies.items()},
+            "seed": self.manifest["seed"],
+            "shard": Shard.parse(shard) if (shard := self.manifest.get("shard")) else None,
+        }
+
+    def prepared(self) -> PreparedMatrix:
+        """Return it as it was prepared then, looking at nothing again. Raises UserError."""
+        study, how, shard = self.study, self.how, self.how["shard"]
+        points = in_order(points_of(study), how["seed"])
+        mine = tuple(each for each in points if shard is None or shard.has(each))
+        return PreparedMatrix(study, mine, systems=tuple(self.manifest["systems"]), **how)
+
+    def kept(self, systems: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what stays of its manifest where it is resumed with these programs.
+
+        Raises UserError where one is another than before.
+        """
+        old, now = self.manifest, machine()
+        check_same_stores(self.directory, old.get("systems", ()), systems)
+        differs = listing(
+            f"{name} {was}, then {now[name]}"
+            for name in now
+            if (was := old.get(name)) not in (None, now[name])
+        )
+        text = f"It was resumed under other conditions: {differs}. What is compared may differ so."
+        remarks = [text] if differs and text not in old["warnings"] else []
+        return {
+            "warnings": [*old["warnings"], *remarks],
+            "command": old["command"],
+            "started": old["started"],
+            "attempts": old["attempts"] + 1,
+            "resumed": [*old.get("resumed", []), now_iso()],
+        }
+
+
+def read_unfinished(directory: Path) -> Unfinished:
+    """Return a bundle to resume. Raises UserError where there is none, or not of a matrix."""
+    try:
+        kind = read_manifest(directory).kind
+    except BundleError as error:
+        raise UserError(f"--resume {directory}: {error}") from error
+    if kind != "matrix":
+        raise UserError(
+            f"--resume {directory}: that is a bundle of kind {kind}, which is measured in one go: "
+            "run it again. A study with a `matrix` is resumed point by point."
+        )
+    return Unfinished(directory, read_json(directory / "manifest.json"))
+
+
+def check_same_stores(
+    directory: Path, before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
+) -> None:
+    """Raise UserError when a system is another program now: points would not compare."""
+    known = {each["name"]: each for each in before}
+    for new in now:
+        old = known.get(new["name"], new)
+        if old["sha256"] != new["sha256"]:
+            was, is_ = (f"{e['version']} (sha256 {e['sha256'][:12]})" for e in (old, new))
+            raise UserError(
+                f"{directory}: system {new['name']} is another program now: {was} before, {is_} "
+                "now. The points of a matrix are compared with each other. Put the former one "
+                "back, or begin a new bundle."
+            )
+
+
+def run_point(prepared: PreparedMatrix, point: Point, report: Report) -> PointEnded:
+    """Run a point, and return how it ended. Raises KeyboardInterrupt."""
+    directory = prepared.directory / point.directory
+    try:
+        ready = prepared.prepare(point)
+        # Whoever builds a store while its matrix goes on would compare two of them.
+        check_same_stores(prepared.directory, prepared.systems, _programs(ready))
+        ended = run(ready, report)
+    except WanlatError as error:
+        is_full = isinstance(error, DiskFull) or is_nearly_full(prepared.directory)
+        return PointEnded("failed", str(error), is_full)
+    except Exception as error:
+        # A mistake of ours: the other points are worth to be measured all the same.
+        with suppress(OSError):
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        return PointEnded("failed", f"{type(error).__name__}: {error}")
+    return PointEnded(ended.status, ended.reason, ended.is_disk_full, ended.warnings, ended.remarks)

@@ -1,26 +1,199 @@
-"""A study with everything looked at that could be wrong about it, before anything slow starts."""
+"""A study with everything looked at that could be wrong about it, before anything slow starts:
+its systems, and what it asks of each, as a plan of requests.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
-from wanlat.experiments.config.endpoints import endpoints_of
-from wanlat.experiments.config.rtt_steps import check_rtt_steps
-from wanlat.experiments.config.study import Study, place
-from wanlat.experiments.request_plan import RequestPlan, plan_requests
+from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, endpoints_of, has, name_of
+from wanlat.experiments.config.study import Study, node_of
+from wanlat.experiments.config.workloads import BUCKET, check_rtt_steps
 from wanlat.experiments.session import CaptureWanted, Setup
+from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
+from wanlat.probes.bob_plan import turns as bob_turns
+from wanlat.probes.fewer import Turn, fewer
+from wanlat.probes.method_plan import method_steps
+from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, StepsPlan, Window
+from wanlat.probes.plan import Plan as Requests
+from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.systems import registry
-from wanlat.systems.base import Binary
+from wanlat.systems.base import Api, Binary, Cluster
+from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.units import Size
 from wanlat.topologies.variants import override, with_nodes
+from wanlat.topologies.wording import listing
+
+_WINDOWS: Mapping[str, Window] = {"unlimited": "large", "2MiB": "tonic", "64KiB": "default"}
+"""What the probe calls them."""
+_MESSAGE_AROUND_OBJECT = 1024
+"""What the message that carries an object may need beside it: the key, the time, tags."""
+_CARRY_AN_OBJECT = ("Put", "Get", "Delete", "Exist")
+"""Bob's endpoints that an object of the study's size is put for."""
+
+
+@dataclass(frozen=True)
+class RequestPlan:
+    """The part of a study that one system is asked."""
+
+    study: Study
+    api: Api
+    endpoints: tuple[str | MethodEndpoint, ...]
+    target: str
+    replicas: Replicas
+    seed: int
+
+    @property
+    def names(self) -> list[str]:
+        """The endpoints, as samples call them."""
+        return [name_of(endpoint) for endpoint in self.endpoints]
+
+    def plan(self) -> Requests:
+        """Return all requests of a study of one network. It is the same every time.
+
+        Of what the study's budget allows no more than so many samples by their bytes alone, there
+        are no more. (How many it allows by their time is known after the warm-up.)
+        """
+        return fewer(self._plan(1).as_one(), self._samples())
+
+    def plan_of_steps(self) -> StepsPlan:
+        """Return all requests of a study of round trips. It is the same every time."""
+        return self._plan(self._steps)
+
+    @property
+    def _steps(self) -> int:
+        spec = self.study.round_trips
+        return 1 if spec is None else spec.total_steps
+
+    def _plan(self, steps: int) -> StepsPlan:
+        study = self.study
+        counts = {
+            "steps": steps,
+            "samples": study.samples,
+            "warmup": study.warmup,
+            "object_bytes": study.object_size.bytes,
+            "seed": self.seed,
+        }
+        if self.api == "grpc":
+            made = (MethodEndpoint(method=e) if isinstance(e, str) else e for e in self.endpoints)
+            return method_steps([each.measured() for each in made], **counts)
+        is_one_key, fill, prefilled = study.key_mode == "same", study.prefill, None
+        if fill is not None:  # reads are of it where it has the size to be read
+            is_read = fill.object_bytes(study.object_size) == study.object_size.bytes
+            prefilled = Prefilled(self.api, BUCKET, fill.objects, self.seed, is_read)
+        if self.api == "s3":
+            return s3_steps(
+                cast(Sequence[S3Endpoint], self.endpoints),
+                bucket=BUCKET,
+                one_key=is_one_key,
+                prefilled=prefilled,
+                **counts,
+            )
+        return bob_steps(
+            cast(Sequence[BobEndpoint], self.endpoints),
+            target=self.target,
+            replicas=self.replicas,
+            one_key=is_one_key,
+            prefilled=prefilled,
+            **counts,
+        )
+
+    def measured(self) -> int:
+        """Return how many samples are measured: of each endpoint and placement, at each step."""
+        return sum(self._samples().values()) * self._steps
+
+    def _samples(self) -> dict[Turn, int]:
+        turns, study = self.turns(), self.study
+        if study.budget is None:
+            return dict.fromkeys(turns, study.samples)
+        planned = study.budget.planned("", turns, study.samples, study.object_size.bytes, {})
+        return {turn: each.samples for turn, each in zip(turns, planned, strict=True)}
+
+    def turns(self) -> list[Turn]:
+        """Return the endpoints with the placements that they are measured on, as in samples."""
+        if self.api == "bob":
+            names = cast(Sequence[BobEndpoint], self.endpoints)
+            return list(bob_turns(names, self.seed, self.target, self.replicas))
+        return [(name, "unknown") for name in self.names]
+
+    def header(self, cluster: Cluster) -> Header:
+        """Return where the requests go to."""
+        study = self.study
+        deadline_ms = study.deadline.ns // 1_000_000
+        if self.api == "s3":
+            s3 = cluster.s3(self.target)
+            return PlanHeader(
+                *(s3.host, s3.port, s3.region, s3.access_key, s3.secret_key),
+                connection=study.connection,
+                deadline_ms=deadline_ms,
+            )
+        grpc = cluster.grpc(self.target)
+        defined = self.api == "grpc"  # Bob's API is known without
+        return GrpcHeader(
+            host=grpc.host,
+            port=grpc.port,
+            connection=study.connection,
+            deadline_ms=deadline_ms,
+            max_message_bytes=study.max_message.bytes,
+            window=_WINDOWS[study.grpc_window],
+            protos=[path.absolute() for path in grpc.protos] if defined else [],
+            includes=[path.absolute() for path in grpc.includes] if defined else [],
+        )
+
+
+def plan_requests(
+    study: Study,
+    system: str,
+    api: Api,
+    *,
+    target: str,
+    replicas: Replicas,
+    seed: int,
+    own: Sequence[MethodEndpoint] = (),
+) -> RequestPlan:
+    """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
+
+    ``target`` is the node that is asked; ``own`` what the system's definition says can be asked of
+    it, for a study of stores that names none of its methods.
+    """
+    endpoints = asked_of(api, study.endpoints) or (tuple(own) if api == "grpc" else ())
+    if not endpoints:
+        raise UserError(
+            f"System {system} has none of the endpoints of study {study.name} "
+            f"({listing(map(name_of, study.endpoints))}). It has {has(api)}. "
+            "Add some of these to the study, or leave the system out."
+        )
+    of_stores = [key for key in ("prefill", "load", "reclaim") if getattr(study, key) is not None]
+    of_stores += ["key_mode"] if study.key_mode == "same" else []
+    if of_stores and api == "grpc":
+        key = of_stores[0]
+        raise UserError(
+            f"`{key}` makes requests that S3 or Bob's API has. System {system} has none of them, "
+            f"but what its .proto files define. Leave `{key}` out of the study, or the system."
+        )
+    asked = RequestPlan(study, api, endpoints, target, replicas, seed)
+    limit = study.max_message.bytes - _MESSAGE_AROUND_OBJECT
+    carry = [name for name in asked.names if name in _CARRY_AN_OBJECT]
+    if api == "bob" and carry and study.object_size.bytes > limit:
+        raise UserError(
+            f"object_size {study.object_size}, with the key and the time that go with it, does not "
+            f"fit into a gRPC message of at most {study.max_message}: {listing(carry)} of system "
+            f"{system} cannot be measured. Make it {Size(max(limit, 0))} or less; or raise "
+            "`max_message` in the study, where the store takes longer messages (quorum takes "
+            "objects up to 128MiB)."
+        )
+    return asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +249,8 @@ def prepare(
         registry.get(name)  # an unknown name is the likelier mistake: say which exist
     if spec is not None:
         check_rtt_steps(study.name, spec, plan)
-    sites = {node.name: node.site for node in plan.nodes}
-    client = place(sites, study.client, "client")
-    target = place(sites, study.target, "target") if study.target else client
+    client = node_of(study.client, plan) if study.client else plan.nodes[0].name
+    target = node_of(study.target, plan) if study.target else client
     if seed is None:
         seed = secrets.randbits(32) if study.seed is None else study.seed
     known = {} if binaries is None else binaries

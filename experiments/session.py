@@ -104,7 +104,7 @@ class Outcome(Ended):
     failures: list[str] = field(default_factory=list)
     """What did not hold though the run came to its end: a link that is not again what it was."""
     reached: str | None = None
-    """How far a drill got: see `drill.runner.Reached`."""
+    """How far a drill got: one of `drill.runner.STAGES`."""
 
 
 class Recording:

@@ -1,8 +1,8 @@
 """A study of one request: made a few times, undisturbed, with the packets recorded.
 
-Between two requests nothing is sent for longer than a round trip, so that what one leaves behind
-is not taken for the next one's; and before them there is a while in which only the cluster's own
-background crosses the links, so that it can be distinguished.
+It is one RTT step, in which nothing is sent between two requests for longer than a round trip, so
+that what one leaves behind is not taken for the next one's; and before them there is a while in
+which only the cluster's own background crosses the links, so that it can be distinguished.
 """
 
 from __future__ import annotations
@@ -14,41 +14,35 @@ from pathlib import Path
 from typing import Any
 
 from wanlat.bundle.documents import RttStep
-from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import BackendName, Lab
-from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
-from wanlat.experiments.config.endpoints import (
-    BOB,
-    S3,
-    MethodEndpoint,
-    endpoints_of,
-    has,
-    name_of,
-)
-from wanlat.experiments.config.overrides import changed
-from wanlat.experiments.config.study import Study
-from wanlat.experiments.not_found import NotFoundTracker
-from wanlat.experiments.prepare import Prepared, prepare
+from wanlat.experiments.config.endpoints import BOB, S3, MethodEndpoint, endpoints_of, has, name_of
+from wanlat.experiments.config.study import Study, changed
+from wanlat.experiments.config.workloads import RoundTripsSpec
+from wanlat.experiments.prepare import Prepared, Subject, prepare
+from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.run import run
 from wanlat.experiments.session import CaptureWanted, Outcome, Recording, Report, requested_rtt_ms
 from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
-from wanlat.experiments.workloads.rtt_steps import RttStepsRecord, StepCalibration, what_is_off
-from wanlat.probes.oneshot import Oneshot
-from wanlat.probes.plan import Placement, Request
+from wanlat.experiments.workloads.rtt_steps import (
+    RttStepsRecord,
+    RttStepsWorkload,
+    StepCalibration,
+    what_is_off,
+)
+from wanlat.probes.oneshot import Oneshot, OnSample
+from wanlat.probes.plan import Placement
+from wanlat.probes.plan import Plan as Requests
 from wanlat.probes.process import Spawn
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.variants import override
 from wanlat.topologies.wording import did_you_mean, listing, show
 
 NAME = "trace"
-PLACEMENTS: tuple[Placement, ...] = ("local", "remote", "unknown")
 
-_ORIGIN = "trace"
 _IDLE_S = 1.2
 _IDLE_RTTS = 3
 _PAUSE_RTTS = 1.3
@@ -128,7 +122,7 @@ def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
 
     def parts(prepared: Prepared, recording: Recording) -> Sequence[Workload]:
         (subject,) = prepared.subjects
-        return [TraceWorkload(prepared, subject, recording, placement=wanted.placement)]
+        return [TraceWorkload(prepared, subject, recording, wanted.placement)]
 
     return run(wanted.prepared, report, parts=parts)
 
@@ -154,9 +148,8 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
     """The placement that is requested: remote where nobody said, because it has more to show."""
     if wish.placement is None:
         return "remote" if "remote" in there else there[0]
-    for known in PLACEMENTS:
-        if wish.placement == known and known in there:
-            return known
+    if chosen := [known for known in there if known == wish.placement]:
+        return chosen[0]
     what = (
         "nobody can tell where its keys lie" if "unknown" in there else f"it has {listing(there)}"
     )
@@ -167,109 +160,87 @@ def _placement(wish: Wish, there: Sequence[Placement]) -> Placement:
     )
 
 
-class TraceWorkload(Workload):
-    """The one system's part: requests with time between them."""
+class TraceWorkload(RttStepsWorkload):
+    """The one system's part: a step whose requests have time between them."""
 
-    @property
-    def tolerance(self) -> Tolerance:
-        """Of the lab's proof: messages are drawn where they were seen."""
-        return FOR_ROUND_TRIPS
-
-    def __init__(self, *given: Any, placement: Placement) -> None:
-        super().__init__(*given)
+    def __init__(
+        self, prepared: Prepared, subject: Subject, recording: Recording, placement: Placement
+    ) -> None:
+        links = prepared.plan.wan_links
+        delays_ns = [link.forward.delay_ns + link.backward.delay_ns for link in links]
+        self._longest_s = max(delays_ns) / 1e9
+        ways = {way.delay_ns for link in links for way in (link.forward, link.backward)}
+        self._are_alike = len(ways) == 1
+        """Whether all links have one delay: then they can have none while the cluster starts."""
+        rtt = Duration(2 * max(ways))
+        settle = Duration(round(max(_IDLE_S, _IDLE_RTTS * self._longest_s) * 1e9))
+        spec = RoundTripsSpec.model_construct(rtts=[rtt], repeats=1, settle=settle)
+        super().__init__(prepared, subject, recording, spec, RttStepsRecord(recording.bundle))
         self._placement = placement
-        links = self.prepared.plan.wan_links
-        self._longest_s = (
-            max(link.forward.delay_ns + link.backward.delay_ns for link in links) / 1e9
-        )
-        self._one_rtt = _one_rtt(self.prepared.plan)
 
-    @property
-    def _pause_s(self) -> float:
-        """Between two requests: what one leaves behind has crossed the links by then."""
-        return max(_PAUSE_RTTS * self._longest_s, _LEAST_PAUSE_S)
-
-    def before_start(self, lab: Lab) -> None:
-        """Bring all sites together where their links are alike, so that starting is quick."""
-        if self._one_rtt is not None:
-            lab.change("wan", rtt="0ms", jitter="0ms", origin=_ORIGIN)
+    def change(self, lab: Lab, rtt: Duration, jitter: Duration) -> int:
+        """Change the links where they are alike, so that starting is quick; else none."""
+        return super().change(lab, rtt, jitter) if self._are_alike else time.monotonic_ns()
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Prepare, set the links, warm up, listen to the background, and ask."""
-        plan, own = self.prepared.plan, self.subject.requests
-        requests, header = own.plan(), own.header(cluster)
-        rtt_ms = requested_rtt_ms(plan, self.prepared.target)
+        prepared, own = self.prepared, self.subject.requests
+        plan, header = own.plan(), own.header(cluster)
+        rtt_ms = requested_rtt_ms(prepared.plan, prepared.target)
         step = RttStep(system=self.name, rtt_step=0, requested_rtt_ms=rtt_ms)
         take = self.taking(cluster, not_found, {"rtt_ms": rtt_ms, "rtt_step": 0})
-        self.prepare(spawn, header, requests.prepare)
-        step.changed_ns = time.monotonic_ns()
-        if self._one_rtt is not None:
-            rtt = str(self._one_rtt)
-            step.changed_ns = lab.change("wan", rtt=rtt, jitter="0ms", origin=_ORIGIN)
-        chosen = [one for one in requests.measure if one.placement == self._placement]
-        warmup = [one for one in requests.warmup if one.placement == self._placement]
-        target, seed = self.prepared.target, self.prepared.seed
+        self.prepare(spawn, header, plan.prepare)
+        step.changed_ns = self.change(lab, self.spec.rtts[0], Duration(0))
         with (
-            StepCalibration(lab, plan, target, seed) as calibration,
+            StepCalibration(lab, prepared.plan, prepared.target, prepared.seed) as calibration,
             Oneshot(spawn, header) as oneshot,
         ):
-            for number, request in enumerate(warmup, start=1):
-                self.tell(STAGES["warmup"], number, len(warmup))
-                self._ask(lab, oneshot, request, take)
-            self._listen(lab, cluster, step, calibration)
+            self._ask(lab, oneshot, "warmup", plan, take)
+            self.tell("listening to the background")
+            begun_ns = time.monotonic_ns()
+            wait_until(lab, begun_ns / 1e9 + self.spec.settle.s)
+            cluster.check()
+            step.idle_ns = (begun_ns, time.monotonic_ns())
+            calibration.into(step)
             step.begun_ns = time.monotonic_ns()
-            for request in self.retaking(own, requests.prepare).following(chosen):
-                self._ask(lab, oneshot, request, take)
-                self.tell(STAGES["measure"], self.outcome.measured, len(chosen))
+            self._ask(lab, oneshot, "measure", plan, take)
             step.ended_ns = time.monotonic_ns()
             oneshot.finish()
-        RttStepsRecord(self.bundle).add(step)
-        self._judge(step)
+        self.record.add(step)
+        if step.verdict != "pass":
+            self.session.warn(
+                "while the requests were made, the network was not quite what was requested: "
+                f"{what_is_off(step)} The trace shows what there was."
+            )
         cluster.check()
 
-    def _ask(self, lab: Lab, oneshot: Oneshot, request: Request, take: Any) -> None:
-        oneshot.send(request)
-        take(request, oneshot.receive())
-        wait_until(lab, time.monotonic() + self._pause_s)
-        if self.prepared.study.object_size.bytes > _FIRST_WINDOW_BYTES:
-            self._let_it_end(lab)
+    def _ask(self, lab: Lab, oneshot: Oneshot, stage: str, plan: Requests, take: OnSample) -> None:
+        planned = plan.warmup if stage == "warmup" else plan.measure
+        chosen = [one for one in planned if one.placement == self._placement]
+        again, done = self.retaking(self.subject.requests, plan.prepare), 0
+        for request in again.following(chosen) if stage == "measure" else chosen:
+            oneshot.send(request)
+            take(request, oneshot.receive())
+            done += not self.network_was_late
+            self.tell(STAGES[stage], done, len(chosen))
+            self._pause(lab)
+            if self.prepared.study.object_size.bytes > _FIRST_WINDOW_BYTES:
+                self._let_it_end(lab)
+
+    def _pause(self, lab: Lab) -> None:
+        """Wait until what a request leaves behind has crossed the links."""
+        wait_until(lab, time.monotonic() + max(_PAUSE_RTTS * self._longest_s, _LEAST_PAUSE_S))
 
     def _let_it_end(self, lab: Lab) -> None:
         """Wait until copies of a large body that nobody waits for have crossed, or for long."""
         quiet = self.prepared.study.object_size.bytes / _QUIET_PART
-        until = time.monotonic() + _LONGEST_END_S
-        before = _bytes(lab)
+        until, before = time.monotonic() + _LONGEST_END_S, _bytes(lab)
         while time.monotonic() < until:
-            wait_until(lab, time.monotonic() + self._pause_s)
+            self._pause(lab)
             now = _bytes(lab)
             if now - before <= quiet:
                 return
             before = now
-
-    def _listen(
-        self, lab: Lab, cluster: Cluster, step: RttStep, calibration: StepCalibration
-    ) -> None:
-        """Let only the background cross the links; then measure them."""
-        self.tell("listening to the background")
-        begin = time.monotonic_ns()
-        wait_until(lab, time.monotonic() + max(_IDLE_S, _IDLE_RTTS * self._longest_s))
-        cluster.check()
-        step.idle_ns = (begin, time.monotonic_ns())
-        calibration.into(step)
-
-    def _judge(self, step: RttStep) -> None:
-        if step.verdict == "pass":
-            return
-        self.session.warn(
-            "while the requests were made, the network was not quite what was requested: "
-            f"{what_is_off(step)} The trace shows what there was."
-        )
-
-
-def _one_rtt(plan: Plan) -> Duration | None:
-    """The RTT of every WAN link, where all are alike and the same both ways; else None."""
-    delays = {way.delay_ns for link in plan.wan_links for way in (link.forward, link.backward)}
-    return Duration(2 * delays.pop()) if len(delays) == 1 else None
 
 
 def _bytes(lab: Lab) -> int:

@@ -9,7 +9,7 @@ from wanlat.systems.engine.program import Binary, Companion
 from wanlat.systems.engine.protocols import Api, GrpcTarget, S3Target
 from wanlat.systems.engine.system import Messages, Replicas, System
 from wanlat.systems.errors import SystemFailed, SystemMissing
-from wanlat.systems.least import Least
+from wanlat.systems.placement import Least
 
 __all__ = [
     "Api",

@@ -12,7 +12,7 @@ from wanlat.systems.engine.cache import Cache
 from wanlat.systems.engine.definition import Program
 from wanlat.systems.engine.install import Damaged, Installed, Recipe, install
 from wanlat.systems.engine.program import Binary, how_to_get
-from wanlat.systems.engine.progress import Reporter, reporter
+from wanlat.systems.engine.progress import Reporter
 from wanlat.systems.engine.system import System, recipe_of
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import UserError
@@ -21,25 +21,25 @@ from wanlat.topologies.wording import listing
 
 @dataclass(frozen=True)
 class Entry:
-    """One system or tool, as it is on this machine. Absent things are None."""
+    """One system, or a tool to check with, as it is on this machine. Absent things are None.
+
+    ``pinned`` is the version that `wanlat system install` builds, ``get`` how to get it,
+    ``problem`` why it cannot be used where it should be there, ``beside`` the programs that run
+    with it.
+    """
 
     kind: Literal["system", "tool"]
-    """A tool is no store: a client that wanlat can install to check with."""
     name: str
     title: str
     origin: str
     installed: bool
     version: str | None
     pinned: str | None
-    """The version that `wanlat system install` builds."""
     sha256: str | None
     path: str | None
     get: str
-    """How to get it."""
     problem: str | None
-    """Why it cannot be used, where it should be there."""
     beside: tuple[dict[str, str], ...] = ()
-    """The programs that run with it, as the bundle has them, and where they are."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry for ``--json``."""
@@ -54,28 +54,23 @@ def list_systems() -> list[Entry]:
 def list_tools() -> list[Entry]:
     """Look for every tool, likewise."""
     return [
-        _entry("tool", tool, recipe_of(tool, name), partial(registry.find_tool, name))
+        _entry("tool", tool, partial(registry.find_tool, name))
         for name, tool in registry.tools().items()
     ]
 
 
 def entry_of(system: System) -> Entry:
     """Look for one system's binary, likewise."""
-    return _entry("system", system.definition, system.recipe, system.find)
+    return _entry("system", system.definition, system.find)
 
 
-def _entry(
-    kind: Literal["system", "tool"],
-    program: Program,
-    recipe: Recipe | None,
-    find: Callable[[], Binary],
-) -> Entry:
+def _entry(kind: Literal["system", "tool"], program: Program, find: Callable[[], Binary]) -> Entry:
     found, problem = None, None
     try:
         found = find()
     except (SystemMissing, Damaged) as error:
         problem = str(error)
-    beside = found.beside if found else ()
+    recipe, beside = recipe_of(program, program.name), found.beside if found else ()
     return Entry(
         kind=kind,
         name=program.name,
@@ -101,20 +96,18 @@ def install_systems(
     else what `wanlat.systems.engine.install.install` raises.
     """
     recipes = [_recipe(name) for name in dict.fromkeys(names)]
-    return install(recipes, cache or Cache.from_environment(), reports or reporter())
+    return install(recipes, cache or Cache.from_environment(), reports or Reporter())
 
 
 def _recipe(name: str) -> Recipe:
     tools = registry.tools()
-    if name in tools:
-        found = recipe_of(tools[name], name)
-        assert found is not None
-        return found
-    system = registry.get(name)
-    if system.recipe is None:
+    system = None if name in tools else registry.get(name)
+    found = system.recipe if system else recipe_of(tools[name], name)
+    if found is None:
+        assert system is not None
         able = [each.name for each in registry.every() if each.recipe]
         raise UserError(
             f"{system.title} is not installed by this command, which builds "
             f"{listing([*able, *tools])}. To get it: {system.how_to_get}"
         )
-    return system.recipe
+    return found

@@ -1,67 +1,109 @@
-"""Which nodes hold which part of the keys: virtual disks laid out over nodes and sites.
+"""Where replicas are, and the fewest round trips that this leaves to a request.
 
-Bob places blobs by such a table, which is its configuration; the reference store, where it speaks
-Bob's API, is given the same one. So it is known beforehand whether a key is held by a node.
+Bob places blobs by a table of virtual disks, which is its configuration; the reference store, where
+it speaks Bob's API, is given the same one. So it is known beforehand whether a node holds a key.
+
+A request is answered once enough replicas have answered: a write when as many have it as it is
+acknowledged for, a read when it must have met every such write. Those in the site of the node that
+is asked answer without crossing a WAN link; all others can be asked at once, which is one round
+trip. So the lower bound is 0 where enough are near, and 1 where they are not. What a store pays
+beyond that (a lock, a leader elsewhere, an index that is read before the data) is its own choice.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from wanlat.systems.least import BOB_READS, BOB_WRITES, NO_REPLICA, Answers, Least
 
 if TYPE_CHECKING:
     from wanlat.topologies.resolve import Node, Plan
+
+_LISTINGS = {"ListObjects", "ListObjectsPage"}
+_S3_READS = _LISTINGS | {"ListBuckets", "GetObject", "HeadObject"}
+GROUPS = {
+    "listings": _LISTINGS,
+    "reads": _S3_READS | {"Get", "Exist"},
+    "writes": {"PutObject", "RemoveObject", "Put", "Delete"},
+}
+"""Names for several endpoints, in a definition's `lower_bounds`."""
+
+_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+@dataclass(frozen=True)
+class Least:
+    """What no store can beat that has as many replicas, at these places, and keeps the promise."""
+
+    round_trips: float
+    """Over WAN links, one after the other, from the request's arrival to its answer. Where keys of
+    a kind lie differently, that of the luckiest: no request of the kind can cost less."""
+    why: str
+    """A sentence, without its full stop: what is needed, and how much of it is near."""
+
+    def from_client(self, plan: Plan, client: str, target: str) -> Least:
+        """Return what a client at another node sees: one more, if that is in another site."""
+        if plan.node(client).site == plan.node(target).site:
+            return self
+        way = "one to the site of the node that is asked and back"
+        if not self.round_trips:
+            return Least(1, f"{way}; beyond that none, as {self.why}")
+        return Least(self.round_trips + 1, f"{way}, and there {self.why}")
+
+
+def least_of(needed: int, replicas: int, near: Iterable[int], what: str = "replica") -> Least:
+    """Return the lower bound of a request that waits for so many of these replicas.
+
+    ``near`` has how many are in the site of the node that is asked, for every place that a key's
+    replicas may have; ``what`` is how one is called: a replica, a drive, a node.
+    """
+    counts = set(near)
+    most = max(counts)
+    needs = f"{_count(needed)} of {_count(replicas, what)} must answer"
+    if most < needed:
+        only = f"only {_count(most)} {_is(most)}" if most else "none is"
+        return Least(1, f"{needs}, and {only} in the asked node's site")
+    if min(counts) < needed:
+        return Least(0, f"{needs}, and of some keys that many are in the asked node's site")
+    return Least(0, f"{needs}, and {_count(most)} {_is(most)} in the asked node's site")
+
+
+def near(plan: Plan, target: str, held: Iterable[Iterable[str]]) -> list[int]:
+    """Return, for each list of nodes, how many are in the site of the node that is asked."""
+    site = plan.node(target).site
+    return [sum(plan.node(name).site == site for name in nodes) for nodes in held]
+
+
+def _count(number: int, what: str = "") -> str:
+    word = _WORDS[number] if number < len(_WORDS) else str(number)
+    return f"{word} {what}{'' if number == 1 else 's'}" if what else word
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+# -- virtual disks ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Layout:
     """The vdisks of a cluster. ``vdisks`` has the nodes of each one's replicas, by its number."""
 
-    replication_factor: int
-    quorum: int
     vdisks: tuple[tuple[str, ...], ...]
 
     def replicas(self, key: bytes) -> tuple[str, ...]:
         """Return the nodes that hold a key, the first one first."""
         return self.vdisks[vdisk_of(key, len(self.vdisks))]
 
-    def least_round_trips(
-        self, plan: Plan, target: str, endpoint: str, placement: str
-    ) -> Least | None:
-        """Return what no store can beat that keeps Bob's promise with these vdisks.
-
-        A write needs the quorum. A read needs one replica that holds the blob, which is all that
-        Bob promises of reads. Of ``placement`` local the vdisks of the node that is asked count,
-        of remote the others.
-        """
-        if endpoint == "Ping":
-            return NO_REPLICA
-        held = [
+    def held(self, target: str, placement: str) -> list[tuple[str, ...]]:
+        """Return those vdisks that the target has (local), has not (remote), or all (unknown)."""
+        return [
             nodes
             for nodes in self.vdisks
             if placement == "unknown" or (target in nodes) == (placement == "local")
         ]
-        if endpoint not in BOB_READS | BOB_WRITES or not held:
-            return None
-        needed = self.quorum if endpoint in BOB_WRITES else 1
-        return Answers.among(plan, target, needed, held).least()
-
-    def promised_round_trips(
-        self, plan: Plan, target: str, endpoint: str, placement: str
-    ) -> float | None:
-        """Return what a store takes that asks all replicas at once, where all keys are alike."""
-        least = self.least_round_trips(plan, target, endpoint, placement)
-        if least is None or endpoint == "Ping":
-            return least.round_trips if least else None
-        each = {
-            replace(self, vdisks=(nodes,)).least_round_trips(plan, target, endpoint, placement)
-            for nodes in self.vdisks
-        }
-        numbers = {one.round_trips for one in each if one is not None}
-        return numbers.pop() if len(numbers) == 1 else None
 
 
 def vdisks(
@@ -111,5 +153,4 @@ def _next(ring: list[Node], chosen: list[Node], load: Counter[str]) -> Node:
 def layout_of(plan: Plan, options: Any) -> Layout:
     """Return what options in effect come to; no vdisks where there are too few nodes for it."""
     copies = options.replication_factor
-    fits = copies <= len(plan.nodes)
-    return Layout(copies, options.quorum, vdisks(plan, copies, options.vdisks) if fits else ())
+    return Layout(vdisks(plan, copies, options.vdisks) if copies <= len(plan.nodes) else ())

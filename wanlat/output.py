@@ -5,22 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from wanlat.progress_bar import Bar
-
-    people: Console
-    """The console for everything that people read."""
-
-LINE_EVERY_S = 60.0
-"""Progress that is not shown in place is reported once in so many seconds."""
 
 _PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
 _FIGURES = re.compile(r"|–|[?0-9].*")
@@ -42,19 +32,18 @@ def is_verbose() -> bool:
     return _volume["level"] > 0
 
 
+def is_quiet() -> bool:
+    """Whether the user wants results and errors alone."""
+    return _volume["level"] < 0
+
+
 @cache
-def _people() -> Console:
-    from rich.console import Console
+def people() -> Console:
+    """Return the console for everything that people read."""
+    from rich.console import Console  # which takes a while to be imported
 
     width = None if sys.stderr.isatty() else _PIPE_WIDTH
     return Console(stderr=True, highlight=False, width=width)
-
-
-def __getattr__(name: str) -> Any:
-    """Make `people` when it is first asked for: Rich takes a while to be imported."""
-    if name == "people":
-        return _people()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def emit(document: Any) -> None:
@@ -123,58 +112,10 @@ def counted(number: int, what: str) -> str:
 
 def say(text: str, *, style: str | None = None) -> None:
     """Print a line for people, exactly as it is (no markup)."""
-    _people().print(text, style=style, markup=False, soft_wrap=True)
+    people().print(text, style=style, markup=False, soft_wrap=True)
 
 
 def remark(text: str, *, style: str | None = None) -> None:
     """Print a line that is no result; with `--quiet` it is left out."""
-    if _volume["level"] >= 0:
+    if not is_quiet():
         say(text, style=style)
-
-
-class Lines:
-    """Progress where there is no terminal: a line a minute.
-
-    ``log``: a line for every new stage and detail.
-    """
-
-    is_live = False
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, log: bool = False) -> None:
-        self._log = log
-        self._last = ("", "")
-        self._clock = clock
-        self._next_s = clock()
-
-    def __call__(
-        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
-    ) -> None:
-        """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
-        now_s, before = self._clock(), self._last
-        self._last = (stage, detail)
-        if self._last == before if self._log else now_s < self._next_s:
-            return
-        self._next_s = now_s + LINE_EVERY_S
-        of = f", {done:.0f} of {total:.0f}" if total and not self._log else ""
-        remark(f"{stage}: {detail}" if detail else f"{stage}{of}")
-
-    @contextmanager
-    def lane(self) -> Iterator[Lines]:
-        """Yield what reports of one thing that is done beside others: lines say which."""
-        yield self
-
-
-@contextmanager
-def reporter(*, log: bool = False) -> Iterator[Lines | Bar]:
-    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Lines`.
-
-    What it yields says whether it ``is_live``: every report replaces the one before it.
-    """
-    console = _people()
-    if not console.is_terminal or _volume["level"] < 0:
-        yield Lines(log=log or is_verbose())
-        return
-    from wanlat.progress_bar import Bar
-
-    with Bar(console=console, transient=True) as bar:
-        yield bar

@@ -13,9 +13,10 @@ docs/testing.md has all of it. Everything heavy is imported when a test asks for
 from __future__ import annotations
 
 import re
+import shutil
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,20 +25,13 @@ import pytest
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
+    from wanlat.experiments.session import Recording
     from wanlat.systems.base import Cluster
-    from wanlat.testing import Drills, Faults, Probe, TestBundle
+    from wanlat.testing import Drills, Faults, Probe
     from wanlat.topologies.model import Topology
 
-_MARKERS = (
-    "wanlat_topology(name, splice='all', storage='memory', calibrate=False): the network of "
-    "wanlat's fixtures; a shipped topology, or the path of a file",
-    "wanlat_system(*names, **options): the store of wanlat's fixtures; with several names the "
-    "test runs on each",
-)
-_DEFAULT_TOPOLOGY = "one-site"
-_DEFAULT_SYSTEM = "quorum"
 _READY_S = 120.0
-_OUTCOME = pytest.StashKey[list[str]]()
+_FAILED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,16 +47,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known."""
-    for line in _MARKERS:
+    for line in (
+        "wanlat_topology(name, splice='all', storage='memory', calibrate=False): the network of "
+        "wanlat's fixtures; a shipped topology, or the path of a file",
+        "wanlat_system(*names, **options): the store of wanlat's fixtures; with several names the "
+        "test runs on each",
+    ):
         config.addinivalue_line("markers", line)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test once for each system that its marker names."""
-    if "wanlat_system" not in metafunc.fixturenames:
-        return
     marker = metafunc.definition.get_closest_marker("wanlat_system")
-    if marker is not None and marker.args:
+    if "wanlat_system" in metafunc.fixturenames and marker is not None and marker.args:
         metafunc.parametrize("wanlat_system", marker.args, indirect=True)
 
 
@@ -72,11 +69,12 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Note for the fixtures whether the test has failed so far; say where its bundle is."""
     report = yield
+    recording = getattr(item, "funcargs", {}).get("wanlat_bundle")
     if report.failed:
-        item.stash.setdefault(_OUTCOME, []).append(report.when or "")
-    bundle = getattr(item, "funcargs", {}).get("wanlat_bundle")
-    if report.failed and bundle is not None and bundle.directory.exists():
-        report.sections.append(("wanlat", f"the bundle of this test: {bundle.directory}"))
+        item.stash[_FAILED] = True
+        if recording is not None:
+            where = f"the bundle of this test: {recording.bundle.directory}"
+            report.sections.append(("wanlat", where))
     return report
 
 
@@ -89,8 +87,8 @@ def wanlat_seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def wanlat_system(request: pytest.FixtureRequest) -> str:
-    """Name of the store under test."""
-    return str(getattr(request, "param", _DEFAULT_SYSTEM))
+    """Name of the store under test (default: quorum)."""
+    return str(getattr(request, "param", "quorum"))
 
 
 @pytest.fixture
@@ -98,44 +96,54 @@ def wanlat_topology(request: pytest.FixtureRequest) -> Topology:
     """The network that the test's marker names (default: one-site)."""
     from wanlat.topologies.load import load
 
-    return load(_topology_name(request) or _DEFAULT_TOPOLOGY)
+    return load(_topology_name(request) or "one-site")
 
 
 @pytest.fixture
-def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[TestBundle]:
-    """The bundle that the test leaves when it fails."""
-    from wanlat.testing import TestBundle
+def wanlat_bundle(request: pytest.FixtureRequest, wanlat_seed: int) -> Iterator[Recording]:
+    """The bundle, as every run's, that the test leaves when it fails."""
+    from wanlat.experiments.manifest import manifest_of
+    from wanlat.experiments.session import Recording
 
-    given = request.config.getoption("--wanlat-bundles")
+    test, given = request.node.nodeid, request.config.getoption("--wanlat-bundles")
     base = Path(given) if given else request.config.rootpath / "results" / "tests"
-    name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", request.node.nodeid.replace("::", "."))
+    name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", test.replace("::", "."))
     others = (base / f"{name}-{number}" for number in count(2))
     directory = next(each for each in chain([base / name], others) if not each.exists())
-    bundle = TestBundle(directory, request.node.nodeid, wanlat_seed)
-    yield bundle
-    failed = bool(request.node.stash.get(_OUTCOME, []))
-    keep = failed or request.config.getoption("--wanlat-keep")
-    bundle.close("the test failed" if failed else None, keep=keep)
+    about: Any = {
+        "storage": "memory",
+        "places": {},
+        "systems": (),
+        "own": {"study": {"name": test}},
+    }
+    manifest = manifest_of("study", topology=None, seed=wanlat_seed, **about)
+    recording = Recording(directory, {**manifest, "command": ["pytest", test]})
+    yield recording
+    failed = request.node.stash.get(_FAILED, False)
+    reason = "the test failed" if failed else None
+    recording.bundle.close("failed" if failed else "complete", reason)
+    if not (failed or request.config.getoption("--wanlat-keep")):
+        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):  # other tests' bundles are in it
+            base.rmdir()
 
 
 @pytest.fixture
 def wanlat_lab(
-    request: pytest.FixtureRequest,
-    wanlat_topology: Topology,
-    wanlat_bundle: TestBundle,
-    wanlat_seed: int,
+    request: pytest.FixtureRequest, wanlat_topology: Topology, wanlat_bundle: Recording
 ) -> Iterator[Lab]:
     """A fresh network, of which every link can be changed; gone when the test is over."""
     from wanlat.experiments.calibration_gate import FOR_LATENCY
-    from wanlat.experiments.session import LabSetup
+    from wanlat.experiments.session import LabSetup, Session
     from wanlat.topologies.resolve import resolve
 
     settings = {"splice": "all", **_marked(request, "wanlat_topology")}
     must_be_right = settings.pop("calibrate", False)
     plan = resolve(wanlat_topology)
-    first = plan.nodes[0].name
-    setup = LabSetup(name="test", plan=plan, client=first, seed=wanlat_seed, **settings)
-    session = wanlat_bundle.session(wanlat_topology, setup)
+    first, seed = plan.nodes[0].name, wanlat_bundle.bundle.manifest["seed"]
+    setup = LabSetup(name="test", plan=plan, client=first, seed=seed, **settings)
+    wanlat_bundle.bundle.write_manifest(topology=wanlat_topology.to_dict(), storage=setup.storage)
+    session = Session(wanlat_bundle, setup)
     with ExitStack() as opened:
         with _skipping(request):
             lab = opened.enter_context(session.lab())
@@ -146,14 +154,10 @@ def wanlat_lab(
 
 @pytest.fixture
 def wanlat_cluster(
-    request: pytest.FixtureRequest,
-    wanlat_lab: Lab,
-    wanlat_system: str,
-    wanlat_bundle: TestBundle,
-    wanlat_seed: int,
+    request: pytest.FixtureRequest, wanlat_lab: Lab, wanlat_system: str, wanlat_bundle: Recording
 ) -> Cluster:
     """A fresh cluster of the marked system, one process a node, that serves requests."""
-    from wanlat.experiments.session import Setup
+    from wanlat.experiments.session import Session, Setup, system_entry
     from wanlat.systems import registry
 
     system, plan = registry.get(wanlat_system), wanlat_lab.plan
@@ -165,44 +169,46 @@ def wanlat_cluster(
         name=system.name,
         plan=plan,
         client=plan.nodes[0].name,
-        seed=wanlat_seed,
+        seed=wanlat_bundle.bundle.manifest["seed"],
         system=system,
         options=options,
         binary=binary,
         targets=(),
     )
-    return wanlat_bundle.start(wanlat_lab, setup, _READY_S)
+    cluster = Session(wanlat_bundle, setup).start(wanlat_lab, setup, _READY_S)
+    entry = {**system_entry(setup, cluster.api), "endpoints": []}
+    wanlat_bundle.bundle.write_manifest(systems=[entry])
+    return cluster
 
 
 @pytest.fixture
 def wanlat_probe(
-    wanlat_lab: Lab, wanlat_cluster: Cluster, wanlat_bundle: TestBundle, wanlat_seed: int
+    wanlat_lab: Lab, wanlat_cluster: Cluster, wanlat_bundle: Recording
 ) -> Iterator[Probe]:
     """Single requests: put, get, remove; from the first node, or `.at(node)`."""
     from wanlat.testing import Probe
 
-    with Probe(wanlat_lab, wanlat_cluster, wanlat_bundle.writer.sample, seed=wanlat_seed) as probe:
+    bundle = wanlat_bundle.bundle
+    seed = bundle.manifest["seed"]
+    with closing(Probe(wanlat_lab, wanlat_cluster, bundle.sample, seed=seed)) as probe:
         yield probe
 
 
 @pytest.fixture
 def wanlat_fault(
-    request: pytest.FixtureRequest, wanlat_lab: Lab, wanlat_bundle: TestBundle
+    request: pytest.FixtureRequest, wanlat_lab: Lab, wanlat_bundle: Recording
 ) -> Faults:
     """Something broken for as long as a ``with`` block lasts: ``wanlat_fault("kill", "n2")``."""
     from wanlat.testing import Faults
 
     has_cluster = "wanlat_cluster" in request.fixturenames
     cluster = request.getfixturevalue("wanlat_cluster") if has_cluster else None
-    return Faults(wanlat_lab, cluster, wanlat_bundle.writer.event)
+    return Faults(wanlat_lab, cluster, wanlat_bundle.bundle.event)
 
 
 @pytest.fixture
 def wanlat_drill(
-    request: pytest.FixtureRequest,
-    wanlat_system: str,
-    wanlat_bundle: TestBundle,
-    wanlat_seed: int,
+    request: pytest.FixtureRequest, wanlat_system: str, wanlat_bundle: Recording
 ) -> Drills:
     """Whole drills on the marked system: ``wanlat_drill("one-node-killed", scale=0.2)``."""
     from wanlat.emulator.doctor import demand_lab
@@ -213,8 +219,8 @@ def wanlat_drill(
     with _skipping(request):
         system.binary_for(system.parse_options(options))
         demand_lab()
-    topology = _topology_name(request)
-    return Drills(wanlat_bundle.directory, wanlat_system, options, topology, wanlat_seed)
+    bundle, topology = wanlat_bundle.bundle, _topology_name(request)
+    return Drills(bundle.directory, wanlat_system, options, topology, bundle.manifest["seed"])
 
 
 @contextmanager

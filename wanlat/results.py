@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wanlat.analysis.blocks import hidden_from_terminal
-from wanlat.analysis.report import Report, report
 from wanlat.output import emit, people, say
 
 if TYPE_CHECKING:
+    from wanlat.analysis.report import Report
     from wanlat.systems.base import Messages
 
 _DRILL = "one-node-killed"
@@ -33,13 +32,15 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     ``verbose``: with its tables of resources; ``svg``: with an SVG beside each PNG. Raises
     BundleError.
     """
+    from wanlat.analysis.report import report
+
     made = report(bundle, svg=svg, messages_of=messages_of)
     from wanlat.analysis.summary import print_summary  # by now all that it needs is imported
 
-    print_summary(made.summary, people, verbose=verbose)
+    print_summary(made.summary, people(), verbose=verbose)
     blocks = made.summary.blocks
     if made.tables_path is not None:
-        has_more = not verbose and "resources" in hidden_from_terminal(blocks) & set(blocks)
+        has_more = not verbose and "resources" in made.summary.hidden
         more = " (with resource usage, which `wanlat report -v` prints)" if has_more else ""
         say(f"tables: {made.tables_path}{more}")
     charts = [chart for chart in made.charts if chart.suffix == ".png"]
@@ -62,7 +63,7 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     whole number of round trips the study that counts them; else a drill.
     """
     from wanlat.experiments.config.endpoints import S3
-    from wanlat.experiments.drill.files import scenario
+    from wanlat.experiments.drill.model import scenario
 
     said = made.summary.blocks.get("in_rtts")
     if said is None:
@@ -72,7 +73,7 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     study, on = shlex.quote(study), shlex.quote(on)
     if systems == ["quorum"]:
         if not {entry["endpoint"] for entry in entries} <= set(S3):
-            return None  # those that can be installed speak S3 alone
+            return None  # the stores that are proposed speak S3
         where = f" --topology {on}" if is_chosen else ""
         return f"Next, the same study on real stores: {_on_real_stores(study)}{where}"
     is_within_a_site = any(entry["rtt_ms"] is None for entry in entries)
@@ -83,9 +84,8 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
             f"{program()} run round-trips --systems {','.join(systems)} --topology {on}"
         )
     able = [name for name in systems if name in scenario(_DRILL).systems]
-    if not able:
-        return None
-    return f"Next, what the loss of a node does: {program()} drill run {_DRILL} --systems {able[0]}"
+    command = f"{program()} drill run {_DRILL} --systems"
+    return f"Next, what the loss of a node does: {command} {able[0]}" if able else None
 
 
 def program() -> str:
@@ -94,8 +94,8 @@ def program() -> str:
     found = shutil.which(called.name)
     if called.name != "wanlat" or (found and Path(found).resolve() == called.resolve()):
         return "wanlat"
-    here = called.absolute()
-    return str(here.relative_to(Path.cwd()) if here.is_relative_to(Path.cwd()) else called)
+    here, place = called.absolute(), Path.cwd()
+    return str(here.relative_to(place) if here.is_relative_to(place) else called)
 
 
 def _on_real_stores(study: str) -> str:
@@ -103,16 +103,13 @@ def _on_real_stores(study: str) -> str:
     from wanlat.systems import registry
     from wanlat.systems.engine.cache import Cache
 
-    recipes = [
-        system.recipe
-        for system in registry.every()
-        if system.recipe is not None and system.recipe.name == system.name
-    ]
-    run = f"{program()} run {study} --systems {','.join(recipe.name for recipe in recipes)}"
+    own = [each for each in registry.every() if each.recipe and each.recipe.name == each.name]
+    speaking = [each.recipe for each in own if each.api(each.parse_options()) == "s3"]
+    recipes = [each for each in speaking if each]
+    run = f"{program()} run {study} --systems {','.join(each.name for each in recipes)}"
     cache = Cache.from_environment()
     missing = [each for each in recipes if not cache.installed(each.name, each.version).is_dir()]
     if not missing:
         return run
-    names, minutes = [each.name for each in missing], sum(each.minutes for each in missing)
-    about = f"(about {minutes} min on two cores)"
-    return f"{program()} system install {' '.join(names)} {about}, then {run}"
+    names, minutes = " ".join(each.name for each in missing), sum(each.minutes for each in missing)
+    return f"{program()} system install {names} (about {minutes} min on two cores), then {run}"

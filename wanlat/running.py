@@ -3,22 +3,104 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
-from wanlat.output import emit, remark, reporter, say
+from wanlat.output import emit, is_quiet, is_verbose, people, remark, say
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
     from wanlat.experiments.matrix import MatrixOutcome
     from wanlat.experiments.session import Outcome
-    from wanlat.output import Lines
-    from wanlat.progress_bar import Bar
 
 Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
 """A run, a trace or a drill that has ended; or a matrix."""
+
+_LINE_EVERY_S = 60.0
+
+
+class Reporter:
+    """Shows how far something is: in a bar of a terminal, or as a line a minute."""
+
+    def __init__(
+        self,
+        shown: Progress | None = None,
+        *,
+        log: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``shown``: where bars are. ``log``, without: a line for every new stage and detail."""
+        self._shown = shown
+        self._log = log
+        self._clock = clock
+        self._next_s = clock()
+        self._last: tuple[str, str] = ("", "")
+
+    @property
+    def is_live(self) -> bool:
+        """Whether every report replaces the one before it."""
+        return self._shown is not None
+
+    def __call__(
+        self, stage: str, done: float = 0, total: float | None = None, detail: str = ""
+    ) -> None:
+        """Report that ``done`` of ``total`` of a stage is done (None: not known), and details."""
+        before, self._last = self._last, (stage, detail)
+        if self._shown is not None:
+            if stage != before[0]:
+                self._end(before[0])
+                self._task = self._shown.add_task(stage.replace("[", r"\["), detail="")
+            self._shown.update(self._task, completed=done, total=total, detail=detail)
+        elif self._last != before if self._log else self._clock() >= self._next_s:
+            self._next_s = self._clock() + _LINE_EVERY_S
+            of = f", {done:.0f} of {total:.0f}" if total and not self._log else ""
+            remark(f"{stage}: {detail}" if detail else f"{stage}{of}")
+
+    def _end(self, stage: str) -> None:
+        if self._shown is not None and stage:
+            self._shown.remove_task(self._task)
+
+    @contextmanager
+    def lane(self) -> Iterator[Reporter]:
+        """Yield what reports of one thing that is done beside others: a bar of its own."""
+        if self._shown is None:
+            yield self
+            return
+        lane = Reporter(self._shown)
+        try:
+            yield lane
+        finally:
+            lane._end(lane._last[0])
+
+
+@contextmanager
+def bar(console: Console) -> Iterator[Reporter]:
+    """Show a bar, or several, while the block runs: each with its details behind it."""
+    from rich import progress as rich
+
+    stage, done, _, left = rich.Progress.get_default_columns()
+    detail = rich.TextColumn("{task.fields[detail]}", markup=False)
+    counts = (rich.MofNCompleteColumn(), left, rich.TimeElapsedColumn(), detail)
+    columns = (rich.SpinnerColumn(), stage, done, *counts)
+    with rich.Progress(*columns, console=console, transient=True) as shown:
+        yield Reporter(shown)
+
+
+@contextmanager
+def reporter(*, log: bool = False) -> Iterator[Reporter]:
+    """Show progress on stderr while the block runs; ``log``, or `--verbose`: as of `Reporter`."""
+    if not people().is_terminal or is_quiet():
+        yield Reporter(log=log or is_verbose())
+        return
+    with bar(people()) as shown:
+        yield shown
 
 
 def heed_interruptions() -> None:
@@ -34,9 +116,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def carry_out(
-    work: Callable[[Lines | Bar], Ended], what: str = "run", *, log: bool = False
-) -> Ended:
+def carry_out(work: Callable[[Reporter], Ended], what: str = "run", *, log: bool = False) -> Ended:
     """Do the work with progress; say its remarks and warnings, and how it ended if not complete."""
     with reporter(log=log) as report:
         ended = work(report)
@@ -63,11 +143,9 @@ def incomplete(
 
     No charts then: who interrupts a run wants it to end, and half a study is no result.
     """
-    directory = ended.directory
-    say(
-        f"{progress}What was measured is kept in {directory}; `wanlat report {directory}` shows it."
-    )
-    bundle = {"directory": str(directory), "status": ended.status, "reason": ended.reason}
+    place = ended.directory
+    say(f"{progress}What was measured is kept in {place}; `wanlat report {place}` shows it.")
+    bundle = {"directory": str(place), "status": ended.status, "reason": ended.reason}
     return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
 
 

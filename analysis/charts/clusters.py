@@ -12,11 +12,9 @@ from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
 from wanlat.analysis.charts.sweep import MEDIAN, Quantity
-from wanlat.analysis.endpoints import row_names
+from wanlat.analysis.endpoints import row_names, with_placement
 from wanlat.analysis.figures.result import Figures, Row, series_of
-from wanlat.analysis.names import row_labels
-from wanlat.analysis.placement import with_placement
-from wanlat.analysis.report.formats import digits
+from wanlat.analysis.names import digits, row_labels
 from wanlat.analysis.report.section import Answer, written
 from wanlat.analysis.sweep import REPLICATE
 

@@ -20,13 +20,12 @@ from wanlat.analysis.charts.frame import Words, dress, round_ticks, spread
 from wanlat.analysis.charts.rows import BAR, Row, draw_bar, row_chart, rule, write
 from wanlat.analysis.charts.style import ALARM, INK, TINY_PT, SeriesStyle, applied, styles
 from wanlat.analysis.charts.wording import caption, legend, rtt_sentence, subtitle
-from wanlat.analysis.endpoints import row_of
+from wanlat.analysis.endpoints import is_known, row_of
 from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import series_of
 from wanlat.analysis.names import EN_DASH, count, format_ms, listing, row_labels, series_labels
-from wanlat.analysis.notes import is_trusted, run_note
-from wanlat.analysis.placement import is_known
-from wanlat.analysis.stats.clumps import Clump, clumps
+from wanlat.analysis.stats.modes import Clump, clumps
+from wanlat.analysis.summary import run_note
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
@@ -56,7 +55,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
     bundle = answer.source
     if not isinstance(bundle, Bundle) or bundle.is_drill or bundle.is_load:
         return {}
-    return {"endpoint-latency": draw(answer, bundle)} if is_trusted(bundle) else {}
+    return {"endpoint-latency": draw(answer, bundle)} if bundle.is_trusted else {}
 
 
 def draw(answer: Answer, bundle: Bundle) -> Figure:

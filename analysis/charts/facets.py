@@ -19,7 +19,7 @@ from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples, round_ticks
 from wanlat.analysis.charts.style import QUIET, SeriesStyle, applied, styles
 from wanlat.analysis.charts.wording import caption, legend
-from wanlat.analysis.placement import PLACEMENTS
+from wanlat.analysis.endpoints import PLACEMENTS
 
 LOG_FROM = 8.0
 """Figures that span this factor, or more, are drawn on a logarithmic axis."""

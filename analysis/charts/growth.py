@@ -16,12 +16,10 @@ from matplotlib.figure import Figure
 from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
 from wanlat.analysis.charts.style import styles
-from wanlat.analysis.endpoints import row_names
-from wanlat.analysis.figures.growth import AXES, GROWING, Axis, Judged, Verdict
+from wanlat.analysis.endpoints import row_names, with_placement
+from wanlat.analysis.figures.growth import AXES, GROWING, Axis, Judged, Verdict, change_of
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.names import count, display_system, row_labels
-from wanlat.analysis.placement import with_placement
-from wanlat.analysis.report.growth import change_of
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer

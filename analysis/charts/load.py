@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 from wanlat.analysis.charts.frame import Words, dress, head, log_ticks, multiples, round_ticks
 from wanlat.analysis.charts.style import ALARM, QUIET, SeriesStyle, applied
 from wanlat.analysis.charts.wording import caption
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.load import OverTime
 from wanlat.analysis.figures.result import Row, series_of
-from wanlat.analysis.names import EN_DASH, row_labels
-from wanlat.analysis.placement import with_placement
-from wanlat.analysis.report.formats import below
+from wanlat.analysis.names import EN_DASH, below, row_labels
 from wanlat.analysis.report.section import written
 
 if TYPE_CHECKING:

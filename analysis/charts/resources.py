@@ -19,10 +19,9 @@ from wanlat.analysis.charts.facets import set_y, spans_decades
 from wanlat.analysis.charts.frame import Words, dress, head, multiples, round_ticks
 from wanlat.analysis.charts.style import ALARM, SeriesStyle, applied, styles
 from wanlat.analysis.charts.wording import caption, legend
-from wanlat.analysis.figures.resources import NODE, Sampled
+from wanlat.analysis.figures.resources import KIB, MIB, NODE, Sampled, number, sampling_note
 from wanlat.analysis.figures.result import series_of
 from wanlat.analysis.names import row_labels
-from wanlat.analysis.report.resources import KIB, MIB, number, sampling_note
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,13 +23,11 @@ from wanlat.analysis.charts import rows, sweep
 from wanlat.analysis.charts.frame import Words, dress, head, multiples, round_ticks, spread
 from wanlat.analysis.charts.style import ALARM, INK, QUIET, TINY_PT, SeriesStyle, applied, styles
 from wanlat.analysis.charts.wording import caption, legend, subtitle
-from wanlat.analysis.endpoints import row_of
+from wanlat.analysis.endpoints import is_known, row_of
+from wanlat.analysis.figures import round_trips as report
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
 from wanlat.analysis.names import EN_DASH, format_trips, listing, row_labels
-from wanlat.analysis.notes import is_trusted
-from wanlat.analysis.placement import is_known
-from wanlat.analysis.report import round_trips as report
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
@@ -56,7 +54,7 @@ def charts_of(answer: Answer) -> Mapping[str, Figure]:
     bundle = answer.source
     if answer.points:
         return sweep.draw(answer, sweep.ROUND_TRIPS)
-    if not isinstance(bundle, Bundle) or not is_trusted(bundle):
+    if not isinstance(bundle, Bundle) or not bundle.is_trusted:
         return {}
     recorded = [each.group for each in answer.figures.arrays if each.chain_round_trips is not None]
     return {

@@ -25,8 +25,7 @@ from wanlat.analysis.charts.style import (
     TINY_PT,
     SeriesStyle,
 )
-from wanlat.analysis.endpoints import row_names
-from wanlat.analysis.placement import is_known, with_placement
+from wanlat.analysis.endpoints import is_known, row_names, with_placement
 
 BAR = 0.84
 """Height of a bar, in heights of a row."""

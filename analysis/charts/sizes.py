@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from wanlat.analysis import ratios
+from wanlat.analysis import statistics
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
+from wanlat.analysis.endpoints import REMOTE, UNKNOWN
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.figures.result import Figures, Row, series_of
 from wanlat.analysis.figures.sizes import FRESH, ONE, READ, over
-from wanlat.analysis.names import count, display_system, row_labels
-from wanlat.analysis.placement import REMOTE, UNKNOWN
-from wanlat.analysis.report.formats import size
+from wanlat.analysis.names import count, display_system, row_labels, size
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
@@ -106,7 +105,7 @@ def _published(figures: Figures, base: Series) -> Iterator[Mark]:
         under = stored.get((base.system, *place)) if series_of(row) == base else None
         for (name, *where), other in stored.items():
             if under and name != base.system and (*where,) == place:
-                ratio = ratios.of_estimates(
+                ratio = statistics.of_estimates(
                     (other.mean_ms, other.mean_ci95_ms), (under.mean_ms, under.mean_ci95_ms)
                 )
                 theirs = {**row, "system": _PUBLISHED, "version": name, "placement": UNKNOWN}

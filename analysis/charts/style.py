@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
 from wanlat.analysis.bundle import Series
-from wanlat.analysis.placement import REMOTE
+from wanlat.analysis.endpoints import REMOTE
 from wanlat.bundle.errors import BundleError
 
 DPI = 160

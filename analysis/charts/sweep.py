@@ -12,13 +12,10 @@ from matplotlib.figure import Figure
 from wanlat.analysis.charts import endpoint_latency
 from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
-from wanlat.analysis.endpoints import endpoint_order, row_names, row_of
+from wanlat.analysis.endpoints import UNKNOWN, endpoint_order, row_names, row_of, with_placement
 from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import Row, series_of
-from wanlat.analysis.names import count, row_labels
-from wanlat.analysis.notes import untrusted_points
-from wanlat.analysis.placement import UNKNOWN, with_placement
-from wanlat.analysis.report.formats import below, digits
+from wanlat.analysis.names import below, count, digits, row_labels
 from wanlat.analysis.report.section import Answer, written
 from wanlat.analysis.sweep import REPEATED, Parameter, Sweep, number_of
 
@@ -51,7 +48,7 @@ def draw(answer: Answer, quantity: Quantity = MEDIAN, stem: str = "sweep") -> di
     """
     sweep = answer.source
     assert isinstance(sweep, Sweep)
-    left_out = untrusted_points(sweep)
+    left_out = sweep.untrusted
     pairs = [
         (row, array)
         for row, array in zip(answer.figures.rows, answer.figures.arrays, strict=True)

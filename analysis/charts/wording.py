@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from wanlat.analysis.bundle import Bundle, Series
-from wanlat.analysis.calibration import sites_by_node
+from wanlat.analysis.bundle import Bundle, Series, sites_by_node
 from wanlat.analysis.charts.style import SeriesStyle, styles
+from wanlat.analysis.endpoints import MEANING, REMOTE, UNKNOWN, is_known, with_placement
 from wanlat.analysis.figures.rtt_steps import rtt_steps
 from wanlat.analysis.names import EN_DASH, count, format_ms, series_labels, series_note, shortened
-from wanlat.analysis.placement import MEANING, REMOTE, UNKNOWN, is_known, with_placement
 from wanlat.analysis.sweep import Sweep
 
 Source = Bundle | Sweep | None

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.compare import clusters, conditions, differences
+from wanlat.analysis.compare import conditions, differences
 from wanlat.analysis.compare.judge import (
     Change,
     Kind,
@@ -22,11 +22,10 @@ from wanlat.analysis.compare.judge import (
     judge,
     overall,
 )
-from wanlat.analysis.endpoints import endpoint_order
+from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order
 from wanlat.analysis.figures.result import Row
 from wanlat.analysis.figures.round_trips import round_trips_of
 from wanlat.analysis.groups import Group, grouped
-from wanlat.analysis.placement import PLACEMENTS
 from wanlat.bundle.errors import BundleError
 
 __all__ = [
@@ -102,7 +101,7 @@ def compare(
             "The bundles were not measured alike, so that a difference need not be the store's: "
             f"{'; '.join(differs)}. Measure both the same way, or say --force."
         )
-    before, after = clusters.of(old), clusters.of(new)
+    before, after = conditions.clusters_of(old), conditions.clusters_of(new)
     if (len(before) > 1) is not (len(after) > 1):
         one, other = (old, new) if len(before) > 1 else (new, old)
         raise BundleError(
@@ -181,7 +180,7 @@ def _figures(
             differences.of_round_trips(each, other, at_rtt_ms, step)
             for each, other in zip(mine, of, strict=False)
         ]
-    return clusters.over(mine) if len(mine) > 1 else mine[0]
+    return differences.over_clusters(mine) if len(mine) > 1 else mine[0]
 
 
 def _rows(

@@ -1,14 +1,18 @@
-"""Which system of OLD is compared with which of NEW, and whether the two were measured alike."""
+"""What is compared: clusters of OLD and NEW, which system with which, and whether alike."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from wanlat.analysis.bundle import Bundle, Series
+import pandas as pd
+
+from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
-from wanlat.analysis.names import series_order
+from wanlat.analysis.names import listing, series_order
+from wanlat.analysis.sweep import REPEATED, is_sweep, read_sweep
 from wanlat.bundle.errors import BundleError
 
 Pair = tuple[Series | None, Series | None]
@@ -43,6 +47,45 @@ _MAY_DIFFER = {
 _BEYOND = 1.05
 """What a link measures is a little more than what was requested."""
 _LONGEST_SHOWN = 48
+
+
+_CLUSTERS = "clusters"
+
+
+def read(directory: Path) -> Bundle:
+    """Read a run, or replicates as if they were one run with several clusters.
+
+    Raises BundleError where a matrix varies anything else, and where no cluster can be used.
+    """
+    if not is_sweep(directory):
+        return read_bundle(directory)
+    sweep = read_sweep(directory)
+    varied = [each.name for each in sweep.parameters if sweep.varies(each.name)]
+    if others := [name for name in varied if name not in REPEATED]:
+        raise BundleError(
+            f"{directory} is a matrix over {listing(others, 6)}. Compared are runs and replicates: "
+            f"give a point, {directory}/points/NAME."
+        )
+    left_out = sweep.untrusted
+    points = [point for point in sweep.complete if point.name not in left_out]
+    clusters = [point.bundle for point in points if point.bundle is not None]
+    if not clusters:
+        raise BundleError(f"{directory} has no complete cluster whose network was right.")
+    systems = {e["name"]: e for one in clusters for e in one.manifest.get("systems") or ()}
+    own = {key: sweep.manifest.get(key) for key in ("status", "started", "seed")}
+    return Bundle(
+        directory,
+        {**clusters[0].manifest, **own, "systems": list(systems.values())},
+        calibration=clusters[0].calibration,
+        given=pd.concat([one.samples for one in clusters], ignore_index=True),
+        derived={_CLUSTERS: clusters},
+    )
+
+
+def clusters_of(bundle: Bundle) -> Sequence[Bundle]:
+    """The clusters of replicates; of a single run that one."""
+    found: Sequence[Bundle] = bundle.derived.get(_CLUSTERS, (bundle,))
+    return found
 
 
 def are_of_round_trips(old: Bundle, new: Bundle) -> bool:

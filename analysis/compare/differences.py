@@ -3,7 +3,8 @@
 Two runs differ in more than their programs. A store that may go one way or another (a replica here
 or a continent away) goes them in shares that each start draws anew: keys, places of replicas, who
 leads. The requests of one run cannot tell how much these shares vary. So what counts is not how
-many requests went which way, but which ways there are: see `gain`.
+many requests went which way, but which ways there are: see `gain`. Where there are replicates each
+cluster is one value, and what a start draws is in Student's interval: see `over_clusters`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import chdtrc, stdtr
 
@@ -24,9 +26,6 @@ from wanlat.analysis.groups import ok_ms
 from wanlat.analysis.statistics import outliers_of
 from wanlat.analysis.stats.intervals import Interval, of_mean, of_median, students_quantile, wilson
 from wanlat.analysis.stats.round_trips import Mode
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Values = NDArray[np.float64]
 Indexes = NDArray[np.int_]
@@ -40,6 +39,9 @@ NEARLY_ALL = 0.8
 """So many requests that gained are no draw of shares, whichever ways they went before."""
 
 _GAINED = {"round_trips": "gained_round_trips", "chain_round_trips": "gained_chain"}
+_OF_REQUESTS = {"round_trips", "chain_round_trips", "latency_at_rtt_ms", "intercept_ms"}
+"""Of these a cluster's value is the mean over its requests: which of several ways is the most
+frequent one is a toss, and what they take on average is not."""
 _CHANCE = 0.05
 _APART_MS = 4.0
 """Two lines nearer to each other than this at some RTT are one there, as far as can be told."""
@@ -308,3 +310,26 @@ def _gained(key: str, old: Ways, new: Ways, thresholds: Thresholds) -> Change:
     by_start = abs(sure.estimate) <= limit < abs(anyhow.estimate)
     shown = anyhow if by_start else sure
     return Change(key, 0.0, shown.estimate, *shown, by_start=by_start)
+
+
+def over_clusters(clusters: Sequence[Figures]) -> Figures:
+    """The figures of one endpoint over its clusters: means, with Student's intervals."""
+    return {key: _over(key, clusters) for key in dict.fromkeys(k for one in clusters for k in one)}
+
+
+def _over(key: str, clusters: Sequence[Figures]) -> Figure:
+    values = [value for one in clusters if key in one for value in _value(key, one[key])]
+    if len(values) < 2:
+        return Figure(
+            None, why=f"{len(values)} of {len(clusters)} clusters have it; two are needed."
+        )
+    of_each = np.array(values)
+    return Figure(float(of_each.mean()), of_mean(of_each), freedom=len(values) - 1)
+
+
+def _value(key: str, figure: Figure) -> list[float]:
+    """What a cluster says; nothing where it has no such figure."""
+    value = figure.value
+    if value is not None and figure.ways is not None and key in _OF_REQUESTS:
+        value = float(np.nanmean(figure.ways.costs))
+    return [] if value is None or math.isnan(value) else [value]

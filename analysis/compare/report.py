@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.compare import Comparison, conditions
 from wanlat.analysis.compare.judge import FALSE_ALARMS, Change, Verdict
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.result import Figures, Row
 from wanlat.analysis.grid import print_grid, print_notes
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms
-from wanlat.analysis.placement import with_placement
 from wanlat.analysis.report.section import Answer, Column, Section, as_json
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _STYLES = {Verdict.WORSE: "bold red", Verdict.BETTER: "green", Verdict.NOT_DECIDED: "yellow"}
 
@@ -46,8 +46,6 @@ _TABLE = Section(
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print the table of `comparison`, each change with its interval, notes, and the gate."""
-    from rich.text import Text
-
     for side, bundle in (("OLD", comparison.old), ("NEW", comparison.new)):
         versions = ", ".join(map(" ".join, conditions.series_of(bundle).values()))
         when = bundle.manifest.get("started") or "at an unknown time"

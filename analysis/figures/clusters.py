@@ -7,22 +7,22 @@ says it covers 95 times (tests/analysis/test_clusters.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from wanlat.analysis.endpoints import endpoint_order
-from wanlat.analysis.figures.latency import rounded
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.endpoints import endpoint_order, row_of
+from wanlat.analysis.figures.latency import latency, rounded
 from wanlat.analysis.figures.result import Figures, Row, figures_of
 from wanlat.analysis.figures.round_trips import round_trips
-from wanlat.analysis.notes import untrusted_points
+from wanlat.analysis.names import EN_DASH, digits, estimate, share
+from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.analysis.sweep import REPLICATE, Sweep
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
 
 _KEYS = ("system", "version", "endpoint", "placement")
 
@@ -37,7 +37,7 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
     if not sweep.varies(REPLICATE):
         return None
     others = tuple(name for name in figures.parameters if name != REPLICATE)
-    left_out, groups = untrusted_points(sweep), dict[tuple[str, ...], list[Row]]()
+    left_out, groups = sweep.untrusted, dict[tuple[str, ...], list[Row]]()
     for row in figures.rows:
         if row["point"] not in left_out:
             key = tuple(str(row[name]) for name in (*_KEYS, *others))
@@ -81,3 +81,82 @@ def _row(rows: Sequence[Row], names: Sequence[str], keys: Sequence[str]) -> Row:
     is_known = first.size > 1 and first.mean() > 0
     found["spread"] = rounded(float(first.std(ddof=1) / first.mean())) if is_known else None
     return found
+
+
+ENOUGH = 5
+"""Student's interval of three clusters is twice as wide as that of five that differ as much."""
+
+
+def _range(figures: int) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        return f"{digits(row['least'], figures)} {EN_DASH} {digits(row['most'], figures)}"
+
+    return cell
+
+
+_WHOSE = (
+    ENDPOINT,
+    Column("clusters", "{clusters}"),
+    Column("n", "{n}"),
+)
+_NOTES = (
+    Note(
+        "Intervals are over clusters (Student's): what another start of the store would do is in "
+        "them. Of how requests of one cluster differ, see its own row below."
+    ),
+    Note(
+        f"Fewer than {ENOUGH} clusters, so that intervals are wide: {{rows}}.",
+        lambda row: 1 < row["clusters"] < ENOUGH,
+    ),
+    Note("One cluster, so no interval: {rows}.", lambda row: row["clusters"] == 1),
+    Note(
+        "Clusters without a figure are in no estimate: {rows}.",
+        lambda row: row["without"] > 0,
+        each=" ({without})",
+    ),
+)
+_DEFINITIONS = {
+    "clusters": "fresh clusters that have the figure; each is one value",
+    "ci95": "Student's interval of the mean over clusters",
+    "spread": "standard deviation between clusters, a share of the mean",
+}
+
+CLUSTERS = Section(
+    key="clusters",
+    title="Latency over clusters",
+    figures=latency,
+    across=partial(over_clusters, names=("median_ms", "mean_ms")),
+    rows="entries",
+    columns=(
+        *_WHOSE,
+        Column("median ms [95 %]", estimate("median_ms", 4)),
+        Column("of one cluster", _range(4)),
+        Column("mean ms [95 %]", estimate("mean_ms", 4)),
+        Column("SD of clusters", lambda row: share(row["spread"])),
+    ),
+    definitions=_DEFINITIONS,
+    notes=_NOTES,
+    charts="wanlat.analysis.charts.clusters:charts_of",
+    is_trouble=lambda row: row["without"] > 0,
+    group=lambda row: row_of(row["endpoint"]),
+)
+
+
+CLUSTERS_ROUND_TRIPS = replace(
+    CLUSTERS,
+    key="clusters_round_trips",
+    title="Round trips over clusters",
+    figures=per_request,
+    across=partial(over_clusters, names=("per_request", "round_trips")),
+    columns=(
+        *_WHOSE,
+        Column("round trips a request [95 %]", estimate("per_request")),
+        Column("of one cluster", _range(3)),
+        Column("main mode [95 %]", estimate("round_trips")),
+    ),
+    definitions={
+        **_DEFINITIONS,
+        "per_request": "mean over the requests that lie on a line, of the slopes of their modes",
+    },
+    charts="wanlat.analysis.charts.clusters:round_trips_of",
+)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from wanlat.analysis import statistics
-from wanlat.analysis.figures.result import Figures, Row, figures_of
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.endpoints import MEANING, is_known, row_of
+from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of
 from wanlat.analysis.groups import Group, OfGroup, in_order, ok_ms, positions, seed_of
+from wanlat.analysis.names import EN_DASH, format_ms, listing, series_labels
+from wanlat.analysis.report.section import ENDPOINT, Answer, Column, Note, Section
+from wanlat.analysis.statistics import MIN_N_FOR_MEAN_INTERVAL, MIN_N_FOR_P99
+from wanlat.analysis.stats.intervals import Values
+from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.documents import OUTCOMES
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.stats.intervals import Values
 
 _FIGURES = ("mean_ms", "median_ms", "min_ms", "max_ms", "p95_ms", "p99_ms")
 _INTERVALS = ("mean_ci95_ms", "median_ci95_ms")
@@ -71,8 +76,6 @@ def rounded(value_ms: float | None) -> float | None:
 
 def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
     """The entries of summary.json, milliseconds, each with what is drawn and said of it."""
-    import numpy as np
-
     groups, rtt = positions(bundle.timed), bundle.measured_rtt
     rtt_ms = rtt.median_ms if rtt is not None and rtt.is_uniform else None
     for group in in_order(groups, bundle):
@@ -84,11 +87,8 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
         figures = asdict(found) if found else {}
         intervals = {name: figures.get(name) for name in _INTERVALS}
         row: dict[str, Any] = {
-            "system": group.series.system,
-            "version": group.series.version,
+            **group.row,
             "topology": bundle.topology,
-            "endpoint": group.endpoint,
-            "placement": group.placement,
             "n": len(rows),
             **counts,
             **{name: rounded(figures.get(name)) for name in _FIGURES},
@@ -106,3 +106,93 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, EndpointSummary]]:
                 group, len(rows), **counts, latency=found, values_ms=values_ms, rtt_ms=rtt_ms
             ),
         )
+
+
+def ms(key: str) -> Column:
+    """A column of milliseconds: "p99_ms" below "p99 ms"."""
+    return Column(key.replace("_", " "), lambda row: format_ms(row[key]))
+
+
+def mean_cell(row: Row) -> str:
+    """The mean with its interval, in whose brackets is a dash where there is none."""
+    if row["mean_ms"] is None:
+        return EN_DASH
+    bounds = [format_ms(bound) for bound in row["mean_ci95_ms"] or ()]
+    return f"{format_ms(row['mean_ms'])} [{EN_DASH.join(bounds) or EN_DASH}]"
+
+
+def _lone_placements(rows: Sequence[Row]) -> str | None:
+    """Of which systems all keys were of one placement."""
+    pairs = dict.fromkeys((series_of(row), str(row["placement"])) for row in rows)
+    of = [series for series, _ in pairs]
+    labels = series_labels(of)
+    lone = [f"{labels[one]} {placement}" for one, placement in pairs if of.count(one) == 1]
+    if not lone:
+        return None
+    return (
+        "Every key was of one placement, so that nothing is known of the other: "
+        f"{listing(lone, 6)}."
+    )
+
+
+def _is_spoilt(row: Row) -> bool:
+    return bool(row["fail"] or row["unknown"])
+
+
+def _is_placed(row: Row) -> bool:
+    return is_known(row["placement"])
+
+
+LATENCY = Section(
+    key="endpoints",
+    title="Latency of single requests",
+    flat=True,
+    figures=latency,
+    columns=(
+        ENDPOINT,
+        Column("n", "{n}"),
+        Column("ok/fail/unknown", "{ok}/{fail}/{unknown}"),
+        Column("mean [95 %] ms", mean_cell),
+        *(ms(f"{name}_ms") for name in ("median", "min", "max", "p95", "p99")),
+    ),
+    definitions=DEFINITIONS,
+    notes=(
+        Note(
+            "Failures are in no mean and no percentile: {rows}.",
+            _is_spoilt,
+            each=" {fail} fail, {unknown} unknown of {n}",
+        ),
+        Note(f"{MEANING} No figure is over both: it would be that of no request.", _is_placed),
+        Note(_lone_placements, _is_placed),
+        Note(
+            f"p99 rests on fewer than {MIN_N_FOR_P99} successful requests, so it says hardly more "
+            "than the maximum: {rows}.",
+            lambda row: 0 < row["ok"] < MIN_N_FOR_P99,
+        ),
+        Note(
+            f"No interval of the mean from fewer than {MIN_N_FOR_MEAN_INTERVAL} successful "
+            "requests: {rows}.",
+            lambda row: 0 < row["ok"] < MIN_N_FOR_MEAN_INTERVAL,
+        ),
+        Note(
+            "Segments that TCP sent again: {total} ({rows}).",
+            lambda row: row["retransmits"] > 0,
+            total="retransmits",
+        ),
+        Note(
+            "Outliers by Tukey's fences, kept in every figure: {total}.",
+            lambda row: row["outliers"] > 0,
+            total="outliers",
+        ),
+    ),
+    charts="wanlat.analysis.charts.sweep:charts_of",
+    is_trouble=_is_spoilt,
+    group=lambda row: row_of(row["endpoint"]),
+)
+
+_OF_DRILL = replace(LATENCY, title="Before the faults, latency of single requests", notes=())
+
+
+def latency_of(source: Bundle | Sweep) -> Answer | None:
+    """The section of a run or a matrix; of a drill, of what it sent before its first fault."""
+    return (_OF_DRILL if source.manifest.get("kind") == "drill" else LATENCY).of(source)

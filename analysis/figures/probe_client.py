@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wanlat.analysis import ratios
+from wanlat.analysis import statistics
 from wanlat.analysis.bundle import IDLE_PHASE, Bundle, Series
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.result import named, short
 from wanlat.analysis.groups import grouped, in_order, ok_ms, seed_for
-from wanlat.analysis.placement import with_placement
 from wanlat.analysis.stats.over_time import Estimate, percentile
 
 LOADED_PHASE = "loaded"
@@ -65,7 +65,7 @@ def figures(
         idle, loaded = medians
         times = None
         if idle and loaded and min(idle.value, loaded.value) > 0:
-            found = ratios.of_estimates(loaded, idle)
+            found = statistics.of_estimates(loaded, idle)
             times = Estimate(found.estimate, found.ci95)
         whose = {"endpoint": group.endpoint, "placement": group.placement}
         yield {**whose, **of_phases, **named("median_ratio", times)}

@@ -7,20 +7,19 @@ them. They stand beside ours and enter none of our figures.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of
-from wanlat.analysis.notes import is_trusted
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.names import EN_DASH, format_ms, short_version
+from wanlat.analysis.report.section import ENDPOINT, Column, Note, Section
 
 DIRECTORY = Path(__file__).parents[1] / "published"
 _OURS = (
@@ -62,7 +61,7 @@ def published(bundle: Bundle) -> Figures | None:
     A row has our mean, least and greatest, ms, and theirs (None where one could not be read off).
     Arrays: the publication. None of a network that was not as asked for, or without a counterpart.
     """
-    if bundle.is_drill or bundle.is_load or not is_trusted(bundle):
+    if bundle.is_drill or bundle.is_load or not bundle.is_trusted:
         return None
     return figures_of(_rows(bundle))
 
@@ -103,3 +102,39 @@ def stored_estimates() -> tuple[StoredEstimate, ...]:
             )
             found.append(estimate)
     return tuple(found)
+
+
+def _extremes(before: str) -> Callable[[Row], str]:
+    return lambda row: f" {EN_DASH} ".join(
+        "?" if (ms := row[f"{before}{end}_ms"]) is None else format_ms(ms) for end in ("min", "max")
+    )
+
+
+PUBLISHED = Section(
+    key="published",
+    title="Beside what was published",
+    figures=published,
+    columns=(
+        ENDPOINT,
+        Column("mean ms", lambda row: format_ms(row["mean_ms"])),
+        Column(f"min {EN_DASH} max ms", _extremes("")),
+        Column("theirs: version", lambda row: short_version(row["published_version"]), words=True),
+        Column("mean of theirs, ms", "{published_mean_ms:.0f}"),
+        Column(f"min {EN_DASH} max of theirs, ms", _extremes("published_")),
+        Column("ours / theirs", "{mean_over_published:.3g}"),
+    ),
+    definitions={
+        "published_mean_ms": "read off a published chart; of other versions on another machine",
+        "mean_over_published": "mean_ms / published_mean_ms; no interval: theirs has none",
+    },
+    notes=(
+        Note(
+            lambda rows: (
+                f"Theirs: {rows[0]['published_by']}, {rows[0]['published_year']}. Other versions, "
+                "another machine and another emulator: they enter no figure of ours."
+            )
+        ),
+    ),
+    charts={"published": "wanlat.analysis.charts.endpoint_latency:draw_published"},
+    rows="endpoints",
+)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.figures.resources import NODE, read_rows, reclaim_of
-from wanlat.analysis.figures.result import Figures, Row, figures_of
+from wanlat.analysis.figures.result import Figures, Row, figures_of, short
+from wanlat.analysis.names import share
+from wanlat.analysis.report.section import Column, Note, Section, percent
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from wanlat.analysis.bundle import Bundle
-
-    Values = NDArray[np.float64]
+Values = NDArray[np.float64]
 
 FREED_ALL = 0.9
 """From this share of what removed objects took on, it counts as given back."""
@@ -77,13 +76,13 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, SpaceOverTime]]:
             "removing_s": round((ended_ns - began_ns) / 1e9, 3),
             "watched_s": watched_s,
             "freed": [
-                {"after_s": t_s, "share": _number(freed.asof(t_s)) if t_s <= watched_s else None}
+                {"after_s": t_s, "share": short(freed.asof(t_s), 5) if t_s <= watched_s else None}
                 for t_s in INSTANTS_S
             ],
-            "freed_at_end": _number(freed.asof(watched_s)),
-            "freed_most_after_s": _number(is_kept_up.index[is_kept_up].min()),
-            "trash_at_most": _number(trash.max()),
-            "trash_at_end": _number(trash[len(freed) - 1]),
+            "freed_at_end": short(freed.asof(watched_s), 5),
+            "freed_most_after_s": short(is_kept_up.index[is_kept_up].min(), 5),
+            "trash_at_most": short(trash.max(), 5),
+            "trash_at_end": short(trash[len(freed) - 1], 5),
             "kept_looked_for": found and found.kept,
             "kept_lost": found and found.lost,
             "removed_looked_for": found and found.removed,
@@ -103,6 +102,57 @@ def _space(nodes: pd.DataFrame, empty_ns: int, began_ns: int, ended_ns: int) -> 
     return SpaceOverTime(t_s, space_bytes, trash_bytes, float(empty), float(full))
 
 
-def _number(value: float) -> float | None:
-    """Five digits: more mean nothing; None for what is not known."""
-    return float(f"{value:.5g}") if np.isfinite(value) else None
+def _is_wrong(row: Row) -> bool:
+    return bool(row["kept_lost"] or row["removed_still_there"])
+
+
+def _freed(place: int) -> Column:
+    header = f"{INSTANTS_S[place] / 60:.0f} min" if place else "freed at once"
+    return Column(header, lambda row: share(row["freed"][place]["share"]))
+
+
+def _kept_and_gone(row: Row) -> str | None:
+    kept, removed = row["kept_looked_for"], row["removed_looked_for"]
+    if kept is None:
+        return None
+    gone = removed - row["removed_still_there"]
+    return f"{kept - row['kept_lost']} of {kept} / {gone} of {removed}"
+
+
+RECLAIM = Section(
+    key="reclaim",
+    title="Disk space given back",
+    figures=reclaim,
+    columns=(
+        Column("objects", "{objects}"),
+        Column("removed", "{removed}"),
+        Column("full MiB", lambda row: f"{row['full_bytes'] / 2**20:.1f}"),
+        *(_freed(place) for place in range(len(INSTANTS_S))),
+        Column("at the end", percent("freed_at_end")),
+        Column("watched min", lambda row: f"{row['watched_s'] / 60:.2g}"),
+        Column(f"{100 * FREED_ALL:.0f} % after", "{freed_most_after_s:.0f} s"),
+        Column("trash, most", percent("trash_at_most")),
+        Column("trash, end", percent("trash_at_end")),
+        Column("kept / gone", _kept_and_gone),
+    ),
+    definitions={
+        "freed": "share of what the removed objects took that the nodes' directories shrank by, "
+        "so long after the removal ended",
+        "freed_most_after_s": f"when {FREED_ALL:.0%} of it was given back for good",
+        "trash": "the part of it in directories in which the store itself keeps what it removed",
+    },
+    notes=(
+        Note(
+            "Shares are of what the removed objects took of what the nodes' directories grew by; "
+            "above 100 % the store had taken space ahead. Kept / gone: of a sample of each, how "
+            "many of the objects that were to stay could be read as written, and how many of the "
+            "removed ones could not."
+        ),
+        Note(
+            "Objects that were to stay are lost, or removed ones are still there: {rows}.",
+            _is_wrong,
+        ),
+    ),
+    charts={"reclaim": "wanlat.analysis.charts.reclaim:draw"},
+    is_trouble=_is_wrong,
+)

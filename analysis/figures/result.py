@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wanlat.analysis.bundle import Series
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.stats.over_time import Estimate
+from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.errors import BundleError
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.stats.over_time import Estimate
-    from wanlat.analysis.sweep import Sweep
 
 Row = Mapping[str, Any]
 """One row of a frame: figures by their columns; None for what there is not."""
@@ -82,6 +80,6 @@ def named(name: str, estimate: Estimate | None) -> dict[str, Any]:
     return {name: short(estimate.value), f"{name}_ci95": ci95}
 
 
-def short(value: float | None) -> float | None:
-    """Nine digits: more than was measured."""
-    return None if value is None else float(f"{value:.9g}")
+def short(value: float | None, digits: int = 9) -> float | None:
+    """So many digits, which is more than was measured; None for what is not known."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{digits}g}")

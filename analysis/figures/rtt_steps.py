@@ -8,19 +8,16 @@ is so here, is said by `why_meaningless`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wanlat.analysis.calibration import site_of_name
+import pandas as pd
+
+from wanlat.analysis.bundle import Bundle, site_of_name
 from wanlat.analysis.names import count, display_system, listing
 from wanlat.analysis.stats.modes import MIN_RTTS
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from wanlat.analysis.bundle import Bundle
 
 EQUAL_WITHIN_MS = 1.0
 EQUAL_WITHIN = 0.05

@@ -5,25 +5,27 @@ Every request is timed alone, so that requests per second and throughput follow 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from wanlat.analysis import ratios
-from wanlat.analysis.bundle import Series
-from wanlat.analysis.calibration import sites_by_node
+from wanlat.analysis import statistics
+from wanlat.analysis.bundle import Bundle, Series, sites_by_node
+from wanlat.analysis.endpoints import (
+    LOCAL,
+    PLACEMENTS,
+    REMOTE,
+    UNKNOWN,
+    with_placement,
+)
 from wanlat.analysis.figures.latency import latency
 from wanlat.analysis.figures.result import Figures, Row, figures_of, series_of, short
 from wanlat.analysis.groups import seed_for, seed_of
-from wanlat.analysis.notes import is_trusted
-from wanlat.analysis.placement import LOCAL, PLACEMENTS, REMOTE, UNKNOWN
-from wanlat.analysis.statistics import outliers_of
+from wanlat.analysis.names import change, digits, size, with_interval
+from wanlat.analysis.report.section import PLACED, Column, Note, Section
+from wanlat.analysis.statistics import Ratio, outliers_of
+from wanlat.analysis.stats.intervals import Values
 from wanlat.analysis.sweep import Sweep, bytes_of
-
-if TYPE_CHECKING:
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.ratios import Ratio
-    from wanlat.analysis.stats.intervals import Values
 
 READ, WRITE = "read", "write"
 OPERATIONS: Mapping[str, str] = {
@@ -48,7 +50,7 @@ def sizes(bundle: Bundle) -> Figures | None:
     Statistics are over the `ok` of `n` requests. `mean_over_median` says how skewed they are.
     Arrays: latencies of those that succeeded, ms, shape (ok,).
     """
-    return figures_of(_rows(bundle)) if is_trusted(bundle) else None
+    return figures_of(_rows(bundle)) if bundle.is_trusted else None
 
 
 def _rows(bundle: Bundle) -> Iterator[tuple[Row, Values]]:
@@ -70,7 +72,7 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, Values]]:
             "requests_per_s": short(1e3 / float(ms.mean())),
             "bytes_per_s": short(1e3 / float(ms.mean()) * object_bytes),
             "outliers": outliers_of(ms).to_json(),
-            "mean_over_median": ratios.of_mean_to_median(ms, seed).to_json(),
+            "mean_over_median": statistics.of_mean_to_median(ms, seed).to_json(),
         }
         yield figures, ms
 
@@ -117,4 +119,69 @@ def over(figures: Figures, base: Series) -> Iterator[tuple[Row, Ratio]]:
         order = (row["placement"], REMOTE, LOCAL, UNKNOWN)
         under = next((bases[place][e] for e in order if e in bases.get(place, {})), None)
         if under is not None:
-            yield row, ratios.of_means(ms, under, seed_for(0, "ratio", *series_of(row), *place))
+            yield row, statistics.of_means(ms, under, seed_for(0, "ratio", *series_of(row), *place))
+
+
+def _time(key: str) -> Callable[[Row], str]:
+    return lambda row: with_interval(row[f"{key}_ms"], row[f"{key}_ci95_ms"], 4)
+
+
+def _outliers(row: Row) -> str:
+    counted = row["outliers"]
+    severe = (counted["low_severe"] + counted["high_severe"]) / row["ok"]
+    return f"{100 * counted['share']:.0f} % ({100 * severe:.0f} %)"
+
+
+def _more(row: Row) -> str:
+    """How much more than the median the mean is."""
+    ratio = row["mean_over_median"]
+    return change(ratio["ratio"] - 1, [bound - 1 for bound in ratio["ci95"] or ()])
+
+
+SIZES = Section(
+    key="sizes",
+    title="Object sizes",
+    figures=sizes,
+    across=by_place,
+    rows="entries",
+    values="others",
+    columns=(
+        Column(
+            "operation",
+            lambda row: with_placement(row["operation"], row["placement"]),
+            words=True,
+        ),
+        Column("nodes", "{nodes:d}", optional=True),
+        Column("size", lambda row: size(row["object_bytes"])),
+        Column("keys", "{keys}", words=True, optional=True),
+        Column("ok", "{ok}"),
+        Column("mean ms [95 %]", _time("mean")),
+        Column("median ms [95 %]", _time("median")),
+        Column("requests/s", lambda row: digits(row["requests_per_s"])),
+        Column("MiB/s", lambda row: digits(row["bytes_per_s"] / 2**20)),
+        Column("outliers (severe)", _outliers),
+        Column("mean over median [95 %]", _more),
+    ),
+    definitions={
+        "requests_per_s": "1 / mean: one request in flight, no pause between",
+        "bytes_per_s": "object_bytes x requests_per_s",
+        "outliers": "Tukey: mild beyond 1.5 IQR, severe beyond 3; kept in every figure",
+        "mean_over_median": "of the same samples, percentile bootstrap",
+    },
+    notes=(
+        Note(
+            "Requests a second and throughput are of one request in flight: 1 / mean, and size "
+            "times that. No load was tried."
+        ),
+        PLACED,
+        Note("Failures are in no figure: {rows}.", lambda row: row["n"] > row["ok"]),
+        Note(
+            f"Keys: {FRESH}, each written once; {ONE}, written again and again.",
+            lambda row: row["keys"] == ONE,
+        ),
+    ),
+    charts="wanlat.analysis.charts.sizes:charts_of",
+    is_trouble=lambda row: row["n"] > row["ok"],
+    group=lambda row: (row["nodes"], row["operation"]),
+    hidden=frozenset(("object_size", "key_mode")),
+)

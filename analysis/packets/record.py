@@ -15,8 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wanlat.analysis.bundle import Bundle
-from wanlat.analysis.calibration import sites_by_node
+from wanlat.analysis.bundle import Bundle, sites_by_node
 from wanlat.bundle.documents import RttStep, RttSteps
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document

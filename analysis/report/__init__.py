@@ -1,5 +1,115 @@
-"""What a bundle's report consists of: sections, tables, summary.json, charts."""
+"""A bundle's report: summary.json, tables.md and the charts, made from the bundle alone."""
 
-from wanlat.analysis.report.write import Report, report
+from __future__ import annotations
 
-__all__ = ["Report", "report"]
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wanlat.bundle.errors import BundleError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from wanlat.analysis.bundle import Bundle, MessagesOf
+    from wanlat.analysis.summary import Summary
+    from wanlat.analysis.sweep import Sweep
+
+# pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
+# really asked for, so that importing this module costs a command line nothing.
+
+SUMMARY, TABLES, CHARTS = "summary.json", "tables.md", "charts"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a report consists of, and where it was written; `tables_path`: None without a table."""
+
+    summary: Summary
+    summary_path: Path
+    charts: tuple[Path, ...]
+    tables_path: Path | None = None
+
+    @property
+    def bundle(self) -> Bundle | Sweep:
+        """What it is of."""
+        return self.summary.source
+
+
+def report(
+    directory: Path | str, *, svg: bool = False, messages_of: MessagesOf = lambda _system: None
+) -> Report:
+    """Write summary.json, tables.md and charts/ of the run or the matrix in `directory`.
+
+    Charts are PNG; with `svg` there is an SVG beside each. `messages_of`: see `Bundle`.
+    A matrix is reported however few of its points are complete; points' own bundles are left alone.
+    A study at several RTTs gets charts of round trips in place of the one of latencies: over all
+    RTTs those are of no network. No chart of latencies is drawn where calibration failed in a lab
+    that samples come from. The same bundle gives the same bytes. Raises BundleError (NoSamplesError
+    where a study measured nothing; a drill is reported however far it got).
+    """
+    from wanlat.analysis.bundle import read_bundle
+    from wanlat.analysis.summary import summarize
+    from wanlat.analysis.sweep import is_sweep, read_sweep
+
+    directory = Path(directory)
+    source = read_sweep(directory) if is_sweep(directory) else read_bundle(directory, messages_of)
+    summary = summarize(source)
+    replace_text(directory / SUMMARY, summary.to_text())
+    if "packets" in source.derived:  # what was found in them stays when they are thrown away
+        from wanlat.analysis.packets import evidence
+
+        if (chains := evidence.to_keep(directory, source.derived)) is not None:
+            replace_text(directory / evidence.NAME, chains)
+    tables = _tables(summary)
+    if tables is not None:
+        replace_text(directory / TABLES, tables)
+
+    from wanlat.analysis.charts.style import save
+
+    charts = [
+        path
+        for stem, figure in _charts(summary)
+        for path in save(figure, directory / CHARTS / stem, svg=svg)
+    ]
+    tables_path = None if tables is None else directory / TABLES
+    return Report(summary, directory / SUMMARY, tuple(charts), tables_path)
+
+
+def _tables(summary: Summary) -> str | None:
+    """The page of every table, those that are too long for a terminal too; None without any."""
+    from wanlat.analysis.grid import markdown
+
+    tables = [markdown(grid) for _, grid in summary.grids()]
+    notes = "".join(f"- {note}\n" for note in summary.notes)
+    parts = [f"# {summary.title}\n", *tables, *([f"Notes:\n\n{notes}"] if notes else [])]
+    return "\n".join(parts) if tables else None
+
+
+def _charts(summary: Summary) -> Iterator[tuple[str, Figure]]:
+    """Every chart by the stem of its file's name, the calibration's last."""
+    for block in summary.shown.values():
+        yield from block.charts().items()
+    calibration = getattr(summary.source, "calibration", None)
+    if calibration is not None and calibration.pairs:
+        from wanlat.analysis.charts.calibration import draw
+
+        yield "calibration", draw(calibration.document)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace `path` by `text` in one step. Raises BundleError where it cannot be written."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink()
+        raise BundleError(
+            f"{path} cannot be written: {error.strerror or error}. Make its directory writable, or "
+            "copy the bundle to where you may write."
+        ) from error

@@ -171,7 +171,7 @@ _CLAIM_COLUMNS = (
 
 @dataclass(frozen=True)
 class DrillReport:
-    """A drill as a block of a report (`wanlat.analysis.blocks`)."""
+    """A drill as a block of a report (`wanlat.analysis.summary`)."""
 
     drill: Drill
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from wanlat.analysis.figures.drill.matrix import DrillMatrix, Run, read_matrix, worst
 from wanlat.analysis.figures.drill.read import ENDED
-from wanlat.analysis.files import replace_text
 from wanlat.analysis.grid import Grid, markdown
 from wanlat.analysis.names import EN_DASH, count, format_ms, row_labels, series_labels
+from wanlat.analysis.report import replace_text
 from wanlat.analysis.report.drill import percent, seconds
 from wanlat.analysis.report.section import Column
 

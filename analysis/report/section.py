@@ -14,16 +14,15 @@ from itertools import pairwise
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.endpoints import MEANING, UNKNOWN, is_known, with_placement
 from wanlat.analysis.figures.result import Figures, Row, of_points, series_of
 from wanlat.analysis.grid import Grid
 from wanlat.analysis.names import EN_DASH, listing, row_labels, series_labels
-from wanlat.analysis.placement import UNKNOWN, with_placement
+from wanlat.analysis.sweep import Point, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from wanlat.analysis.bundle import Bundle
-    from wanlat.analysis.sweep import Point, Sweep
 
 Draw = Callable[["Answer"], "Figure"] | str
 
@@ -80,6 +79,13 @@ class Note:
         total = sum(row[self.total] for _, row in met) if self.total else None
         said = "every row" if every else listing(named, _NAMED_AT_MOST)
         return self.template.format(rows=said, total=total)
+
+
+ENDPOINT = Column(
+    "endpoint", lambda row: with_placement(row["endpoint"], row["placement"]), words=True
+)
+PLACED = Note(MEANING, lambda row: is_known(row["placement"]))
+"""A column and a note of every section whose rows are of endpoints."""
 
 
 @dataclass(frozen=True)
@@ -156,23 +162,23 @@ class Section:
     tables: Sequence[Table] = ()
     flat: bool = False
 
-    def of_bundle(self, bundle: Bundle) -> Answer | None:
-        """The section of a run's report; None where the run has no data for it."""
-        return self._answer(bundle, self.figures(bundle))
+    def of(self, source: Bundle | Sweep) -> Answer | None:
+        """The section of a run's report, or of a matrix: its points' figures one below the other.
 
-    def of_matrix(self, sweep: Sweep) -> Answer | None:
-        """The section of a matrix: its points' figures, one below the other."""
-        figures = of_points(sweep, self.figures)
-        return self._answer(sweep, figures and self.across(sweep, figures))
-
-    def _answer(self, source: Bundle | Sweep, figures: Figures | None) -> Answer | None:
+        None where there are no data for it.
+        """
+        if isinstance(source, Bundle):
+            figures = self.figures(source)
+        else:
+            figures = of_points(source, self.figures)
+            figures = figures and self.across(source, figures)
         of = f"{source.study} on {source.topology}"
         return None if figures is None else Answer(self, of, figures, source)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A section with figures in it: a block of a report (`wanlat.analysis.blocks`).
+    """A section with figures in it: a block of a report (`wanlat.analysis.summary`).
 
     `of` is the study, and the topology it ran on; `source` the run or the matrix, for what a chart
     says of it.
@@ -281,14 +287,14 @@ def written(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def as_json(value: Any) -> Any:
-    """A figure as summary.json has it: what is no number is null."""
+def as_json(value: Any, places: int = 17) -> Any:
+    """A figure as summary.json has it, to so many places: what is no number is null."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return round(value, places) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): as_json(inner) for key, inner in value.items()}
+        return {str(key): as_json(inner, places) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [as_json(inner) for inner in value]
+        return [as_json(inner, places) for inner in value]
     return value
 
 

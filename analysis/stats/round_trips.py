@@ -17,8 +17,7 @@ from zlib import crc32
 import numpy as np
 
 from wanlat.analysis.stats import modes, slopes
-from wanlat.analysis.stats.bootstrap import percentile_interval
-from wanlat.analysis.stats.intervals import Interval
+from wanlat.analysis.stats.intervals import Interval, percentile_interval
 from wanlat.analysis.stats.modes import MIN_RTTS, Modes
 from wanlat.analysis.stats.slopes import Indexes, Levels, Line, Truths, Values
 

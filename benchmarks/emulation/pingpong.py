@@ -17,11 +17,20 @@ import struct
 import sys
 import time
 
+PORT = 7000
+SERVE = (sys.executable, "-m", "benchmarks.emulation.pingpong", "serve", str(PORT))
+
 _SO_TIMESTAMPNS = 35  # asm-generic/socket.h; also the type of its control message
 _TIMESPEC = struct.Struct("qq")
 _MESSAGE_BYTES = 64
 _LONGEST_PAUSE_S = 0.004  # a pause of random length, or all would meet the same phase of a timer
 _CONNECT_TRIES = 100
+
+
+def ask_command(host: str, port: int, count: int) -> list[str]:
+    """Return the command that prints ``count`` round-trip times."""
+    program = [sys.executable, "-m", "benchmarks.emulation.pingpong", "ask"]
+    return [*program, host, str(port), str(count)]
 
 
 def serve(port: int) -> None:

@@ -1,116 +1,124 @@
 """``python -m benchmarks.generator``: what the generator of load reaches when the store is nothing.
 
-Server and generator share the machine's cores, or two of them. Rounds alternate, so that whatever
-else the machine does hits all cases alike. Ends with 1 when it is less than is promised.
+Server and generator share the machine's cores, or two of them. Ends with 1 when it is less than is
+promised.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
-import random
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from benchmarks import command
-from benchmarks.generator.cases import CASES, Case, Round, measure
-from wanlat.emulator.machine import cores, cpu_model
+import numpy as np
 
-_HERE = Path(__file__).parent
+from benchmarks.comparison import Claim, finish, in_rounds, parser, run, spread, table
+from benchmarks.loopback import NullServer
+from wanlat.probes.load import LoadJob, body_seed_of, read_records, run_job
+from wanlat.probes.process import spawn_here
+from wanlat.topologies.errors import RunFailed
+
 _CORES = 2
-_HEAD = ("case", "workers", "requests/s", "by round", "client", "server", "median", "p99")
+_SEED, _BUCKET = 1, "b0"
+_S3 = {"GetObject": 0.5, "PutObject": 0.5}
+_COLUMNS = {
+    "case": "{case}",
+    "workers": "{workers}",
+    "requests/s": "{per_s[median]:,.0f}",
+    "by round": "{per_s[min]:,.0f}–{per_s[max]:,.0f}",
+    "client": "{client_us[median]:.1f} µs",
+    "server": "{server_us[median]:.1f} µs",
+    "median": "{p50_us[median]:,.0f} µs",
+    "p99": "{p99_us[median]:,.0f} µs",
+}
 
 
-def main() -> int:
-    """Return 0 when what is promised holds, 1 when it does not, else what went wrong."""
-    parser = command.parser("benchmarks.generator", __doc__, rounds=5)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a case and round")
-    return command.run("benchmarks.generator", _measure, parser.parse_args())
+@dataclass(frozen=True)
+class Case:
+    """A mix of requests, and what is promised of it."""
+
+    name: str
+    mix: Mapping[str, float]
+    workers: int = 16
+    object_bytes: int = 1024
+    at_least_per_s: float | None = None
 
 
-def _measure(options: argparse.Namespace) -> int:
+CASES = (
+    Case("S3, half reads", _S3, at_least_per_s=20_000),
+    Case("S3, reads", {"GetObject": 1.0}, at_least_per_s=20_000),
+    Case("S3, writes", {"PutObject": 1.0}, at_least_per_s=20_000),
+    *(Case(f"S3, half reads, {n} worker{'s' * (n > 1)}", _S3, n) for n in (1, 4, 64, 256)),
+    Case("S3, half reads of 512 kB", _S3, object_bytes=512_000),
+    Case("Bob, half reads", {"Get": 0.5, "Put": 0.5}),
+)
+
+
+def _compare(options: argparse.Namespace) -> int:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:_CORES])
-    rounds: dict[str, list[Round]] = {case.name: [] for case in CASES}
-    order = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as directory:
-        for done in range(options.rounds):
-            for case in order.sample(CASES, len(CASES)):
-                rounds[case.name].append(measure(case, options.seconds, Path(directory)))
-            command.show_round(done + 1, options.rounds)
-    rows = [_row(case, rounds[case.name]) for case in CASES]
-    held = not any(row["verdict"] == "fail" for row in rows)
-    report = {
-        "format": 1,
-        "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "kernel": platform.release(),
-        "cpu": cpu_model(),
-        "cores": len(os.sched_getaffinity(0)),
-        "cores_of_machine": cores(),
-        "loadavg": round(os.getloadavg()[0], 2),
-        "rounds": options.rounds,
-        "seconds": options.seconds,
-        "cases": rows,
-        "verdict": "pass" if held else "fail",
-    }
-    table = _table(rows)
-    if options.save:
-        command.save(_HERE, report, _HERE / "README.md", f"{table}\n\n{_conditions(report)}")
-    verdict = f"{report['verdict']}. Load average at the end: {report['loadavg']}."
-    return command.show(options, report, table, verdict)
-
-
-def _row(case: Case, rounds: Sequence[Round]) -> dict[str, Any]:
-    """Return a case's figures: medians over the rounds."""
-    of_rounds = [round(each.per_s) for each in rounds]
-    server_us = [each.server_us for each in rounds if each.server_us is not None]
-    per_s, promised = round(median(of_rounds)), case.at_least_per_s
-    return {
-        "case": case.name,
-        "workers": case.workers,
-        "object_bytes": case.object_bytes,
-        "per_s": per_s,
-        "per_s_of_rounds": [min(of_rounds), max(of_rounds)],
-        "client_us": round(median(each.client_us for each in rounds), 1),
-        "client_cores": round(median(each.client_cores for each in rounds), 2),
-        "server_us": round(median(server_us), 1) if server_us else None,
-        "p50_us": round(median(each.p50_us for each in rounds), 1),
-        "p99_us": round(median(each.p99_us for each in rounds), 1),
-        "at_least_per_s": promised,
-        "verdict": None if promised is None else "pass" if per_s >= promised else "fail",
-    }
-
-
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    body = [
-        (
-            row["case"],
-            str(row["workers"]),
-            f"{row['per_s']:,}",
-            "–".join(f"{each:,}" for each in row["per_s_of_rounds"]),
-            f"{row['client_us']:.1f} µs",
-            "" if row["server_us"] is None else f"{row['server_us']:.1f} µs",
-            f"{row['p50_us']:,.0f} µs",
-            f"{row['p99_us']:,.0f} µs",
-            "" if row["verdict"] is None else f"{row['at_least_per_s']:,.0f}: {row['verdict']}",
-        )
-        for row in rows
+        records = Path(directory, "records.raw")
+        turns = {each.name: partial(measure, each, options.seconds, records) for each in CASES}
+        found = in_rounds(options, turns)
+    rows: list[dict[str, Any]] = []
+    for case in CASES:
+        rounds = found[case.name]
+        figures = {key: spread([each[key] for each in rounds], 1) for key in rounds[0]}
+        known: dict[str, Any] = {"server_us": None, **figures}
+        rows.append({"case": case.name, "workers": case.workers, **known})
+    claims = [
+        Claim(f"{case.name}: at least {least:,.0f} a second", f"{per_s:,.0f}", per_s >= least)
+        for case, row in zip(CASES, rows, strict=True)
+        if (least := case.at_least_per_s) is not None and (per_s := row["per_s"]["median"])
     ]
-    return command.markdown(((*_HEAD, "promised"), *body))
+    more = {"rows": rows, "seconds": options.seconds}
+    tables = table(rows, _COLUMNS)
+    return finish(options, Path(__file__).parent, tables=tables, claims=claims, **more)
 
 
-def _conditions(report: Mapping[str, Any]) -> str:
-    return (
-        f"{report['cores']} of {report['cores_of_machine']} cores, {report['cpu']}, Linux "
-        f"{report['kernel']}, {report['when'][:10]}, {report['rounds']} rounds of "
-        f"{report['seconds']:g} s; load average {report['loadavg']} at the end."
+def measure(case: Case, seconds: float, records: Path) -> dict[str, float]:
+    """Run a case once. Raises RunFailed when a request failed, or when what the generator wrote
+    down is not what the server counted.
+    """
+    job = LoadJob(
+        job="mix",
+        records=records,
+        buckets=[_BUCKET],
+        objects=1,
+        object_bytes=case.object_bytes,
+        seed=_SEED,
+        workers=case.workers,
+        duration_ms=int(seconds * 1000),
+        mix=case.mix,
     )
+    seed = body_seed_of(_SEED, _BUCKET, 0)
+    with NullServer("bob" if "Get" in case.mix else "s3", case.object_bytes, seed) as server:
+        end = run_job(spawn_here, server.header, job)
+        said = server.stop()
+    rows = read_records(job.records).rows
+    if end.failed or len(rows) != end.done or said.get("requests", end.done) != end.done:
+        raise RunFailed(
+            f"{case.name}: {end.done} requests, {end.failed} of them failed {dict(end.errors)}; "
+            f"{len(rows)} records; the server counted {said.get('requests')}."
+        )
+    lasted_ns = end.ended_ns - end.began_ns
+    p50_ns, p99_ns = np.percentile(rows["total_ns"], [50, 99])
+    found = {
+        "per_s": end.ok / lasted_ns * 1e9,
+        "client_us": end.cpu_ns / end.done / 1e3,
+        "p50_us": float(p50_ns) / 1e3,
+        "p99_us": float(p99_ns) / 1e3,
+    }
+    own = {"server_us": said["cpu_ns"] / end.done / 1e3} if "cpu_ns" in said else {}
+    return {**found, **own}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made = parser("generator", __doc__, rounds=5)
+    made.add_argument("--seconds", type=float, default=2.0, help="of a case and round")
+    run(_compare, made.parse_args())

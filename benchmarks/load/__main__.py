@@ -7,135 +7,96 @@ percentile under load is above what is promised.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.load.busy import Busy
-from wanlat.emulator.lab import BackendName, Lab
-from wanlat.emulator.machine import cores, cpu_model
+from benchmarks.comparison import Claim, finish, in_rounds, parser, positive, run, table
+from wanlat.emulator.lab import Lab
 from wanlat.emulator.prober import Prober
-from wanlat.topologies.errors import WanlatError
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.units import Duration
 from wanlat.topologies.variants import override
 
-_HERE = Path(__file__).parent
 _PROMISED_P99_MS = 3.0
 _RTT_MS = 100.0
-_INTERVAL_S = 0.01
-_SETTLE_S = 0.6
+_INTERVAL_S, _SETTLE_S = 0.01, 0.6
+_LOOP = "while True: sum(range(1000))"
+_COLUMNS = {
+    "busy processes": "{busy}",
+    "n": "{n}",
+    "median error": "{p50_ms:.3f} ms",
+    "99th percentile": "{p99_ms:.3f} ms",
+    "rounds' 99th percentile": "{least_p99_ms:.2f}–{most_p99_ms:.2f} ms",
+    "largest": "{max_ms:.2f} ms",
+    "lost": "{lost}",
+}
 
 
-def main() -> int:
-    """Return 0 when what is promised holds, 1 when it does not, else what went wrong."""
-    options = _options()
-    try:
-        document = measure(options.backend, options.busy, options.rounds, options.samples)
-    except WanlatError as error:
-        print(f"benchmarks.load: {error}", file=sys.stderr)
-        return error.exit_code
-    print(table(document), file=sys.stderr if options.json else sys.stdout)
-    if options.json:
-        json.dump(document, sys.stdout, indent=2)
-        print()
-    if options.store:
-        (_HERE / "results.json").write_text(json.dumps(document, indent=2) + "\n")
-    return 0 if document["holds"] else 1
-
-
-def measure(backend: BackendName | None, busy: int, rounds: int, samples: int) -> dict[str, Any]:
-    """Return the document: errors of round trips (ms) by the number of busy processes."""
+def _compare(options: argparse.Namespace) -> int:
     # Five sites, as a study has, with one store's worth of traffic: each node asks the next.
-    topology = override(load("five-sites"), Duration.parse("100ms"), Duration.parse("0ms"))
-    plan = resolve(topology)
+    plan = resolve(override(load("five-sites"), Duration.parse("100ms"), Duration.parse("0ms")))
     names = [node.name for node in plan.nodes]
     pairs = list(zip(names, [*names[1:], names[0]], strict=True))
-    errors_ms: dict[int, list[np.ndarray[Any, np.dtype[np.float64]]]] = {0: [], busy: []}
-    lost = 0
-    with Lab(plan, backend=backend) as lab, Prober(lab, names) as prober:
-        for turn in range(rounds):
-            for count, found in errors_ms.items():
-                print(f"round {turn + 1} of {rounds}: {count} busy processes", file=sys.stderr)
-                with Busy(count):
-                    echoes = prober.measure(pairs, samples, _INTERVAL_S, _SETTLE_S)
-                rtt_ns = np.concatenate([each.rtt_ns for each in echoes.values()])
-                found.append(np.abs(rtt_ns / 1e6 - _RTT_MS))
-                lost += sum(each.lost for each in echoes.values())
-        used = lab.backend
-    loads = [_figures(count, found) for count, found in errors_ms.items()]
-    return {
-        "rtt_ms": _RTT_MS,
-        "backend": used,
-        "rounds": rounds,
-        "machine": {
-            "cpus": cores(),
-            "model": cpu_model(),
-            "kernel": platform.release(),
-            "autogroup": _kernel_setting("sched_autogroup_enabled"),
-        },
-        "loads": loads,
-        "lost": lost,
-        "promised_p99_ms": _PROMISED_P99_MS,
-        "holds": lost == 0 and loads[-1]["error_ms"]["p99"] <= _PROMISED_P99_MS,
-    }
 
+    def errors_ms(count: int) -> tuple[Any, int]:
+        with _busy(count):
+            echoes = prober.measure(pairs, options.samples, _INTERVAL_S, _SETTLE_S)
+        rtt_ns = np.concatenate([each.rtt_ns for each in echoes.values()])
+        return np.abs(rtt_ns / 1e6 - _RTT_MS), sum(each.lost for each in echoes.values())
 
-def table(document: dict[str, Any]) -> str:
-    """Return the figures as a table in Markdown."""
-    lines = [
-        f"| busy processes on {document['machine']['cpus']} cores | n | median error ms | "
-        "p99 error ms | rounds' p99 ms | max ms |",
-        "| --- | --- | --- | --- | --- | --- |",
+    with Lab(plan, backend=options.backend) as lab, Prober(lab, names) as prober:
+        turns = {count: partial(errors_ms, count) for count in (0, options.busy)}
+        found, backend = in_rounds(options, turns), lab.backend
+    rows = []
+    for count, rounds in found.items():
+        every = np.concatenate([errors for errors, _ in rounds])
+        p99s = [float(np.percentile(errors, 99)) for errors, _ in rounds]
+        row = {"busy": count, "n": int(every.size), "lost": sum(lost for _, lost in rounds)}
+        p50, p99, most = (float(each) for each in np.percentile(every, [50, 99, 100]))
+        row |= {"p50_ms": p50, "p99_ms": p99, "max_ms": most}
+        rows.append(row | {"least_p99_ms": min(p99s), "most_p99_ms": max(p99s)})
+    lost, p99_ms = sum(row["lost"] for row in rows), rows[-1]["p99_ms"]
+    claims = [
+        Claim(
+            f"beside {options.busy} busy processes a 99th percentile of at most "
+            f"{_PROMISED_P99_MS:g} ms on {backend}",
+            f"{p99_ms:.2f} ms",
+            p99_ms <= _PROMISED_P99_MS,
+        ),
+        Claim("no probe is lost", str(lost), lost == 0),
     ]
-    for load_ in document["loads"]:
-        error, each = load_["error_ms"], load_["rounds_p99_ms"]
-        lines.append(
-            f"| {load_['busy']} | {load_['n']} | {error['p50']:.3f} | {error['p99']:.3f} | "
-            f"{min(each):.2f}–{max(each):.2f} | {error['max']:.2f} |"
-        )
-    verdict = "holds" if document["holds"] else "DOES NOT HOLD"
-    promise = f"p99 of at most {document['promised_p99_ms']:g} ms under load: {verdict}"
-    lost = f"; {document['lost']} probes lost" if document["lost"] else ""
-    return "\n".join([*lines, "", f"{promise}{lost} (backend {document['backend']})"])
+    more = {"rows": rows, "tables": table(rows, _COLUMNS), "backend": backend}
+    return finish(options, Path(__file__).parent, claims=claims, **more)
 
 
-def _figures(busy: int, found: list[np.ndarray[Any, np.dtype[np.float64]]]) -> dict[str, Any]:
-    everything = np.concatenate(found)
-    return {
-        "busy": busy,
-        "n": int(everything.size),
-        "error_ms": {
-            "p50": float(np.median(everything)),
-            "p99": float(np.percentile(everything, 99)),
-            "max": float(everything.max()),
-        },
-        "rounds_p99_ms": [float(np.percentile(one, 99)) for one in found],
-    }
+@contextmanager
+def _busy(count: int) -> Iterator[None]:
+    """Have so many processes compute meanwhile.
 
-
-def _kernel_setting(name: str) -> str | None:
+    Each is a session of its own, as programs of different terminals or services are: where the
+    kernel groups processes by session (sched_autogroup), that decides what share they get.
+    """
+    loop = [sys.executable, "-c", _LOOP]
+    processes = [subprocess.Popen(loop, start_new_session=True) for _ in range(count)]
     try:
-        return Path("/proc/sys/kernel", name).read_text().strip()
-    except OSError:
-        return None
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
-    parser.add_argument("--backend", choices=("wire", "netem"), default=None)
-    parser.add_argument("--busy", type=int, default=5, help="busy processes (5)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds, idle and busy in turn (5)")
-    parser.add_argument("--samples", type=int, default=500, help="probes a pair and round (500)")
-    parser.add_argument("--store", action="store_true", help="write results.json beside this file")
-    parser.add_argument("--json", action="store_true", help="print the document on stdout")
-    return parser.parse_args()
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made = parser("load", __doc__, rounds=5)
+    made.add_argument("--backend", choices=("wire", "netem"), default=None)
+    made.add_argument("--busy", type=int, default=5, help="busy processes (5)")
+    made.add_argument("--samples", type=positive, default=500, help="probes a pair and round (500)")
+    run(_compare, made.parse_args())

@@ -1,60 +1,136 @@
-"""``python -m benchmarks.verify``: what verifying every body costs, at the fastest transfer."""
+"""``python -m benchmarks.verify``: what verifying every body costs, at the fastest transfer.
+
+Every fetch is of the same object from a null server on loopback, over a connection that is kept:
+the fastest transfer that this machine has, where verifying is dearest.
+"""
 
 from __future__ import annotations
 
 import argparse
-import random
-import sys
+import hashlib
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
 
-from benchmarks import command
-from benchmarks.verify import results
-from benchmarks.verify.clients import Fetched, clients, others
+from benchmarks.comparison import Claim, finish, in_rounds, parser, run, spread, table
+from benchmarks.loopback import NullServer, bare_loop, oneshot
+from wanlat.probes.body import body
+from wanlat.probes.plan import Header
 from wanlat.topologies.units import Size
 
 _HERE = Path(__file__).parent
-_SIZES = ("1KiB", "50KiB", "1MiB", "4MiB", "100MiB")
+_SIZES = "1KiB,50KiB,1MiB,4MiB,100MiB"
 _BYTES = 400 << 20
 """Of each client and size, at least: small objects are fetched more often."""
-_MOST, _LEAST = 200, 4
+_MOST, _LEAST, _WARM_UP = 200, 4, 2
+AT_MOST = 0.10
+"""Of the transfer, at the largest size."""
+_COLUMNS = {
+    "object": "{object}",
+    "API": "{api}",
+    "client": "{client}",
+    "n": "{n}",
+    "median": "{median_ms:.3g} ms",
+    "GB/s": "{gb_per_s:.2g}",
+    "verifying": "{verify_ms:.3g} ms",
+    "share": "{share:.1%}",
+    "by round": "{by_round[min]:.1%}–{by_round[max]:.1%}",
+}
 
 
-def main() -> int:
-    """Return 0 when verifying costs no more than it may, 1 when it does, else what went wrong."""
-    parser = command.parser("benchmarks.verify", __doc__, rounds=10)
-    parser.add_argument(
-        "--sizes",
-        type=lambda text: [Size.parse(one).bytes for one in text.split(",")],
-        default=",".join(_SIZES),
-        help="default: %(default)s",
-    )
-    return command.run("benchmarks.verify", _measure, parser.parse_args())
+class Fetched(NamedTuple):
+    """One fetch: what it took, and how much of that went into comparing its bytes."""
+
+    total_ns: int
+    verify_ns: int | None
 
 
-def _measure(options: argparse.Namespace) -> int:
-    rows: list[results.Row] = []
-    for size in options.sizes:
-        rows += _at(size, options)
-    report = results.document(rows, others(max(options.sizes)), options.rounds)
-    if options.save:
-        command.save(_HERE, report, _HERE / "README.md", results.section(report))
-    return command.show(options, report, results.text(report), results.verdict(report))
+def _compare(options: argparse.Namespace) -> int:
+    rows = [row for size in options.sizes for row in _at(size, options)]
+    largest = max(options.sizes)
+    of_largest = [row for row in rows if row["object_bytes"] == largest]
+    fastest_ms, what = min(row["median_ms"] for row in of_largest), f"{Size(largest)} in memory"
+    others = [
+        {"way": way, "ms": round(ms, 1), "share": ms / fastest_ms} for way, ms in _others(largest)
+    ]
+    columns = {what: "{way}", "takes": "{ms:.1f} ms", "of the fastest transfer": "{share:.0%}"}
+    claims = [
+        Claim(
+            f"Verifying {Size(largest)} over {row['api']} takes less than {AT_MOST:.0%}",
+            f"{row['share']:.1%}",
+            row["share"] < AT_MOST,
+        )
+        for row in of_largest
+        if row["share"] is not None
+    ]
+    tables = f"{table(rows, _COLUMNS)}\n\n{table(others, columns)}"
+    return finish(options, _HERE, rows=rows, tables=tables, claims=claims, others=others)
 
 
-def _at(object_bytes: int, options: argparse.Namespace) -> list[results.Row]:
-    count = min(max(_BYTES // object_bytes // options.rounds, _LEAST), _MOST)
-    order = random.Random(options.seed)
-    with clients(object_bytes) as entered:
-        fetched: list[list[list[Fetched]]] = [[] for _ in entered]
-        for _ in range(options.rounds):
-            # Interleaved, in another order each round: what else the machine does hits all alike.
-            for index in order.sample(range(len(entered)), len(entered)):
-                fetched[index].append(entered[index].fetch(count))
-        return [
-            results.row(object_bytes, each.api, each.name, mine)
-            for each, mine in zip(entered, fetched, strict=True)
-        ]
+def _at(size: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield a row for each client that fetches an object of so many bytes."""
+    n = min(max(_BYTES // size // options.rounds, _LEAST), _MOST)
+    with NullServer("s3", size) as s3, NullServer("bob", size) as bob:
+        turns: dict[tuple[str, str], Callable[[], list[Fetched]]] = {
+            ("S3", "bare loop, thrown away"): lambda: [
+                Fetched(each, None) for each in bare_loop(s3, n, _WARM_UP)
+            ]
+        }
+        for api, server in (("S3", s3), ("gRPC", bob)):
+            turns[api, "kept, not compared"] = partial(_fetch, server.header, n, size, None)
+            turns[api, "every byte compared"] = partial(_fetch, server.header, n, size, 0)
+        found = in_rounds(options, turns)
+    for (api, client), rounds in found.items():
+        fetched = [each for one in rounds for each in one]
+        median_ms = median(each.total_ns for each in fetched) / 1e6
+        is_compared = client == "every byte compared"
+        verify_ms = median(each.verify_ns or 0 for each in fetched) / 1e6
+        yield {
+            "object": str(Size(size)),
+            "object_bytes": size,
+            "api": api,
+            "client": client,
+            "n": len(fetched),
+            "median_ms": round(median_ms, 4),
+            "gb_per_s": size / median_ms / 1e6,
+            "verify_ms": round(verify_ms, 4) if is_compared else None,
+            "share": round(_share(fetched), 4) if is_compared else None,
+            "by_round": spread(map(_share, rounds)) if is_compared else None,
+        }
+
+
+def _fetch(header: Header, count: int, size: int, seed: int | None) -> list[Fetched]:
+    samples = oneshot(header, count, _WARM_UP, size, seed)
+    return [Fetched(each.total_ns or 0, each.verify_ns) for each in samples]
+
+
+def _share(fetched: Sequence[Fetched]) -> float:
+    return sum(each.verify_ns or 0 for each in fetched) / sum(each.total_ns for each in fetched)
+
+
+def _others(size: int, times: int = 5) -> Iterator[tuple[str, float]]:
+    """Yield what checksums of so many bytes in memory take, in ms: the quickest of a few."""
+    content = body(0, size)
+    ways = {"CRC-32 (zlib)": zlib.crc32, "MD5": hashlib.md5, "SHA-256": hashlib.sha256}
+    for name, way in ways.items():
+        took_ns = []
+        for _ in range(times):
+            began_ns = time.perf_counter_ns()
+            way(content)
+            took_ns.append(time.perf_counter_ns() - began_ns)
+        yield name, min(took_ns) / 1e6
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    made = parser("verify", __doc__, rounds=10)
+    made.add_argument(
+        "--sizes",
+        type=lambda text: [Size.parse(one).bytes for one in text.split(",")],
+        default=_SIZES,
+        help="default: %(default)s",
+    )
+    run(_compare, made.parse_args())

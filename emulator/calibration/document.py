@@ -31,7 +31,6 @@ LIMITS = Limits(pause_s=0.5, longest_s=180.0)
 
 _BARE_ECHOES = 20
 _SUMS = ("lost", "sent", "duplicated", "corrupted", "reordered", "late")  # over the passes
-_CROSSINGS = 2  # of links, each of which may be late by the other part of the tolerance
 
 Progress = Callable[[str, float], None]
 
@@ -80,7 +79,7 @@ def calibrate(
         return lambda part: on_progress(name, part)
 
     nodes = sorted({name for pair in wanted for name in pair})
-    with Prober(lab, nodes, tolerance.p99_ms / _CROSSINGS) as prober:
+    with Prober(lab, nodes, tolerance.late_ms) as prober:
         common = lab, prober, requested
         bare = passes.bare_pass(lab, prober, wanted, _BARE_ECHOES, stage("bare path"))
         delay = measure_in_rounds(

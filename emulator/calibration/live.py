@@ -51,7 +51,6 @@ RTT_STEP = Tolerance(median_ms=0.5, near_median_ms=0.5)
 
 _ECHOES, _FEWEST, _MOST = 3000, 40, 300  # in the first round: of all pairs, of one pair
 _STEP_ECHOES, _STEP_FEWEST, _STEP_MOST = 400, 15, 60  # and at an RTT step
-_LATE_MS = 1.0  # a packet that the machine held up for longer is not the link's
 _ENOUGH = 0.4  # of the packets are clean: their median is the link's
 _PAIRS = 40
 _EARLIEST = (0.1, 0.25, 0.5, 0.75)  # quantiles that are judged
@@ -151,7 +150,8 @@ class BetweenSites:
     def __init__(self, lab: Lab, pairs: Sequence[Pair]) -> None:
         self._lab = lab
         self._pairs = list(pairs)
-        self._prober = Prober(lab, sorted({name for pair in pairs for name in pair}), _LATE_MS)
+        nodes = sorted({name for pair in pairs for name in pair})
+        self._prober = Prober(lab, nodes, RTT_STEP.late_ms)
 
     def __enter__(self) -> Self:
         return self
@@ -223,7 +223,8 @@ def recalibrate(
         return [_unmeasured(route) for route in routes]
     count = max(_FEWEST, min(samples, _ECHOES // len(todo)))
     keeps_order = lab.backend != "wire"
-    with Prober(lab, sorted({name for route in todo for name in route.pair}), _LATE_MS) as prober:
+    nodes = sorted({name for route in todo for name in route.pair})
+    with Prober(lab, nodes, tolerance.late_ms) as prober:
 
         def send(unclear: list[_Route], size: int) -> dict[_Route, _Evidence]:
             echoes = _echoes(lab, prober, unclear, size * count)

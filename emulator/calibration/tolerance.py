@@ -35,6 +35,14 @@ class Tolerance:
         return self.median_ms if rtt_ms >= self.near_ms else self.near_median_ms
 
     @property
+    def late_ms(self) -> float:
+        """How late the machine may make a packet on one link without spoiling what it tells.
+
+        A round trip crosses the link between two sites twice.
+        """
+        return self.p99_ms / 2
+
+    @property
     def echoes(self) -> int:
         """How many echoes show, none of them being late, that less than ``late_share`` are: 99."""
         return math.ceil(math.log(self.missed) / math.log(1 - self.late_share))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SMALLEST = Size(8 << 20)
 _WHY = ": less is too little for a store to start in"
-_CHUNKS_BYTES = (1 << 20, 4096)  # the last: a block, so that none is left
+_CHUNK_BYTES = 1 << 20
 _LONGEST_S = 20.0
 _PROOF = bytes(1 << 16)
 
@@ -122,20 +122,16 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _fill(fd: int) -> None:
-    """Write until the kernel refuses a whole block.
+    """Write until the kernel refuses all of it; before that it takes the part that fits.
 
     Raises OSError, TimeoutError when others free space as fast as it is taken.
     """
     deadline = time.monotonic() + _LONGEST_S
-    for chunk_bytes in _CHUNKS_BYTES:
-        chunk = bytes(chunk_bytes)
-        try:
-            while time.monotonic() < deadline:
-                os.write(fd, chunk)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-        else:
-            raise TimeoutError(
-                f"it is not full after {_LONGEST_S:.0f} s: others free what is taken"
-            )
+    try:
+        while time.monotonic() < deadline:
+            os.write(fd, bytes(_CHUNK_BYTES))
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+    else:
+        raise TimeoutError(f"it is not full after {_LONGEST_S:.0f} s: others free what is taken")

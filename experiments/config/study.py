@@ -1,26 +1,42 @@
-"""A study: the YAML file that says what to measure."""
+"""A study: the YAML file that says what to measure, and what the command line changes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from wanlat.experiments.config.budget import BudgetSpec
 from wanlat.experiments.config.endpoints import Endpoint, name_of
 from wanlat.experiments.config.files import StudyError, find
-from wanlat.experiments.config.load import LoadSpec, PrefillSpec, ReclaimSpec, ResourcesSpec
-from wanlat.experiments.config.matrix import Matrix, matrix_mistakes
-from wanlat.experiments.config.rtt_steps import RoundTripsSpec
+from wanlat.experiments.config.matrix import (
+    MATRIX,
+    SYSTEMS,
+    Matrix,
+    NoSuchPlace,
+    Values,
+    matrix_mistakes,
+    parts,
+    told,
+    with_values,
+)
+from wanlat.experiments.config.workloads import (
+    BudgetSpec,
+    LoadSpec,
+    PrefillSpec,
+    ReclaimSpec,
+    ResourcesSpec,
+    RoundTripsSpec,
+)
 from wanlat.probes.plan import MAX_MESSAGE_BYTES
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
+from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
-from wanlat.topologies.yaml_lines import load_yaml_model, path_in
+from wanlat.topologies.yaml_lines import checked, load_yaml_model, path_in
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 from wanlat.topologies.yaml_tree import Document
 
@@ -246,20 +262,113 @@ def _located(values: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     return located
 
 
-def place(plan_nodes: dict[str, str], wanted: str | None, what: str) -> str:
-    """Return the node that ``wanted`` means: a node's name, a site's, or None (the first node).
+def node_of(wanted: str, plan: Plan, roles: Mapping[str, Sequence[str]] = {}) -> str:
+    """Return the node that a name means: a role, a node or a site; of several nodes the first.
 
-    ``plan_nodes`` maps node names to site names, in order. Raises UserError.
+    Raises UserError.
     """
-    if wanted is None:
-        return next(iter(plan_nodes))
-    if wanted in plan_nodes:
-        return wanted
-    for node, site in plan_nodes.items():
-        if site == wanted:
-            return node
-    names = [*plan_nodes, *dict.fromkeys(plan_nodes.values())]
+    if wanted in roles:
+        return roles[wanted][0]
+    for key in ("name", "site"):
+        for node in plan.nodes:
+            if getattr(node, key) == wanted:
+                return node.name
+    names = [*roles, *(node.name for node in plan.nodes), *(site.name for site in plan.sites)]
+    role = "no role of the drill, and " if roles else ""
     raise UserError(
-        f"{what}: {show(wanted)} is neither a node nor a site of the topology"
-        f"{did_you_mean(wanted, names)}; it has {listing(names)}"
+        f"{show(wanted)} is {role}no node or site of topology {plan.name}"
+        f"{did_you_mean(wanted, names)}; there are {listing(dict.fromkeys(names), at_most=20)}"
     )
+
+
+M = TypeVar("M", bound=YamlModel)
+
+
+def set_values(raw: Values, settings: Values) -> dict[str, Any]:
+    """Return the keys of a file with parameters set, without its matrix. Raises UserError."""
+    try:
+        return with_values(raw, settings)
+    except NoSuchPlace as error:
+        raise UserError(f"--set: {error}.") from error
+
+
+def validated(
+    what: str, raw: dict[str, Any], model: type[M], also: Callable[[M], Iterable[Finding]]
+) -> M:
+    """Return what is made of changed keys; ``also`` looks for mistakes besides the model's.
+
+    Raises UserError, which tells every mistake.
+    """
+    made, wrong = checked(Document(raw), model)
+    if made is not None and not wrong:
+        wrong = list(also(made))
+    if made is None or wrong:
+        text = told(wrong).rstrip(".")
+        raise UserError(f"{what} with what the command line changes: {text}.")
+    return made
+
+
+def changed(
+    study: Study, settings: Values, axes: Mapping[str, Sequence[Any]] | None = None
+) -> Study:
+    """Return the study with parameters set to values, and others varied over several.
+
+    Parameters are dotted for inner keys. One that is set is varied no longer; one that is varied is
+    so in every grid of the study's matrix. Raises UserError, which tells every mistake.
+    """
+    settings, axes = dict(settings), dict(axes or {})
+    if not settings and not axes:
+        return study
+    if double := settings.keys() & axes.keys():
+        raise UserError(f"`{min(double)}` is set and varied; do one of them.")
+    if MATRIX in settings:
+        raise UserError("`matrix` is not set as a whole: give --matrix PARAMETER=V1,V2.")
+    each_system = list(axes.pop(SYSTEMS, ()))
+    if each_system:
+        settings[SYSTEMS] = each_system
+    raw = set_values(study.to_dict(), settings)
+    grids = _grids(study, settings, axes, raw[SYSTEMS])
+    if each_system and not any(grids):
+        grids = [{SYSTEMS: each_system}]
+    if any(grids):
+        # A grid that is left without an axis is one point: any parameter with its own value.
+        raw[MATRIX] = [grid or {"samples": [raw["samples"]]} for grid in grids]
+
+    def of_points(made: Study) -> list[Finding]:
+        return matrix_mistakes(raw, made.matrix, made.systems, Study) if made.matrix else []
+
+    return validated(f"Study {study.name}", raw, Study, of_points)
+
+
+def _grids(
+    study: Study, settings: Values, axes: Mapping[str, Sequence[Any]], systems: Any
+) -> list[dict[str, Any]]:
+    """Return the grids of the systems that are chosen, without what is set and with what varies."""
+    found: list[dict[str, Any]] = []
+    for _, own, excluded in list(parts(study.matrix or ())) or [((), {}, [])]:
+        left = {name: values for name, values in own.items() if not _is_set(name, settings)}
+        if SYSTEMS in own and isinstance(systems, list):
+            left[SYSTEMS] = [name for name in own[SYSTEMS] if name in systems]
+            if not left[SYSTEMS]:
+                continue
+        for name in settings:
+            for around in left:
+                if name.startswith(f"{around}."):
+                    raise UserError(
+                        f"`{name}` cannot be set: the study varies `{around}`, which holds it. "
+                        f"Set `{around}` as a whole."
+                    )
+        varied = {**left, **axes}
+        kept = [each for each in excluded if each.keys() <= {*varied, SYSTEMS}]
+        found.append({**varied, "exclude": kept} if kept else varied)
+    if not found:
+        raise UserError(
+            f"Study {study.name}: no grid of its matrix is for {listing(systems)}. "
+            f"They are for {listing(study.systems)}."
+        )
+    return found
+
+
+def _is_set(name: str, settings: Values) -> bool:
+    """Whether a parameter is set. (A grid's own systems stay its own: of those that are chosen.)"""
+    return name != SYSTEMS and any(name == one or name.startswith(f"{one}.") for one in settings)

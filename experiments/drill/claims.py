@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StrictStr, model_validator
 
-from wanlat.experiments.drill.files import CLAIMS, ClaimsError, scenario, shipped
-from wanlat.experiments.drill.model import Drill, PhaseName, SystemName
+from wanlat.experiments.drill.files import CLAIMS, ClaimsError, shipped
+from wanlat.experiments.drill.model import Drill, PhaseName, SystemName, scenario
 from wanlat.experiments.drill.timeline import scale_times
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.units import Duration, Fraction

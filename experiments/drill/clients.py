@@ -1,31 +1,56 @@
-"""A drill's clients: open-loop readers and writers, and those who write the first objects."""
+"""A drill's clients: open-loop readers and writers, and those who write the first objects and,
+after the heal, read every key of the ledger from every node.
+
+Keys that were removed are read too, and those of which nobody knows whether they were put. An
+answer that may still change, that an object which must be there is not, or none at all, is asked
+for again: in all up to three passes, some time apart, within the time there is. What has given no
+answer then is ``unread``, which is neither a loss nor its absence.
+"""
 
 from __future__ import annotations
 
 import random
 import threading
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.ledger import Ledger, Object
-from wanlat.experiments.drill.requests import Sender, StoreApi, api_of, spawn_on
-from wanlat.experiments.drill.roles import Place
+from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
-from wanlat.experiments.open_loop import Row, Schedule, Workers, never_sent, row_of
-from wanlat.probes.errors import ProbeFailed
+from wanlat.experiments.requests import (
+    Row,
+    Schedule,
+    Sender,
+    StoreApi,
+    Workers,
+    api_of,
+    is_not_found,
+    never_sent,
+    row_of,
+    spawn_on,
+)
+from wanlat.probes.oneshot import prepare
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
 
 Way = Literal["read", "write"]
 
-FILL_PROCESSES = 8
-FILL_ATTEMPTS = 5
-_FILL_PAUSE_S = 0.5
 FILL_OWNER = "filled"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One request, before anything is known of it."""
+
+    seq: int
+    phase: str
+    due_ns: int | None = None
+    removes: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,15 +74,22 @@ class Load:
         """What the cluster speaks. Raises UserError."""
         return api_of(self.cluster.api)
 
-
-@dataclass(frozen=True)
-class Turn:
-    """One request, before anything is known of it."""
-
-    seq: int
-    phase: str
-    due_ns: int | None = None
-    removes: bool = False
+    def note(self, place: Place, way: Way, turn: Turn, key: str | None, came: Row) -> None:
+        """Write down what came of a request."""
+        self.on_row(
+            {
+                **came,
+                **self.constant,
+                "phase": turn.phase,
+                "client": place.node,
+                "drill_client": place.name,
+                "target": place.target,
+                "operation": way,
+                "key": key,
+                "placement": self.api.placement(self.cluster, place.target, key),
+                "due_ns": turn.due_ns,
+            }
+        )
 
 
 class PlacedSender(Sender):
@@ -73,14 +105,11 @@ class PlacedSender(Sender):
         header = self.api.header(load.cluster, place.target, deadline_ms, load.object_bytes)
         super().__init__(spawn_on(load.lab, place.node), header, stop)
 
-    def put(
-        self, turn: Turn, what: Object, *, owner: str | None = None, left_ms: int | None = None
-    ) -> Sample:
+    def put(self, turn: Turn, what: Object, owner: str, left_ms: int) -> None:
         """Put an object, which ``owner`` may remove later."""
         number = self._load.ledger.put(what, **self._who, owner=owner)
         sample = self._send(turn, self.api.put(turn.seq, what, left_ms))
         self._load.ledger.complete(number, sample.outcome, sample.error)
-        return sample
 
     def remove(self, turn: Turn, owner: str, chance: random.Random, left_ms: int) -> bool:
         """Remove an object of the owner's; return whether there was any."""
@@ -90,7 +119,7 @@ class PlacedSender(Sender):
         number, what = chosen
         sample = self._send(turn, self.api.remove(turn.seq, what, left_ms))
         # A store that does not find what it has acknowledged may have removed a part of it.
-        outcome = "unknown" if self.api.is_not_found(sample) else sample.outcome
+        outcome = "unknown" if is_not_found(sample) else sample.outcome
         self._load.ledger.complete(number, outcome, sample.error)
         return True
 
@@ -107,29 +136,13 @@ class PlacedSender(Sender):
         """Note that a request was due and is not sent."""
         writes = self.api.removes if turn.removes else self.api.puts
         endpoint = self.api.gets if self._way == "read" else writes
-        self._note(turn, None, never_sent(turn.seq, endpoint))
+        row = never_sent(turn.seq, endpoint)
+        self._load.note(self._place, self._way, turn, None, row)
 
     def _send(self, turn: Turn, request: Request) -> Sample:
         sample = self.ask(request)
-        self._note(turn, request.key, row_of(sample))
+        self._load.note(self._place, self._way, turn, request.key, row_of(sample))
         return sample
-
-    def _note(self, turn: Turn, key: str | None, came: Row) -> None:
-        load, place = self._load, self._place
-        load.on_row(
-            {
-                **came,
-                **load.constant,
-                "phase": turn.phase,
-                "client": place.node,
-                "drill_client": place.name,
-                "target": place.target,
-                "operation": self._way,
-                "key": key,
-                "placement": self.api.placement(load.cluster, place.target, key),
-                "due_ns": turn.due_ns,
-            }
-        )
 
 
 class Client:
@@ -137,10 +150,7 @@ class Client:
 
     def __init__(self, load: Load, place: Place, way: Way, schedule: Schedule) -> None:
         self.name = f"{place.name} {way}"
-        self._place = place
-        self._way = way
-        self._load = load
-        self._schedule = schedule
+        self._load, self._place, self._way, self._schedule = load, place, way, schedule
         self._chance = random.Random(f"{load.seed}/{self.name}")
         self._next: Object | None = None
         self._described = 0
@@ -180,7 +190,7 @@ class Client:
                 elif not (turn.removes and sender.remove(turn, self.name, self._chance, left_ms)):
                     assert self._next is not None
                     what, self._next = self._next, None
-                    sender.put(turn, what, owner=self.name, left_ms=left_ms)
+                    sender.put(turn, what, self.name, left_ms)
 
             schedule.follow(turns, send, sender.leave_out, stop, get_ready)
 
@@ -190,44 +200,185 @@ def fill(
     place: Place,
     count: int,
     deadline_ms: int,
-    *,
-    stop: threading.Event,
     on_progress: Callable[[int, int], object],
 ) -> None:
     """Put ``count`` objects through one client, several at a time, all of them on the ledger.
 
-    What is not acknowledged is put again, the same object at the same key, which is another write
-    on the ledger. ``on_progress`` gets how many are there, of how many, one at a time. Rows have
-    phase ``prepare`` and no due time. Returns early when ``stop`` is set. Raises ProbeFailed when
-    an object is not acknowledged in five attempts.
+    What is not acknowledged is put again, the same object at the same key. ``on_progress`` gets how
+    many are there, of how many. Rows have phase ``prepare`` and no due time. Raises ProbeFailed
+    when an object is not acknowledged in a few attempts.
     """
     api, ledger = load.api, load.ledger
+    spawn = spawn_on(load.lab, place.node)
     header = api.header(load.cluster, place.target, deadline_ms, load.object_bytes)
-    api.make_ready(load.cluster, spawn_on(load.lab, place.node), header)
+    api.make_ready(load.cluster, spawn, header)
     keys = (api.key(load.seed, FILL_OWNER, number) for number in range(count))
-    waiting = deque(enumerate(ledger.describe(key, load.object_bytes) for key in keys))
-    telling = threading.Lock()
+    objects = [ledger.describe(key, load.object_bytes) for key in keys]
+    numbers = [ledger.put(each, client=place.name, target=place.target) for each in objects]
 
-    def put_surely(sender: PlacedSender, turn: Turn, what: Object) -> None:
-        for attempt in range(1, FILL_ATTEMPTS + 1):
-            sample = sender.put(turn, what)
-            if sample.outcome == "ok" or stop.wait(_FILL_PAUSE_S * attempt):
-                return
-        raise ProbeFailed(
-            f"The store could not be filled: {sample.endpoint} of {what.key} through "
-            f"{place.target} failed {FILL_ATTEMPTS} times, at last with {sample.error} "
-            f"({sample.outcome}). Its log may say why."
-        )
+    def take(request: Request, sample: Sample) -> None:
+        ledger.complete(numbers[request.seq], sample.outcome, sample.error)
+        load.note(place, "write", Turn(request.seq, "prepare"), request.key, row_of(sample))
+        on_progress(ledger.acknowledged, count)
 
-    def work() -> None:
-        with PlacedSender(load, place, "write", deadline_ms, stop) as sender:
-            while waiting and not stop.is_set():
-                try:
-                    seq, what = waiting.popleft()
-                except IndexError:  # another was quicker
-                    return
-                put_surely(sender, Turn(seq, "prepare"), what)
-                with telling:
-                    on_progress(ledger.acknowledged, count)
+    prepare(spawn, header, [api.put(seq, each) for seq, each in enumerate(objects)], take)
 
-    Workers({f"writer {n}": work for n in range(min(FILL_PROCESSES, count))}, stop).run()
+
+Round = Literal["healed", "restarted"]
+Found = Literal["yes", "no", "wrong", "unread"]
+
+PASSES = 3
+PROCESSES = 12
+"""Of all nodes together."""
+FAR_PROCESSES = 32
+"""Where answers take long because the network does: then more can wait beside each other."""
+_FAR_RTT_MS = 20.0
+DEADLINE_MS = 5_000
+_PAUSE_S = 2.0
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a round of verification came to, counted in answers: one a key and node."""
+
+    asked: int
+    """How many there should be."""
+    found: Mapping[Found, int]
+    out_of_time: bool
+    """Something was not asked, or not asked again, for want of time."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """One key, asked of one node."""
+
+    node: str
+    object: Object
+    is_expected: bool
+    passes: int = 0
+    found: Found = "unread"
+    sha256: str | None = None
+    error: str | None = "not asked: the time for the verification was over"
+    t_ns: int | None = None
+    was_missed: bool = False
+
+    def judge(self, sample: Sample) -> None:
+        """Take in an answer."""
+        self.t_ns = time.monotonic_ns()
+        self.found, self.sha256, self.error = "unread", None, sample.error
+        if sample.outcome == "ok":
+            self.found, self.sha256 = "yes", sample.sha256
+        elif sample.sha256 is not None and sample.sha256 != self.object.sha256:
+            self.found, self.sha256 = "wrong", sample.sha256
+        elif is_not_found(sample):
+            self.found, self.was_missed = "no", True
+
+    @property
+    def is_settled(self) -> bool:
+        """No other answer is to be expected."""
+        return self.found in ("yes", "wrong") or (self.found == "no" and not self.is_expected)
+
+    def line(self, name: Round) -> dict[str, Any]:
+        """Return the answer as the bundle has it."""
+        is_late = self.found == "yes" and self.was_missed
+        return {
+            "round": name,
+            "node": self.node,
+            "key": self.object.key,
+            "found": self.found,
+            "sha256": self.sha256,
+            "error": self.error,
+            "t_ns": self.t_ns or time.monotonic_ns(),
+            "passes": self.passes,
+            **({"late": True} if is_late else {}),
+        }
+
+
+def verify(
+    lab: Lab,
+    cluster: Cluster,
+    ledger: Ledger,
+    name: Round,
+    budget_s: float,
+    *,
+    on_progress: Callable[[int, int], object],
+    write: Callable[[dict[str, Any]], object],
+    stop: threading.Event | None = None,
+    deadline_ms: int = DEADLINE_MS,
+    passes: int = PASSES,
+) -> Verified:
+    """Read every key of the ledger from every node, and ``write`` a line for each.
+
+    A line that says what the round is comes first. ``yes`` and ``wrong`` are written as they
+    come, ``no`` and ``unread`` when they are final. ``on_progress`` gets how many answers are
+    final, of how many. Both are called one at a time, from other threads too. A read has
+    ``deadline_ms``; the whole takes at most ``budget_s`` and one read more. Returns early, with
+    lines missing, when ``stop`` is set. Raises ProbeFailed when oneshot cannot be kept alive.
+    """
+    begun_ns = time.monotonic_ns()
+    until_ns = begun_ns + int(budget_s * 1e9)
+    stop = stop or threading.Event()
+    objects, nodes, api = ledger.objects(), tuple(cluster.nodes), api_of(cluster.api)
+    head = {"round": name, "begun_ns": begun_ns, "nodes": nodes, "keys": len(objects)}
+    write(head | {"passes": passes})
+    # Not in the order in which they were written, so that time running out hits no part of the
+    # drill more than another; but in one order on all nodes.
+    objects.sort(key=lambda each: random.Random(each.key).random())
+    waiting = {
+        node: deque(_Question(node, each, ledger.is_expected(each.key)) for each in objects)
+        for node in nodes
+    }
+    asked = len(nodes) * len(objects)
+    largest = max((each.object_bytes for each in objects), default=0)
+    found, lock = Counter[Found](), threading.Lock()
+
+    def settle(question: _Question) -> None:
+        with lock:
+            write(question.line(name))
+            found[question.found] += 1
+            on_progress(found.total(), asked)
+
+    def reader(node: str, questions: deque[_Question]) -> Callable[[], None]:
+        header = api.header(cluster, node, deadline_ms, largest)
+
+        def work() -> None:
+            with Sender(spawn_on(lab, node), header, stop) as sender:
+                while questions and time.monotonic_ns() < until_ns:
+                    try:
+                        question = questions.popleft()
+                    except IndexError:  # another was quicker
+                        return
+                    question.passes += 1
+                    sample = sender.ask(api.get(question.passes, question.object))
+                    if stop.is_set():
+                        return  # nothing is final then
+                    question.judge(sample)
+                    if question.is_settled:
+                        settle(question)
+
+        return work
+
+    out_of_time, each = False, max(1, _processes(lab, nodes) // len(nodes))
+    left = [question for its in waiting.values() for question in its]
+    for done in range(1, passes + 1):
+        readers = {
+            f"reader {number} of {node}": reader(node, its)
+            for node, its in waiting.items()
+            for number in range(min(each, len(its)))
+        }
+        Workers(readers, stop).run()
+        left = [question for question in left if not question.is_settled]
+        waiting = {node: deque(q for q in left if q.node == node) for node in nodes}
+        pause_s = min(_PAUSE_S * done, budget_s / 10)
+        out_of_time = bool(left) and time.monotonic_ns() + pause_s * 1e9 > until_ns
+        if not left or out_of_time or done == passes or stop.wait(pause_s):
+            break
+    if not stop.is_set():
+        for question in left:
+            settle(question)
+    return Verified(asked, dict(found), out_of_time)
+
+
+def _processes(lab: Lab, nodes: tuple[str, ...]) -> int:
+    farthest_ms = max((lab.plan.rtt_ms(nodes[0], other) for other in nodes[1:]), default=0.0)
+    return PROCESSES if farthest_ms < _FAR_RTT_MS else FAR_PROCESSES

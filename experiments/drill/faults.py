@@ -7,21 +7,18 @@ import signal
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from wanlat.bundle.write import BundleWriter
 from wanlat.emulator.calibration import blame
 from wanlat.emulator.calibration.live import recalibrate
 from wanlat.emulator.faults.fault import Scene, Service
 from wanlat.emulator.faults.timeline import Mark, Step, Timeline
 from wanlat.emulator.lab import Lab
-from wanlat.emulator.process import how_it_ended
-from wanlat.experiments.open_loop import Workers
+from wanlat.emulator.process import Process, how_it_ended
+from wanlat.experiments.requests import Workers
 from wanlat.experiments.session import Session
-
-if TYPE_CHECKING:
-    from wanlat.bundle.write import BundleWriter
-    from wanlat.emulator.process import Process
-    from wanlat.systems.engine.process import NodeProcess
+from wanlat.systems.engine.process import NodeProcess
 
 _UNDOING_S = 3.0
 
@@ -93,10 +90,7 @@ class FaultInjection:
         stop: threading.Event,
     ) -> None:
         """``stop`` is set when a fault fails."""
-        self._session = session
-        self._lab = lab
-        self._steps = steps
-        self._stop = stop
+        self._session, self._lab, self._steps, self._stop = session, lab, steps, stop
         self._timeline = Timeline(Scene(lab, services), steps, self._note)
         self._thread: Workers | None = None
         self._healed = threading.Event()

@@ -171,19 +171,14 @@ class Ledger(Closing):
 
     def _invoke(self, operation: Operation, what: Object, client: str, target: str) -> int:
         number, self.invoked = self.invoked, self.invoked + 1
-        puts = operation == "put"
+        body = (
+            (what.object_bytes, what.body_seed, what.sha256) if operation == "put" else (None,) * 3
+        )
         self._lines.append(
             {
-                "state": "invoked",
-                "id": number,
-                "op": operation,
-                "key": what.key,
-                "bytes": what.object_bytes if puts else None,
-                "body_seed": what.body_seed if puts else None,
-                "sha256": what.sha256 if puts else None,
-                "client": client,
-                "target": target,
-                "t_ns": time.monotonic_ns(),
+                **{"state": "invoked", "id": number, "op": operation, "key": what.key},
+                **dict(zip(("bytes", "body_seed", "sha256"), body, strict=True)),
+                **{"client": client, "target": target, "t_ns": time.monotonic_ns()},
             }
         )
         self._open[number] = operation, what.key

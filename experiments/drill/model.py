@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
@@ -17,10 +18,12 @@ from pydantic import (
 )
 
 from wanlat.emulator.faults.catalogue import KINDS
+from wanlat.experiments.drill.files import DrillError, find
 from wanlat.systems import registry
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.units import Duration, Fraction, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.yaml_lines import load_yaml_model
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 
 PhaseName = Literal["before", "during", "after"]
@@ -212,6 +215,10 @@ class Drill(YamlModel):
     storage: Literal["memory", "disk"] = Field(
         default="memory", description="Where the stores' data lies"
     )
+    max_network_error: Duration = Field(
+        default=Duration(25 * 10**6),
+        description="Largest accepted error of the network during a sample, and at calibration",
+    )
     timeouts: Timeouts = Timeouts()
     phases: Phases
     faults: list[FaultSpec] = Field(min_length=1, description="What is broken, in `during`")
@@ -268,3 +275,9 @@ class Drill(YamlModel):
                     "every fault is healed by its end"
                 )
                 yield Finding(("faults", index, "for"), text)
+
+
+@cache
+def scenario(name: str) -> Drill:
+    """Return a shipped drill as its file has it, unchecked on its topology."""
+    return load_yaml_model(find(name), Drill, error=DrillError)

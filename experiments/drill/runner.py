@@ -7,19 +7,20 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from itertools import product
+from typing import Any
 
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.calibration_gate import FOR_DRILLS
-from wanlat.experiments.drill.clients import Client, Load, Way, fill
+from wanlat.experiments.calibration_gate import tolerating
+from wanlat.experiments.drill.clients import Client, Load, Round, Way, fill, verify
 from wanlat.experiments.drill.faults import FaultInjection, RecordedService
 from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.model import PHASES
-from wanlat.experiments.drill.prepare import PreparedDrill
-from wanlat.experiments.drill.roles import Place
+from wanlat.experiments.drill.prepare import Place, PreparedDrill
 from wanlat.experiments.drill.timeline import (
     CALIBRATION_S,
     RECALIBRATION_S,
@@ -28,10 +29,9 @@ from wanlat.experiments.drill.timeline import (
     spans,
     within,
 )
-from wanlat.experiments.drill.verification import Round, verify
 from wanlat.experiments.manifest import manifest_of, place_of
-from wanlat.experiments.open_loop import Row, Schedule, Workers
-from wanlat.experiments.resources.sampler import Sampler
+from wanlat.experiments.requests import Row, Schedule, Workers
+from wanlat.experiments.resources import Sampler
 from wanlat.experiments.session import (
     Outcome,
     Recording,
@@ -46,19 +46,11 @@ from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.wording import listing
 
-Reached = Literal[
-    "lab",
-    "calibrated",
-    "ready",
-    "filled",
-    "before",
-    "during",
-    "after",
-    "healed",
-    "restarted",
-    "done",
-]
-"""How far a drill got: the network is up; it is proved right; the cluster serves; the first
+STAGES = (
+    *("lab", "calibrated", "ready", "filled", "before", "during", "after"),
+    *("healed", "restarted", "done"),
+)
+"""How far a drill may get: the network is up; it is proved right; the cluster serves; the first
 objects are there; a phase has begun; every object was verified after the heal; and after the
 restart; the lab is gone."""
 
@@ -70,7 +62,6 @@ _POLL_S = 0.1
 _HEAD_START_S = 0.5
 """From starting the clients to their first request: each starts a process."""
 _LETTING_GO_S = 3.0
-_KILLED_WITHIN_S = 30.0
 _LEAST_FILLING_DEADLINE_MS = 10_000
 
 
@@ -123,13 +114,18 @@ def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
             with within(lab, "Calibrating the network", stated.lab):
                 for step in prepared.steps:
                     step.fault.check(lab)
-                session.calibrate(lab, FOR_DRILLS, longest_s=CALIBRATION_S)
+                allowed_ms = drill.max_network_error.ms
+                session.network_errors(lab, allowed_ms)
+                session.calibrate(lab, tolerating(allowed_ms), longest_s=CALIBRATION_S)
             _reach(session, "calibrated")
             with within(lab, "Starting the cluster", stated.ready):
                 cluster = session.start(lab, prepared, drill.timeouts.ready.s)
             _reach(session, "ready")
             with Sampler(lab, cluster, session.bundle, prepared.name, _SAMPLE_EVERY_S):
-                _Stages(prepared, session, live, stop, lab, cluster, ledger).all()
+                stages = _Stages(prepared, session, live, stop, lab, cluster, ledger)
+                for title, seconds, work in stages.all():
+                    with within(lab, title, seconds):
+                        work()
                 broken = {each for step in prepared.steps for each in step.fault.directions}
                 session.note_overflows(lab, broken)
                 session.note_state(cluster)
@@ -138,7 +134,7 @@ def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
     _reach(session, "done")
 
 
-def _reach(session: Session, stage: Reached) -> None:
+def _reach(session: Session, stage: str) -> None:
     """Have it on disk how far a drill got."""
     session.outcome.reached = stage
     session.bundle.event("stage", stage)
@@ -166,35 +162,27 @@ class _Stages:
         self.faults = FaultInjection(self.session, self.lab, self.services, steps, self.stop)
         self.write_answer = bundle.lines("verification.jsonl")
 
-    def all(self) -> None:
-        """Carry out one after another, each within the time that it may take."""
-        stated, timeouts = self.prepared.stated, self.drill.timeouts
-        healed_s, restarted_s = timeouts.verify_after_heal.s, timeouts.verify_after_restart.s
-        stages: Sequence[tuple[str, float, Callable[[], None]]] = (
-            ("Writing the first objects", stated.fill, self.fill),
-            ("Measuring", stated.phases, self.measure),
-            ("Waiting for the nodes after the heal", stated.healing, self.heal),
-            ("Verifying after the heal", stated.healed, lambda: self.verify("healed", healed_s)),
-            ("Restarting every node", stated.restart, self.restart),
-            (
-                *("Verifying after the restart", stated.restarted),
-                lambda: self.verify("restarted", restarted_s),
-            ),
-        )
-        for title, seconds, work in stages:
-            with within(self.lab, title, seconds):
-                work()
+    def all(self) -> Iterator[tuple[str, float, Callable[[], None]]]:
+        """Yield one after another, each with the time that it may take."""
+        stated, limits = self.prepared.stated, self.drill.timeouts
+        yield "Writing the first objects", stated.fill, self.fill
+        yield "Measuring", stated.phases, self.measure
+        yield "Waiting for the nodes after the heal", stated.healing, self.heal
+        healed = partial(self.verify, "healed", limits.verify_after_heal.s)
+        yield "Verifying after the heal", stated.healed, healed
+        yield "Restarting every node", stated.restart, self.restart
+        restarted = partial(self.verify, "restarted", limits.verify_after_restart.s)
+        yield "Verifying after the restart", stated.restarted, restarted
 
     def fill(self) -> None:
         """Write the objects that are there before anything is measured."""
-        first = self.prepared.places[0]
+        first, drill = self.prepared.places[0], self.drill
         fill(
             self._load(first),
             first,
-            self.drill.objects,
-            max(self.drill.deadline.ns // 10**6, _LEAST_FILLING_DEADLINE_MS),
-            stop=self.stop,
-            on_progress=lambda done, total: self.session.tell("writing objects", done, total),
+            drill.objects,
+            max(drill.deadline.ns // 10**6, _LEAST_FILLING_DEADLINE_MS),
+            lambda done, total: self.session.tell("writing objects", done, total),
         )
         self.lab.check()
         _reach(self.session, "filled")
@@ -205,11 +193,9 @@ class _Stages:
         origin_ns = time.monotonic_ns() + round((_HEAD_START_S + WARMUP_S) * 1e9)
         self.session.bundle.write_manifest(origin_ns=origin_ns)
 
-        def sending(client: Client) -> Callable[[], None]:
-            return lambda: client.run(origin_ns, phases, stop)
-
-        senders = [self._client(place, way) for place in self.prepared.places for way in _WAYS]
-        clients = Workers({each.name: sending(each) for each in senders}, stop)
+        senders = [self._client(*each) for each in product(self.prepared.places, _WAYS)]
+        running = {each.name: partial(each.run, origin_ns, phases, stop) for each in senders}
+        clients = Workers(running, stop)
         try:
             clients.start()
             (during,) = (span for span in phases if span.name == "during")
@@ -263,10 +249,7 @@ class _Stages:
         for service in self.services.values():
             service.stop(signal.SIGKILL)
         for service in self.services.values():
-            if service.process is not None:
-                service.process.wait(_KILLED_WITHIN_S)
-        for service in self.services.values():
-            service.start(self.lab)
+            service.start(self.lab)  # it waits for the end of the process before
         self._await_serving("after the restart of all nodes")
 
     def _client(self, place: Place, way: Way) -> Client:
@@ -322,52 +305,34 @@ class _Stages:
 
 
 class Live:
-    """What a person sees of a drill's phases: one line that is told anew now and then.
+    """What a person sees of a drill's phases: one line, told anew now and then.
 
-    It has the phase, what is broken, and how many requests did lately. ``every_s`` is how often it
-    is told at least; a new phase, and a fault's beginning and end, are told at once. Rows may come
-    from any thread; ``tell`` is for one.
+    It has the phase, what is broken, and how many requests were answered since the line before.
+    Rows may come from any thread; ``tell`` is for one.
     """
 
-    def __init__(
-        self,
-        report: Report,
-        name: str,
-        every_s: float,
-        window_s: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._report = report
-        self._name = name
-        self._every_s = every_s
-        self._window_s = window_s
-        self._clock = clock
-        self._done: deque[tuple[float, Way, bool]] = deque()
+    def __init__(self, report: Report, name: str, every_s: float) -> None:
+        """``every_s``: how often it is told, besides at a new phase or fault."""
+        self._report, self._name, self._every_s = report, name, every_s
+        self._done: Counter[tuple[Way, bool]] = Counter()
         self._told: tuple[str, Sequence[str]] | None = None
-        self._told_s = float("-inf")
+        self._told_s = 0.0
 
     def row(self, operation: Way, outcome: str) -> None:
         """Count a request that is over."""
-        self._done.append((self._clock(), operation, outcome == "ok"))
+        self._done[operation, outcome == "ok"] += 1
 
     def tell(self, span: Span, now_ns: int, faults: Sequence[str]) -> None:
         """Tell how it is now, if it is time: ``now_ns`` on the spans' clock."""
-        now_s, news = self._clock(), (span.name, faults)
+        news, now_s = (span.name, faults), time.monotonic()
         if news == self._told and now_s - self._told_s < self._every_s:
             return
         self._told, self._told_s = news, now_s
-        while self._done and self._done[0][0] < now_s - self._window_s:
-            self._done.popleft()
-        recent = self._done.copy()  # in one step, while others append
-        rates = []
-        for way in _WAYS:
-            answers = [ok for _, each, ok in recent if each == way]
-            some = f"{way}s {sum(answers)} of {len(answers)} ok"
-            rates.append(some if answers else f"no {way} answered")
+        done, self._done = self._done, Counter()
+        rates = (f"{way}s {done[way, True]} ok, {done[way, False]} not" for way in _WAYS)
         self._report(
             f"{self._name}: {'warming up' if span.name == 'warmup' else span.name}",
             max(0, min(now_ns, span.until_ns) - span.begin_ns) // 10**9,
             (span.until_ns - span.begin_ns) / 1e9,
-            f"{', '.join(faults) or 'nothing broken'}; {', '.join(rates)} in the last "
-            f"{self._window_s:g} s",
+            f"{', '.join(faults) or 'nothing broken'}; {'; '.join(rates)}",
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -93,8 +93,7 @@ def _times(length: Duration, factor: float) -> Duration:
     return Duration(round(length.ns * factor / _STEP_NS) * _STEP_NS)
 
 
-@dataclass(frozen=True)
-class Stated:
+class Stated(NamedTuple):
     """The most that each stage of a drill takes, in seconds, in their order."""
 
     lab: float  # making the network, and calibrating it
@@ -110,7 +109,7 @@ class Stated:
     @property
     def total_s(self) -> float:
         """The sum: the stated time."""
-        return sum(asdict(self).values(), 0.0)
+        return sum(self)
 
     def __str__(self) -> str:
         return elapsed(self.total_s)

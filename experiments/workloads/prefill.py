@@ -12,15 +12,15 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import unescape
 
 from wanlat.bundle.documents import Prefill, Prefills, Settled
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.config.load import PrefillSpec
-from wanlat.experiments.request_plan import RequestPlan
-from wanlat.experiments.resources.processes import ClusterProcesses
+from wanlat.experiments.config.workloads import PrefillSpec
+from wanlat.experiments.prepare import RequestPlan
+from wanlat.experiments.resources import ClusterProcesses
 from wanlat.experiments.session import Session
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.load import LoadJob, Progress, body_seed_of, key_of, run_job
@@ -118,8 +118,7 @@ class Filling:
 
     def _write(self) -> int:
         """Write all objects; return how many writes the store refused."""
-        session, spec = self._session, self._spec
-        began_s = time.monotonic()
+        session, spec, began_s = self._session, self._spec, time.monotonic()
 
         def report(progress: Progress) -> None:
             detail = f"{progress.per_s:,.0f} objects/s"
@@ -130,7 +129,6 @@ class Filling:
                 detail += f", {progress.failed:,} refused and sent again"
             session.tell(_STAGE, progress.ok, spec.total, detail)
 
-        session.tell(_STAGE, 0, spec.total)
         job = LoadJob(
             job="fill",
             records=session.bundle.directory.absolute() / f".prefill-{self._name}.raw",
@@ -161,38 +159,30 @@ class Filling:
         return len(reads)
 
     def _count(self, bucket: str) -> int:
-        """Return how many objects a bucket's listing has. Raises RunFailed where that is another
-        number than were written.
+        """Return how many objects a bucket's listing has, counted page by page.
+
+        Raises RunFailed where that is another number than were written.
         """
-        found = 0
-        for keys in self._pages(bucket):
-            found += keys
+        query, found, node = {"list-type": "2", "prefix": "fill-"}, 0, self._requests.target
+        while True:
+            try:
+                answer = self._cluster.ask_s3(node, f"/{bucket}", _PAGE_S, query=query)
+            except NoAnswer as silence:
+                raise RunFailed(f"{self._name}: ListObjects of {bucket}: {silence}") from silence
+            if not answer.ok:
+                raise RunFailed(f"{self._name}: ListObjects of {bucket}: {answer.brief()}")
+            found += len(_KEYS.findall(answer.body))
             self._session.tell(f"counting the prefill of {bucket}", found, self._spec.objects)
+            following = _NEXT.search(answer.body)
+            if following is None:
+                break
+            query["continuation-token"] = unescape(following[1].decode())
         if found != self._spec.objects:
             raise RunFailed(
                 f"{self._name}: bucket {bucket} was filled with {self._spec.objects:,} "
                 f"objects, all acknowledged, and its listing has {found:,}."
             )
         return found
-
-    def _pages(self, bucket: str) -> Iterator[int]:
-        """Yield how many prefilled objects each page of a bucket's listing has."""
-        query = {"list-type": "2", "prefix": "fill-"}
-        what = f"{self._name}: ListObjects of {bucket}"
-        while True:
-            try:
-                answer = self._cluster.ask_s3(
-                    self._requests.target, f"/{bucket}", _PAGE_S, query=query
-                )
-            except NoAnswer as silence:
-                raise RunFailed(f"{what}: {silence}") from silence
-            if not answer.ok:
-                raise RunFailed(f"{what}: {answer.brief()}")
-            yield len(_KEYS.findall(answer.body))
-            following = _NEXT.search(answer.body)
-            if following is None:
-                return
-            query["continuation-token"] = unescape(following[1].decode())
 
     def _settle(self, watch: IdleWatch) -> Settled:
         """Wait until the cluster has done what the objects left it to do."""
@@ -220,8 +210,8 @@ class IdleWatch:
         """Take what the nodes use now, in a second, for what they use with nothing to do."""
         self._lab = lab
         self._processes = ClusterProcesses(lab, cluster)
-        (at_first_s, began_s), (used_s, now_s) = self._cpu_s(), self._later()
-        self._before = (used_s - at_first_s) / (now_s - began_s)
+        self._samples = [self._sample()]
+        self._before = self._cores()
 
     def wait(self, limit_s: float, tell: Callable[[float, str], object]) -> Settled:
         """Wait until the nodes use hardly any cores, or as few as before; ``limit_s`` at most.
@@ -229,14 +219,11 @@ class IdleWatch:
         ``tell`` gets how long it has been, and how busy they are.
         """
         allowed = max(_IDLE_CORES, _AS_BEFORE * self._before)
-        samples = [self._cpu_s()]
+        self._samples = [self._sample()]
         while True:
-            samples.append(self._later())
-            used_s, now_s = samples[-1]
-            at_first_s, began_s = samples[max(0, len(samples) - 1 - _WINDOW)]
-            cores = (used_s - at_first_s) / max(now_s - began_s, 1e-9)
-            waited_s = now_s - samples[0][1]
-            is_idle = cores <= allowed and len(samples) > _WINDOW
+            cores = self._cores()
+            waited_s = self._samples[-1][1] - self._samples[0][1]
+            is_idle = cores <= allowed and len(self._samples) > _WINDOW
             if is_idle or waited_s >= limit_s:
                 return Settled(
                     seconds=round(waited_s, 1),
@@ -246,12 +233,15 @@ class IdleWatch:
                 )
             tell(waited_s, f"its nodes use {cores:.2f} cores")
 
-    def _later(self) -> tuple[float, float]:
+    def _cores(self) -> float:
+        """Sample once more, a second later; return what was used over the window."""
         self._lab.check()
         time.sleep(_SAMPLE_EVERY_S)
-        return self._cpu_s()
+        self._samples.append(self._sample())
+        (used_s, now_s), (at_first_s, began_s) = self._samples[-1], self._samples[-_WINDOW - 1 :][0]
+        return (used_s - at_first_s) / max(now_s - began_s, 1e-9)
 
-    def _cpu_s(self) -> tuple[float, float]:
+    def _sample(self) -> tuple[float, float]:
         """The CPU time that the nodes have used, and when that was."""
         used_ns = sum(each.cpu_ns for each in self._processes.usage().values())
         return used_ns / 1e9, time.monotonic()

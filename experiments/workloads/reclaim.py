@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from wanlat.bundle.documents import Found, Reclaim, Reclaims
 from wanlat.emulator.lab import Lab
-from wanlat.experiments.config.load import BUCKET, PrefillSpec, ReclaimSpec, ranges
-from wanlat.experiments.not_found import NotFoundTracker, is_missing
+from wanlat.experiments.config.workloads import BUCKET, PrefillSpec, ReclaimSpec, ranges
+from wanlat.experiments.requests import NotFoundTracker, is_not_found
 from wanlat.experiments.workloads.prefill import READ_BACK_BYTES, Filling, carry_out, reading
 from wanlat.experiments.workloads.requests import Workload
 from wanlat.probes.load import LoadJob, Progress
@@ -123,7 +123,7 @@ class ReclaimWorkload(Workload):
         def on_sample(request: Request, sample: Sample) -> None:
             nonlocal still_there
             if request.seq >= len(stays):
-                still_there += not is_missing(sample)
+                still_there += not is_not_found(sample)
             elif sample.outcome != "ok":
                 lost.append(f"{request.key}: {sample.error or sample.outcome}")
 

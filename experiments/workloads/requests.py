@@ -5,27 +5,25 @@ What other studies do on the cluster are subclasses: RTT steps, load, reclaim, a
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import tolerating
-from wanlat.experiments.config.budget import Stopwatch, budget_remark
-from wanlat.experiments.config.load import BUCKET
-from wanlat.experiments.drill.requests import spawn_on
-from wanlat.experiments.network_error import NetworkErrors, Retakes
-from wanlat.experiments.not_found import NotFoundTracker
-from wanlat.experiments.open_loop import Row, row_of
-from wanlat.experiments.prepare import Prepared, Subject
-from wanlat.experiments.request_plan import RequestPlan
-from wanlat.experiments.resources.sampler import Sampler
-from wanlat.experiments.resources.space import StoredBytes
+from wanlat.experiments.config.workloads import BUCKET, Stopwatch, budget_remark
+from wanlat.experiments.network_error import NetworkErrors
+from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
+from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
+from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
 from wanlat.experiments.workloads.prefill import Filling, IdleWatch
+from wanlat.probes.bob_plan import Keys
 from wanlat.probes.fewer import fewer_measured
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests
@@ -39,6 +37,14 @@ from wanlat.topologies.units import Duration
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
 _TELL_EVERY_S = 0.5
 _CHECK_EVERY_S = 0.2
+
+
+ATTEMPTS = 3
+"""So many requests may be sent again for each that was planned, over a whole plan."""
+
+_FIRST_SEQ = 1 << 40  # no plan has so many
+_USED_UP = ("PutObject", "Put", "RemoveObject", "Delete")
+"""What these did to their key cannot be done to it again."""
 
 
 def wait_until(lab: Lab, until_s: float) -> None:
@@ -265,7 +271,7 @@ class Workload:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
                 assert self.errors is not None
-                came = row_of(sample) | self.errors.of(sample.start_ns, sample.elapsed_ns)
+                came = row_of(sample) | self.errors.of(sample)
                 self.bundle.sample(self.row(request, came, of_network))
                 if not_found.take(request, sample):
                     self.bundle.event("not found", self.name, str(request.key))
@@ -276,6 +282,68 @@ class Workload:
                 cluster.check_space()
 
         return take
+
+
+class Retakes:
+    """Sends requests again, during which the network was late."""
+
+    def __init__(
+        self, errors: NetworkErrors, requests: RequestPlan, prepare: Sequence[Request]
+    ) -> None:
+        """``prepare``: what was sent before, for ``requests`` to find it."""
+        self._errors = errors
+        self._of = requests
+        self._made_by = {request.key: request for request in prepare if request.key is not None}
+        self._random = random.Random(f"{requests.seed}/again")
+        self._seq = _FIRST_SEQ
+        self._again = self._planned = 0
+
+    def following(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """Yield requests, each again while the network was late during it.
+
+        When the next is taken, the sample of the one before must have been looked at. Raises
+        RunFailed when too many had to be sent again.
+        """
+        for request in requests:
+            self._planned += 1
+            yield request
+            while self._errors.last_is_late:
+                self._again += 1
+                if self._again > ATTEMPTS * max(self._planned, 10):
+                    raise RunFailed(self._too_many())
+                yield from self._once_more(request)
+
+    def _once_more(self, request: Request) -> Iterator[Request]:
+        """Yield a request like this one, after what makes its key anew where it needs that."""
+        key, made_by = request.key, self._made_by.get(request.key or "")
+        is_spent = request.endpoint in _USED_UP or "/" in request.endpoint
+        if key is not None and is_spent and self._of.study.key_mode != "same":
+            key = self._key_like(request, key)
+            if made_by is not None:
+                yield self._numbered(replace(made_by, key=key))
+        yield self._numbered(replace(request, key=key))
+
+    def _key_like(self, request: Request, key: str) -> str:
+        """Return a fresh key that lies where this request's does."""
+        if self._of.api == "s3":
+            return f"{key}-{self._again}"
+        if self._of.api == "bob":
+            drawn = self._random.getrandbits(63)
+            return Keys(drawn, self._of.target, self._of.replicas).take(request.placement)
+        return self._random.randbytes(len(key) // 2).hex()
+
+    def _numbered(self, request: Request) -> Request:
+        self._seq += 1
+        return replace(request, seq=self._seq)
+
+    def _too_many(self) -> str:
+        return (
+            f"The network was more than {self._errors.allowed_ms:g} ms late during {self._again} "
+            f"of {self._planned + self._again - 1} requests, because this machine is too busy or "
+            "its host takes its processors away: that is too many to send them again. End what "
+            "else runs on it, or say how late the network may be during a request "
+            "(`--max-network-error 10ms`)."
+        )
 
 
 @contextmanager

@@ -21,12 +21,11 @@ from wanlat.emulator.calibration import Tolerance, blame
 from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
-from wanlat.experiments.config.rtt_steps import IDLE, RoundTripsSpec
-from wanlat.experiments.network_error import Retakes
-from wanlat.experiments.not_found import NotFoundTracker
+from wanlat.experiments.config.workloads import IDLE, RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject
+from wanlat.experiments.requests import NotFoundTracker
 from wanlat.experiments.session import Recording
-from wanlat.experiments.workloads.requests import STAGES, Workload, wait_until
+from wanlat.experiments.workloads.requests import STAGES, Retakes, Workload, wait_until
 from wanlat.probes.oneshot import Oneshot, OnSample
 from wanlat.probes.plan import Step
 from wanlat.probes.process import Spawn
@@ -37,7 +36,8 @@ from wanlat.topologies.units import Duration
 
 _ORIGIN = "rtt step"
 _ALLOWED_TO_FAIL = 1 / 3
-_ZERO = Duration(0)
+
+T = TypeVar("T")
 
 
 class StepCalibration(BetweenSites):
@@ -103,10 +103,8 @@ class RttStepsWorkload(Workload):
         record: RttStepsRecord,
     ) -> None:
         super().__init__(prepared, subject, recording)
-        self._spec = spec
-        self._record = record
-        self._measured = 0
-        self._detail = ""
+        self.spec, self.record = spec, record
+        self._measured, self._detail = 0, ""
 
     @property
     def tolerance(self) -> Tolerance:
@@ -115,14 +113,18 @@ class RttStepsWorkload(Workload):
 
     def before_start(self, lab: Lab) -> None:
         """Bring all sites together: so starting and preparing are as quick as can be."""
-        _change(lab, _ZERO, _ZERO)
+        self.change(lab, Duration(0), Duration(0))
+
+    def change(self, lab: Lab, rtt: Duration, jitter: Duration) -> int:
+        """Give every WAN link an RTT and a jitter; return the instant."""
+        return lab.change("wan", rtt=str(rtt), jitter=str(jitter), origin=_ORIGIN)
 
     def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:
         """Prepare everything, then go through the RTT steps."""
         requests, prepared = self.subject.requests, self.prepared
         plan, header = requests.plan_of_steps(), requests.header(cluster)
         self.prepare(spawn, header, plan.prepare, self.stored.take)
-        order = schedule(self._spec.rtts, self._spec.repeats, prepared.seed)
+        order = schedule(self.spec.rtts, self.spec.repeats, prepared.seed)
         with (
             StepCalibration(lab, prepared.plan, prepared.target, prepared.seed) as calibration,
             Oneshot(spawn, header) as oneshot,
@@ -134,7 +136,7 @@ class RttStepsWorkload(Workload):
                 take = self.taking(cluster, not_found, {"rtt_ms": rtt.ms, "rtt_step": number})
                 again = self.retaking(requests, plan.prepare)
                 self._request(oneshot, batches, step, take, again)
-                self._record.add(step)
+                self.record.add(step)
                 self._check_steps()
             oneshot.finish()
         cluster.check()
@@ -143,22 +145,22 @@ class RttStepsWorkload(Workload):
         self, lab: Lab, cluster: Cluster, step: RttStep, rtt: Duration, calibration: StepCalibration
     ) -> None:
         """Change the links, and return when they are known to be what they are to be."""
-        began, settle_s, jitter = time.monotonic(), self._spec.settle.s, self._spec.jitter_at(rtt)
+        began, settle_s, jitter = time.monotonic(), self.spec.settle.s, self.spec.jitter_at(rtt)
         idle_s = max(IDLE.s, settle_s / 2)
         step.requested_jitter_ms = jitter.ms
-        step.changed_ns = _change(lab, rtt, jitter)
-        self._record.event(step, "change", step.changed_ns)
+        step.changed_ns = self.change(lab, rtt, jitter)
+        self.record.event(step, "change", step.changed_ns)
         self._tell()
         wait_until(lab, began + settle_s - idle_s)
         idle_ns = time.monotonic_ns()
-        self._record.event(step, "idle", idle_ns)
+        self.record.event(step, "idle", idle_ns)
         self.sample_resources()
         # All of it, also where changing the links took long.
         wait_until(lab, max(began + settle_s, idle_ns / 1e9 + idle_s))
         cluster.check()
         self.sample_resources()
         step.idle_ns = (idle_ns, time.monotonic_ns())
-        self._record.event(step, "calibrate", step.idle_ns[1])
+        self.record.event(step, "calibrate", step.idle_ns[1])
         calibration.into(step)
 
     def _request(
@@ -167,14 +169,14 @@ class RttStepsWorkload(Workload):
         step.begun_ns = time.monotonic_ns()
         self.sample_resources()
         for phase, batch in (("warmup", batches.warmup), ("measure", batches.measure)):
-            self._record.event(step, phase)
+            self.record.event(step, phase)
             for request in again.following(batch):
                 oneshot.send(request)
                 take(request, oneshot.receive())
                 self._measured += request.phase == "measure" and not self.network_was_late
                 self._tell()
         step.ended_ns = time.monotonic_ns()
-        self._record.event(step, "end", step.ended_ns)
+        self.record.event(step, "end", step.ended_ns)
         self.sample_resources()
 
     def _tell(self) -> None:
@@ -184,21 +186,13 @@ class RttStepsWorkload(Workload):
 
     def _check_steps(self) -> None:
         """Give up when too many steps were on networks that nobody requested."""
-        mine = [each for each in self._record.steps if each.system == self.name]
-        failed, total = [s for s in mine if s.verdict != "pass"], self._spec.total_steps
+        mine = [each for each in self.record.steps if each.system == self.name]
+        failed, total = [s for s in mine if s.verdict != "pass"], self.spec.total_steps
         if len(failed) > int(total * _ALLOWED_TO_FAIL):
             raise RunFailed(
                 f"The network of {len(failed)} RTT steps was not what was requested, of {total} in "
                 f"all: at an RTT of {failed[-1].requested_rtt_ms:g} ms, {what_is_off(failed[-1])}"
             )
-
-
-def _change(lab: Lab, rtt: Duration, jitter: Duration) -> int:
-    """Give every WAN link an RTT and a jitter; return the instant."""
-    return lab.change("wan", rtt=str(rtt), jitter=str(jitter), origin=_ORIGIN)
-
-
-T = TypeVar("T")
 
 
 def schedule(rtts: Sequence[T], times: int, seed: int) -> tuple[T, ...]:
@@ -209,5 +203,4 @@ def schedule(rtts: Sequence[T], times: int, seed: int) -> tuple[T, ...]:
     each as often as the others, give or take one.
     """
     order = random.Random(f"{seed}/schedule")
-    blocks = (order.sample(rtts, len(rtts)) for _ in range(times))
-    return tuple(rtt for block in blocks for rtt in block)
+    return tuple(rtt for _ in range(times) for rtt in order.sample(rtts, len(rtts)))

@@ -1,10 +1,9 @@
-"""What YAML cannot say of Bob: where its vdisks lie, what requests can cost, what it keeps."""
+"""What YAML cannot say of Bob: where its vdisks lie, and what it keeps."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wanlat.systems.least import Least
 from wanlat.systems.placement import Layout, layout_of
 from wanlat.topologies.wording import listing
 
@@ -25,14 +24,6 @@ def replicas(scene: dict[str, Any], key: bytes) -> tuple[str, ...]:
     """Return the nodes that hold a key: the vdisks are laid out here, so they are known."""
     vdisks: Layout = scene["layout"]
     return vdisks.replicas(key)
-
-
-def least_round_trips(
-    scene: dict[str, Any], target: str, endpoint: str, placement: str
-) -> Least | None:
-    """That of the vdisks, whatever Bob asks for besides."""
-    vdisks: Layout = scene["layout"]
-    return vdisks.least_round_trips(scene["plan"], target, endpoint, placement)
 
 
 def remarks(cluster: Cluster) -> list[str]:

@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,7 +21,6 @@ from pathlib import Path
 
 from wanlat.topologies.errors import MachineError
 
-_POLL_S = 0.1
 _RECEIPT = "receipt.json"
 _WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that may be written."
 
@@ -124,24 +122,14 @@ def exclusive(path: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
     holder's process id as text ("?" when it cannot be read), once a wait.
     """
     # The file is never removed: removing it would let two processes lock two files of one name.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        if not _try_lock(descriptor):
-            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-            on_wait(holder if holder.isdigit() else "?")
-            while not _try_lock(descriptor):
-                time.sleep(_POLL_S)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            on_wait(file.read().strip() or "?")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        print(os.getpid(), file=file, flush=True)
         yield
-        os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        file.truncate(0)

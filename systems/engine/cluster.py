@@ -9,12 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wanlat.systems.engine.definition import Http, Step
-from wanlat.systems.engine.process import NodeProcess
+from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, GrpcTarget, S3Target
-from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, ask, encoded, serves, sign
+from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, ask, encoded, sign
 from wanlat.systems.engine.scene import Node, at
-from wanlat.systems.engine.space import what_is_full
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError, UserError
@@ -147,7 +146,7 @@ class Cluster:
         """Wait until what stands before the cluster passes a signed ListBuckets on."""
 
         def passes_on(name: str) -> str | None:
-            answer = self.ask_front(name)
+            answer = self.ask_s3(name, timeout_s=PATIENCE_S, front=True)
             return None if answer.ok else f"ListBuckets: {answer.brief()}"
 
         if self.standing:
@@ -225,9 +224,7 @@ class Cluster:
         if step.s3 is not None:
             listed = self.ask_s3(name)
             return None if listed.ok else f"{step.s3}: {listed.brief()}"
-        if step.grpc is not None:
-            serves(self.lab, name, self.grpc(name).port, filled(step.grpc, scene))
-        elif step.tcp is not None:
+        if step.tcp is not None:
             self._connect(name, _port(step.tcp, scene))
         elif step.log is not None:
             wanted = filled(step.log, scene)
@@ -344,37 +341,21 @@ class Cluster:
         method: str = "GET",
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        front: bool = False,
     ) -> Answer:
         """Send a signed request without a body to a node's own S3 port, from the node itself.
 
-        ``headers`` are sent beside the signed ones. Raises NoAnswer.
+        ``front``: to what stands before the cluster there. ``headers`` are sent beside the signed
+        ones. Raises NoAnswer.
         """
-        own = self.own_s3(node)
-        return self._ask_s3(own, node, path, timeout_s, method, query or {}, headers or {})
-
-    def ask_front(self, name: str, path: str = "/", method: str = "GET") -> Answer:
-        """Send a signed request to what stands before the cluster on a node. Raises NoAnswer."""
-        return self._ask_s3(self.s3(name), name, path, PATIENCE_S, method, {}, {})
-
-    def _ask_s3(
-        self,
-        target: S3Target,
-        node: str,
-        path: str,
-        timeout_s: float,
-        method: str,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-    ) -> Answer:
-        asked = encoded(query)
-        signed = sign(method, target, path, query=asked)
+        target, asked = self.s3(node) if front else self.own_s3(node), encoded(query or {})
         return ask(
             self.lab,
             node,
             target.port,
             f"{path}?{asked}" if asked else path,
             method=method,
-            headers={**headers, **signed},
+            headers={**(headers or {}), **sign(method, target, path, query=asked)},
             timeout_s=timeout_s,
         )
 

@@ -204,7 +204,6 @@ class Step(YamlModel):
     log: Text | None = Field(default=None, description="what a printed line must contain")
     run: list[Text] | None = Field(default=None, description="a command; `answer` is its output")
     s3: Literal["ListBuckets"] | None = None
-    grpc: Text | None = Field(default=None, description="/package.Service/Method, called empty")
     hook: Annotated[StrictStr, AfterValidator(_hook)] | None = Field(
         default=None, description="a function of hooks.py: (cluster, node, expected) -> why not"
     )
@@ -218,7 +217,7 @@ class Step(YamlModel):
 
     def misfits(self) -> list[Finding]:
         """It does one thing."""
-        return _one_of(self, ("http", "tcp", "log", "run", "s3", "grpc", "hook"))
+        return _one_of(self, ("http", "tcp", "log", "run", "s3", "hook"))
 
 
 class Arguments(YamlModel):
@@ -280,6 +279,21 @@ class Front(YamlModel):
     command: list[Argument]
 
 
+class LowerBound(YamlModel):
+    """How many replicas must answer a request, of those that a key may have: its round trips."""
+
+    to: list[StrictStr] = Field(description="endpoints, or reads, writes, listings")
+    when: Expression | None = Field(default=None, description="else a later entry counts")
+    needed: Expression | None = Field(default=None, description="answers; none: no other node's")
+    of: Expression = Field(default="nodes | length", description="how many hold what is asked for")
+    near: Expression = Field(
+        default="near([nodes | map(attribute='name') | list])",
+        description="how many of them are in the target's site, for each place of a key's",
+    )
+    what: StrictStr = Field(default="replica", description="what a message calls one of them")
+    why: StrictStr = ""
+
+
 class Definition(Program):
     """A system: its program, options, configuration, start, readiness, and what is asked of it."""
 
@@ -319,10 +333,13 @@ class Definition(Program):
     endpoints: dict[str, Endpoint] = Field(
         default_factory=dict, description="what a study of stores asks it, in place of S3's"
     )
+    lower_bounds: list[LowerBound] = Field(
+        default_factory=list, description="of round trips; the first entry that fits counts"
+    )
     promised: dict[str, Expression] = Field(
         default_factory=dict,
-        description="round trips over WAN links that an endpoint takes by construction; with "
-        "`to_node(NAME)` and `to_majority(NAME)`: 0 in one site, else 1",
+        description="round trips over WAN links that an endpoint (or reads, writes) takes by "
+        "construction; with `to_node(NAME)` and `to_majority(NAME)`: 0 in one site, else 1",
     )
 
     @model_validator(mode="before")
@@ -352,7 +369,7 @@ _NODE = ("name", "site", "address", "directory", "data", "facts")
 _ANYTHING = (
     *("nodes", "peers", "later", "topology", "version", "answer", "expected", "bucket"),
     *("each", "derive", "numbers", "range", "loop", "program", "plan", "listen"),
-    *("to_node", "to_majority"),
+    *("target", "endpoint", "placement", "near", "to_node", "to_majority"),
 )
 
 

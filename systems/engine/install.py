@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import os
-import re
-import selectors
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from wanlat.systems.engine.cache import Cache, Receipt, exclusive, sha256_of
 from wanlat.systems.engine.definition import Install
-from wanlat.systems.engine.kinds import KINDS, TOOLS, Kind, Place, Step, Tool
-from wanlat.systems.engine.logs import last_lines, plain
+from wanlat.systems.engine.kinds import KINDS, Kind, Place, check_tool
+from wanlat.systems.engine.process import last_lines, plain
 from wanlat.systems.engine.progress import Reporter, elapsed
 from wanlat.systems.errors import InstallFailed
 from wanlat.topologies.errors import MachineError
 
 _PATIENCE_S = 10  # for a build that was asked to end
-_HEARTBEAT_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -49,22 +45,22 @@ class Recipe:
         return self.install.minutes
 
     @property
-    def title(self) -> str:
-        """Name and version, as messages say it."""
-        return f"{self.name} {self.version}"
-
-    @property
     def source(self) -> str:
         """Where the source comes from, for people."""
         return self.kind.what.format(self.install)
 
+    @property
+    def title(self) -> str:
+        """Name and version, as messages say it."""
+        return f"{self.name} {self.version}"
+
     def tools(self) -> list[str]:
         """Check the tools that it needs; return what each says of its version. MachineError."""
-        names = (*self.kind.tools, *self.install.needs)
-        tools: list[Tool] = [TOOLS[name] for name in names]
-        oldest = [self.install.tool, *([None] * len(tools))]
-        pairs = zip(tools, oldest, strict=False)
-        return [tool.check(f"Building {self.title}", least) for tool, least in pairs]
+        oldest = [self.install.tool]  # of the first
+        return [
+            check_tool(name, f"Building {self.title}", oldest.pop() if oldest else None)
+            for name in (*self.kind.tools, *self.install.needs)
+        ]
 
 
 @dataclass(frozen=True)
@@ -110,16 +106,13 @@ def install(recipes: Sequence[Recipe], cache: Cache, reporter: Reporter) -> list
     MachineError (a tool, the disk, the cache directory), InstallFailed (a build).
     """
     for recipe in recipes:
-        if _present(recipe, cache) is None:
+        there = None
+        with suppress(Damaged):
+            there = find_installed(recipe.name, recipe.install, cache)
+        if there is None:
             recipe.tools()
             _check_room(recipe, cache)
     return [_install(recipe, cache, reporter) for recipe in recipes]
-
-
-def _present(recipe: Recipe, cache: Cache) -> Installed | None:
-    with suppress(Damaged):
-        return find_installed(recipe.name, recipe.install, cache)
-    return None
 
 
 def _check_room(recipe: Recipe, cache: Cache) -> None:
@@ -160,6 +153,7 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
     place = Place(out=building / "out", work=cache.make(building / "work"))
     log = cache.log(recipe.name, recipe.version)
     cache.make(log.parent)
+    log.write_bytes(b"")
     # Only `work` is carried over: a half-written binary in `out` must not pass for a whole one.
     shutil.rmtree(place.out, ignore_errors=True)
     (place.out / "bin").mkdir(parents=True)
@@ -171,7 +165,8 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
     begun = time.monotonic()
     try:
         with reporter.building(recipe.name) as show:
-            run_build(recipe, place, log, show)
+            for command in recipe.kind.commands(recipe.install, place):
+                _run(recipe, command, place, log, show)
     except KeyboardInterrupt:
         reporter.note(
             f"{recipe.title}: interrupted; what is compiled is kept, and the same command goes on "
@@ -238,77 +233,48 @@ _END_WITH_PARENT = (
 )
 
 
-def run_build(recipe: Recipe, place: Place, log: Path, show: Callable[[Step], None]) -> None:
-    """Run the recipe's commands; every line goes to ``log``, progress to ``show``.
+def _run(
+    recipe: Recipe, command: list[str], place: Place, log: Path, show: Callable[[str], None]
+) -> None:
+    """Run one of a recipe's commands; every line goes to ``log``, and to ``show``.
 
-    Raises InstallFailed with the last lines of the log when one fails. Whatever ends this call
+    Raises InstallFailed with the last lines of the log when it fails. Whatever ends this call
     early (Ctrl-C included) ends the command and its children first.
     """
-    with log.open("w", encoding="utf-8") as written:
-        for command in recipe.kind.commands(recipe.install, place):
-            written.write(f"$ {' '.join(command)}\n")
-            written.flush()
-            code = _run(recipe, command, place, written, show)
-            if code != 0:
-                raise InstallFailed(
-                    f"Building {recipe.title} failed with exit code {code}. The last lines of its "
-                    f"log:\n{last_lines(log)}\nThe whole log: {log}"
-                )
-
-
-def _run(
-    recipe: Recipe, command: list[str], place: Place, log: IO[str], show: Callable[[Step], None]
-) -> int:
     build = subprocess.Popen(
         [sys.executable, "-I", "-c", _END_WITH_PARENT, *command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
         env=os.environ | recipe.kind.environment(place),
         cwd=place.work,
         start_new_session=True,  # a group of its own, so that all of it can be ended
     )
     assert build.stdout is not None
-    step = Step(None, None, "starting")
     try:
-        for text, final in _pieces(build.stdout):
-            # A progress bar redraws itself ("\r"); only finished lines belong into a log.
-            if final and text:
-                log.write(text + "\n")
-                log.flush()
-            step = recipe.kind.progress(text.rstrip(), step) or step
-            show(step)
-        return build.wait()
+        with log.open("a", encoding="utf-8", buffering=1) as written:
+            print(f"$ {' '.join(command)}", file=written)
+            # A progress bar redraws itself with "\r", which ends a line here too.
+            for line in build.stdout:
+                if text := plain(line).rstrip():
+                    print(text, file=written)
+                    show(text)
+        code = build.wait()
     except BaseException:
         _end(build)
         raise
     finally:
         build.stdout.close()
+    if code != 0:
+        raise InstallFailed(
+            f"Building {recipe.title} failed with exit code {code}. The last lines of its "
+            f"log:\n{last_lines(log)}\nThe whole log: {log}"
+        )
 
 
-def _pieces(output: IO[bytes]) -> Iterator[tuple[str, bool]]:
-    r"""Yield what is printed, cut at "\n" (then True) and at "\r" (then False).
-
-    While nothing is printed, ("", False) now and then, so that time is seen to pass.
-    """
-    rest = b""
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(output, selectors.EVENT_READ)
-        while True:
-            if not waiting.select(_HEARTBEAT_S):
-                yield "", False
-                continue
-            chunk = os.read(output.fileno(), 65536)
-            if not chunk:
-                break
-            *pieces, rest = re.split(rb"([\r\n])", rest + chunk)
-            for text, end in zip(pieces[::2], pieces[1::2], strict=True):
-                yield plain(text.decode("utf-8", "replace")), end == b"\n"
-    if rest:
-        yield plain(rest.decode("utf-8", "replace")), True
-
-
-def _end(build: subprocess.Popen[bytes]) -> None:
+def _end(build: subprocess.Popen[str]) -> None:
     for ending, patience in ((signal.SIGTERM, _PATIENCE_S), (signal.SIGKILL, None)):
         with suppress(ProcessLookupError):
             os.killpg(build.pid, ending)

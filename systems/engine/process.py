@@ -1,9 +1,14 @@
-"""One store process on one node: how it is started, so that it can be started again."""
+"""One store process on one node, so that it can be started again; and why it gave up.
+
+What an error says of that: the end of its log, and first of all whether its disk is full.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +16,6 @@ from typing import TYPE_CHECKING
 
 from wanlat.emulator.process import how_it_ended
 from wanlat.systems.engine.definition import Stop
-from wanlat.systems.engine.logs import last_lines
-from wanlat.systems.engine.space import what_is_full
 from wanlat.systems.errors import SystemFailed
 from wanlat.topologies.errors import WanlatError
 
@@ -48,7 +51,16 @@ class NodeProcess:
         One that was stopped ends first: its ports and the lock on its data are the new one's.
         Raises SystemFailed when it does not.
         """
-        self._await_end()
+        if self.process is not None and self.process.poll() is None:
+            if not self.stopped:
+                raise self.failure("it was to be started, and runs already")
+            try:
+                self.process.wait(_END_WITHIN_S)
+            except TimeoutError:
+                raise self.failure(
+                    "it was to be started again, and its former process has not ended after "
+                    f"{_END_WITHIN_S:g} s"
+                ) from None
         with self.log.open("ab") as log:
             self._log_begins = log.tell()
             self.process = lab.spawn(
@@ -86,19 +98,6 @@ class NodeProcess:
             return None
         return self.process.poll()
 
-    def _await_end(self) -> None:
-        if self.process is None or self.process.poll() is not None:
-            return
-        if not self.stopped:
-            raise self.failure("it was to be started, and runs already")
-        try:
-            self.process.wait(_END_WITHIN_S)
-        except TimeoutError:
-            raise self.failure(
-                f"it was to be started again, and its former process has not ended after "
-                f"{_END_WITHIN_S:g} s"
-            ) from None
-
     def failure(self, what: str) -> SystemFailed:
         """Return the error that says what went wrong, with the end of the log.
 
@@ -131,3 +130,62 @@ class NodeProcess:
 
         if self.process is not None:
             self.process.when_ended(ended)
+
+
+# -- its log ---------------------------------------------------------------------------------
+
+_LINES = 12
+_BYTES = 16_384
+_WIDTH = 400
+
+
+def last_lines(log: Path, lines: int = _LINES) -> str:
+    """Return the last lines of a log, indented; says so when there are none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError as error:
+        return f"  (the log cannot be read: {error.strerror})"
+    kept = [line.rstrip()[:_WIDTH] for line in plain(text).splitlines() if line.strip()][-lines:]
+    return "\n".join(f"  {line}" for line in kept) if kept else "  (nothing was logged)"
+
+
+def plain(text: str) -> str:
+    """Return a text without the escape sequences that colour or move on a terminal."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+# -- its disk --------------------------------------------------------------------------------
+
+_LEAST_BYTES = 1 << 20
+_LEAST_SHARE = 0.01
+"""Less than a hundredth is what stores refuse to write into, each at a mark of its own."""
+
+
+def what_is_full(directories: Iterable[Path]) -> str | None:
+    """Return a sentence on the first directory whose file system has no room, None when all have.
+
+    No room: less than 1 % of it or 1 MiB, or no inodes. A directory that cannot be looked at has
+    nothing to say.
+    """
+    for directory in directories:
+        try:
+            found = os.statvfs(directory)
+        except OSError:
+            continue
+        within = re.fullmatch(r"/proc/\d+/root(/.*)", str(directory))
+        named = f"{within[1]}, which is the lab's own," if within else directory
+        size_bytes = found.f_blocks * found.f_frsize
+        free_bytes = found.f_bavail * found.f_frsize
+        if size_bytes and free_bytes < max(_LEAST_BYTES, size_bytes * _LEAST_SHARE):
+            sizes = f"{_rough(free_bytes)} of {_rough(size_bytes)} are left"
+            return f"The disk of {named} is full: {sizes}"
+        if found.f_files and not found.f_favail:
+            return f"The disk of {named} is full: it has no inodes left"
+    return None
+
+
+def _rough(size_bytes: int) -> str:
+    number, unit = (size_bytes >> 20, "MiB") if size_bytes < 1 << 34 else (size_bytes >> 30, "GiB")
+    return f"{number} {unit}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +12,11 @@ from wanlat.emulator.binaries import binary as built_program
 from wanlat.systems.engine.cache import Cache, sha256_of
 from wanlat.systems.engine.definition import Program
 from wanlat.systems.engine.install import find_installed
+from wanlat.systems.engine.kinds import said
 from wanlat.systems.engine.text import numbers
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.wording import listing, printable
-
-_ANSWER_S = 20
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,13 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
     install, title = program.install, program.title or program.name
     known = name or program.name
     if named := os.environ.get(setting(known)):
-        return _named(program, setting(known), Path(named).expanduser().absolute(), known)
+        path = Path(named).expanduser().absolute()
+        if path.is_file() and os.access(path, os.X_OK):
+            return of_file(program, path)
+        raise SystemMissing(
+            f"{setting(known)} names {path}, which is not a program. "
+            f"Correct it, or remove it from the environment to use the installed {known}."
+        )
     if install is None:
         raise SystemMissing(f"{title} is not on this machine. To get it: {how_to_get(program)}.")
     if install.kind == "checkout":
@@ -106,22 +109,10 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
             f"{install.minutes} minutes on two cores): wanlat system install {known}"
         )
     version = there.receipt.version
+    its = there.receipt
     return Binary(
-        there.path,
-        version,
-        there.receipt.sha256,
-        label(program, version),
-        environment=there.environment,
+        there.path, version, its.sha256, label(program, version), environment=there.environment
     )
-
-
-def _named(program: Program, variable: str, path: Path, known: str) -> Binary:
-    if not (path.is_file() and os.access(path, os.X_OK)):
-        raise SystemMissing(
-            f"{variable} names {path}, which is not a program. "
-            f"Correct it, or remove it from the environment to use the installed {known}."
-        )
-    return of_file(program, path)
 
 
 def of_file(program: Program, path: Path) -> Binary:
@@ -158,66 +149,13 @@ def read_version(program: Program, path: Path, environment: dict[str, str] | Non
     return version
 
 
-def said(path: Path, *arguments: str, environment: dict[str, str] | None = None) -> str:
-    """Run a program that tells its version; return all it prints. Raises SystemMissing."""
-    try:
-        done = subprocess.run(
-            [path, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_S,
-            check=True,
-            env=os.environ | environment if environment else None,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise SystemMissing(f"{path} does not tell its version: {error}") from error
-    return done.stdout
-
-
-# -- the record of Go's linker: src/debug/buildinfo in Go's source ---------------------------
-
-_MAGIC = b"\xff Go buildinf:"
-_ALIGNED_TO = 16
-_HEADER_BYTES = 32
-_STRINGS_INLINE = 2  # flag, since Go 1.18
-
-
 def go_version(path: Path, package: str) -> str | None:
     """Return the version of the module that a binary was made from, if that has the package.
 
-    Such as ``v1.2.3``; None when there is no record, or it is of another module.
+    Such as ``v1.2.3``; None when Go's linker left no record (src/debug/buildinfo in Go's source),
+    or it is of another module.
     """
-    with path.open("rb") as file:
-        try:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:  # an empty file
-            return None
-        with data:
-            at = data.find(_MAGIC)
-            while at != -1 and at % _ALIGNED_TO:
-                at = data.find(_MAGIC, at + 1)
-            if at == -1 or not data[at + len(_MAGIC) + 1] & _STRINGS_INLINE:
-                return None
-            _, after = _string(data, at + _HEADER_BYTES)
-            record, _ = _string(data, after)
-    # The record stands between two sentinels of 16 bytes.
-    for line in record[16:-16].decode("utf-8", "replace").splitlines():
-        fields = line.split("\t")
-        if fields[0] == "mod" and len(fields) > 2 and package.startswith(fields[1]):
-            return None if fields[2] == "(devel)" else fields[2]
+    for mod, version in re.findall(rb"\nmod\t(\S+)\t(\S+)", path.read_bytes()):
+        if package.startswith(mod.decode("utf-8", "replace")):
+            return None if version == b"(devel)" else str(version, "utf-8")
     return None
-
-
-def _string(data: mmap.mmap, at: int) -> tuple[bytes, int]:
-    """Return a string with its length in front (a varint), and the offset behind it."""
-    length = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        length |= (byte & 0x7F) << shift
-        shift += 7
-        if not byte & 0x80:
-            return data[at : at + length], at + length

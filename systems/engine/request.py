@@ -1,7 +1,7 @@
 """One request to a node, sent from inside the lab: for readiness and administration.
 
-Over HTTP, signed where it is S3; and over gRPC, to see whether a method is served. Not for
-measuring: that is the probe's, which is compiled and shares nothing with this.
+Over HTTP, signed where it is S3. Not for measuring: that is the probe's, which is compiled and
+shares nothing with this.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ import hashlib
 import hmac
 import http.client
 import json
-import socket
-import struct
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-
-import hpack
 
 from wanlat.systems.engine.protocols import S3Target
 
@@ -118,70 +114,3 @@ def sign(
 def encoded(query: Mapping[str, str]) -> str:
     """Return a query as the signature wants it: sorted, all but unreserved characters encoded."""
     return urllib.parse.urlencode(sorted(query.items()), safe="", quote_via=urllib.parse.quote)
-
-
-# -- gRPC ------------------------------------------------------------------------------------
-
-# RFC 9113: the preface, frame types, flags.
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _GOAWAY = 0, 1, 3, 4, 7
-_END_STREAM, _END_HEADERS = 0x1, 0x4
-_STREAM = 1
-_EMPTY_MESSAGE = b"\0\0\0\0\0"  # not compressed, of length 0
-
-
-def serves(lab: Lab, node: str, port: int, method: str, timeout_s: float = PATIENCE_S) -> None:
-    """Call ``/package.Service/Method`` on a node, from itself, with an empty message.
-
-    The call is the connection's only stream, and of the answer only the kinds of frames are looked
-    at. Returns when a message came back. Raises NoAnswer: nobody there, not HTTP/2, or an answer
-    without a message, which is how an error looks.
-    """
-    address = lab.node(node).address
-    try:
-        with lab.connect(node, (address, port), timeout_s) as connection:
-            connection.sendall(_call(f"{address}:{port}", method))
-            for kind, flags, stream in _frames(connection):
-                if stream == _STREAM and kind == _DATA:
-                    return
-                if kind in (_RST_STREAM, _GOAWAY) or (stream == _STREAM and flags & _END_STREAM):
-                    raise NoAnswer(f"port {port} answers {method} with an error")
-    except TimeoutError as error:
-        raise NoAnswer(f"port {port} did not answer within {timeout_s:g} s") from error
-    except OSError as error:
-        raise NoAnswer(f"port {port} does not answer: {error or type(error).__name__}") from error
-    raise NoAnswer(f"port {port} closed the connection without an answer")
-
-
-def _call(authority: str, method: str) -> bytes:
-    headers = {
-        ":method": "POST",
-        ":scheme": "http",
-        ":path": method,
-        ":authority": authority,
-        "content-type": "application/grpc",
-        "te": "trailers",
-    }
-    block = hpack.Encoder().encode(headers.items())
-    return (
-        _PREFACE
-        + _frame(_SETTINGS, 0, 0, b"")
-        + _frame(_HEADERS, _END_HEADERS, _STREAM, block)
-        + _frame(_DATA, _END_STREAM, _STREAM, _EMPTY_MESSAGE)
-    )
-
-
-def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
-
-
-def _frames(connection: socket.socket) -> Iterator[tuple[int, int, int]]:
-    """Yield kind, flags and stream of each frame until the connection ends."""
-    with connection.makefile("rb") as stream:
-        while len(head := stream.read(9)) == 9:
-            length = int.from_bytes(head[:3])
-            kind, flags, number = struct.unpack(">BBI", head[3:])
-            if length > 1 << 20:
-                raise OSError("it does not speak HTTP/2")
-            stream.read(length)
-            yield kind, flags, number & 0x7FFF_FFFF

@@ -24,7 +24,7 @@ from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemMissing
-from wanlat.systems.least import Least, near
+from wanlat.systems.placement import GROUPS, Least, least_of, near
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import did_you_mean
 
@@ -89,21 +89,22 @@ class System:
     def find(self) -> Binary:
         """Return the binary on this machine. SystemMissing tells how to get it."""
         front = self.definition.front
-        try:
-            found = program.find(self.definition, self.directory, self._program_of)
-        except SystemMissing as absent:
-            if front is not None:
-                try:
-                    program.find(front.program, self.directory)
-                except SystemMissing as too:
-                    raise SystemMissing(f"{absent} {too}") from None
-            raise
+        wanted = [(self.definition, self._program_of), *([(front.program, None)] if front else [])]
+        found, missing = list[Binary](), list[str]()
+        for each, name in wanted:
+            try:
+                found.append(program.find(each, self.directory, name))
+            except SystemMissing as absent:
+                missing.append(str(absent))
+        if missing:
+            raise SystemMissing(" ".join(missing))
         if front is None:
-            return found
-        its = program.find(front.program, self.directory)
+            return found[0]
+        store, its = found
         beside = Companion(front.program.name, its.path, its.version, its.sha256)
-        label = f"{found.label}, {beside.name} {beside.version}"
-        return replace(found, label=label, beside=(beside,))
+        return replace(
+            store, label=f"{store.label}, {beside.name} {beside.version}", beside=(beside,)
+        )
 
     def binary_for(self, options: Options) -> Binary:
         """Return the binary to run with these options, which for most does not depend on them."""
@@ -155,9 +156,15 @@ class System:
         `Least.from_client`); ``placement`` says whether it holds the key, as samples do (local,
         remote, unknown). None where nothing can be said.
         """
-        scene = self.scene(plan, options)
-        least: Least | None = self._hooked("least_round_trips", scene, target, endpoint, placement)
-        return least
+        scene = self._asked(plan, options, target, endpoint, placement)
+        for bound in self.definition.lower_bounds:
+            fits = any(endpoint in GROUPS.get(name, {name}) for name in bound.to)
+            if fits and (bound.when is None or evaluate(bound.when, scene)):
+                if bound.needed is None:
+                    return Least(0, bound.why)
+                needed, replicas = evaluate(bound.needed, scene), evaluate(bound.of, scene)
+                return least_of(needed, replicas, evaluate(bound.near, scene), bound.what)
+        return None
 
     def promised_round_trips(
         self, plan: Plan, options: Options, target: str, endpoint: str, placement: str
@@ -166,22 +173,31 @@ class System:
 
         Arguments are those of `least_round_trips`. None where that is not known by construction.
         """
-        scene = self.scene(plan, options)
-        if (expression := self.definition.promised.get(endpoint)) is not None:
-            names = [node.name for node in plan.nodes]
+        scene = self._asked(plan, options, target, endpoint, placement)
+        for name, expression in self.definition.promised.items():
+            if endpoint in GROUPS.get(name, {name}):
+                known = evaluate(expression, scene)
+                return None if known is None else float(known)
+        return None
 
-            def to_majority(name: str) -> int:
-                return int(near(plan, name, names) <= len(names) // 2)
+    def _asked(
+        self, plan: Plan, options: Options, target: str, endpoint: str, placement: str
+    ) -> dict[str, Any]:
+        """Return the names that expressions about one kind of requests know besides."""
+        names = [node.name for node in plan.nodes]
 
-            def to_node(name: str) -> int:
-                return int(not near(plan, target, [name]))
+        def to_node(name: str) -> int:
+            return int(plan.node(name).site != plan.node(target).site)
 
-            ways = {"to_node": to_node, "to_majority": to_majority}
-            return float(evaluate(expression, {**scene, **ways}))
-        known: float | None = self._hooked(
-            "promised_round_trips", scene, target, endpoint, placement
-        )
-        return known
+        def to_majority(name: str = target) -> int:
+            (beside,) = near(plan, name, [names])
+            return int(beside <= len(names) // 2)
+
+        return {
+            **self.scene(plan, options),
+            **{"target": target, "endpoint": endpoint, "placement": placement},
+            **{"near": partial(near, plan, target), "to_node": to_node, "to_majority": to_majority},
+        }
 
     def effective(self, plan: Plan, options: Options) -> dict[str, Any]:
         """Return the options as they are in effect on a topology, defaults filled in."""

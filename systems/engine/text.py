@@ -86,38 +86,31 @@ class Slot:
     joined: str | None = None
 
 
+def _braces(depth: int) -> str:
+    within = rf"|\{{{_braces(depth - 1)}\}}" if depth else ""
+    return rf"""(?:[^{{}}"']|"[^"]*"|'[^']*'{within})*"""
+
+
+_PART = re.compile(rf"\{{\{{|\}}\}}|\{{(?P<inner>{_braces(3)})\}}|[^{{}}]+|[{{}}]")
+
+
+_LITERALS = {"{{": "{", "}}": "}"}
+
+
 @cache
 def parts(text: str) -> tuple[str | Slot, ...]:
     """Split a text at its placeholders. Raises ValueError for a brace that is not closed."""
     found: list[str | Slot] = []
-    at = 0
-    while at < len(text):
-        if text[at : at + 2] in ("{{", "}}"):
-            found.append(text[at])
-            at += 2
-        elif text[at] == "{":
-            end = _closing(text, at)
-            found.append(_slot(text[at + 1 : end]))
-            at = end + 1
-        else:
-            found.append(text[at])
-            at += 1
+    for part in _PART.finditer(text):
+        if part[0] == "{":
+            raise ValueError(
+                f"a brace is not closed in {show(text)}; one that is meant is written {{{{"
+            )
+        inner, literal = part["inner"], part[0]
+        found.append(
+            _slot(inner) if inner is not None else {"{{": "{", "}}": "}"}.get(literal, literal)
+        )
     return tuple(found)
-
-
-def _closing(text: str, begin: int) -> int:
-    depth, quoted = 0, ""
-    for at in range(begin, len(text)):
-        char = text[at]
-        if quoted:
-            quoted = "" if char == quoted else quoted
-        elif char in "\"'":
-            quoted = char
-        else:
-            depth += {"{": 1, "}": -1}.get(char, 0)
-            if depth == 0:
-                return at
-    raise ValueError(f"a brace is not closed in {show(text)}; one that is meant is written {{{{")
 
 
 def _slot(inner: str) -> Slot:

@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.request import NoAnswer
@@ -48,47 +49,41 @@ class Wait:
 
         ``why_not`` runs in a thread a node, so that nodes that answer slowly do so together.
         """
-        pending = dict.fromkeys(self._nodes if names is None else names, "it has not answered")
-        count = len(pending)
+        reasons = dict.fromkeys(self._nodes if names is None else names, "it has not answered")
+        count, over = len(reasons), threading.Event()
         answers: queue.SimpleQueue[tuple[str, str | BaseException | None]] = queue.SimpleQueue()
-        for name in pending:
-            self._ask(why_not, name, answers, 0)
+
+        def ask(name: str) -> None:
+            answer: str | BaseException | None = ""
+            while isinstance(answer, str) and not over.is_set():
+                try:
+                    answer = why_not(name)
+                except NoAnswer as silence:
+                    answer = str(silence)
+                except BaseException as error:  # for the thread that waits
+                    answer = error
+                answers.put((name, answer))
+                if answer is not None:
+                    over.wait(self._poll_s)
+
         self._tell(step, 0, count)
-        while pending:
-            self._watch(step, pending)
-            try:
-                name, answer = answers.get(timeout=self._poll_s)
-            except queue.Empty:
-                continue
-            if isinstance(answer, BaseException):
-                raise answer
-            if answer is None:
-                del pending[name]
-                self._tell(step, count - len(pending), count)
-            else:
-                pending[name] = answer
-                self._ask(why_not, name, answers, self._poll_s)
-
-    def _ask(
-        self,
-        why_not: WhyNot,
-        name: str,
-        answers: queue.SimpleQueue[tuple[str, str | BaseException | None]],
-        after_s: float,
-    ) -> None:
-        def ask() -> None:
-            time.sleep(after_s)
-            answer: str | BaseException | None
-            try:
-                answer = why_not(name)
-            except NoAnswer as silence:
-                answer = str(silence)
-            except BaseException as error:  # for the thread that waits
-                answer = error
-            answers.put((name, answer))
-
-        # A daemon: Ctrl-C must not wait for an answer that may take until the deadline.
-        threading.Thread(target=ask, name=f"ask {name}", daemon=True).start()
+        for name in reasons:
+            # A daemon: Ctrl-C must not wait for an answer that may take until the deadline.
+            threading.Thread(target=ask, args=(name,), name=f"ask {name}", daemon=True).start()
+        try:
+            while reasons:
+                self._watch(step, reasons)
+                with suppress(queue.Empty):
+                    name, answer = answers.get(timeout=self._poll_s)
+                    if isinstance(answer, BaseException):
+                        raise answer
+                    if answer is not None:
+                        reasons[name] = answer
+                        continue
+                    del reasons[name]
+                    self._tell(step, count - len(reasons), count)
+        finally:
+            over.set()
 
     def _watch(self, step: str, pending: Mapping[str, str]) -> None:
         for node in self._nodes.values():

@@ -8,32 +8,20 @@ numbered in internal/grid/handlers.go, which promises that a number never change
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
+
+import yaml
 
 _FINAL_BINARY = 0x82
 _SEVEN_VALUES = 0x97
 _VALUES_BEFORE_PAYLOAD = 6
+_WIDTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 _REQUEST, _RESPONSE, _MERGED = 14, 15, 17
-_OPERATIONS = {
-    **{1: "connect", 2: "connected", 3: "ping", 4: "pong", 5: "stream", 6: "stream refused"},
-    **{7: "stream ended", 8: "stream ended", 9: "stream data", 10: "stream data"},
-    **{11: "stream credit", 12: "stream credit", 13: "stream accepted", 16: "disconnect"},
-}
-_HANDLER_NAMES = """
-LockLock LockRLock LockUnlock LockRUnlock LockRefresh LockForceUnlock WalkDir StatVol DiskInfo
-NSScanner ReadXL ReadVersion DeleteFile DeleteVersion UpdateMetadata WriteMetadata CheckParts
-RenameData RenameFile ReadAll ServerVerify Trace Listen DeleteBucketMetadata LoadBucketMetadata
-ReloadSiteReplicationConfig ReloadPoolMeta StopRebalance LoadRebalanceMeta
-LoadTransitionTierConfig DeletePolicy LoadPolicy LoadPolicyMapping DeleteServiceAccount
-LoadServiceAccount DeleteUser LoadUser LoadGroup HealBucket MakeBucket HeadBucket DeleteBucket
-GetMetrics GetResourceMetrics GetMemInfo GetProcInfo GetOSInfo GetPartitions GetNetInfo GetCPUs
-ServerInfo GetSysConfig GetSysServices GetSysErrors GetAllBucketStats GetBucketStats
-GetSRMetrics GetPeerMetrics GetMetacacheListing UpdateMetacacheListing GetPeerBucketMetrics
-StorageInfo ConsoleLog ListDir GetLocks BackgroundHealStatus GetLastDayTierStats SignalService
-GetBandwidth WriteAll ListBuckets RenameDataInline RenameData2 CheckParts2 RenamePart
-ClearUploadID CheckParts3
-"""
-_HANDLERS = _HANDLER_NAMES.split()  # numbered from 1
+_NUMBERS = yaml.safe_load(Path(__file__).with_name("grid.yaml").read_text(encoding="utf-8"))
+_OPERATIONS: dict[int, str] = _NUMBERS["operations"]
+_HANDLERS: list[str] = _NUMBERS["handlers"]  # from 1
 _NAMED_AT_MOST = 3
 
 
@@ -74,21 +62,17 @@ class Message(NamedTuple):
 def _messages(payload: bytes) -> Iterator[Message]:
     """The messages in a packet that begins with one, as far as the record kept them."""
     body = _unmasked(payload)
-    found = _message(body, 0) if body else None
-    if found is None:
-        return
-    message, at = found
-    if message.operation != _MERGED:
-        yield message
-        return
-    # Its own payload is empty; those that were put together follow it, each as bytes of its own.
-    _, at = _bytes(body, at)
-    while (begin := _bytes(body, at)[0]) >= 0:
-        inner = _message(body, begin)
-        if inner is None:
+    with suppress(LookupError):  # cut off, or no message
+        message, at = _message(body, 0)
+        if message.operation != _MERGED:
+            yield message
             return
-        yield inner[0]
-        at = _bytes(body, at)[1]
+        # Its own payload is empty; those that were put together follow it, each as bytes.
+        while True:
+            length, begin = _number(body, at)
+            if length:
+                yield _message(body, begin)[0]
+            at = begin + length
 
 
 def _unmasked(payload: bytes) -> bytes:
@@ -102,37 +86,23 @@ def _unmasked(payload: bytes) -> bytes:
     return bytes(octet ^ key[place % 4] for place, octet in enumerate(masked))
 
 
-def _message(body: bytes, at: int) -> tuple[Message, int] | None:
-    """The message that begins at `at`, and where its payload does; None if there is none."""
-    if at >= len(body) or body[at] != _SEVEN_VALUES:
-        return None
-    values: list[int] = []
-    at += 1
+def _message(body: bytes, at: int) -> tuple[Message, int]:
+    """The message that begins at `at`, and where its payload does."""
+    if body[at] != _SEVEN_VALUES:
+        raise LookupError
+    values, at = list[int](), at + 1
     while len(values) < _VALUES_BEFORE_PAYLOAD:
-        value, at = _unsigned(body, at)
-        if value is None:
-            return None
+        value, at = _number(body, at)
         values.append(value)
     return Message(values[0], values[3], values[4]), at
 
 
-def _unsigned(body: bytes, at: int) -> tuple[int | None, int]:
-    """A MessagePack integer, and where the next value begins."""
-    if at >= len(body):
-        return None, at
-    first = body[at]
+def _number(body: bytes, at: int) -> tuple[int, int]:
+    """An integer of MessagePack, or the length of bytes, and where what follows it begins."""
+    first, begin = body[at], at + 1
     if first < 0x80:
-        return first, at + 1
-    length = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}.get(first)
-    if length is None or at + 1 + length > len(body):
-        return None, at
-    return int.from_bytes(body[at + 1 : at + 1 + length], "big"), at + 1 + length
-
-
-def _bytes(body: bytes, at: int) -> tuple[int, int]:
-    """Where the bytes of a MessagePack value begin (-1: it is none), and where the next value."""
-    width = {0xC4: 1, 0xC5: 2, 0xC6: 4}.get(body[at]) if at < len(body) else None
-    if width is None or at + 1 + width > len(body):
-        return -1, at
-    begin = at + 1 + width
-    return begin, begin + int.from_bytes(body[at + 1 : begin], "big")
+        return first, begin
+    end = begin + _WIDTHS[first]
+    if end > len(body):
+        raise LookupError
+    return int.from_bytes(body[begin:end], "big"), end

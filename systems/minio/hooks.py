@@ -10,13 +10,12 @@ import os
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from wanlat.systems.engine.scene import Node
 from wanlat.systems.engine.text import numbers
-from wanlat.systems.least import LISTINGS, S3_READS, S3_WRITES, Answers, Least, to_meet
 from wanlat.systems.minio.grid import GridMessages
 from wanlat.topologies.errors import MachineError
 
@@ -194,40 +193,3 @@ def _holders(cluster: Cluster, key: str, expected: Sequence[str]) -> int:
     drives = directories(cluster.scene["sets"].drives)
     homes = [cluster.node(name).home for name in expected]
     return sum((home / each / _READY_BUCKET / key).exists() for home in homes for each in drives)
-
-
-# -- round trips -----------------------------------------------------------------------------
-
-
-def least_round_trips(
-    scene: dict[str, Any],
-    target: str,
-    endpoint: str,
-    placement: str,  # noqa: ARG001 - the same for all keys of a set
-) -> Least | None:
-    """That of the drives: an object is read from its data shards' number, buckets from nodes.
-
-    A read that sends no data must meet every write, that of an object also put it together. Locks,
-    and the look at metadata before the data, are MinIO's own choice. Behind a front it is known
-    where there is no distance; else it depends on which node that chooses.
-    """
-    plan, sets, parity = scene["plan"], scene["sets"], scene["options"].parity
-    has_front = "balance" in vars(scene["options"])
-    if endpoint not in S3_READS | S3_WRITES or not sets.size:
-        return None
-    if has_front and len(plan.sites) > 1:
-        return None
-    nodes = [node.name for node in plan.nodes]
-    if endpoint == "ListBuckets":
-        # A bucket is made on a majority of nodes (S3PeerSys.MakeBucket).
-        needed = to_meet(len(nodes) // 2 + 1, len(nodes))
-        return Answers.among(plan, target, needed, [nodes], "node").least()
-    written = sets.written(parity)
-    met = to_meet(written, sets.size)
-    needed = max(met, sets.size - parity) if endpoint == "GetObject" else met
-    needed = written if endpoint in S3_WRITES else needed
-    one = Answers.among(plan, target, needed, sets.members(nodes), "drive")
-    if endpoint in LISTINGS:
-        # A bucket's objects lie in all sets, so each of them has to answer.
-        one = replace(one, near=frozenset({min(one.near)}))
-    return one.least()

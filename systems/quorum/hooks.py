@@ -1,16 +1,14 @@
-"""What YAML cannot say of the reference store: its round trips, and its nodes' messages."""
+"""What YAML cannot say of the reference store: its placement, and its nodes' messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wanlat.systems.least import S3_READS, S3_WRITES, Answers, Least, near, to_meet
 from wanlat.systems.placement import layout_of
 
 if TYPE_CHECKING:
     from wanlat.systems.engine.scene import Node
-    from wanlat.topologies.resolve import Plan
 
 layout = layout_of
 
@@ -31,59 +29,15 @@ def of_node(who: Mapping[str, Sequence[str]], node: Node) -> list[str]:
     return [defect for defect, names in who.items() if node.name in names]
 
 
+def alike(near: Sequence[int], needed: int) -> int | None:
+    """Return the round trips of a request that so many must answer; None where keys differ."""
+    numbers = {int(count < needed) for count in near}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
 def replicas(scene: dict[str, Any], key: bytes) -> tuple[str, ...] | None:
     """Known of Bob's keys; S3's objects are on every node."""
     return scene["layout"].replicas(key) if scene["bob"] else None
-
-
-def least_round_trips(
-    scene: dict[str, Any], target: str, endpoint: str, placement: str
-) -> Least | None:
-    """That of majorities, however many rounds the protocol takes; a leader reads by itself."""
-    plan, leader = scene["plan"], scene["options"].leader
-    if scene["bob"]:
-        least: Least | None = scene["layout"].least_round_trips(plan, target, endpoint, placement)
-        return least
-    if endpoint not in S3_READS | S3_WRITES:
-        return None
-    nodes = [node.name for node in plan.nodes]
-    majority = len(nodes) // 2 + 1
-    if endpoint in S3_READS and leader and near(plan, target, [leader]):
-        return Least(0, "the leader answers reads alone, and it is in the asked node's site")
-    needed = majority if endpoint in S3_WRITES else to_meet(majority, len(nodes))
-    return Answers.among(plan, target, needed, [nodes]).least()
-
-
-def promised_round_trips(
-    scene: dict[str, Any], target: str, endpoint: str, placement: str
-) -> float | None:
-    """That of the tables in systems/quorum/README.md; None of a mixture, or with a defect."""
-    plan, options = scene["plan"], scene["options"]
-    if options.defects:
-        return None
-    if scene["bob"]:
-        known: float | None = scene["layout"].promised_round_trips(
-            plan, target, endpoint, placement
-        )
-        return known
-    if endpoint not in S3_READS | S3_WRITES:
-        return None
-    nodes = [node.name for node in plan.nodes]
-    rounds = 1 if options.protocol == "leaderless" else None
-    if options.protocol.startswith("rounds:"):
-        rounds = int(options.protocol.removeprefix("rounds:"))
-    if rounds is not None:
-        return rounds * _majority_round(plan, nodes, target)
-    if options.leader is None:
-        return None
-    forwarded = float(plan.node(options.leader).site != plan.node(target).site)
-    reads = endpoint in S3_READS
-    return forwarded + (0 if reads else _majority_round(plan, nodes, options.leader))
-
-
-def _majority_round(plan: Plan, nodes: Sequence[str], asking: str) -> float:
-    """Return the round trips that it takes a node to hear a majority, itself counted."""
-    return Answers.among(plan, asking, len(nodes) // 2 + 1, [nodes]).least().round_trips
 
 
 # A frame (systems/quorum/src/peers/frame.rs) has its length, the message's number and whether it is

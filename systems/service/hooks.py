@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 # `{name}` stands for something; `{{name}}` for itself in braces. Other braces are left alone.
 _PLACEHOLDER = re.compile(r"\{\{(?P<literal>[a-z.]+)\}\}|\{(?P<name>[a-z.]+)\}")
-_EACH = ("peer.node", "peer.address")
-_KNOWN = ("node", "address", "port", "data", "peers", *_EACH)
+_KNOWN = ("node", "address", "port", "data", "peers", "peer.node", "peer.address")
 
 
 def binary_for(system: System, options: Any) -> Binary:
@@ -46,15 +45,13 @@ def mistake(options: Any) -> str | None:
             "{service: {command: [./program, ...]}}."
         )
     for text in (*options.command, *options.environment.values()):
-        for found in _PLACEHOLDER.finditer(text):
-            name = found["name"]
-            if name is not None and name not in _KNOWN:
-                return (
-                    f"System service: {show(text)} has an unknown placeholder "
-                    f"{{{name}}}{did_you_mean(name, _KNOWN)}; there are "
-                    f"{listing(f'{{{each}}}' for each in _KNOWN)}. If the braces are meant, "
-                    f"write {{{{{name}}}}}."
-                )
+        for name in {found["name"] for found in _PLACEHOLDER.finditer(text)} - {None, *_KNOWN}:
+            return (
+                f"System service: {show(text)} has an unknown placeholder "
+                f"{{{name}}}{did_you_mean(name, _KNOWN)}; there are "
+                f"{listing(f'{{{each}}}' for each in _KNOWN)}. If the braces are meant, "
+                f"write {{{{{name}}}}}."
+            )
     for proto in options.protos:
         if not proto.is_file():
             return f"System service: there is no file {proto} (option protos)."
@@ -71,36 +68,34 @@ def absolute(paths: Iterable[Path]) -> list[str]:
 
 def command(scene: Mapping[str, Any]) -> list[str]:
     """Return the program and its arguments, those about peers once for each node."""
-    own, filled = _own(scene), [scene["program"]]
+    words = [scene["program"]]
     for argument in scene["options"].command[1:]:
-        names = {found["name"] for found in _PLACEHOLDER.finditer(argument)}
-        if names.isdisjoint(_EACH):
-            filled.append(_fill(argument, own))
-            continue
-        for peer in scene["nodes"]:
-            about = {"peer.node": peer.name, "peer.address": peer.address}
-            filled.append(_fill(argument, {**own, **about}))
-    return filled
+        about_peers = any(
+            "peer." in (each["name"] or "") for each in _PLACEHOLDER.finditer(argument)
+        )
+        words += [
+            _fill(argument, scene, peer) for peer in scene["nodes"][: None if about_peers else 1]
+        ]
+    return words
 
 
 def environment(scene: Mapping[str, Any]) -> dict[str, str]:
     """Return what is added to its environment."""
     given: Mapping[str, str] = scene["options"].environment
-    return {key: _fill(text, _own(scene)) for key, text in given.items()}
+    return {key: _fill(text, scene, scene["node"]) for key, text in given.items()}
 
 
-def _own(scene: Mapping[str, Any]) -> dict[str, str]:
+def _fill(text: str, scene: Mapping[str, Any], peer: Any) -> str:
     node, port = scene["node"], scene["options"].port
-    return {
+    values = {
         "node": node.name,
         "address": node.address,
         "port": str(port),
         "data": node.data,
-        "peers": ",".join(f"{peer.address}:{port}" for peer in scene["nodes"]),
+        "peers": ",".join(f"{each.address}:{port}" for each in scene["nodes"]),
+        "peer.node": peer.name,
+        "peer.address": peer.address,
     }
-
-
-def _fill(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(
         lambda found: values[found["name"]] if found["name"] else f"{{{found['literal']}}}", text
     )

@@ -26,8 +26,9 @@ def make_bundle(tmp_path: Path) -> MakeBundle:
 @pytest.fixture
 def few_resamples() -> Iterator[None]:
     """Intervals from 499 resamples: as true, a little coarser, and made in a tenth of the time."""
-    from wanlat.analysis.stats import bootstrap
+
+    from wanlat.analysis.stats import intervals
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bootstrap, "RESAMPLES", 499)
+        patch.setattr(intervals, "RESAMPLES", 499)
         yield

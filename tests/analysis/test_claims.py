@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from load_bundles import Store, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import GARAGE, MINIO
 
-from wanlat.analysis.blocks import blocks_of
 from wanlat.analysis.claims import Bound, Verdict, deciding, evaluated
-from wanlat.analysis.figures.published import DIRECTORY, stored_estimates
-from wanlat.analysis.ratios import of_estimates
+from wanlat.analysis.figures.published import stored_estimates
+from wanlat.analysis.statistics import of_estimates
+from wanlat.analysis.summary import blocks_of
 from wanlat.analysis.sweep import read_sweep
 from wanlat.experiments.config.claims import claims_on
 
@@ -139,29 +138,6 @@ def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
     assert reads and (reads["where"]["nodes"], reads["where"]["object_bytes"]) == (1, MIB)
     assert reads["value"] == pytest.approx(0.76, abs=0.005)
     assert means and means["value"] == pytest.approx(1.19, abs=0.005)
-
-
-def test_the_bounds_on_a_mixed_load_are_the_published_ratios_and_a_quarter() -> None:
-    with (DIRECTORY / "minio-mixed-load.csv").open(encoding="utf-8") as file:
-        lines = {(line["deployment"], line["operation"]): line for line in csv.DictReader(file)}
-    names = {
-        ("minio", 1, 1): "one-node-one-drive",
-        ("minio", 1, 4): "one-node-four-drives",
-        ("minio-nginx", 4, 4): "four-nodes-four-drives-behind-nginx",
-    }
-    columns = {"operations_per_s": "operations_per_second", "mean_ms": "mean_ms"}
-    words = {"GetObject": "read", "PutObject": "write"}
-    for claim in claims_on("mixed-load")["claims"]:
-        where = claim["where"]
-        name = names[where["system"], where["nodes"], where["drives"]]
-        asked = where.get("operation", [])
-        pairs = [
-            ((name, words[each]), ("one-node-one-drive", words[each]), columns[claim["figure"]])
-            for each in ([asked] if isinstance(asked, str) else asked)
-        ] or [((name, "write"), (name, "read"), "mean_ms")]
-        for over, under, column in pairs:
-            ratio = float(lines[over][column]) / float(lines[under][column])
-            assert claim["within"] == pytest.approx([0.75 * ratio, 1.25 * ratio], rel=0.01)
 
 
 def test_a_matrix_has_a_verdict_on_each_claim_of_its_manifest(tmp_path: Path) -> None:

@@ -61,14 +61,6 @@ def test_a_figure_over_clusters_has_the_interval_of_clusters(tmp_path: Path) -> 
     assert all(high - low < 2 for low, high in (row["median_ci95_ms"] for row in each))
 
 
-def test_what_else_varies_keeps_its_clusters_apart(tmp_path: Path) -> None:
-    summary = summary_of(tmp_path / "s", {"nodes": [1, 2], "replicate": [1, 2, 3]})
-    entries = summary.blocks["clusters"].to_json()["entries"]
-    assert {(row["values"]["nodes"], row["clusters"]) for row in entries} == {(1, 3), (2, 3)}
-    assert set(summary.blocks["clusters"].charts()) == {"clusters-nodes-1", "clusters-nodes-2"}
-    assert "sweep" in summary.blocks["endpoints"].charts()
-
-
 def test_a_cluster_that_is_missing_or_wrong_is_in_no_estimate(tmp_path: Path) -> None:
     statuses = {"minio-replicate-2": "failed", "garage-replicate-1": "failed"}
     statuses |= {f"garage-replicate-{n}": "planned" for n in (2, 3, 4)}
@@ -78,13 +70,6 @@ def test_a_cluster_that_is_missing_or_wrong_is_in_no_estimate(tmp_path: Path) ->
         for row in summary.blocks["clusters"].to_json()["entries"]
     }
     assert found == {"minio": (4, False), "garage": (1, True)}
-
-
-def test_without_replicates_there_is_nothing_to_say(tmp_path: Path) -> None:
-    def same(system: str, _at: Mapping[str, Any], endpoint: str, _bytes: int) -> np.ndarray:
-        return values(system, {"replicate": 1}, endpoint, 0)
-
-    assert "clusters" not in summary_of(tmp_path / "s", {"nodes": [1, 2]}, values=same).blocks
 
 
 def test_the_chart_names_the_endpoint_whose_clusters_differ_most(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from sweep_bundles import write_sweep
 from synthetic_bundles import QUORUM
 
 from wanlat.analysis.compare import Comparison, Thresholds, compare
-from wanlat.analysis.compare.clusters import over, read
-from wanlat.analysis.compare.differences import Figure, of_intervals
+from wanlat.analysis.compare.conditions import read
+from wanlat.analysis.compare.differences import Figure, of_intervals, over_clusters
 from wanlat.analysis.compare.report import document
 from wanlat.analysis.stats.intervals import of_mean
 from wanlat.bundle.errors import BundleError
@@ -114,7 +114,7 @@ def test_alarms_over_clusters_are_as_rare_as_said() -> None:
     rng, rounds, alarms = np.random.default_rng(9), 3000, 0
     for _ in range(rounds):
         old, new = (
-            over([{"median_ms": Figure(float(value))} for value in rng.normal(200, 30, 5)])
+            over_clusters([{"median_ms": Figure(float(value))} for value in rng.normal(200, 30, 5)])
             for _ in range(2)
         )
         one, other = old["median_ms"], new["median_ms"]
@@ -128,10 +128,3 @@ def test_alarms_over_clusters_are_as_rare_as_said() -> None:
     welch = of_intervals(few.mean(), of_mean(few), more.mean(), of_mean(more), (4, 6))
     assert welch.ci95 == pytest.approx((0.1277134, 2.4177111))
     assert welch.p == pytest.approx(0.0167390290)
-
-
-def test_a_figure_that_one_cluster_has_is_none() -> None:
-    found = over([{"median_ms": Figure(1.0)}, {"median_ms": Figure(None, why="too few")}])
-    assert (found["median_ms"].value, found["median_ms"].why) == (
-        *(None, "1 of 2 clusters have it; two are needed."),
-    )

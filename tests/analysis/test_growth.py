@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,20 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chart_checks import assert_apart, texts_of
 from sweep_bundles import write_sweep
-from synthetic_bundles import BOB, GARAGE, MINIO
+from synthetic_bundles import MINIO
 
 from wanlat.analysis.figures.growth import (
     AXES,
+    GROWTH,
     Levels,
     Noise,
     Verdict,
-    has_two_modes,
     judge,
     noise_of,
 )
-from wanlat.analysis.report.growth import GROWTH
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -99,54 +95,6 @@ def test_how_much_runs_differ_comes_from_repeated_ones_or_from_how_far_points_sc
     assert noise_of(wild, OBJECTS).share > 0.2
 
 
-def values(system: str, at: Mapping[str, Any], endpoint: str, _: int) -> np.ndarray:
-    rng = np.random.default_rng(zlib.crc32(repr((system, sorted(at.items()), endpoint)).encode()))
-    x = at["prefill.objects"]
-    own = 1.0
-    if endpoint == "ListObjects":
-        own += 0.8 * np.log10(x / 100)
-    if endpoint == "ListObjectsPage":
-        own = min(x, 1000) / 1000 * (1 + x / 20_000)
-    return np.asarray(own * (1 + 0.02 * rng.normal()) * rng.lognormal(0, 0.1, 60))
-
-
-def test_a_matrix_gives_each_endpoint_a_verdict_and_what_a_step_adds(tmp_path: Path) -> None:
-    write_sweep(
-        tmp_path,
-        {"prefill.objects": [100, 1000, 10_000, 100_000], "seed": [1, 2]},
-        systems=[GARAGE, BOB],
-        values=values,
-        endpoints={"garage": ("ListObjects", "GetObject", "ListObjectsPage"), "bob": ("Get",)},
-        placed={"bob": ("local", "remote")},
-        statuses={"bob-prefill.objects-100-seed-2": "failed"},
-    )
-    answer = GROWTH.of_matrix(read_sweep(tmp_path))
-    assert answer is not None
-    of = {(row["endpoint"], row["placement"]): row for row in answer.to_json()["endpoints"]}
-    listing = of["ListObjects", "unknown"]
-    # A varied seed is another run of the same point.
-    assert [level["x"] for level in listing["levels"]] == [*np.repeat(COUNTS["objects"], 2)]
-    assert listing["noise"]["from_repeated_runs"] == 4
-    assert listing["verdict"] == "logarithmic"
-    low, high = listing["fits"][0]["slope_ci95_ms"]
-    assert low < 0.8 < high
-    assert of["GetObject", "unknown"]["verdict"] == "constant"
-    # A page of fewer than a thousand objects is a shorter page.
-    page = of["ListObjectsPage", "unknown"]
-    assert (min(level["x"] for level in page["levels"]), page["verdict"]) == (1000, "linear")
-    # A point that failed is in no figure, and placements are not mixed.
-    assert [len(of["Get", each]["levels"]) for each in ("local", "remote")] == [7, 7]
-    json.dumps(answer.to_json(), allow_nan=False)
-    (costs,) = answer.grids()
-    added = {row[1]: row[-1] for row in costs.rows}
-    assert "per tenfold" in added["ListObjects"]
-    assert "per 1,000 objects" in added["ListObjectsPage"]
-    assert added["GetObject"] == "–"
-    (chart,) = answer.charts().values()
-    assert_apart(chart)
-    assert any("ListObjectsPage grows most" in text for text in texts_of(chart))
-
-
 @pytest.mark.parametrize(
     ("shares", "verdict"),
     [
@@ -164,14 +112,9 @@ def test_no_curve_is_laid_through_medians_that_may_jump(
         return np.asarray((1 + 0.3 * at["nodes"]) * rng.lognormal(0, 0.15, 100) + 41.0 * waits)
 
     write_sweep(tmp_path, {"nodes": [3, 6, 12, 24]}, systems=[MINIO], values=delayed)
-    found = GROWTH.of_matrix(read_sweep(tmp_path))
+    found = GROWTH.of(read_sweep(tmp_path))
     assert found is not None
     rows = found.to_json()["endpoints"]
     assert {row["verdict"] for row in rows} == {verdict}
     assert (rows[0]["fits"] == []) == (rows[0]["change"] is None) == (verdict == "two modes")
     assert ("*" in found.grids()[0].rows[0][2]) == (verdict == "two modes")
-
-
-def test_one_mode_with_a_long_tail_is_not_taken_for_two() -> None:
-    for seed in range(200):
-        assert not has_two_modes(np.random.default_rng(seed).lognormal(0, 1.0, 100)), seed

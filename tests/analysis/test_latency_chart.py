@@ -35,8 +35,8 @@ from synthetic_bundles import (
 from wanlat.analysis.bundle import Series, read_bundle
 from wanlat.analysis.charts.frame import spread
 from wanlat.analysis.charts.style import styles
-from wanlat.analysis.report.latency import LATENCY
-from wanlat.analysis.stats.clumps import clumps
+from wanlat.analysis.figures.latency import LATENCY
+from wanlat.analysis.stats.modes import clumps
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -51,7 +51,7 @@ FAR = {("garage", "GetObject"): [*np.linspace(80, 120, 99), 30_000.0]}
 
 
 def chart_of(path: Path) -> Figure:
-    answer = LATENCY.of_bundle(read_bundle(path))
+    answer = LATENCY.of(read_bundle(path))
     assert answer is not None
     return answer.charts()["endpoint-latency"]
 

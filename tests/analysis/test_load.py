@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from chart_checks import assert_apart
-from load_bundles import KIND, OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
+from load_bundles import OBJECT_BYTES, ZERO_NS, Store, rows_of, write_load
 from sweep_bundles import write_sweep
 from synthetic_bundles import MINIO
 
 from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.figures.load import OverTime, Row, load
-from wanlat.analysis.report.load import LOAD
+from wanlat.analysis.figures.load import LOAD, OverTime, Row, load
 from wanlat.analysis.report.section import Answer
 from wanlat.analysis.sweep import read_sweep
 from wanlat.bundle.errors import BundleError
@@ -28,7 +27,7 @@ READ_MS, WRITE_MS = 11.4, 43.1
 
 @cache
 def answer_of(directory: Path) -> Answer:
-    answer = LOAD.of_bundle(read_bundle(directory))
+    answer = LOAD.of(read_bundle(directory))
     assert answer is not None
     return answer
 
@@ -65,37 +64,6 @@ def test_rates_and_latencies_are_those_of_the_store(one: Path) -> None:
     assert read["p99_ms"] == pytest.approx(READ_MS * np.exp(0.4 * 2.3263 - 0.08), rel=0.05)
     for probe in row["probe_client"]:
         assert probe["median_ratio_ci95"][0] < 3.0 < probe["median_ratio_ci95"][1]
-
-
-def test_what_is_in_no_figure(tmp_path: Path) -> None:
-    """The ramp, and what failed; failures are counted by kind."""
-    rows = rows_of(Store(fails=0.02), duration_s=20)
-    ended_ns = rows["start_ns"] + rows["elapsed_ns"]
-    rows.loc[ended_ns < ZERO_NS, "object_bytes"] = 10**12
-    write_load(tmp_path, rows=rows, duration_s=20)
-    samples = pd.read_parquet(tmp_path / "samples.parquet")
-    slow = samples.head(20).assign(phase="loaded", start_ns=ZERO_NS - 5 * 10**8, total_ns=9 * 10**9)
-    pd.concat([samples, slow]).to_parquet(tmp_path / "samples.parquet")
-    row, over_time = only(tmp_path)
-    part = [ZERO_NS + row["operations"][0][name] * 1e9 for name in ("begin_s", "end_s")]
-    inside = rows[ended_ns.between(*part, inclusive="left")]
-    for outcome in ("ok", "fail"):
-        found = sum(each[outcome] for each in row["operations"])
-        assert found == (inside["outcome"] == outcome).sum() > 0
-    assert all(each["bytes"] == OBJECT_BYTES * each["ok"] for each in row["operations"])
-    assert all(each["loaded"]["max_ms"] < 1000 for each in row["probe_client"])
-    assert all(ms.max() < 1000 for _, ms in over_time.probe_ms.values())
-    assert {(each["outcome"], each["error"]) for each in row["failures"]} == {("fail", KIND)}
-    assert sum(each["count"] for each in row["failures"]) == (rows["outcome"] == "fail").sum()
-    assert over_time.failed_per_s.sum() > 0
-
-
-def test_without_a_steady_state_figures_are_of_the_whole_load(tmp_path: Path) -> None:
-    write_load(tmp_path, store=Store(slowness=lambda at: 1 + at / 15), duration_s=30)
-    row, _ = only(tmp_path)
-    assert row["steady"]["verdict"] == "no steady state"
-    assert all((each["begin_s"], each["end_s"]) == (0, 30) for each in row["operations"])
-    assert "No steady state was shown" in notes_of(tmp_path)
 
 
 def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:
@@ -169,17 +137,6 @@ def test_a_killed_runs_records_are_read_as_its_table_would_have_been(tmp_path: P
     assert "did not complete" in notes_of(tmp_path / "raw")
 
 
-@pytest.mark.parametrize("left", [b"", b"wanlat load", None])
-def test_a_run_without_records_or_load_has_no_section(tmp_path: Path, left: bytes | None) -> None:
-    """A generator that was killed before its first record, or none."""
-    write_load(tmp_path, duration_s=5, raw=True, study={} if left is not None else {"load": None})
-    (tmp_path / "load-minio.raw").write_bytes(left or b"")
-    samples = pd.read_parquet(tmp_path / "samples.parquet")
-    extra = samples.assign(phase="measure")
-    pd.concat([samples, extra]).to_parquet(tmp_path / "samples.parquet")
-    assert load(read_bundle(tmp_path)) is None
-
-
 def test_a_table_of_something_else_is_refused_by_name(tmp_path: Path) -> None:
     rows = write_load(tmp_path, duration_s=5).assign(system="minio")
     for wrong in (rows.drop(columns="outcome"), rows.assign(outcome="fine")):
@@ -205,24 +162,6 @@ def test_at_a_rate_latency_counts_from_when_requests_were_due(tmp_path: Path, on
         assert sentence in notes_of(tmp_path)
 
 
-def test_a_load_that_was_cut_in_its_ramp_is_reported(tmp_path: Path) -> None:
-    rows = rows_of(Store(), duration_s=2)
-    ramp = rows[rows["phase"] == "ramp"]
-    write_load(tmp_path, duration_s=2, load={"ended_ns": ZERO_NS - 1}, rows=ramp)
-    row, _ = only(tmp_path)
-    assert (row["duration_s"], row["steady"]["verdict"]) == (0.0, "not decided")
-
-
-def test_what_slows_reads_and_writes_alike_hardly_touches_their_ratio(tmp_path: Path) -> None:
-    rough = np.exp(np.random.default_rng(1).normal(0, 0.5, 100))
-    write_load(tmp_path, store=Store(slowness=lambda at: rough[int(at)]), duration_s=40, seed=2)
-    row, _ = only(tmp_path)
-    low, high = row["write_over_read_ci95"]
-    write = row["operations"][1]["mean_ms_ci95"]
-    assert low < WRITE_MS / READ_MS < high
-    assert high / low < 0.5 * (write[1] / write[0] - 1) + 1
-
-
 def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path: Path) -> None:
     def point(directory: Path, series: tuple[str, str], at: Mapping[str, Any]) -> None:
         write_load(directory, series=series, duration_s=6.0, study={"nodes": at["nodes"]})
@@ -231,7 +170,7 @@ def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, study=study, systems=(MINIO,), write_point=point)
     damaged = sorted((tmp_path / "points").iterdir())[-1]
     (damaged / "load.parquet").write_bytes(b"PAR1")
-    matrix = LOAD.of_matrix(read_sweep(tmp_path))
+    matrix = LOAD.of(read_sweep(tmp_path))
     assert matrix is not None
     rows = matrix.to_json()["systems"]
     assert [row["values"] for row in rows] == [{"nodes": 1}, {"nodes": 2}]  # the third is damaged

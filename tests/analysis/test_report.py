@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 HOMES = ("MPLCONFIGDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 IMPORT = """
 import sys
-import wanlat.analysis.report, wanlat.analysis.blocks, wanlat.bundle.errors
+import wanlat.analysis.report, wanlat.results, wanlat.bundle.errors
 print([name for name in ("pandas", "numpy", "scipy", "matplotlib") if name in sys.modules])
 """
 REPORT = """
@@ -110,18 +110,6 @@ def test_a_report_is_a_summary_tables_and_charts(make_bundle: MakeBundle) -> Non
 
 
 @pytest.mark.usefixtures("few_resamples")
-def test_no_latency_is_drawn_on_a_network_that_was_wrong(make_bundle: MakeBundle) -> None:
-    path = make_bundle(n=20, as_lines=True, manifest={"status": "running"})
-    document = json.loads((path / "calibration.json").read_text())
-    document["pairs"][0]["verdict"] = document["verdict"] = "fail"
-    (path / "calibration.json").write_text(json.dumps(document))
-    made = report(path)
-    assert {p.stem for p in made.charts} == {"calibration"}
-    assert "The run was killed" in made.summary.notes[0]
-    assert any("No chart of latencies is drawn" in note for note in made.summary.notes)
-
-
-@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize("in_the_way", ["charts", "summary.json"])
 def test_a_bundle_that_cannot_be_written_is_told(make_bundle: MakeBundle, in_the_way: str) -> None:
     path = make_bundle(systems=[QUORUM], endpoints=["PutObject"], n=20)
@@ -146,8 +134,8 @@ def test_a_terminal_gets_one_table_then_sentences_and_one_chart(
     for verbose in (False, True):
         out = io.StringIO()
         console = Console(file=out, width=160)
-        monkeypatch.setattr(output, "_people", lambda console=console: console)
-        monkeypatch.setattr(results, "people", console)
+        monkeypatch.setattr(output, "people", lambda console=console: console)
+        monkeypatch.setattr(results, "people", lambda console=console: console)
         results.show_report(path, as_json=False, verbose=verbose)
         texts[verbose] = out.getvalue()
     text = texts[False]
@@ -190,8 +178,3 @@ def test_a_table_says_the_same_in_any_terminal_and_on_a_page(width: int) -> None
         # Whatever goes over lines: not one character of a cell is lost.
         assert all(text.count(c) >= cell.count(c) for cell in row for c in cell if c != " ")
     assert "- Read it." in page and "Read it." in text
-
-
-def test_a_row_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="1 cells under 2 headers"):
-        Grid("t", ("a", "b"), (("x",),))

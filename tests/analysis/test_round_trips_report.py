@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +14,17 @@ from round_trips_bundles import PLAIN, TWO_LINES, Does, bent, straight, write_ro
 
 from wanlat.analysis.bundle import Bundle, read_bundle
 from wanlat.analysis.figures import round_trips as figures
-from wanlat.analysis.figures.round_trips import RoundTrips, Status, round_trips_of
+from wanlat.analysis.figures.round_trips import (
+    ROUND_TRIPS,
+    RoundTrips,
+    Status,
+    percents,
+)
 from wanlat.analysis.groups import grouped
 from wanlat.analysis.packets.cost import Cost
 from wanlat.analysis.packets.evidence import GroupEvidence, PacketEvidence, Share
-from wanlat.analysis.report.round_trips import ROUND_TRIPS, percents
 from wanlat.analysis.report.section import Answer
 from wanlat.analysis.summary import Summary, summarize
-from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +66,7 @@ def only(path: Path) -> tuple[RoundTrips, Summary]:
 
 
 def answered(path: Path) -> Answer:
-    found = ROUND_TRIPS.of_bundle(read_bundle(path))
+    found = ROUND_TRIPS.of(read_bundle(path))
     assert found is not None
     return found
 
@@ -88,18 +90,6 @@ def recorded(monkeypatch: pytest.MonkeyPatch, *chains: tuple[float, float]) -> N
 
 
 # --- the slope ----------------------------------------------------------------------------------
-
-
-def test_slope_and_intercept_are_those_that_the_latencies_were_made_with(write: Write) -> None:
-    entry, summary = only(write(least={PUT: (1.0, "three of five must answer")}))
-    assert entry.n == 5 * 3 * 15  # no warm-up
-    document = summary.to_json()
-    assert document["endpoints"] == []  # no latency over all RTTs together
-    (own,) = document["round_trips"]
-    assert own["round_trips"] == pytest.approx(2, abs=0.01) and own["integer"] == 2
-    assert own["intercept_ms"] == pytest.approx(3.3, abs=0.5)
-    assert own["fit"] == {"verdict": "line", "why": None}
-    assert own["least_round_trips"] == 1 and own["least_why"] == "three of five must answer"
 
 
 SITES = {"dc1": ["n1", "n2"], "dc2": ["n3", "n4"], "dc3": ["n5", "n6"]}
@@ -163,20 +153,6 @@ def test_what_is_left_out_or_odd_is_said(
     assert any(said in note for note in summary.notes)
 
 
-def test_damaged_rtt_steps_are_refused(write: Write) -> None:
-    path = write()
-    steps = json.loads((path / "rtt_steps.json").read_text())["rtt_steps"]
-    (path / "rtt_steps.json").write_text(json.dumps({"rtt_steps": steps * 2}))
-    with pytest.raises(BundleError, match="twice"):
-        summarize(read_bundle(path))
-
-
-def test_an_ordinary_study_has_no_round_trips(make_bundle: Callable[..., Path]) -> None:
-    bundle = read_bundle(make_bundle(n=5))
-    assert round_trips_of(bundle) == ()
-    assert "round_trips" not in summarize(bundle).to_json()
-
-
 # --- both answers, in the table -----------------------------------------------------------------
 
 
@@ -222,25 +198,6 @@ def test_shares_of_modes_and_of_what_is_on_no_line_add_up_to_100(tmp_path: Path)
     said = cells(answer, 2)["modes"]
     assert sum(int(part.split(" %")[0]) for part in said.split(", ")) == 100
     assert "-0.00" not in str(answer.grids())
-
-
-def test_a_matrix_has_the_rows_of_its_points(tmp_path: Path) -> None:
-    from sweep_bundles import write_sweep
-
-    from wanlat.analysis.sweep import read_sweep
-
-    def point(directory: Path, series: tuple[str, str], at: Mapping[str, Any]) -> None:
-        directory.mkdir(parents=True)
-        does = {("bob", "Put", "unknown"): [Does(1, at["nodes"])]}
-        short = {"rtts_ms": (0.0, 50.0, 100.0), "samples": 6}
-        write_round_trips_bundle(directory, does=does, versions=dict([series]), **short)
-
-    write_sweep(tmp_path, {"nodes": [1, 3]}, systems=(("bob", "2.1.0"),), write_point=point)
-    answer = ROUND_TRIPS.of_matrix(read_sweep(tmp_path))
-    assert answer is not None
-    rows = answer.to_json()
-    assert [round(row["round_trips"]) for row in rows] == [row["values"]["nodes"] for row in rows]
-    assert [cells(answer, n)["nodes"] for n in (0, 1)] == ["1", "3"]
 
 
 # --- the charts ---------------------------------------------------------------------------------

@@ -14,16 +14,16 @@ from chart_checks import assert_apart, texts_of
 from sweep_bundles import MINIO_NGINX, plausible, write_sweep
 from synthetic_bundles import BOB, MINIO
 
-from wanlat.analysis.report.growth import GROWTH
+from wanlat.analysis.figures.growth import GROWTH
+from wanlat.analysis.figures.sizes import SIZES
 from wanlat.analysis.report.section import Answer
-from wanlat.analysis.report.sizes import SIZES
 from wanlat.analysis.sweep import read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
 def sizes_of(directory: Path) -> Answer:
-    found = SIZES.of_matrix(read_sweep(directory))
+    found = SIZES.of(read_sweep(directory))
     assert found is not None
     return found
 
@@ -48,30 +48,6 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_rows_are_of_one_system_operation_size_and_kind_of_keys_with_rates_of_the_mean(
-    directory: Path,
-) -> None:
-    answer = sizes_of(directory)
-    rows = answer.to_json()["entries"]
-    keys = ("system", "operation", "object_bytes", "keys", "placement")
-    by_key = {tuple(row[key] for key in keys): row for row in rows}
-    # Bob local and remote, two MinIOs; reads and writes; three sizes; fresh and one key.
-    assert len(rows) == len(by_key) == 4 * 2 * 3 * 2
-    entry = by_key["bob", "write", 2**20, "fresh", "local"]
-    name = "bob-nodes-2-object_size-1MiB-key_mode-fresh"
-    samples = pd.read_parquet(directory / "points" / name / "samples.parquet")
-    own = (samples.endpoint == "Put") & (samples.placement == "local")
-    ns = samples[own & (samples.phase == "measure")].total_ns
-    assert entry["requests_per_s"] == pytest.approx(1e9 / ns.mean())
-    assert entry["bytes_per_s"] == pytest.approx(2**20 * 1e9 / ns.mean())
-    assert entry["mean_over_median"]["ratio"] == pytest.approx(ns.mean() / ns.median(), abs=1e-6)
-    again = by_key["bob", "write", 2**20, "one", "local"]["mean_ms"]
-    assert again == pytest.approx(1.5 * entry["mean_ms"])
-    (rates,) = answer.grids()
-    assert "nodes 2" in " ".join(rates.notes)
-    assert ("Bob", "read, local", "1KiB") in {row[:3] for row in rates.rows}
-
-
 def test_what_failed_and_points_whose_network_was_wrong_are_in_no_figure(tmp_path: Path) -> None:
     write_sweep(tmp_path, {"object_size": ["1KiB", "1MiB"]}, systems=(MINIO,))
     samples = tmp_path / "points" / "minio-object_size-1KiB" / "samples.parquet"
@@ -92,9 +68,9 @@ def test_what_failed_and_points_whose_network_was_wrong_are_in_no_figure(tmp_pat
     assert failed["median_ms"] > 0.5
     (only,) = found.grids()
     assert len(only.troubled) == 1
-    assert GROWTH.of_matrix(read_sweep(tmp_path)) is None
+    assert GROWTH.of(read_sweep(tmp_path)) is None
     write_sweep(tmp_path / "nodes", {"nodes": [1, 2]}, systems=(MINIO,))
-    assert SIZES.of_matrix(read_sweep(tmp_path / "nodes")) is None
+    assert SIZES.of(read_sweep(tmp_path / "nodes")) is None
 
 
 def test_the_charts_are_readable_and_hold_the_published_ratios(directory: Path) -> None:

@@ -9,29 +9,16 @@ import numpy as np
 import pytest
 
 from wanlat.analysis import statistics
-from wanlat.analysis.ratios import (
-    MIN_N_FOR_RATIO,
-    of_estimates,
-    of_mean_to_median,
+from wanlat.analysis.statistics import (
     of_means,
 )
-from wanlat.analysis.stats import bootstrap
+from wanlat.analysis.stats import intervals
 from wanlat.analysis.stats.intervals import holm, of_mean, of_median, wilson
 
 if TYPE_CHECKING:
     from wanlat.analysis.stats.intervals import Values
 
-RNG = np.random.default_rng(20260701)
 # NIST/SEMATECH e-Handbook of Statistical Methods, 7.1.6, "What are outliers in the data?"
-NIST_OUTLIERS = np.fromstring(
-    """
-    30 171 184 201 212 250 265 270 272 289 305 306 322 322 336 346 351 370 390 404 409 411 436
-    437 439 441 444 448 451 453 470 480 482 487 494 495 499 503 514 521 522 527 548 550 559 560
-    570 572 574 578 585 592 592 607 616 618 621 629 637 638 640 656 668 707 709 719 737 739 752
-    758 766 792 792 794 802 818 830 832 843 858 860 869 918 925 953 991 1000 1005 1068 1441
-    """,
-    sep=" ",
-)
 
 
 def test_plain_figures_are_those_of_numpy_and_scipy() -> None:
@@ -49,19 +36,6 @@ def test_plain_figures_are_those_of_numpy_and_scipy() -> None:
     # R: quantile(1:10, c(.05, .25, .5, .95), type = 7)
     tenths = statistics.percentiles(np.arange(1.0, 11.0), (5, 25, 50, 95))
     assert tenths == pytest.approx([1.45, 3.25, 5.5, 9.55])
-
-
-def test_outliers_are_those_of_tukey_and_stay_in_every_figure() -> None:
-    assert np.median(NIST_OUTLIERS) == 559.5  # as printed there
-    assert statistics.outliers_of(NIST_OUTLIERS).total == 1
-    got = statistics.describe(np.append(np.linspace(99, 101, 99), 30_000.0), seed=1)
-    assert got is not None
-    assert (got.outliers, got.n, got.max_ms) == (1, 100, 30_000.0)
-    assert got.mean_ms == pytest.approx((99 * 100 + 30_000) / 100)
-    # Quartiles 25 and 77: fences at -53 and 155, outer ones at -131 and 233.
-    found = statistics.outliers_of(np.array([*np.arange(1, 100.0), -60, -140, 160, 170, 240]))
-    assert (found.low_severe, found.low_mild, found.high_mild, found.high_severe) == (1, 1, 2, 1)
-    assert found.share == pytest.approx(5 / 104)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +60,7 @@ def test_intervals_are_scipys() -> None:
     bca = scipy.stats.bootstrap(
         (values,),
         np.mean,
-        n_resamples=bootstrap.RESAMPLES,
+        n_resamples=intervals.RESAMPLES,
         method="BCa",
         rng=np.random.default_rng([7, 8]),
     ).confidence_interval
@@ -103,14 +77,6 @@ def test_intervals_are_scipys() -> None:
 def test_holms_correction_is_that_of_the_paper() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert (holm([]), holm([0.9, 0.8])) == ([], [1.0, 1.0])
-
-
-def test_the_interval_of_the_mean_is_of_values_and_seed_and_not_of_few_or_equal_ones() -> None:
-    values, other = RNG.normal(100, 10, 50), statistics.mean_interval(np.arange(20.0), 1)
-    assert statistics.mean_interval(values, 1) == statistics.mean_interval(values, 1)
-    assert statistics.mean_interval(values, 1) != statistics.mean_interval(values, 2)
-    assert other is not None and statistics.mean_interval(np.arange(19.0), 1) is None
-    assert statistics.mean_interval(np.full(100, 5.0), 1) is None
 
 
 @pytest.mark.parametrize(
@@ -137,17 +103,6 @@ def test_intervals_of_mean_and_median_cover_the_truth(
 
 
 @pytest.mark.usefixtures("few_resamples")
-def test_resampled_statistics_are_those_of_the_values_drawn() -> None:
-    values = RNG.lognormal(4, 0.5, 31)
-    picked = values[np.random.default_rng([3]).integers(0, 31, (bootstrap.RESAMPLES, 31))]
-    for mine, theirs in (
-        (bootstrap.mean, picked.mean(axis=1)),
-        (bootstrap.median, np.median(picked, axis=1)),
-    ):
-        assert bootstrap.draws(values, mine, [3]) == pytest.approx(theirs)
-
-
-@pytest.mark.usefixtures("few_resamples")
 def test_what_clusters_share_is_in_the_interval_where_clusters_are_drawn() -> None:
     """Eight clusters differ by 10 ms, their requests by 1: requests alone know too much."""
     rng, held = np.random.default_rng(8), {"clusters": 0, "requests": 0}
@@ -158,8 +113,8 @@ def test_what_clusters_share_is_in_the_interval_where_clusters_are_drawn() -> No
         values = rng.normal(0, 10, 8)[cluster] + rng.normal(0, 1, 32)[4 * cluster + step]
         values += rng.normal(0, 1, cluster.size)
         for what, levels in (("clusters", (cluster[order], step[order])), ("requests", ())):
-            drawn = bootstrap.draws(values[order], bootstrap.mean, seed, levels)
-            low, high = bootstrap.percentile_interval(drawn)
+            drawn = intervals.draws(values[order], intervals.mean, seed, levels)
+            low, high = intervals.percentile_interval(drawn)
             held[what] += low <= 0 <= high
     assert held["clusters"] >= 48  # percentiles of eight clusters are a little narrow: 88 in 100
     assert held["requests"] < 30
@@ -174,27 +129,3 @@ def test_the_interval_of_a_ratio_of_means_holds_the_truth(sigma: float, least: f
         low, high = of_means(over, under, [7, number]).ci95 or (0, 0)
         held += low <= 2 <= high
     assert held / 100 >= least  # what it holds of 600: docs/statistics.md
-
-
-def test_of_few_or_equal_values_nothing_is_claimed() -> None:
-    few, many = RNG.lognormal(0, 0.3, MIN_N_FOR_RATIO - 1), RNG.lognormal(0, 0.3, 50)
-    assert of_means(few, many, [1]).ci95 is None
-    assert of_means(np.full(50, 2.0), many, [1]).ci95 is None
-    assert of_mean_to_median(RNG.lognormal(0, 1, 19), [1]).ci95 is None
-
-
-def test_of_published_estimates_the_ratio_is_of_the_figures_with_their_intervals() -> None:
-    ratio = of_estimates((4.0, (3.8, 4.2)), (2.0, (1.9, 2.1)))
-    assert ratio.estimate == 2.0
-    # Relative errors of 5 % each add up as squares: 7 %.
-    assert ratio.ci95 == pytest.approx((2 * 0.93, 2 * 1.072), rel=0.01)
-    assert of_estimates((4.0, None), (2.0, (1.9, 2.1))).ci95 is None
-
-
-@pytest.mark.usefixtures("few_resamples")
-def test_mean_and_median_of_a_skewed_sample_differ_as_they_must() -> None:
-    ratio = of_mean_to_median(RNG.lognormal(0, 1, 2000), [1])
-    assert ratio.estimate == pytest.approx(np.exp(0.5), rel=0.1)
-    assert ratio.ci95 is not None and ratio.ci95[0] > 1.05
-    even = of_mean_to_median(RNG.uniform(9, 11, 200), [1])
-    assert even.ci95 is not None and 0.95 < even.ci95[0] < even.ci95[1] < 1.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from chart_checks import assert_apart, texts_of
-from rich.console import Console
 from sweep_bundles import write_sweep
 from synthetic_bundles import BOB, GARAGE, MINIO
 
-from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.grid import Grid
-from wanlat.analysis.report import report
-from wanlat.analysis.summary import Summary, print_summary, summarize
-from wanlat.analysis.sweep import Sweep, bytes_of, is_sweep, number_of, read_sweep
-from wanlat.bundle.errors import BundleError
+from wanlat.analysis.summary import Summary, summarize
+from wanlat.analysis.sweep import Sweep, read_sweep
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -74,23 +69,6 @@ def test_a_value_is_the_points_else_the_studys(tmp_path: Path) -> None:
     assert [p.name for p in sweep.parameters] == ["nodes", "options.minio.nodes"]
 
 
-def test_an_option_of_several_stores_is_one_column_and_each_has_its_own(tmp_path: Path) -> None:
-    swept = {"options.minio.drives": [1, 4], "options.garage.drives": [2]}
-    sweep = sweep_of(tmp_path / "s", swept, systems=(MINIO, GARAGE))
-    (drives,) = sweep.parameters
-    assert (drives.name, drives.values, drives.keys) == ("drives", (1, 2, 4), tuple(swept))
-    found = {(point.system, point.value("drives")) for point in sweep.points}
-    assert found == {("minio", 1), ("minio", 4), ("garage", 2)}
-    assert latencies(summarize(sweep)).headers[:2] == ("system", "drives")
-
-
-def test_what_varies_may_be_lists_and_mappings(tmp_path: Path) -> None:
-    values = [{"GetObject": 1.0}, {"PutObject": 1.0}]
-    sweep = sweep_of(tmp_path / "s", {"load.mix": values}, statuses={})
-    assert sweep.parameters[0].values == tuple(values)
-    assert [point.value("load.mix") for point in sweep.points] == values
-
-
 def test_what_is_missing_is_named_with_its_reason_and_in_no_figure(tmp_path: Path) -> None:
     statuses = {"minio-nodes-2": "failed", "minio-nodes-4": "planned", "minio-nodes-3": "running"}
     manifest = {"status": "interrupted", "reason": "by the user"}
@@ -109,35 +87,6 @@ def test_what_is_missing_is_named_with_its_reason_and_in_no_figure(tmp_path: Pat
     assert entry["missing"] == [f"minio-nodes-{nodes}" for nodes in (2, 3, 4, 5)]
     said = ["complete", "failed", "running", "planned", "complete"]
     assert [p["status"] for p in entry["points"]] == said
-
-
-def test_a_matrix_of_which_nothing_is_there_is_reported_all_the_same(tmp_path: Path) -> None:
-    sweep = sweep_of(tmp_path / "s", {"nodes": [1]}, statuses={"minio-nodes-1": "planned"})
-    written = report(tmp_path / "s")
-    assert written.charts == () and written.tables_path is None
-    assert json.loads(written.summary_path.read_text())["endpoints"] == []
-    out = io.StringIO()
-    print_summary(summarize(sweep), Console(file=out, width=400), verbose=False)
-    assert "no point is complete" in out.getvalue()
-
-
-def test_the_table_has_a_row_for_every_endpoint_of_every_point(tmp_path: Path) -> None:
-    swept = {"nodes": [1, 2], "key_mode": ["fresh", "same"]}
-    warning = {"warnings": ["The disk was slow."]}
-    sweep = sweep_of(tmp_path / "s", swept, systems=(BOB, MINIO), point_manifest=warning)
-    summary = summarize(sweep)
-    grid = latencies(summary)
-    assert len(summary.endpoints) == len(grid.rows) == 2 * 2 * 2 * 2
-    assert grid.headers[:4] == ("system", "nodes", "key_mode", "endpoint")
-    assert len({row[:4] for row in grid.rows}) == len(grid.rows)
-    assert [row[1:3] for row in grid.rows[:5:4]] == [("1", "fresh"), ("1", "same")]
-    # A point's figures are those of its own report; warnings are said once for all of them.
-    entry = summary.to_json()["endpoints"][0]
-    own = summarize(read_bundle(tmp_path / "s" / "points" / entry["point"])).to_json()["endpoints"]
-    assert entry.pop("values") == {"nodes": 1, "key_mode": "fresh"}
-    assert entry.pop("point") == "bob-nodes-1-key_mode-fresh" and entry in own
-    (warned,) = (note for note in summary.notes if "disk was slow" in note)
-    assert "bob-nodes-1-key_mode-fresh; " in warned and warned.endswith("; and 2 more)")
 
 
 def test_the_chart_has_a_line_for_each_system_where_medians_are_of_one_mode(tmp_path: Path) -> None:
@@ -171,22 +120,3 @@ def test_a_third_parameter_has_charts_of_its_own_and_no_common_axes_none(tmp_pat
     assert charts_of(sweep) == {}
     rows = latencies(summarize(sweep)).rows
     assert [row[2] for row in rows if row[0].startswith("Garage")] == ["–"] * 4
-
-
-def test_only_a_matrix_is_read_as_one(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    sweep_of(path, {"nodes": [1]})
-    point = path / "points" / "minio-nodes-1"
-    assert is_sweep(path) and not is_sweep(point)
-    with pytest.raises(BundleError, match="not of a matrix"):
-        read_sweep(point)
-    with pytest.raises(BundleError, match="damaged"):
-        rewritten(path, parameters=[{}])
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [("50KiB", 51_200), ("512kB", 512_000), ("4MiB", 2**22), (1024, 1024), ("near", None)],
-)
-def test_sizes_are_read_as_studies_write_them(value: Any, expected: int | None) -> None:
-    assert bytes_of(value) == number_of(value) == expected

@@ -11,25 +11,24 @@ from types import ModuleType
 import pytest
 from synthetic_bundles import GARAGE, MakeBundle
 
-from wanlat.analysis import blocks
+from wanlat.analysis import summary
 from wanlat.analysis.report import report
 
 PAGE = Path(__file__).parents[2] / "docs" / "sections.md"
-MODULES = ("wanlat.analysis.figures.drift", "wanlat.analysis.report.drift")
+MODULE = "wanlat.analysis.figures.drift"
 
 
 @pytest.mark.usefixtures("few_resamples")
 def test_it_has_its_table_its_json_its_sentence_and_its_chart(
     make_bundle: MakeBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert sum(source.count("\n") for source in sources) < 80
-    for name, source in zip(MODULES, sources, strict=True):
-        module = ModuleType(name)
-        monkeypatch.setitem(sys.modules, name, module)
-        exec(compile(source, name, "exec"), module.__dict__)
-    entry = {"drift": "wanlat.analysis.report.drift:DRIFT.of_bundle"}
-    monkeypatch.setattr(blocks, "_OF_BUNDLE", {**blocks._OF_BUNDLE, **entry})
+    (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert source.count("\n") < 80
+    module = ModuleType(MODULE)
+    monkeypatch.setitem(sys.modules, MODULE, module)
+    exec(compile(source, MODULE, "exec"), module.__dict__)
+    entry = {"drift": summary.Entry(f"{MODULE}:DRIFT.of")}
+    monkeypatch.setattr(summary, "_BLOCKS", {**summary._BLOCKS, **entry})
     slower = [100.0] * 50 + [150.0] * 50
     bundle = make_bundle(systems=[GARAGE], values_ms={("garage", "GetObject"): slower})
     made = report(bundle)

@@ -98,12 +98,12 @@ def test_a_run_that_is_ended_has_tables_of_the_schema_and_says_how_it_ended(
     writer.close("failed", "the store died", tcp={"ecn": 2})
     writer.sample(SAMPLE | {"seq": 8})  # of a thread that ends late: no part of the run
     samples = pq.read_table(writer.directory / "samples.parquet")
-    assert samples.schema.equals(tables.SAMPLES)
-    assert samples["seq"].to_pylist() == [7]
+    assert samples.schema.equals(tables.SAMPLES) and samples["seq"].to_pylist() == [7]
     assert pq.read_schema(writer.directory / "events.parquet").equals(tables.EVENTS)
     manifest = read_manifest(writer.directory)
-    assert (manifest.status, manifest.reason) == ("failed", "the store died")
-    assert manifest.model_dump()["tcp"] == {"ecn": 2}
+    assert (manifest.status, manifest.reason, manifest.tcp) == (
+        *("failed", "the store died", {"ecn": 2}),
+    )
     assert read_table(writer.directory, "load") is None
 
 
@@ -116,7 +116,7 @@ def test_what_the_schema_does_not_know_is_not_written(writer: BundleWriter) -> N
     assert [(each.system, each.objects) for each in found.systems] == [("bob", 2), ("garage", 3)]
     for change in (
         *({"complete": ["garage"]}, {"status": "done"}, {"systems": [{"name": "x"}]}),
-        *({"load": {"garage": {"bottlneck": "x"}}}, {"resources": {"every_s": 1}}),
+        *({"budget": [{"samples": 1}]}, {"kind": "run"}),
     ):
         with pytest.raises(ValidationError):
             writer.write_manifest(**change)
@@ -155,10 +155,8 @@ def _file(name: str, text: str) -> Callable[[Path], object]:
     [
         (lambda b: (b / "manifest.json").unlink(), "it has no manifest.json"),
         (_manifest(schema_version=SCHEMA_VERSION + 1), "use that version or a newer one"),
-        (_manifest(schema_version=None), "no number under `schema_version`"),
-        (_manifest(drill={"name": "d"}), "damaged: drill: Extra inputs are not permitted"),
+        (_manifest(dril={"name": "d"}), "damaged: dril: Extra inputs are not permitted"),
         (_file("manifest.json", "{"), "manifest.json is damaged: it is not JSON"),
-        (_file("rtt_steps.json", '{"rtt_steps": [{'), "rtt_steps.json is damaged: it is not JSON"),
         (_file("rtt_steps.json", "[]"), "a JSON object was expected"),
         (
             _file("rtt_steps.json", '{"rtt_steps": [{"system": "bob"}]}'),

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wanlat.experiments import session
-from wanlat.experiments.drill.files import load
 from wanlat.experiments.drill.model import Drill as Script
-from wanlat.experiments.drill.prepare import prepare
+from wanlat.experiments.drill.prepare import load, prepare
 from wanlat.experiments.drill.runner import run as run_drill
 
 if TYPE_CHECKING:

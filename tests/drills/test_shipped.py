@@ -6,35 +6,17 @@ from functools import cache
 
 import pytest
 
-from wanlat.experiments.drill.claims import Availability, Claims, claims_on
-from wanlat.experiments.drill.files import CLAIMS, load, shipped
-from wanlat.experiments.drill.model import Drill
-from wanlat.experiments.drill.roles import assign
+from wanlat.experiments.drill.files import shipped
+from wanlat.experiments.drill.prepare import assign, load
 from wanlat.experiments.drill.timeline import stated
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.resolve import resolve
-from wanlat.topologies.yaml_lines import load_yaml_model
 
-FOUR_NODES = {
-    *("one-node-killed", "one-node-stopped", "two-nodes-killed", "rolling-loss"),
-    *("one-node-slower", "one-link-lossy", "one-node-blackholed", "partition-two-two"),
-    *("datacenter-lost", "one-way-cut", "flapping", "disk-full"),
-}
 STORES = {"quorum", "garage", "minio", "bob"}
 LONGEST_S = 600.0
 SEEDS = range(20)
 
 scenario = cache(load)
-
-
-def test_the_drills_that_were_promised_are_there() -> None:
-    on = {name: scenario(name).topology for name in shipped()}
-    assert {name for name, topology in on.items() if topology == "four-sites"} == FOUR_NODES
-    with_distance = {name for name, topology in on.items() if topology == "three-datacenters"}
-    assert with_distance == {
-        f"{name}-3dc" for name in FOUR_NODES - {"partition-two-two"} | {"partition-one-two"}
-    }
-    assert set(on) == FOUR_NODES | with_distance
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -60,55 +42,3 @@ def test_whoever_is_drawn_the_faults_and_clients_fit(name: str) -> None:
             assigned = assign(drill, system, plan, seed)
             assert all(step.fault.subject for step in assigned.steps)
             assert len({each.target for each in assigned.places}) == len(assigned.places)
-
-
-@pytest.mark.parametrize("system", CLAIMS.names())
-def test_claims_are_of_their_store_about_all_drills_and_can_be_looked_up(system: str) -> None:
-    assert set(CLAIMS.names()) == STORES
-    read = load_yaml_model(CLAIMS.find(system), Claims)
-    assert read.system == system
-    assert {name for claim in read.claims for name in claim.drills} == set(shipped())
-    where = "systems/quorum/README.md, " if system == "quorum" else ", https://"
-    for claim in read.claims:
-        assert claim.id.startswith(f"{system}-")
-        assert where in claim.source, claim.id
-
-
-@pytest.mark.parametrize("name", shipped())
-def test_a_claim_of_availability_can_be_decided(name: str) -> None:
-    # With every request as claimed, the interval of its share must be able to clear the bound.
-    drill = scenario(name)
-    for claim in (each for system in drill.systems for each in claims_on(drill, system)):
-        if (figure := claim.availability) is None:
-            continue
-        due = _due(drill, figure)
-        widest = 3.84 / (due + 3.84)  # of Wilson's 95 % interval, when none or all succeed
-        assert due >= 10, claim.id
-        if figure.at_least is not None:
-            assert 1 - widest > figure.at_least.value, (claim.id, due)
-        if figure.at_most is not None:
-            assert widest < figure.at_most.value, (claim.id, due)
-
-
-def _due(drill: Drill, figure: Availability) -> float:
-    until_s = (figure.to or getattr(drill.phases, figure.phase)).s
-    return float((until_s - figure.since.s) / drill.interval.s)
-
-
-@pytest.mark.parametrize(
-    ("system", "drill", "word"),
-    [
-        ("minio", "two-nodes-killed", "reads go on with two of four nodes lost"),
-        ("minio", "two-nodes-killed", "no writes with two of four nodes"),
-        ("minio", "one-node-killed", "writes go on with one of four nodes lost"),
-        ("bob", "rolling-loss", "writes go on while one node lives"),
-        ("bob", "two-nodes-killed", "consistency is lost"),
-        ("garage", "one-node-killed", "writes go on normally while only one node fails"),
-        ("garage", "datacenter-lost-3dc", "failures are in one zone only"),
-        ("quorum", "partition-two-two", "no side acknowledges"),
-    ],
-)
-def test_what_the_stores_are_known_to_claim_is_put_to_the_test(
-    system: str, drill: str, word: str
-) -> None:
-    assert any(word in claim.claim for claim in claims_on(scenario(drill), system))

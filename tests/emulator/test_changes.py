@@ -120,6 +120,7 @@ def test_what_a_hold_did_is_gone_when_it_ends_and_nothing_else(base, made):
     assert stack.without("a").without("b") == stack.without("b").without("a") == alone
     assert stack.cut("x").top.loss == 1
     assert stack.cut("x").cut("y").without("x").is_cut
+    assert not stack.cut("x").without("x").is_cut
     assert stack.cut("x").healed().top == stack.top
 
 

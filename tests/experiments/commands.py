@@ -14,8 +14,7 @@ import pandas as pd
 
 from tests import late_network
 from tests.command_line import here
-from wanlat.experiments.config.overrides import changed
-from wanlat.experiments.config.study import load
+from wanlat.experiments.config.study import changed, load
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run as run_study
 from wanlat.experiments.session import Outcome, silent

@@ -9,7 +9,7 @@ import pytest
 
 from wanlat.emulator.calibration import Tolerance
 from wanlat.experiments import calibration_gate
-from wanlat.experiments.calibration_gate import FOR_DRILLS, FOR_LATENCY, prove, what_is_off
+from wanlat.experiments.calibration_gate import FOR_LATENCY, FOR_ROUND_TRIPS, prove, what_is_off
 
 LAB: Any = SimpleNamespace(plan=None, check=lambda: None)
 LATE_MS = 8.8
@@ -32,7 +32,9 @@ def document(p99_ms: float, tolerance: Tolerance, late: int = 0) -> dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("tolerance", "verdict"), [(FOR_LATENCY, "fail"), (FOR_DRILLS, "pass")], ids=["study", "drill"]
+    ("tolerance", "verdict"),
+    [(FOR_LATENCY, "fail"), (FOR_ROUND_TRIPS, "pass")],
+    ids=["latencies", "round trips"],
 )
 def test_a_late_network_is_measured_once_and_stops_studies_alone(
     tolerance: Tolerance, verdict: str, monkeypatch: pytest.MonkeyPatch

@@ -13,27 +13,17 @@ from typing import Any
 
 import pytest
 
-from wanlat.experiments.config import claims as publications
-from wanlat.experiments.config.endpoints import asked_of
 from wanlat.experiments.config.files import shipped
-from wanlat.experiments.config.load import LoadSpec
-from wanlat.experiments.config.overrides import changed
-from wanlat.experiments.config.rtt_steps import RoundTripsSpec, check_rtt_steps
-from wanlat.experiments.config.study import Study, load
-from wanlat.experiments.drill import files as drills
+from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.drill.claims import Claim, claims_on
 from wanlat.experiments.drill.model import Drill
-from wanlat.experiments.drill.prepare import prepare as prepare_drill
-from wanlat.experiments.drill.timeline import scaled, stated
+from wanlat.experiments.drill.prepare import load as load_drill
+from wanlat.experiments.drill.timeline import scaled
 from wanlat.experiments.matrix_points import points_of
 from wanlat.systems import registry
 from wanlat.systems.errors import SystemMissing
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import YamlError
-from wanlat.topologies.load import load as load_topology
-from wanlat.topologies.resolve import resolve
-from wanlat.topologies.units import Duration
-from wanlat.topologies.yaml_lines import load_yaml_model
 
 STUDY = "name: mine\ntopology: five-sites\nendpoints: [GetObject, Put]\n"
 DRILL = """\
@@ -50,13 +40,6 @@ claims:
 - {id: a, claim: it goes on, source: here, drill: mine, FIGURE}
 """
 READS = "availability: {of: reads, client: here, from: 10s, to: 20s, at_least: 90%}"
-PUBLICATION = """\
-study: s
-source: a paper
-claims:
-- {id: fast, claim: it is fast, rows: sizes.entries, figure: mean_ms, at_most: 10,
-   where: {system: [a, b], object_bytes: {at_least: 4MiB}}, over: {system: c}, same: [nodes]}
-"""
 
 
 def study(directory: Path, text: str) -> Study:
@@ -66,7 +49,7 @@ def study(directory: Path, text: str) -> Study:
 
 def drill(directory: Path, text: str = DRILL) -> Drill:
     (directory / "drill.yaml").write_text(text)
-    return drills.load(str(directory / "drill.yaml"))
+    return load_drill(str(directory / "drill.yaml"))
 
 
 def claims(directory: Path, *figures: str, system: str = "quorum") -> tuple[Claim, ...]:
@@ -75,12 +58,6 @@ def claims(directory: Path, *figures: str, system: str = "quorum") -> tuple[Clai
     for path, figure in zip(paths, figures, strict=True):
         path.write_text(figure if "\n" in figure else CLAIMS.replace("FIGURE", figure))
     return claims_on(drill(directory), system, paths)
-
-
-def publication(directory: Path, text: str) -> publications.Publication:
-    (directory / "p.yaml").write_text(text)
-    model = publications.Publication
-    return load_yaml_model(directory / "p.yaml", model, error=drills.ClaimsError)
 
 
 def mistakes(read: Callable[[], object]) -> list[tuple[int | None, str, str]]:
@@ -98,46 +75,29 @@ def cases(table: str) -> list[list[str]]:
 IN_STUDIES = r"""
 endpoints: [Gett] | endpoints[0] | did you mean `Get`?
 endpoints: [GetObjekt] | endpoints[0] | of S3 there are ListBuckets
-endpoints: [shop/] | endpoints[0] | `package.Service/Method`
 endpoints: [Get, Put, Get] | endpoints[2] | given twice
-endpoints: [a.B/C, {method: a.B/C}] | endpoints[1] | given twice
 endpoints: [{method: Find}] | endpoints[0].method | `package.Service/Method`
-endpoints: [{request: {}}] | endpoints[0] | `method` is missing: a unary method
 endpoints: [{method: a.B/C, requst: {}}] | endpoints[0].requst | did you mean `request`?
 endpoints: [{method: bob_storage.BobApi/Get, key_bytes: 9}] | endpoints[0].key_bytes | 8 bytes
 endpoints: [{method: a.B/C, request: {a: [{b: "{boddy}"}]}}] | endpoints[0].request.a[0].b | body
 endpoints: [{method: a.B/C, request: {id: {key}}}] | endpoints[0].request.id | write "{key}"
-systems: [quorum, quorum] | systems[1] | given twice
 system: quorum | system | `systems` takes a list
-max_message: 2GiB | max_message | at most 1GiB
-budget: {} | budget | `time`, or `bytes`
 warmup: 0\nbudget: {time: 5s} | warmup | judged from the warm-up
-resources: {interval: 1ms} | resources.interval | at least 50ms
-reclaim: {watch: 0s} | reclaim.watch | more than 0
 reclaim: {}\nprefill: {} | prefill | `reclaim.objects` says
 prefill: {}\nload: {mix: {GetObject: 0.5, Put: 0.4}} | load.mix | add up to 1, not
 prefill: {}\nload: {mix: {GetObjekt: 1.0}} | load.mix.GetObjekt | mean `GetObject`?
-prefill: {}\nload: {mix: {Get: 1.5}} | load.mix.Get | from 0 to 1, not 1.5
-prefill: {}\nload: {object_size: 1KiB} | load.object_size | it is the study's
 prefill: {}\nload: {}\nround_trips: {} | load | a study is of one kind
 prefill: {}\nload: {}\nbudget: {bytes: 1GiB} | budget | single requests
 load: {} | load | there is nothing to read
-prefill: {objects: 0}\nload: {} | prefill.objects | there is nothing to read
-prefill: {object_size: 2KiB}\nload: {} | prefill.object_size | objects of one size
 round_trips: {rtts: [0ms, 25ms, 25ms]} | round_trips.rtts[2] | given twice
 round_trips: {settle: 0.2s} | round_trips.settle | without any request
-round_trips: {rtts: [3s], settle: 2s} | round_trips.settle | an RTT of 3s
-matrix: {nodes: [1, 2, 1]} | matrix.nodes[2] | given twice
 matrix: {nodes: [1, 0]} | matrix.nodes[1] | `0` is too small
 matrix: {samples: [5], node: [1]} | matrix.node | did you mean `nodes`?
 matrix: {name: [a, b]} | matrix.name | cannot be varied: it names the bundle
 samples: 3\nmatrix: {samples.x: [1]} | matrix.samples.x | has no `x`
 matrix: 3 | matrix | a mapping of parameters to lists of values
-matrix: {} | matrix | it varies nothing
-matrix: {nodes: 3} | matrix.nodes | a list is wanted
 matrix: {systems: [garage]} | matrix.systems[0] | none of the study's `systems`
 matrix: {options.minio.drives: [1]} | matrix.options.minio.drives | not measured here
-round_trips: {}\nmatrix: {reclaim: [{}]} | matrix.reclaim[0] | of one kind
 warmup: 0\nmatrix: {budget.time: [5s]} | warmup | judged from the warm-up
 matrix: {nodes: [1, 2], exclude: [{node: 1}]} | matrix.exclude[0].node | mean `nodes`?
 matrix: {nodes: [1], include: [{nodes: 0}]} | matrix.include[0].nodes | `0`
@@ -154,34 +114,21 @@ def test_a_mistake_in_a_study(text: str, where: str, says: str, tmp_path: Path) 
 
 IN_DRILLS = r"""
 kill: victim | kil: victim | faults[0].kil | did you mean `kill`?
-kill: victim, | kill: victim, stop: victim, | faults[0].stop | an entry is one fault
 kill: victim, at | at | faults[0] | no kind of fault is named
 kill: victim | kill: {at: 1s} | faults[0].kill | settings stand beside it
 at: 1s | at: 41s | faults[0].at | after `during`
-for: 30s | for: 50s | faults[0].for | healed by its end
 kill: victim | kill: victm | faults[0] | did you mean `victim`?
-kill: victim | slow: victim | faults[0] | `delay` is missing
 kill: victim | restart: victim | faults[0] | leave out `for: 30s`
-name: mine | name: Mine | name | should match
-five-sites | five-site | topology | did you mean `five-sites`?
-select: one | select: oen | roles.victim | did you mean `one`?
 victim: {select: one} | n2: {select: one} | roles.n2 | is a node of
-select: rest | select: 9 | roles.others | 9
 select: one | select: true | roles.victim.select | selects no nodes
 select: rest | select: [n1]}, again: {select: [n1] | roles | both have n1
-node: others | node: other | clients.here.node | did you mean `others`?
 target: dc1 | target: dc9 | clients.there.target | no node or site
-here: { | he/re: { | clients.he/re | should match
 before: 20s | before: 2s | phases.before | fewer than 10 requests
-before: 20s | before: 20 | phases.before | has no unit
 name: mine | name: mine\ninterval: 5ms | interval | at least 20ms
-name: mine | name: mine\nobject_size: 0 | object_size | of an empty object
-name: mine | name: mine\nsystems: [quorun] | systems[0] | did you mean `quorum`?
 name: mine | name: mine\nsystems: [service] | systems[0] | API of its own
 name: mine | name: mine\noptions: {bob: {}} | options.bob | not among `systems`
 name: mine | name: mine\noptions: {quorum: {protocl: leader}} | options.quorum | `protocol`
 name: mine | name: mine\nsystems: [bob]\noptions: {bob: {quorum: 9}} | systems[0] | waits for more
-name: mine | name: mine\nclaims: [] | claims | in files of their own
 name: mine | name: mine\ntimeouts: {redy: 1s} | timeouts.redy | mean `ready`?
 """
 
@@ -213,19 +160,6 @@ def test_a_mistake_in_a_claim(figure: str, where: str, says: str, tmp_path: Path
     text = text.replace("FIGURE", figure.replace("DRILL", "drill:"))
     told = mistakes(lambda: claims(tmp_path, text))
     assert any((line, place) == (3, where) and says in text for line, place, text in told), told
-
-
-@pytest.mark.parametrize(
-    ("wrong", "right", "says"),
-    [
-        ("at_most: 10,", "", "one bound"),
-        ("at_least: 4MiB", "at_least: 4Mib", "4Mib"),
-        ("figure: mean_ms", "figures: mean_ms", "figures"),
-    ],
-)
-def test_a_mistake_in_a_publication(wrong: str, right: str, says: str, tmp_path: Path) -> None:
-    told = mistakes(lambda: publication(tmp_path, PUBLICATION.replace(wrong, right)))
-    assert any(line in (4, 5) and says in f"{where}: {text}" for line, where, text in told), told
 
 
 def test_all_mistakes_of_a_file_are_reported_at_once_each_with_its_line(tmp_path: Path) -> None:
@@ -274,63 +208,11 @@ def test_a_mistake_on_the_command_line(
         changed(study(tmp_path, STUDY), settings, axes)
 
 
-def test_a_drill_is_set_likewise(tmp_path: Path) -> None:
-    made = drills.changed(drill(tmp_path), {"objects": 7, "phases.after": "50s"})
-    assert (made.objects, made.phases.after.s) == (7, 50)
-    with pytest.raises(UserError, match=r"Drill mine .*did you mean `objects`"):
-        drills.changed(made, {"object": 7})
-
-
 @pytest.mark.parametrize("name", shipped())
 def test_a_shipped_study_has_points_and_survives_its_bundle(name: str) -> None:
     read = load(name)
     assert points_of(read)
     assert Study.model_validate(read.to_dict()) == read
-
-
-def test_the_shipped_studies_are_those_that_are_documented() -> None:
-    endpoints = load("endpoint-latency").endpoints
-    assert asked_of("s3", endpoints) == (
-        *("ListBuckets", "ListObjects", "GetObject", "PutObject", "RemoveObject"),
-    )
-    assert asked_of("bob", endpoints) == ("Put", "Get", "Exist", "Delete", "Ping")
-    assert load("round-trips").round_trips == RoundTripsSpec(), "the defaults"
-    sizes = points_of(load("object-sizes"))
-    assert {each.study.nodes for each in sizes} == {1, 2, 4}
-    assert max(each.study.object_size.bytes for each in sizes) == 100 * 1024**2
-    mixed = points_of(load("mixed-load"))
-    assert [(p.system, p.study.nodes) for p in mixed] == [
-        *(("minio", 1), ("minio", 1), ("minio-nginx", 4), ("garage", 4)),
-    ]
-
-
-def test_what_gives_no_number_of_round_trips_is_doubted() -> None:
-    few, blurred = (
-        RoundTripsSpec.model_validate({"rtts": ["0ms", "50ms"]}),
-        RoundTripsSpec(jitter=Duration(5 * 10**6)),
-    )
-    assert "has 2 RTTs" in few.doubts()[0]
-    assert "jitter of 5ms" in blurred.doubts()[0]
-    assert RoundTripsSpec().doubts() == []
-    assert [blurred.jitter_at(Duration(ms * 10**6)).ms for ms in (0, 2, 100)] == [0, 2, 5]
-
-
-def test_links_that_cannot_have_an_rtt_are_told_before_anything_starts(tmp_path: Path) -> None:
-    (tmp_path / "two.yaml").write_text(
-        "name: two\nsites: [{name: a, nodes: [n1]}, {name: b, nodes: [n2]}]\n"
-        "links: {default: {rtt: 100ms, jitter: 10ms, reorder: 5%}}\n"
-    )
-    two = resolve(load_topology(str(tmp_path / "two.yaml")))
-    with pytest.raises(UserError, match="a/b of topology two an RTT of 0ms"):
-        check_rtt_steps("mine", RoundTripsSpec(), two)
-    with pytest.raises(UserError, match=r"crosses a WAN link.*--topology"):
-        check_rtt_steps("mine", RoundTripsSpec(), resolve(load_topology("one-site")))
-
-
-def test_a_mix_has_the_names_of_the_api_that_is_asked() -> None:
-    spec = LoadSpec(mix={"Get": 0.5, "PutObject": 0.25, "Put": 0.25})
-    assert spec.mix_of("s3") == {"GetObject": 0.5, "PutObject": 0.5}
-    assert spec.mix_of("bob") == {"Get": 0.5, "Put": 0.5}
 
 
 def test_files_are_taken_from_where_the_study_is(
@@ -361,42 +243,6 @@ def test_files_are_taken_from_where_the_study_is(
         service.binary_for(service.parse_options(own))
 
 
-def test_a_drill_can_be_written_down_and_read_again(tmp_path: Path) -> None:
-    faults = "faults: [{slow: victim, delay: 200ms, at: 1s}, {partition: [dc1, dc2]}]\n"
-    read = drill(tmp_path, DRILL.partition("faults")[0] + faults)
-    slow, partition = read.faults
-    assert (slow.kind, slow.target, slow.settings) == ("slow", "victim", {"delay": "200ms"})
-    assert (slow.at, slow.lasts) == (Duration(10**9), None)
-    assert (partition.kind, partition.target) == ("partition", ["dc1", "dc2"])
-    assert Drill.model_validate(read.to_dict()) == Drill.model_validate(read.model_dump()) == read
-
-
-def test_a_drill_is_checked_on_the_topology_and_the_system_that_it_gets(tmp_path: Path) -> None:
-    head = DRILL.replace("select: one", "select: leader")
-    assert [each[1] for each in mistakes(lambda: drill(tmp_path, head))] == ["roles.victim"]
-    assert drill(tmp_path, f"{head}options: {{quorum: {{protocol: leader}}}}\n").selects
-    (tmp_path / "own.yaml").write_text("name: own\nsites: [{name: a, nodes: [n1, n2, n3]}]\n")
-    own = DRILL.replace("five-sites", "own.yaml").replace(", target: dc1", "")
-    assert drill(tmp_path, own).topology == str(tmp_path / "own.yaml")
-    file = tmp_path / "drill.yaml"
-    file.write_text(DRILL.replace("five-sites", "nowhere"))
-    three = drills.load(str(file), topology="three-datacenters")
-    assert three.topology == "three-datacenters"
-    out = tmp_path / "bundle"
-    drawn = [
-        prepare_drill(three, system="quorum", seed=seed, directory=out).roles["victim"]
-        for seed in (1, 1, 2, 3, 4, 5)
-    ]
-    assert drawn[0] == drawn[1]
-    assert len(set(drawn)) > 1
-    with pytest.raises(UserError, match="not meant for system garage"):
-        prepare_drill(three, system="garage", directory=out)
-    out.mkdir()
-    (out / "thesis.txt").touch()
-    with pytest.raises(UserError, match="never overwrites"):
-        prepare_drill(three, system="quorum", directory=out)
-
-
 def test_a_tenth_of_a_drill_is_a_tenth_of_its_times(tmp_path: Path) -> None:
     head = f"{DRILL.partition('faults')[0]}deadline: 12s\n"
     faults = "faults: [{flapping: victim, period: 5s, at: 10s, for: 20s}]\n"
@@ -414,71 +260,3 @@ def test_a_tenth_of_a_drill_is_a_tenth_of_its_times(tmp_path: Path) -> None:
     (claim,) = claims(tmp_path, READS)
     figure = claim.scaled(0.1).availability
     assert figure is not None and (str(figure.since), str(figure.to)) == ("1s", "2s")
-    # What ends with its phase does so at every scale.
-    odd = DRILL.replace("during: 40s", "during: 40.001s").replace(
-        "at: 1s, for: 30s", "at: 12.5s, F"
-    )
-    read = drill(tmp_path, odd.replace("F}", "for: 27.501s}"))
-    for factor in (0.0333, 0.05001, 0.3337, 1.7):
-        short = scaled(read, factor)
-        (fault,) = short.faults
-        assert fault.lasts is not None
-        assert fault.at.ns + fault.lasts.ns == short.phases.during.ns
-
-
-def test_the_stated_time_holds_every_stage(tmp_path: Path) -> None:
-    read = drill(tmp_path, DRILL + "deadline: 12s\n")
-    most = read.timeouts
-    least = 100 + 12 + most.ready.s + 2 * most.serve_after_restart.s
-    assert stated(read).total_s > least + most.verify_after_heal.s + most.verify_after_restart.s
-    half = stated(scaled(read, 0.5)).total_s
-    assert half == pytest.approx(stated(read).total_s - 50 - 6)
-
-
-def test_claims_apply_to_their_system_and_to_the_drills_that_they_name(tmp_path: Path) -> None:
-    more = "- {id: b, claim: c, source: s, drill: [flapping, mine], durability: broken}\n"
-    other = "- {id: c, claim: c, source: s, drill: flapping, durability: intact}\n"
-    text = CLAIMS.replace("FIGURE", READS) + more + other
-    read, durable = claims(tmp_path, text)
-    assert read.applied()["availability"] == {
-        **{"of": "reads", "client": "here", "phase": "during"},
-        **{"from": "10s", "to": "20s", "at_least": "90%"},
-    }
-    assert durable.applied()["durability"] == "broken"
-    assert claims(tmp_path, READS, system="bob") == ()
-    double = text.replace("id: b", "id: a")
-    with pytest.raises(drills.ClaimsError, match=r":4: claims\[1\].*`a` is given twice.*line 3"):
-        claims(tmp_path, double)
-    with pytest.raises(drills.ClaimsError, match=r"claims-1\.yaml.*is the id of a claim in .*-0"):
-        claims(tmp_path, READS, READS)
-    file = tmp_path / "mine.yaml"
-    file.write_text(text.replace("mine", "one-node-killed").replace("here,", "survivor,"))
-    name, out = "one-node-killed", tmp_path / "b"
-    ours = prepare_drill(name, system="quorum", directory=out).claims
-    both = prepare_drill(name, system="quorum", claims=[file], directory=out).claims
-    assert both[: len(ours)] == ours
-    assert [each.id for each in both[len(ours) :]] == ["a", "b"]
-
-
-def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
-    page = Path(__file__).parents[2] / "docs" / "drills.md"
-    text, its_claims = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
-    (tmp_path / "claims.yaml").write_text(its_claims)
-    applied = claims_on(drill(tmp_path, text), "garage", [tmp_path / "claims.yaml"])
-    assert [each.id for each in applied] == ["our-hanging-node-writes", "our-data"]
-
-
-def test_manifests_have_the_claims_of_publications_on_their_study(tmp_path: Path) -> None:
-    names = publications.PUBLICATIONS.names()
-    read = [publications.load_publication(name) for name in names]
-    assert read and {each.study for each in read} <= set(shipped())
-    ids = [claim.id for each in read for claim in each.claims]
-    assert len(ids) == len(set(ids))
-    for each in read:
-        said = publications.claims_on(each.study)["claims"]
-        assert {claim.id for claim in each.claims} <= {claim["id"] for claim in said}
-        assert all(claim["source"] for claim in said)
-    assert publications.claims_on("no-such-study") == {}
-    (claim,) = publication(tmp_path, PUBLICATION).claims
-    where = {"system": ["a", "b"], "object_bytes": {"at_least": 4 * 2**20}}
-    assert claim.to_dict()["where"] == where, "sizes are bytes"

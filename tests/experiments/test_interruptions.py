@@ -40,7 +40,8 @@ def made(directory):
         from wanlat.experiments.prepare import prepare
         from wanlat.experiments.run import run
         return run, (prepare(load(file), directory=directory), silent)
-    from wanlat.experiments.matrix import prepare_matrix, run_matrix
+    from wanlat.experiments.matrix import run_matrix
+    from wanlat.experiments.matrix_points import prepare_matrix
     return run_matrix, (prepare_matrix(load(file), directory=directory), silent)
 
 

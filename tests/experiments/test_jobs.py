@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -75,22 +74,6 @@ def test_points_side_by_side_are_what_they_are_one_by_one(tmp_path: Path) -> Non
 
 
 @pytest.mark.minutes
-def test_a_worker_that_is_killed_costs_its_point_alone(tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    run = begin(study(tmp_path, 3000), bundle, "--jobs", "2")
-    await_that(lambda: is_measuring(bundle, 0) and is_measuring(bundle, 1), run)
-    os.kill(min(workers_of(run)), signal.SIGKILL)
-    _, said = run.communicate(timeout=300)
-    assert run.returncode == 1, said
-    assert sorted(statuses(bundle)) == ["complete"] * 4 + ["failed"]
-    (failed,) = (each for each in points(bundle) if each["status"] == "failed")
-    assert "exit code -9" in failed["reason"]
-    resumed = here("run", "--resume", str(bundle), "--jobs", "2")
-    assert resumed.returncode == 0, resumed.stderr
-    assert statuses(bundle) == ["complete"] * 5
-
-
-@pytest.mark.minutes
 def test_ctrl_c_ends_all_at_once_and_keeps_what_is_complete(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     run = begin(study(tmp_path, 20_000), bundle, "--jobs", "3")
@@ -104,18 +87,6 @@ def test_ctrl_c_ends_all_at_once_and_keeps_what_is_complete(tmp_path: Path) -> N
         assert manifest_of(bundle / point["directory"])["status"] == "interrupted"
         assert len(samples_of(bundle / point["directory"])) > 10
     assert len(mine) == 3 and not any(Path(f"/proc/{pid}").exists() for pid in mine)
-
-
-@pytest.mark.minutes
-def test_who_kills_the_run_kills_its_workers(tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    run = begin(study(tmp_path, 20_000), bundle, "--jobs", "2")
-    await_that(lambda: is_measuring(bundle, 0) and is_measuring(bundle, 1), run)
-    mine = workers_of(run)
-    run.kill()
-    run.communicate()
-    await_that(lambda: not any(Path(f"/proc/{pid}").exists() for pid in mine))
-    assert statuses(bundle) == ["running"] * 2 + ["planned"] * 3
 
 
 def test_auto_adds_while_calm_and_takes_back_when_busy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,17 +8,14 @@ from typing import Any
 
 import pytest
 
-from wanlat.bundle.write import BundleWriter
-from wanlat.experiments.config.files import StudyError
-from wanlat.experiments.config.overrides import changed
-from wanlat.experiments.config.study import Study, load
+from wanlat.experiments.config.study import Study, changed, load
 from wanlat.experiments.manifest import machine
-from wanlat.experiments.matrix_points import Point, Progress, in_order, points_of
-from wanlat.experiments.matrix_resume import (
+from wanlat.experiments.matrix_points import (
+    Point,
     Unfinished,
     check_same_stores,
-    machine_remarks,
-    read_unfinished,
+    in_order,
+    points_of,
 )
 from wanlat.experiments.session import CaptureWanted
 from wanlat.topologies.errors import UserError
@@ -107,37 +104,6 @@ def test_a_point_is_a_study_of_its_own(tmp_path: Path) -> None:
         assert point.study.matrix is None
 
 
-def test_names_that_would_be_alike_or_too_long_differ(tmp_path: Path) -> None:
-    mixes = "[{GetObject: 1.0}, {GetObject: 1}, {GetObject: 0.5, PutObject: 0.5}]"
-    text = f"prefill: {{}}\nmatrix: {{load.mix: {mixes}, client: [n1, n-1, n/1, {'n' * 99}]}}\n"
-    names = [each.name for each in points(tmp_path, text)]
-    assert len(names) == len(set(names)) == 8
-    assert max(map(len, names)) < 120
-
-
-def test_there_are_not_too_many_points(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="too many points; at most 10000"):
-        study(tmp_path, f"matrix: {{seed: {[*range(10001)]}}}\n")
-    with pytest.raises(StudyError, match="too many points; at most 10000"):
-        study(tmp_path, f"matrix: {{seed: {[*range(1001)]}}}\nreplicates: 10\n")
-
-
-def test_the_order_is_shuffled_and_the_seed_gives_it_again(tmp_path: Path) -> None:
-    found = points(tmp_path, "matrix: {nodes: [1, 2, 3, 4, 5, 6, 7, 8]}\n")
-    orders = [[each.name for each in in_order(found, seed)] for seed in (7, 7, 8)]
-    assert orders[0] == orders[1] != orders[2]
-    assert orders[0] != [each.name for each in found]
-    assert sorted(orders[0]) == sorted(each.name for each in found)
-
-
-def test_systems_are_asked_the_same_and_other_points_something_else(tmp_path: Path) -> None:
-    found = points(tmp_path, "systems: [quorum, garage]\nmatrix: {nodes: [1, 2]}\n")
-    seeds = {each.name: each.seed(7) for each in found}
-    assert seeds["quorum-nodes-1"] == seeds["garage-nodes-1"] != seeds["quorum-nodes-2"]
-    varied = points(tmp_path, "seed: 3\nmatrix: {seed: [1, 2]}\n")
-    assert [each.seed(3) for each in varied] == [1, 2]
-
-
 def test_replicates_are_points_of_their_own_in_blocks(tmp_path: Path) -> None:
     text = "systems: [quorum, garage]\nmatrix: {nodes: [1, 2, 3]}\nreplicates: 3\n"
     found = points(tmp_path, text)
@@ -162,12 +128,6 @@ def test_replicates_are_points_of_their_own_in_blocks(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["replicates: [1, 2]", "replicate: [1, 2]"])
-def test_replicates_are_no_parameter(name: str, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="cannot be varied"):
-        study(tmp_path, f"matrix: {{{name}}}\n")
-
-
 def test_what_is_set_varies_no_longer_and_what_varies_replaces_the_studys(tmp_path: Path) -> None:
     given = study(tmp_path, "matrix: {nodes: [1, 2], samples: [3, 4]}\n")
     made = changed(given, {"nodes": 5, "prefill.objects": 7})
@@ -187,48 +147,6 @@ def test_what_is_set_varies_no_longer_and_what_varies_replaces_the_studys(tmp_pa
     assert len(points_of(excluding)) == 3
     # What is set varies no longer, and no exclusion counts that names it.
     assert len(points_of(changed(excluding, {"nodes": 2}))) == 2
-
-
-def test_systems_that_are_chosen_choose_grids(tmp_path: Path) -> None:
-    given = study(
-        tmp_path,
-        "systems: [minio, garage]\n"
-        "matrix: [{systems: [minio], nodes: [1]}, {systems: [garage], nodes: [4]}]\n",
-    )
-    assert said(points_of(changed(given, {"systems": ["garage"]}))) == [("garage", {"nodes": 4})]
-    with pytest.raises(UserError, match="no grid of its matrix is for quorum"):
-        changed(given, {"systems": ["quorum"]})
-    each_system = changed(study(tmp_path), {}, {"systems": ["quorum", "garage"]})
-    assert each_system.matrix is not None
-    assert said(points_of(each_system)) == [("quorum", {}), ("garage", {})]
-
-
-def test_what_lies_in_a_parameter_that_varies_is_not_set(tmp_path: Path) -> None:
-    given = study(tmp_path, "matrix: {prefill: [{objects: 1}, {objects: 2}]}\n")
-    with pytest.raises(UserError, match="the study varies `prefill`, which holds it"):
-        changed(given, {"prefill.writers": 3})
-
-
-def test_points_json_is_whole_after_every_step(tmp_path: Path) -> None:
-    text = "matrix: {nodes: [1, 2]}\n"
-    made = Progress(tmp_path, points(tmp_path, text))
-    made.begins(made.points[0])
-    made.ends(made.points[0], "failed", "its store died")
-    again = Progress(tmp_path, points(tmp_path, text))
-    again.read()
-    assert again.points == made.points
-    assert (again.points[0].attempts, again.points[0].status) == (1, "failed")
-    assert again.left() == again.points
-    document = json.loads((tmp_path / "points.json").read_text())
-    assert document["parameters"] == [{"name": "nodes", "values": [1, 2]}]
-    assert [each["directory"] for each in document["points"]] == [
-        *("points/quorum-nodes-1", "points/quorum-nodes-2"),
-    ]
-    with pytest.raises(UserError, match="has other points than its study"):
-        Progress(tmp_path, points(tmp_path, "matrix: {nodes: [1, 3]}\n")).read()
-    (tmp_path / "points.json").write_text("[]")
-    with pytest.raises(UserError, match=r"points\.json is damaged"):
-        again.read()
 
 
 STUDY = Study(
@@ -252,16 +170,6 @@ def unfinished(**changes: Any) -> Unfinished:
     return Unfinished(Path("bundle"), manifest | changes)
 
 
-def test_what_is_no_bundle_of_a_matrix_is_not_resumed(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"--resume .* is not a bundle: it has no manifest"):
-        read_unfinished(tmp_path)
-    BundleWriter.create(tmp_path / "b", {"kind": "study", "study": {}}).close("failed", None)
-    with pytest.raises(UserError, match="a bundle of kind study, which is measured in one go"):
-        read_unfinished(tmp_path / "b")
-    with pytest.raises(UserError, match="none to this version"):
-        _ = unfinished(study=STUDY.to_dict() | {"colour": "red"}).study
-
-
 def test_it_goes_on_as_it_was_begun_with_the_stores_that_it_was_begun_with() -> None:
     assert unfinished().study == STUDY
     how = unfinished(requested={"capture": {"limit_bytes": 1 << 20, "snap_bytes": 99}}).how
@@ -272,6 +180,8 @@ def test_it_goes_on_as_it_was_begun_with_the_stores_that_it_was_begun_with() -> 
     newer = [SYSTEMS[0], SYSTEMS[1] | {"version": "2", "sha256": "garage-2"}]
     with pytest.raises(UserError, match=r"garage is another program now: 1 .*before, 2"):
         check_same_stores(Path("bundle"), SYSTEMS, newer)
-    assert machine_remarks(machine()) == []
-    (remark,) = machine_remarks(machine() | {"kernel": "5.0"})
+    old = unfinished(warnings=[], command=[], started="", attempts=1, **machine())
+    assert old.kept(SYSTEMS)["warnings"] == []
+    old.manifest["kernel"] = "5.0"
+    (remark,) = old.kept(SYSTEMS)["warnings"]
     assert "kernel 5.0, then " in remark

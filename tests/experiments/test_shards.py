@@ -10,29 +10,16 @@ from typing import Any
 import pytest
 
 from tests.command_line import here
-from tests.experiments.commands import manifest_of, samples_of
+from tests.experiments.commands import manifest_of
 from wanlat.bundle.write import BundleWriter
-from wanlat.experiments import matrix
+from wanlat.experiments import matrix_points
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.matrix import PreparedMatrix, prepare_matrix, run_matrix
-from wanlat.experiments.matrix_points import Shard
-from wanlat.experiments.merge import merge
+from wanlat.experiments.matrix import merge, run_matrix
+from wanlat.experiments.matrix_points import PreparedMatrix, Shard, prepare_matrix
 from wanlat.experiments.prepare import Prepared
 from wanlat.experiments.session import Outcome, silent
 from wanlat.topologies.errors import UserError
 
-STUDY = """
-name: test
-topology: one-site
-nodes: 1
-endpoints: [GetObject]
-samples: 20
-warmup: 1
-seed: 7
-resources: false
-matrix: {object_size: [1KiB, 2KiB, 4KiB]}
-replicates: 2
-"""
 KEYS = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetObject"], "seed": 3}
 
 Shards = Callable[..., list[Path]]
@@ -52,7 +39,7 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shards:
         BundleWriter.create(prepared.directory, manifest).close("complete", None)
         return Outcome(prepared.directory, "complete")
 
-    monkeypatch.setattr(matrix, "run", run)
+    monkeypatch.setattr(matrix_points, "run", run)
 
     def run_shards(of: int, only: int | None = None, **keys: Any) -> list[Path]:
         made = []
@@ -95,16 +82,6 @@ def test_shards_share_every_point_and_merge_to_the_whole(tmp_path: Path, shards:
     assert "nothing is left to measure" in resumed.stderr
 
 
-def test_what_no_part_has_is_left_to_resume(tmp_path: Path, shards: Shards) -> None:
-    keys = {"matrix": {"object_size": [1, 2, 3, 4]}}
-    (part,) = shards(2, only=1, **keys)
-    merged = merge([part], tmp_path / "merged")
-    assert [point["status"] for point in points_of(merged)] == ["complete", "planned"] * 2
-    assert manifest_of(merged)["status"] == "failed"
-    resumed = here("run", "--resume", str(merged), "-q")
-    assert [point["status"] for point in points_of(merged)] == ["complete"] * 4, resumed.stderr
-
-
 def test_only_parts_of_one_run_merge(tmp_path: Path, shards: Shards) -> None:
     keys = {"matrix": {"object_size": [1, 2, 3, 4]}}
     first, second = shards(2, **keys)
@@ -119,44 +96,3 @@ def test_only_parts_of_one_run_merge(tmp_path: Path, shards: Shards) -> None:
         merge([first / points_of(first)[0]["directory"]], tmp_path / "point")
     with pytest.raises(UserError, match="is not empty"):
         merge([first, second], first)
-
-
-@pytest.mark.parametrize("text", ["0/2", "3/2", "2", "a/b", "1/0", "-1/2"])
-def test_what_is_no_shard(text: str) -> None:
-    with pytest.raises(UserError, match="give NUMBER/OF"):
-        Shard.parse(text)
-
-
-def test_a_shard_needs_a_seed_and_points() -> None:
-    refused = here("run", "endpoint-latency", "--replicates", "2", "--shard", "1/2")
-    assert (refused.returncode, "Give --seed N" in refused.stderr) == (2, True)
-    refused = here("run", "endpoint-latency", "--seed", "1", "--shard", "1/2")
-    assert (refused.returncode, "this study has one point" in refused.stderr) == (2, True)
-    refused = here(
-        *("run", "endpoint-latency", "--seed", "1", "--replicates", "2", "--shard", "3/3")
-    )
-    assert (refused.returncode, "there are 2 points" in refused.stderr) == (2, True)
-
-
-@pytest.mark.minutes
-def test_two_shards_measure_what_one_run_does(tmp_path: Path) -> None:
-    file = tmp_path / "study.yaml"
-    file.write_text(STUDY)
-    runs = {"whole": [], "part-1": ["--shard", "1/2"], "part-2": ["--shard", "2/2"]}
-    for name, arguments in runs.items():
-        done = here("run", str(file), "--out", str(tmp_path / name), *arguments)
-        assert done.returncode == 0, done.stderr
-    merged = here(
-        *("merge", str(tmp_path / "part-1"), str(tmp_path / "part-2")),
-        *("--out", str(tmp_path / "merged"), "--json"),
-    )
-    assert merged.returncode == 0, merged.stderr
-    columns = ["endpoint", "phase", "key", "object_bytes", "outcome"]
-    both = zip(*(points_of(tmp_path / run) for run in ("whole", "merged")), strict=True)
-    for one, other in both:
-        assert (one["name"], one["status"]) == (other["name"], "complete")
-        asked = [samples_of(tmp_path / run / one["directory"]) for run in ("whole", "merged")]
-        kept = [name for name in columns if name in asked[0]]
-        assert asked[0][kept].equals(asked[1][kept])
-    rows = json.loads(merged.stdout)["clusters"]["entries"]
-    assert [(row["clusters"], row["n"]) for row in rows] == [(2, 40)] * 3

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import command, manifest_of, measure, node_of, samples_of, study
-from wanlat.analysis.bundle import read_bundle
-from wanlat.analysis.figures.load import load as load_figures
+from tests.experiments.commands import manifest_of, measure, samples_of, study
 from wanlat.bundle.documents import Prefills, Reclaims
-from wanlat.bundle.load_records import read_records
 from wanlat.bundle.read import read_document
 
 SIZE = 64 << 10
@@ -158,56 +152,3 @@ def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_pa
     assert not list(outcome.directory.glob(".reclaim*"))
     usage = pd.read_parquet(outcome.directory / "resources.parquet").space_bytes.dropna()
     assert usage.iloc[-1] - usage.iloc[0] == pytest.approx(30 * SIZE, rel=0.2)
-
-
-@pytest.mark.minutes
-@pytest.mark.parametrize(
-    ("end", "code", "status"),
-    [
-        ("interrupt", 130, "interrupted"),
-        ("kill", -signal.SIGKILL, "running"),
-        ("kill the store", 1, "failed"),
-    ],
-)
-def test_a_load_that_is_cut_short_keeps_what_was_measured(
-    tmp_path: Path, end: str, code: int, status: str
-) -> None:
-    bob = "options: {quorum: {api: bob}}\n" if end == "interrupt" else ""
-    file = study(tmp_path, bob + loaded("duration: 10min, idle: 0s, rate: 200"), sites=1)
-    out = tmp_path / "bundle"
-    argv = command("run", file, "--out", str(out))
-    started = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
-    raw, probed = out / "load-quorum.raw", out / "samples.jsonl"
-    deadline = time.monotonic() + 120
-    while (
-        not raw.exists()
-        or len(read_records(raw).rows) < 100
-        or b'"loaded"' not in probed.read_bytes()
-    ):
-        assert started.poll() is None, started.communicate()
-        assert time.monotonic() < deadline, "there is no load"
-        time.sleep(0.05)
-    if end == "kill the store":
-        os.kill(node_of(started.pid, "n1"), signal.SIGKILL)
-    else:
-        started.send_signal(signal.SIGINT if end == "interrupt" else signal.SIGKILL)
-    _, said = started.communicate(timeout=300)
-    assert started.returncode == code, said
-    manifest = manifest_of(out)
-    assert manifest["status"] == status
-    assert load_figures(read_bundle(out)) is not None
-    if end == "kill":
-        assert (read_records(raw).rows["outcome"] == 0).sum() >= 90
-        return
-    assert "loaded" in set(samples_of(out).phase)
-    assert [each["what"] for each in events_of(out, "load")][-1] == "ends"
-    rows = pd.read_parquet(out / "load.parquet")
-    assert (rows.outcome == "ok").sum() >= 90
-    assert rows.due_ns.notna().all()
-    if end == "interrupt":
-        load = manifest["load"]["quorum"]
-        assert (load["end"], load["done"]) == ("stopped", len(rows))
-        assert load["client"]["cpu_s"] > 0
-        assert set(rows.endpoint) == {"Get", "Put"}
-    else:
-        assert "n1" in manifest["reason"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,7 @@ from tests.probes.null_store import null_store
 from wanlat.bundle.load_records import ENDPOINTS, OUTCOMES, RAMP, Records, records_table
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.load import End, Generator, LoadJob, Progress, read_records, run_job
+from wanlat.probes.load import End, Generator, LoadJob, read_records, run_job
 from wanlat.probes.plan import Header, PlanHeader
 from wanlat.probes.process import Here, Process, spawn_here
 
@@ -76,16 +74,6 @@ def test_a_mix_keeps_every_worker_busy_and_writes_down_every_request(
     assert (rows["start_ns"] >= end.began_ns + 3_000_000_000).sum() <= 4
 
 
-def test_its_cpu_time_is_told_and_adds_up(null: PlanHeader, tmp_path: Path) -> None:
-    end = run_job(spawn_here, null, mix(tmp_path / "r"))
-    assert end.cpu_ns == end.user_ns + end.system_ns > 0
-    assert len(end.thread_cpu_ns) == 4 == end.threads - 1
-    # getrusage counts by the scheduler's clock too, so the workers' own clocks are most of it.
-    assert 0.5 < sum(end.thread_cpu_ns) / end.cpu_ns < 1.05
-    assert 0 < end.verify_ns < sum(end.thread_cpu_ns)
-    assert end.in_flight_ns == read_records(tmp_path / "r").rows["elapsed_ns"].sum()
-
-
 @pytest.mark.parametrize(("api", "object_bytes"), [("s3", 1024), ("bob", 1024), ("bob", 9_000_000)])
 def test_a_body_that_is_another_objects_is_no_success(
     tmp_path: Path, api: str, object_bytes: int
@@ -106,22 +94,6 @@ def test_a_body_that_is_another_objects_is_no_success(
     assert set(table["outcome"].to_pylist()) == {"fail"}
 
 
-@pytest.mark.parametrize(("program", "name"), [("null-server", "PutObject"), ("null-grpc", "Get")])
-def test_large_objects_of_many_workers_take_the_memory_of_small_ones(
-    tmp_path: Path, program: str, name: str
-) -> None:
-    started, peak_kib = Started(), 0
-    job = mix(tmp_path / "r", object_bytes=30_000_000, workers=16, duration_ms=1200, mix={name: 1})
-    with null_store(SEED, program=program, object_bytes=30_000_000) as store:
-        header: Header = store.s3 if program == "null-server" else store.bob
-        with Generator(started, header, job) as generator:
-            while not isinstance(said := generator.next(), End):
-                status = Path(f"/proc/{started.process.pid}/status").read_text()
-                peak_kib = int(status.partition("VmHWM:")[2].split()[0])
-    assert said.ok == said.done > 0
-    assert 0 < peak_kib < 30_000  # one of the sixteen objects would not fit
-
-
 def test_with_a_rate_requests_are_due_at_their_instants(null: PlanHeader, tmp_path: Path) -> None:
     job = mix(tmp_path / "r", rate=200.0, duration_ms=500)
     end = run_job(spawn_here, null, job)
@@ -133,20 +105,6 @@ def test_with_a_rate_requests_are_due_at_their_instants(null: PlanHeader, tmp_pa
     assert abs(steps - np.round(steps / 5_000_000) * 5_000_000).max() <= 100
     assert steps.min() > 4_000_000
     assert (rows["start_ns"] >= rows["due_ns"]).all()
-
-
-def test_requests_that_found_no_worker_are_counted(
-    null_server: Callable[..., NullServer], tmp_path: Path
-) -> None:
-    # One worker, 100 ms a request: of 50 that are due in half a second it can send 6 at most.
-    header = null_server("--answer", "wait:100").header
-    job = mix(tmp_path / "r", rate=100.0, duration_ms=500, workers=1, mix={"PutObject": 1.0})
-    end = run_job(spawn_here, header, job)
-    assert end.ok <= 6
-    assert end.done + end.left_out == 50
-    # What waited for the worker is late, and says so.
-    rows = read_records(job.records).rows
-    assert (rows["start_ns"] - rows["due_ns"]).max() > 300_000_000
 
 
 def acknowledged(records: Records) -> list[tuple[int, int]]:
@@ -173,37 +131,6 @@ def test_a_fill_puts_each_object_once_and_tries_again_what_is_refused(
     assert len(put) == 19
 
 
-@pytest.mark.parametrize(
-    ("answer", "give_up_ms", "reason"),
-    [("status:403:AccessDenied", 60_000, "403 AccessDenied"), ("status:503:SlowDown", 300, "503")],
-)
-def test_a_fill_gives_up_and_says_why(
-    null_server: Callable[..., NullServer],
-    tmp_path: Path,
-    answer: str,
-    give_up_ms: int,
-    reason: str,
-) -> None:
-    job = LoadJob("fill", tmp_path / "r", ["b0"], 9, 64, SEED, workers=2, give_up_ms=give_up_ms)
-    end = run_job(spawn_here, null_server("--answer", answer).header, job)
-    assert (end.end, end.ok) == ("gave up", 0)
-    assert end.reason is not None
-    assert reason in end.reason
-    assert acknowledged(read_records(job.records)) == []
-
-
-def test_to_remove_what_is_not_there_is_done(
-    null_server: Callable[..., NullServer], tmp_path: Path
-) -> None:
-    server = null_server("--answer", "status:404:NoSuchKey", "--answer", "ok")
-    job = LoadJob("remove", tmp_path / "r", ["b0"], 5, 64, SEED, workers=1)
-    end = run_job(spawn_here, server.header, job)
-    assert (end.end, end.ok, end.failed) == ("complete", 4, 1)
-    rows = read_records(job.records).rows
-    assert sorted(rows["index"]) == list(range(5))
-    assert sorted(rows["status"]) == [204] * 4 + [404]
-
-
 def test_a_mix_ends_when_nothing_is_ok_any_more(tmp_path: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # and never listens
@@ -227,28 +154,6 @@ class Started:
         """As ``spawn_here``."""
         self.process = subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr)
         return Here(self.process)
-
-
-def test_what_it_says_just_before_its_end_is_heard(null: PlanHeader, tmp_path: Path) -> None:
-    lists = ("thread_cpu_ns", "thread_waited_ns")
-    said = json.dumps({each.name: [] if each.name in lists else 0 for each in fields(End)})
-    program, go = tmp_path / "stand-in", tmp_path / "go"
-    program.write_text(f"#!/bin/sh\nwhile [ ! -e {go} ]; do sleep 0.01; done; echo '{said}'\n")
-    program.chmod(0o755)
-
-    class EndsWhenLookedAt(Here):
-        def __init__(self, process: subprocess.Popen[bytes]) -> None:
-            super().__init__(process)
-            self.poll = lambda: go.touch() or process.wait(60)  # type: ignore[func-returns-value]
-
-    def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
-        return EndsWhenLookedAt(subprocess.Popen(argv, stdin=stdin, stdout=stdout, stderr=stderr))
-
-    with Generator(spawn, null, mix(tmp_path / "r"), executable=program) as generator:
-        heard: list[Progress | End] = []
-        while not heard:
-            heard = generator.news()
-    assert isinstance(heard[-1], End)
 
 
 @pytest.mark.parametrize("how", ["closed", signal.SIGINT, signal.SIGTERM])
@@ -306,12 +211,6 @@ def test_it_ends_with_whoever_started_it(null: PlanHeader, tmp_path: Path) -> No
     while _is_running(pid):
         assert time.monotonic() < deadline, "it outlives its parent"
         time.sleep(0.02)
-
-
-def test_what_makes_no_sense_is_told_with_its_line(tmp_path: Path) -> None:
-    job = mix(tmp_path / "r", mix={"GetObject": 0.5})
-    with pytest.raises(ProbeFailed, match=r"line 2: shares of `mix` must add up to 1, not to 0\.5"):
-        run_job(spawn_here, PlanHeader("127.0.0.1", 1, "garage", "ACCESS", "SECRET"), job)
 
 
 def _until_there_are(records: Path, count: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
 import subprocess
 import time
@@ -17,13 +16,12 @@ import pytest
 
 from wanlat.probes import oneshot
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.load import End, Generator, LoadJob, Progress
-from wanlat.probes.oneshot import Oneshot, prepare, run_plan, run_requests
+from wanlat.probes.oneshot import prepare, run_plan, run_requests
 from wanlat.probes.plan import PlanHeader, Request
 from wanlat.probes.process import Process
 from wanlat.probes.records import Sample
 from wanlat.probes.s3_plan import S3Endpoint, s3_plan
-from wanlat.topologies.errors import MachineError, RunFailed
+from wanlat.topologies.errors import RunFailed
 
 S3: list[S3Endpoint] = [
     "ListBuckets",
@@ -117,20 +115,6 @@ def test_a_whole_plan_succeeds_in_order(null_server: StartServer, spawn: Spawned
     assert starts == sorted(starts)
 
 
-def test_preparing_is_parallel_and_measuring_is_not(
-    null_server: StartServer, spawn: Spawned
-) -> None:
-    server = null_server("--memory")
-    plan = s3_plan(["GetObject"], samples=40, warmup=1, object_bytes=10, seed=1, bucket="b")
-    run_plan(spawn, server.header, plan, ignore)
-    journal = server.journal()
-    prepared = {r["connection"] for r in journal if r["method"] == "PUT" and "get/" in r["target"]}
-    measured = {r["connection"] for r in journal if r["method"] == "GET"}
-    assert len(prepared) == oneshot.PREPARING_PROCESSES
-    assert len(measured) == 1
-    assert measured.isdisjoint(prepared)
-
-
 def test_a_sample_arrives_while_the_plan_still_runs(
     null_server: StartServer, spawn: Spawned
 ) -> None:
@@ -148,12 +132,6 @@ def test_a_sample_arrives_while_the_plan_still_runs(
     run_requests(spawn, server.header, requests(), lambda _, sample: seen.append(made - sample.seq))
     assert len(seen) == 20
     assert set(seen) == {1}
-
-
-def test_an_outcome_that_is_not_ok_is_a_sample_and_not_an_error(spawn: Spawned) -> None:
-    samples: list[Sample] = []
-    run_requests(spawn, NOWHERE, lists(2), into(samples))
-    assert [(sample.outcome, sample.error) for sample in samples] == [("fail", "refused")] * 2
 
 
 def test_an_interrupt_ends_the_process_at_once(null_server: StartServer, spawn: Spawned) -> None:
@@ -203,17 +181,6 @@ def test_a_silent_process_is_not_waited_for_forever(
     assert time.monotonic() - started < 300
 
 
-def test_a_process_that_answers_out_of_turn_is_not_believed(
-    null_server: StartServer, spawn: Spawned
-) -> None:
-    server = null_server()
-    with Oneshot(spawn, server.header) as probe:
-        probe.send(Request(5, "measure", "ListBuckets"))
-        probe._expected[0] = 4
-        with pytest.raises(ProbeFailed, match="answered request 5 when 4 was due"):
-            probe.receive()
-
-
 @pytest.mark.parametrize("plan", [lists(3), [Request(0, "measure", "GetObject")]])
 def test_all_descriptors_are_closed_when_a_plan_ends_well_or_badly(
     plan: list[Request], spawn: Spawned
@@ -222,57 +189,6 @@ def test_all_descriptors_are_closed_when_a_plan_ends_well_or_badly(
     with contextlib.suppress(ProbeFailed):
         run_requests(spawn, NOWHERE, plan, ignore)
     assert open_files() == before
-
-
-@pytest.fixture
-def many_descriptors() -> Iterator[None]:
-    """Descriptors below 1,100 are taken: select() knows none above 1,023."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
-    with contextlib.ExitStack() as stack:
-        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        for _ in range(1100):
-            stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))
-        yield
-
-
-@pytest.mark.usefixtures("many_descriptors")
-def test_descriptors_may_have_large_numbers(
-    null_server: StartServer, spawn: Spawned, tmp_path: Path
-) -> None:
-    header = null_server("--memory").header
-    samples: list[Sample] = []
-    run_plan(
-        spawn,
-        header,
-        s3_plan(S3, samples=1, warmup=0, object_bytes=1024, seed=1, bucket="b"),
-        into(samples),
-    )
-    assert {sample.outcome for sample in samples} == {"ok"}
-    job = LoadJob("fill", tmp_path / "r", ["b"], 100, 1024, seed=1, workers=2)
-    with Generator(spawn, header, job) as generator:
-        said: list[Progress | End] = []
-        while not said or not isinstance(said[-1], End):
-            said += generator.news()
-    assert isinstance(said[-1], End)
-    assert said[-1].ok == 100
-
-
-def test_a_probe_that_is_not_built_says_how_to_build_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spawn: Spawned
-) -> None:
-    monkeypatch.setenv("WANLAT_BIN_DIR", str(tmp_path))
-    with pytest.raises(MachineError, match="make build"):
-        run_requests(spawn, NOWHERE, lists(1), ignore)
-
-
-def test_a_spawn_that_fails_leaves_nothing_open(spawn: Spawned) -> None:
-    def refuse(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
-        raise MachineError("the lab is gone")
-
-    with pytest.raises(MachineError, match="the lab is gone"):
-        run_requests(refuse, NOWHERE, lists(1), ignore)
-    assert spawn.all_gone()
 
 
 def test_preparing_tries_again_what_a_store_refuses_at_first(
@@ -286,23 +202,3 @@ def test_preparing_tries_again_what_a_store_refuses_at_first(
     prepare(spawn, server.header, bucket, into(samples))
     assert [sample.outcome for sample in samples] == ["ok"], "delivered once"
     assert len(server.journal()) == 3
-
-
-def test_what_cannot_be_prepared_is_named(
-    null_server: StartServer, spawn: Spawned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(oneshot, "_PAUSE_S", 0.01)
-    server = null_server("--answer", "status:507:XMinioStorageFull")
-    put = Request(0, "prepare", "PutObject", "b", "get/1", object_bytes=1, body_seed=1)
-    expected = r"PutObject b/get/1 failed 3 times, at last with http 507 XMinioStorageFull"
-    with pytest.raises(ProbeFailed, match=expected):
-        prepare(spawn, server.header, [put], ignore)
-
-
-def test_a_bucket_that_is_there_already_is_fine(null_server: StartServer, spawn: Spawned) -> None:
-    server = null_server("--memory")
-    samples: list[Sample] = []
-    for _ in range(2):
-        bucket = [Request(0, "prepare", "CreateBucket", "b")]
-        prepare(spawn, server.header, bucket, into(samples))
-    assert [sample.error for sample in samples] == [None, "http 409 BucketAlreadyOwnedByYou"]

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.probes.bob_node import BobNode
-from wanlat.probes.bob_plan import bob_plan
 from wanlat.probes.method_plan import Call, Measured, method_plan
-from wanlat.probes.oneshot import Oneshot, OnSample, run_plan
-from wanlat.probes.plan import Request
+from wanlat.probes.oneshot import Oneshot, OnSample, run_plan, run_requests
+from wanlat.probes.plan import Request, Window
 from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
 
@@ -38,28 +37,6 @@ def put(seq: int, key: int, object_bytes: int = 100) -> Request:
 
 def get(seq: int, key: int, object_bytes: int = 100) -> Request:
     return replace(put(seq, key, object_bytes), endpoint="Get")
-
-
-def test_a_whole_plan_succeeds_in_order(node: BobNode) -> None:
-    plan = bob_plan(
-        ["Put", "Get", "Exist", "Delete", "Ping"],
-        samples=10,
-        warmup=2,
-        object_bytes=3000,
-        seed=1,
-        target="n1",
-        replicas=lambda _: ("n1",),
-    )
-    taken: list[tuple[Request, Sample]] = []
-    run_plan(spawn_here, node.header, plan, lambda *pair: taken.append(pair))
-    assert [sample.error for _, sample in taken if sample.outcome != "ok"] == []
-    assert {sample.grpc_status for _, sample in taken} == {0}
-    assert {sample.status for _, sample in taken} == {200}
-    assert [(r.seq, r.endpoint) for r, _ in taken] == [(s.seq, s.endpoint) for _, s in taken]
-    later = [request for request, sample in taken if sample.phase != "prepare"]
-    assert later == [*plan.warmup, *plan.measure]
-    starts = [sample.start_ns for _, sample in taken if sample.phase != "prepare"]
-    assert starts == sorted(starts)
 
 
 def test_a_server_that_dies_mid_request_gives_unknown_and_the_run_goes_on(node: BobNode) -> None:
@@ -103,3 +80,15 @@ def test_the_same_api_as_methods_of_a_proto_file(node: BobNode) -> None:
     got = [sample for sample in samples if sample.endpoint == f"{api}/Get"]
     assert len(got) == 6
     assert {sample.object_bytes for sample in got} == {3000}
+
+
+def test_bob_takes_a_hundred_mebibytes_and_gives_them_through_any_window(node: BobNode) -> None:
+    samples: list[Sample] = []
+    windows: tuple[Window, ...] = ("large", "tonic", "default")
+    large = put(0, 3, 100 << 20)
+    run_requests(spawn_here, node.header, [large], into(samples))
+    for window in windows:
+        header = replace(node.header, window=window)
+        run_requests(spawn_here, header, [replace(large, endpoint="Get")], into(samples))
+    assert [sample.outcome for sample in samples] == ["ok"] * 4, samples
+    assert [sample.object_bytes for sample in samples] == [100 << 20] * 4

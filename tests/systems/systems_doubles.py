@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -22,11 +21,16 @@ from typing import IO, Any
 
 from rich.console import Console
 
+from wanlat.probes.oneshot import run_requests
+from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, Request
+from wanlat.probes.process import Process
+from wanlat.probes.records import Sample
+from wanlat.systems.base import Cluster, GrpcTarget, S3Target
 from wanlat.systems.engine.cache import Cache
 from wanlat.systems.engine.definition import Definition, Install
 from wanlat.systems.engine.install import Recipe, install
-from wanlat.systems.engine.kinds import Kind, Place, Step
-from wanlat.systems.engine.progress import PlainReporter
+from wanlat.systems.engine.kinds import Kind, Place
+from wanlat.systems.engine.progress import Reporter
 from wanlat.systems.engine.system import System
 from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
 from wanlat.topologies.units import Size
@@ -129,6 +133,22 @@ class StandInLab:
             process.child.wait()
 
 
+def send(cluster: Cluster, at: S3Target | GrpcTarget, requests: Sequence[Request]) -> list[Sample]:
+    """Send requests from a real cluster's first node, one after another; bodies are compared."""
+    first, samples = next(iter(cluster.nodes)), list[Sample]()
+
+    def spawn(argv: list[str], stdin: int, stdout: int, stderr: int) -> Process:
+        return cluster.lab.spawn(first, argv, stdin=stdin, stdout=stdout, stderr=stderr)
+
+    header: Header = (
+        PlanHeader(at.host, at.port, at.region, at.access_key, at.secret_key)
+        if isinstance(at, S3Target)
+        else GrpcHeader(at.host, at.port)
+    )
+    run_requests(spawn, header, requests, lambda _, sample: samples.append(sample))
+    return samples
+
+
 # -- a store that does what its options say -------------------------------------------------
 
 # Below the ports that the kernel gives away, and another in each process of a parallel test run.
@@ -190,7 +210,6 @@ for crate in range(int(crates)):
         time.sleep(float(seconds))
         done.touch()
         print(f"compiled crate {crate}", flush=True)
-    print(f"{crate + 1}/{crates}", end="\\r", flush=True)
 print("fake warning: unused variable", flush=True)
 if fails == "fails":
     sys.exit("fake error: linker not happy")
@@ -220,17 +239,13 @@ def fake_recipe(
         build = [sys.executable, "-c", FAKE_BUILD, str(place.out), str(place.work)]
         return [[*build, *numbers, fate]]
 
-    def progress(line: str, _: Step) -> Step | None:
-        bar = re.fullmatch(r"(\d+)/(\d+)", line)
-        return Step(int(bar[1]), int(bar[2]), "compiling") if bar else None
-
-    kind = Kind(tools, "fake crate {0.version}", commands, progress=progress)
+    kind = Kind(tools, "fake crate {0.version}", commands)
     wanted = Install(cargo="fake", version=version, disk=Size(disk_bytes))
     return Recipe("fake", wanted, fake_version, kind)
 
 
-def plain_reporter() -> PlainReporter:
-    return PlainReporter(Console(file=sys.stdout, width=1000), every_s=0)
+def plain_reporter() -> Reporter:
+    return Reporter(Console(file=sys.stdout, width=1000), every_s=0)
 
 
 if __name__ == "__main__":

@@ -47,11 +47,3 @@ def test_every_link_leads_somewhere() -> None:
     all_of_them = pages()
     assert len(all_of_them) > 40
     assert [link for page in all_of_them for link in broken(page)] == []
-
-
-def test_a_broken_link_would_be_seen(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(f"{__name__}.CHECKOUT", tmp_path)
-    (tmp_path / "there.md").write_text("# A heading, of two `words`\n")
-    page = tmp_path / "page.md"
-    page.write_text("[a](there.md#a-heading-of-two-words) [b](there.md#no) [c](gone.md) [d](x:y)")
-    assert broken(page) == ["page.md: there.md#no", "page.md: gone.md"]

@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,23 +79,6 @@ def test_a_change_is_what_packets_meet_until_it_is_restored_and_is_told(up: Up) 
     assert 18 <= before < 60 and 120 <= during < 180 and 18 <= after < 60
 
 
-def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
-    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "1s")
-    assert done["until"] > done["clock"]
-    deadline = time.monotonic() + 60
-    while "loss" in up.in_force()["dc1->dc2"] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 1e9
-
-
-def test_only_healing_ends_a_cut(up: Up) -> None:
-    up.json("cut", "dc2")
-    up.json("change", "dc1/dc2", "loss=0%")
-    assert up.in_force()["dc1->dc2"]["loss"] == 1
-    up.json("heal")
-    assert "loss" not in up.in_force()["dc1->dc2"]
-
-
 @pytest.mark.parametrize("is_running", [False, True])
 def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running: bool) -> None:
     where = ["--lab", str(up.process.pid), "n1"] if is_running else ["one-site", "n1"]
@@ -112,27 +94,14 @@ def test_exec_passes_streams_directory_and_exit_code_through(up: Up, is_running:
     assert (done.returncode, done.stdout) == (7, f"hello\n{Path.cwd()}\n.\n")
 
 
-def test_what_exec_started_ends_with_it(up: Up) -> None:
-    words = ["--lab", up.name, "n1", "--", "sh", "-c", "echo started; sleep 60; true"]
-    with subprocess.Popen([*EXEC, *words], stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "started\n"
-        begun = time.monotonic()
-        running.kill()
-        assert running.stdout.read() == ""  # all that held its end of the pipe are gone
-        assert time.monotonic() - begun < 59, "it still ran"
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ("change dc1/dc9 delay=5ms", "no site or node `dc9` (did you mean"),
         ("change dc1/dc2 dely=5ms", "did you mean `delay`"),
         ("change dc1/dc2 delay=", "has no value"),
-        ("change dc1/dc2", "KEY=VALUE"),
         ("change delay=5ms", "give a target"),
         ("change dc1/dc2 loss={p:1%", "cannot be read"),
-        ("change dc1/dc2 table=nowhere.txt", "nowhere.txt"),
         ("change dc1/dc2 delay=5ms --for 0", "--for"),
         ("journal --follow --json", "--journal FILE"),
         ("exec nx -- true", "no node `nx`"),
@@ -155,13 +124,10 @@ def test_what_is_not_there_is_told(up: Up, monkeypatch: pytest.MonkeyPatch) -> N
     assert done.returncode == 2
     assert up.name in done.stderr
     two = [{"name": "a", "pid": 1}, {"name": "a", "pid": 2}]
-    monkeypatch.setattr(client, "labs", lambda: two)
-    for wanted in (None, "a"):
-        with pytest.raises(UserError, match=r"a \(process 1\) and a \(process 2\)"):
-            client.find(wanted)
-    monkeypatch.setattr(client, "labs", list)
-    with pytest.raises(UserError, match="No lab is running"):
-        client.find(None)
+    for labs, says in ((two, r"a \(process 1\) and a \(process 2\)"), ([], "No lab is running")):
+        monkeypatch.setattr(client, "labs", lambda labs=labs: labs)
+        with pytest.raises(UserError, match=says):
+            client.find(None)
 
 
 def test_rubbish_is_answered_or_dropped_and_the_lab_goes_on(up: Up) -> None:
@@ -194,12 +160,8 @@ def test_nothing_in_the_lab_reaches_the_socket(up: Up) -> None:
     assert up.run("n1", code).strip() == str(errno.ECONNREFUSED)
 
 
-def test_a_stopped_one_is_listed_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+def test_ctrl_c_ends_one(tmp_path: Path) -> None:
     with lab_up(tmp_path) as ended:
-        ended.process.send_signal(signal.SIGSTOP)
-        (entry,) = (lab for lab in client.labs() if lab["pid"] == ended.process.pid)
-        assert "no answer" in entry["error"]
-        ended.process.send_signal(signal.SIGCONT)
         ended.process.send_signal(signal.SIGINT)
         assert ended.process.wait(60) == 0
         assert ended.process.pid not in address.listening()

@@ -42,16 +42,6 @@ def test_what_is_shipped_is_listed(command: str, names: list[str]) -> None:
     assert [line.split()[0] for line in table] == ["NAME", *names]
 
 
-def test_lists_say_what_to_expect() -> None:
-    for each in document("drill", "list"):
-        assert 60 < each["stated_time_s"] <= 600 and each["description"] and each["claims"]
-        assert set(each["systems"]) >= {"quorum", "garage", "minio", "bob"}
-    (five,) = [each for each in document("topology", "list") if each["name"] == "five-sites"]
-    assert (five["sites"], five["nodes"]) == (5, 5)
-    quorum = document("system", "list")[0]
-    assert quorum["installed"] and len(quorum["sha256"]) == 64
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "path"),
     [
@@ -66,13 +56,6 @@ def test_one_is_shown_as_it_is_written_and_is_valid(kind: str, name: str, path: 
     assert ", of " in done.stderr or "requested RTT" in done.stderr
     assert document(kind, "show", name)["name"] == name
     assert f"{name} is valid: " in here(kind, "validate", str(path)).stderr
-
-
-def test_a_topology_is_shown_with_its_round_trips() -> None:
-    lines = here("topology", "show", "five-sites").stderr.splitlines()
-    (titles,) = [number for number, line in enumerate(lines) if line.startswith("NODE")]
-    first = ["n1", "dc1", "10.1.0.1", *["100", "±", "20"] * 4]
-    assert lines[titles + 1].split() == first
 
 
 @pytest.mark.parametrize(
@@ -123,18 +106,13 @@ def test_a_dry_run_says_what_would_run_on_what_and_starts_nothing(tmp_path: Path
 
 
 def test_the_stated_time_grows_with_samples_and_with_the_rtt() -> None:
-    def at_least_s(*more: str) -> Any:
-        return dry("endpoint-latency", *more)["at_least_s"]
+    def requests_s(*more: str) -> float:
+        return float(dry("endpoint-latency", *more)["at_least_s"]["requests"])
 
-    base, more = at_least_s("--samples", "10"), at_least_s("--samples", "20")
-    nearer = at_least_s("--samples", "10", "--rtt", "10ms", "--jitter", "0ms")
-    parts = base["start"] + base["stated"] + base["requests"]
-    assert base["total"] == pytest.approx(parts, abs=0.2)
+    base, more = requests_s("--samples", "10"), requests_s("--samples", "20")
+    nearer = requests_s("--samples", "10", "--rtt", "10ms", "--jitter", "0ms")
     # At least one round trip of 100 ms for each of 5 × (10 measured and 5 to warm up).
-    assert 7.5 <= base["requests"] < 20
-    assert more["requests"] > base["requests"] + 4.9
-    assert nearer["requests"] < base["requests"] / 5
-    assert nearer["start"] < base["start"], "links without jitter are calibrated soon"
+    assert 7.5 <= base < 20 and more > base + 4.9 and nearer < base / 5
 
 
 def test_every_point_of_a_matrix_is_listed_and_has_the_overridden_network() -> None:
@@ -143,15 +121,6 @@ def test_every_point_of_a_matrix_is_listed_and_has_the_overridden_network() -> N
     assert [(point["nodes"], point["rtt_ms"]) for point in told["points"]] == [(5, 30), (10, 30)]
     whole = sum(point["at_least_s"]["total"] for point in told["points"])
     assert told["at_least_s"]["total"] == pytest.approx(whole, abs=0.2)
-
-
-def test_studies_that_state_their_time_keep_to_it() -> None:
-    steps = dry("round-trips")
-    assert steps["at_least_s"]["stated"] >= 15 * 2, "15 RTT steps of 2 s to settle"
-    (point,) = steps["points"]
-    assert {each["samples"] for each in point["endpoints"]} == {15 * 15}
-    load = dry("endpoint-latency", "--set", "load.duration=700s", "--set", "prefill.objects=100")
-    assert load["at_least_s"]["stated"] > 700
 
 
 def test_a_dry_drill_says_what_would_be_broken_and_which_claims_would_be_checked(

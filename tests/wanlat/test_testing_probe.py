@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from wanlat.experiments.open_loop import unanswered
+from wanlat.experiments.requests import unanswered
 from wanlat.probes.body import body
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.plan import Request
@@ -20,7 +20,6 @@ from wanlat.probes.records import Sample
 from wanlat.systems.base import S3Target
 from wanlat.testing import Probe
 from wanlat.testing import probe as module
-from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 
@@ -85,7 +84,7 @@ class Store:
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     made = Store()
     monkeypatch.setattr(module, "Oneshot", made)
-    monkeypatch.setattr("wanlat.experiments.drill.requests.prepare", lambda *_: None)
+    monkeypatch.setattr("wanlat.experiments.requests.prepare", lambda *_: None)
     return made
 
 
@@ -97,7 +96,8 @@ def rows() -> list[dict[str, Any]]:
 @pytest.fixture
 def probe(store: Store, rows: list[dict[str, Any]]) -> Probe:
     plan = resolve(load("one-site"))
-    lab: Any = SimpleNamespace(plan=plan, nodes=plan.nodes)
+    lateness = SimpleNamespace(during=lambda *_: 3_000_000)
+    lab: Any = SimpleNamespace(plan=plan, nodes=plan.nodes, lateness=lateness)
     target = S3Target("127.0.0.1", 1, "garage", "ACCESS", "SECRET")
     known = {"api": "s3", "system": "fake", "version": "1"}
     cluster: Any = SimpleNamespace(s3=lambda _: target, create_bucket=lambda _: None, **known)
@@ -159,15 +159,6 @@ def test_a_read_is_held_to_the_writes_before_it(
     assert len({*store.puts}) == len(store.puts), "every write has bytes of its own"
 
 
-def test_a_key_whose_only_write_failed_holds_nothing(probe: Probe, store: Store) -> None:
-    store.does = {"refuse"}
-    key = probe.put().key
-    assert probe.get(key).sample.status == 404
-    store.now = {key: store.puts[0]}
-    answer = probe.get(key)
-    assert (answer.outcome, answer.sample.status) == ("fail", 200)
-
-
 def test_a_write_whose_answer_nobody_took_may_have_been_executed(
     probe: Probe, store: Store
 ) -> None:
@@ -177,9 +168,3 @@ def test_a_write_whose_answer_nobody_took_may_have_been_executed(
         probe.put("k")
     store.is_dead = False
     assert probe.get("k").ok
-
-
-def test_a_key_that_nobody_put_is_the_callers_mistake(probe: Probe) -> None:
-    for ask in (probe.get, probe.remove):
-        with pytest.raises(UserError, match="Put it first"):
-            ask("nothing")

@@ -62,28 +62,18 @@ def test_the_modules_are_the_users():
 """
 
 
-def run(
-    *command: str | Path, cwd: Path, timeout_s: float = 300
-) -> subprocess.CompletedProcess[str]:
+def succeed(*command: str | Path, cwd: Path) -> str:
     """Run a command with nothing of this checkout in its environment."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("WANLAT_", "PYTEST_", "PYTHON", "VIRTUAL_ENV"))
-    }
-    return subprocess.run(
+    ours = ("WANLAT_", "PYTEST_", "PYTHON", "VIRTUAL_ENV")
+    done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env=kept,
+        env={name: value for name, value in os.environ.items() if not name.startswith(ours)},
         capture_output=True,
         text=True,
-        timeout=timeout_s,
+        timeout=300,
         check=False,
     )
-
-
-def succeed(*command: str | Path, cwd: Path) -> str:
-    done = run(*command, cwd=cwd)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -178,6 +168,5 @@ def test_a_study_runs_beside_a_users_own_modules(programs: Path, desk: Path) -> 
 
 def test_the_pytest_plugin_works_beside_a_users_own_modules(programs: Path, desk: Path) -> None:
     (desk / "test_store.py").write_text(SUITE)
-    done = run(programs / "python", "-m", "pytest", "-q", "--wanlat-require", cwd=desk)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    passed = succeed(programs / "python", "-m", "pytest", "-q", "--wanlat-require", cwd=desk)
+    assert "3 passed" in passed

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, print_table, remark, reporter, say
+from wanlat.output import emit, print_table, remark, say
+from wanlat.running import reporter
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import listing
 
@@ -20,6 +21,18 @@ _TITLES = (
     *("pair", "requested", "median", "error p50", "error p99"),
     *("jitter p", "Mbit/s", "lost", "verdict"),
 )
+
+
+def _writable(text: str) -> Path:
+    """Read the name of a chart's file, before anything slow starts. Raises UserError."""
+    chart = Path(text)
+    if chart.is_dir():
+        raise UserError(f"{chart} is a directory.")
+    if chart.suffix.lower() not in _FORMATS:
+        raise UserError(f"the name must end in {listing(_FORMATS, 'or')}.")
+    if not os.access(chart.parent, os.W_OK | os.X_OK):
+        raise UserError(f"{chart.parent} is no directory that you may write to.")
+    return chart
 
 
 def calibrate(
@@ -50,7 +63,7 @@ def calibrate(
             "FILE",
             "Chart of requested and measured RTTs, .png, .svg or .pdf "
             "(default: results/calibration-TOPOLOGY.png)",
-            dir_okay=False,
+            parse=_writable,
         ),
     ] = None,
     seed: o.Seed = None,
@@ -65,12 +78,11 @@ def calibrate(
     from wanlat.topologies.resolve import resolve
 
     requested = resolve(o.topology_of(topology, rtt, jitter))
-    if chart is not None:
-        _check(chart)  # before anything slow starts
     built = resolve(o.topology_of(applied)) if applied else requested
     for node in built.nodes:
         requested.node(node.name)  # both must have the same nodes
 
+    from wanlat.emulator.calibration import blame
     from wanlat.emulator.calibration import calibrate as measure
     from wanlat.emulator.lab import Lab
 
@@ -82,29 +94,21 @@ def calibrate(
             samples=samples,
             on_progress=lambda stage, part: report(f"measuring {stage}", round(part * 100), 100),
         )
-    _show(document)
+    say(f"{document['topology']} on {document['backend']}: round trips, ms")
+    print_table(_TITLES, map(_row, document["pairs"]), to=say)
+    for pair in document["pairs"]:
+        for reason in pair["reasons"]:
+            say(f"{pair['from']} → {pair['to']}: {reason}")
+    if failed := [pair for pair in document["pairs"] if pair["verdict"] != "pass"]:
+        say(blame(failed))
+    if document["overflows"]:
+        say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
     _draw(document, chart)
     passed = document["verdict"] == "pass"
     say(f"verdict: {document['verdict']}", style="green" if passed else "bold red")
     if as_json:
         emit(document)
     raise typer.Exit(0 if passed else 1)
-
-
-def _show(document: dict[str, Any]) -> None:
-    """Print the figures of each pair, and what is wrong with which."""
-    from wanlat.emulator.calibration import blame
-
-    pairs = document["pairs"]
-    say(f"{document['topology']} on {document['backend']}: round trips, ms")
-    print_table(_TITLES, map(_row, pairs), to=say)
-    for pair in pairs:
-        for reason in pair["reasons"]:
-            say(f"{pair['from']} → {pair['to']}: {reason}")
-    if failed := [pair for pair in pairs if pair["verdict"] != "pass"]:
-        say(blame(failed))
-    if document["overflows"]:
-        say(f"{document['overflows']} packets were dropped by queues of the emulation itself")
 
 
 def _row(pair: dict[str, Any]) -> tuple[object, ...]:
@@ -123,14 +127,6 @@ def _row(pair: dict[str, Any]) -> tuple[object, ...]:
         pair["lost"] + (pair["delivery"] or {"lost": 0})["lost"],
         pair["verdict"],
     )
-
-
-def _check(chart: Path) -> None:
-    """Raise UserError for a file that cannot be a chart."""
-    if chart.suffix.lower() not in _FORMATS:
-        raise UserError(f"--chart {chart}: the name must end in {listing(_FORMATS, 'or')}.")
-    if not chart.parent.is_dir() or not os.access(chart.parent, os.W_OK):
-        raise UserError(f"--chart {chart}: {chart.parent} is no directory that you may write to.")
 
 
 def _draw(document: dict[str, Any], chart: Path | None) -> None:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from wanlat.analysis.compare import Kind, Limit
 
-ALL = "all"
-
 
 def _limit(text: str) -> Limit:
     """Parse "10%", "5ms" or "10%,5ms"."""
@@ -90,41 +88,36 @@ def compare(
     """
     from wanlat.analysis.compare import Thresholds
     from wanlat.analysis.compare import compare as compared
-    from wanlat.analysis.compare.clusters import read
+    from wanlat.analysis.compare.conditions import read
     from wanlat.analysis.compare.report import document, print_comparison
 
-    kinds, mapping = _kinds(gate), _mapping(renamed or [])
     comparison = compared(
         read(old),
         read(new),
         Thresholds(round_trips=round_trips, share=share, latency_ms=latency),
-        gate=kinds,
-        renamed=mapping,
+        gate=None if gate is None else _kinds(gate),
+        renamed=_mapping(renamed or []),
         force=force,
         allow_missing=allow_missing,
         strict=strict,
     )
-    print_comparison(comparison, people)
+    print_comparison(comparison, people())
     if as_json:
         emit(document(comparison))
     if not comparison.passed:
         raise typer.Exit(1)
 
 
-def _kinds(text: str | None) -> Collection[Kind] | None:
-    """The kinds that --gate names; None: the default."""
+def _kinds(text: str) -> Collection[Kind]:
+    """The kinds that --gate names."""
     from wanlat.analysis.compare import Kind
 
-    if text is None:
-        return None
-    known = [*map(str, Kind), ALL]
-    names = [name.strip() for name in text.split(",")]
+    names, known = [name.strip() for name in text.split(",")], [*map(str, Kind), "all"]
     for name in names:
         if name not in known:
-            raise UserError(
-                f"--gate {name!r}: there are {listing(known)}{did_you_mean(name, known)}."
-            )
-    return list(Kind) if ALL in names else [Kind(name) for name in names]
+            near = did_you_mean(name, known)
+            raise UserError(f"--gate {name!r}: there are {listing(known)}{near}.")
+    return list(Kind) if "all" in names else [Kind(name) for name in names]
 
 
 def _mapping(given: list[str]) -> dict[str, str]:

@@ -16,7 +16,8 @@ from wanlat.commands import completion
 from wanlat.commands.settings import adopted, settings, use_bobd, with_options
 from wanlat.commands.shipped import Kind
 from wanlat.output import counted, emit, is_verbose, remark, say
-from wanlat.running import carry_out, exit_code, heed_interruptions, incomplete
+from wanlat.results import show_report
+from wanlat.running import Reporter, carry_out, exit_code, heed_interruptions, incomplete
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
 
@@ -32,32 +33,33 @@ app = App("Run drills: inject faults, then check every object.")
 
 def _row(drill: Drill) -> dict[str, Any]:
     from wanlat.experiments.drill.claims import claims_on
-    from wanlat.experiments.drill.timeline import stated
 
     return {
         "topology": drill.topology,
         "systems": drill.systems,
-        "stated_time_s": stated(drill).total_s,
+        "stated_time_s": _stated(drill).total_s,
         "claims": sum(len(claims_on(drill, name)) for name in drill.systems),
     }
 
 
 def _facts(drill: Drill) -> list[str]:
-    from wanlat.experiments.drill.timeline import stated
-
-    return [f"on {drill.topology}, of {listing(drill.systems)}; takes at most {stated(drill)}"]
+    return [f"on {drill.topology}, of {listing(drill.systems)}; takes at most {_stated(drill)}"]
 
 
 def _extent(drill: Drill) -> str:
+    return f"{counted(len(drill.faults), 'fault')}; takes at most {_stated(drill)}"
+
+
+def _stated(drill: Drill) -> Any:
     from wanlat.experiments.drill.timeline import stated
 
-    return f"{counted(len(drill.faults), 'fault')}; takes at most {stated(drill)}"
+    return stated(drill)
 
 
 DRILLS = Kind(
     noun="drill",
     files="wanlat.experiments.drill.files",
-    loader="wanlat.experiments.drill.files",
+    loader="wanlat.experiments.drill.prepare",
     row=_row,
     facts=_facts,
     extent=_extent,
@@ -99,7 +101,7 @@ def run(
 
     Exit code 1: an object was lost, a claim does not hold, or a fault could not be undone.
     """
-    from wanlat.experiments.drill.files import changed, load
+    from wanlat.experiments.drill.prepare import changed, load
 
     read = changed(load(drill, topology=topology), settings(set_, storage=storage, seed=seed))
 
@@ -117,14 +119,14 @@ def run(
             read,
             system=name,
             scale=scale,
-            seed=_seed(read, replicate) if replicates > 1 else None,
+            seed=seed_,
             options=options.get(name),
             claims=claims or (),
             backend=backend,
             capture=wanted,
             directory=directory,
         )
-        for replicate, name, directory in _runs(read, names, replicates, out)
+        for name, seed_, directory in _runs(read, names, replicates, out)
     ]
     if dry_run:
         from wanlat.commands.dry_run import show_drills
@@ -138,10 +140,9 @@ def run(
     code = 0
     for each in prepared:
         outcome = _run(each)
-        told, passed = _show(outcome)
-        documents.append(told)
-        if not passed:
-            code = exit_code(outcome)
+        document, passed = _show(outcome)
+        documents.append(document)
+        code = code if passed else exit_code(outcome)
         if outcome.status == "interrupted":
             break
     if as_json:
@@ -190,26 +191,21 @@ def _systems(drill: Drill, given: str | None) -> list[str]:
 
 def _runs(
     drill: Drill, names: list[str], replicates: int, out: Path | None
-) -> Iterator[tuple[int, str, Path | None]]:
-    """Yield each replicate of each system, and where its bundle goes; first of all the first."""
+) -> Iterator[tuple[str, int | None, Path | None]]:
+    """Yield each replicate of each system, its seed, and where its bundle goes."""
     from wanlat.bundle.write import default_directory
 
     for replicate in range(1, replicates + 1):
+        text = f"{drill.seed}/replicates/{replicate}"
+        is_drawn = drill.seed is None or replicates == 1
+        seed = None if is_drawn else random.Random(text).getrandbits(32)
+        number = [f"replicate-{replicate}"] if replicates > 1 else []
         for name in names:
-            which = [*([name] if len(names) > 1 else []), f"replicate-{replicate}"]
-            if replicates == 1:
-                which.pop()
-            directory = out and out.joinpath("-".join(which))
-            if out is None and replicates > 1:
-                directory = default_directory(f"{drill.name}-{name}-replicate-{replicate}")
-            yield replicate, name, directory
-
-
-def _seed(drill: Drill, replicate: int) -> int | None:
-    """Return the seed of a replicate: drawn, or one that follows from the drill's."""
-    if drill.seed is None:
-        return None
-    return random.Random(f"{drill.seed}/replicates/{replicate}").getrandbits(32)
+            if out is not None:
+                directory = out.joinpath("-".join([*([name] if len(names) > 1 else []), *number]))
+            else:
+                directory = default_directory("-".join([drill.name, name, *number]))
+            yield name, seed, directory
 
 
 def _run(prepared: PreparedDrill) -> Outcome:
@@ -224,15 +220,12 @@ def _run(prepared: PreparedDrill) -> Outcome:
     )
     roles = [f"{name}: {listing(nodes)}" for name, nodes in prepared.roles.items()]
     remark("; ".join([*roles, f"seed {prepared.seed}"]))
-    return carry_out(
-        lambda report: runner.run(
-            prepared,
-            report,
-            tell_every_s=_LIVE_EVERY_S if report.is_live else runner.TELL_EVERY_S,
-        ),
-        "drill",
-        log=True,
-    )
+
+    def work(report: Reporter) -> Outcome:
+        every_s = _LIVE_EVERY_S if report.is_live else runner.TELL_EVERY_S
+        return runner.run(prepared, report, tell_every_s=every_s)
+
+    return carry_out(work, "drill", log=True)
 
 
 def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
@@ -240,8 +233,6 @@ def _show(outcome: Outcome) -> tuple[Mapping[str, Any], bool]:
     if outcome.status != "complete":
         progress = f"It got as far as `{outcome.reached or 'nothing'}`. "
         return incomplete(outcome, progress, {"reached": outcome.reached}), False
-    from wanlat.results import show_report
-
     made = show_report(outcome.directory, as_json=False, verbose=is_verbose())
     document = json.loads(made.summary_path.read_text(encoding="utf-8"))
     say(f"bundle: {outcome.directory}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wanlat.output import remark, show_document
@@ -12,16 +11,15 @@ from wanlat.systems.engine.progress import elapsed
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
     from wanlat.experiments.drill.prepare import PreparedDrill
-    from wanlat.experiments.matrix import PreparedMatrix
+    from wanlat.experiments.matrix_points import PreparedMatrix
     from wanlat.experiments.prepare import Prepared
 
 
 def show_study(study: Study, how: Mapping[str, Any], *, as_json: bool) -> None:
     """Print what a study would run, measured so: each of its points, if it is a matrix."""
-    from wanlat.experiments.estimate import estimate, summed
-    from wanlat.experiments.matrix import prepare_matrix
-    from wanlat.experiments.matrix_points import points_of
+    from wanlat.experiments.matrix_points import points_of, prepare_matrix
     from wanlat.experiments.prepare import prepare
+    from wanlat.experiments.run import estimate, summed
 
     whole: Prepared | PreparedMatrix
     points: list[tuple[str | None, Prepared]]
@@ -82,5 +80,5 @@ def _drill(prepared: PreparedDrill) -> dict[str, Any]:
         "phases_s": {key: getattr(phases, key).s for key in ("before", "during", "after")},
         "faults": faults,
         "claims": [{"id": each.id, "claim": each.claim} for each in prepared.claims],
-        "at_most_s": {**asdict(prepared.stated), "total": prepared.stated.total_s},
+        "at_most_s": {**prepared.stated._asdict(), "total": prepared.stated.total_s},
     }

@@ -1,10 +1,13 @@
-"""``wanlat lab``: a topology to try things on by hand."""
+"""``wanlat lab``: an emulated network to try things on by hand, also from other terminals."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +15,42 @@ import typer
 
 from wanlat import options as o
 from wanlat.app import App
-from wanlat.commands import lab_running
 from wanlat.commands.capture import LabCapture, recorded_lab
-from wanlat.output import emit, print_table, say
+from wanlat.emulator.control import client
+from wanlat.output import emit, people, print_table, say, show_list
 from wanlat.running import heed_interruptions
 from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.units import Duration
+from wanlat.topologies.wording import show as shown
 
 if TYPE_CHECKING:
     from wanlat.emulator.lab import Lab
+    from wanlat.emulator.process import Process
 
 app = App("Run commands in an emulated network, and change its links.")
+
+_FEW_ROWS, _MANY_ROWS = 40, 200
+_FEW_LINES = 10
+_FOLLOW_S = 0.3
+_EMIT_ENTRY = ("t_ns", "not_before_ns", "clock", "link", "from", "to", "before", "after", "origin")
+
+
+def _seconds(text: str) -> float:
+    seconds = Duration.parse(text).s
+    if not seconds:
+        raise UserError("0 would change nothing; give a longer time.")
+    return seconds
+
+
+LabName = Annotated[
+    str | None, o.option("NAME|PID", "The running lab (default: the only one)", "--lab")
+]
+For = Annotated[
+    float | None,
+    o.option("TIME", "Undo the change after this time, e.g. 30s", "--for", parse=_seconds),
+]
+_TARGET = "As of `wanlat lab change -h`"
+Targets = Annotated[list[str] | None, o.argument("TARGET", f"{_TARGET} (default: all)")]
 
 
 @app.command(
@@ -36,7 +65,7 @@ def exec_(
             "TOPOLOGY of a new lab for this command alone; none with --lab",
         ),
     ],
-    lab: lab_running.LabName = None,
+    lab: LabName = None,
     backend: o.Backend = None,
     rtt: o.Rtt = None,
     jitter: o.Jitter = None,
@@ -48,7 +77,9 @@ def exec_(
     if lab is not None:
         o.refuse_others(context, "With --lab the lab is there already", "lab", "words")
         node, argv = _command(words, ("NODE",))
-        code = lab_running.run_inside(lab, node, argv)
+        with client.find(lab) as running:
+            running.spawn(node, argv, (0, 1, 2))
+            code = _wait_for(running)
     else:
         topology, node, argv = _command(words, ("TOPOLOGY", "NODE"))
         read = o.topology_of(topology, rtt, jitter)
@@ -58,16 +89,10 @@ def exec_(
         plan = resolve(read)
         plan.node(node)
         with recorded_lab(plan, capture, capture_limit, capture_snap, backend=backend) as fresh:
-            process = fresh.spawn(
-                node,
-                argv,
-                env=os.environ,
-                cwd=str(Path.cwd()),
-                stdin=sys.stdin,
-                stdout=sys.stdout,
-                stderr=sys.stderr,
+            streams: Any = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
+            code = _wait_for(
+                fresh.spawn(node, argv, env=os.environ, cwd=str(Path.cwd()), **streams)
             )
-            code = lab_running.wait_for(process)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
@@ -80,6 +105,18 @@ def _command(words: list[str], names: tuple[str, ...]) -> list[Any]:
     if not argv:
         raise UserError("There is no command after `--`.")
     return [*before, argv]
+
+
+def _wait_for(process: client.LabClient | Process) -> int:
+    """Wait for a command; Ctrl-C goes to it, and what ignores that is killed by its lab's end."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.wait(2)
+        except TimeoutError:
+            return -signal.SIGKILL
 
 
 @app.command()
@@ -111,25 +148,17 @@ def up(
     read = o.topology_of(topology, rtt, jitter)
 
     from wanlat.emulator.control.server import ControlServer
-    from wanlat.output import people
     from wanlat.topologies.resolve import resolve
 
-    plan = resolve(read)
+    plan, splice = resolve(read), "needed" if cables else "all"
+    more = {"backend": backend, "splice": splice, "journal": journal}
     with (
-        recorded_lab(
-            plan,
-            capture,
-            capture_limit,
-            capture_snap,
-            backend=backend,
-            splice="needed" if cables else "all",
-            journal=journal,
-        ) as lab,
+        recorded_lab(plan, capture, capture_limit, capture_snap, **more) as lab,
         ControlServer(lab, name or plan.name) as server,
     ):
         try:
             _introduce(lab, server.name)
-            people.file.flush()
+            people().file.flush()
             if as_json:
                 emit(server.description())
             while not lab.fate:
@@ -138,15 +167,6 @@ def up(
             say("ended")
             return
         raise MachineError(f"The lab has ended. {lab.fate}")
-
-
-app.command("list")(lab_running.list_)
-app.command()(lab_running.show)
-app.command()(lab_running.change)
-app.command()(lab_running.cut)
-app.command()(lab_running.heal)
-app.command()(lab_running.restore)
-app.command()(lab_running.journal)
 
 
 def _introduce(lab: Lab, name: str) -> None:
@@ -170,3 +190,186 @@ def _introduce(lab: Lab, name: str) -> None:
         f"--net=/proc/{pid}/root/run/netns/{node.name} --wd=/ bash"
     )
     say("Ctrl-C ends it.")
+
+
+@app.command("list")
+def list_(as_json: o.Json = False) -> None:
+    """List your running labs."""
+    labs = client.labs()
+    if not labs and not as_json:
+        say("No lab is running. `wanlat lab up TOPOLOGY` starts one.")
+    if not as_json:
+        keys = ("pid", "name", "backend", "topology", "nodes", "since")
+        labs = [{**{key: lab.get(key) for key in keys}, "": lab.get("error", "")} for lab in labs]
+    show_list(labs, as_json=as_json)
+
+
+@app.command()
+def show(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
+    """Show the links of a running lab: settings, packets, losses."""
+    answer = _ask(lab, "show", targets=targets)
+    if as_json:
+        emit(answer)
+        return
+    rows, its = answer["directions"], answer["lab"]
+    say(f"{its['name']} on {its['backend']}, process {its['pid']}")
+    most = _MANY_ROWS if targets else _FEW_ROWS
+    if not targets and len(rows) > most:  # what is changed, then the WAN links, then the rest
+        rows = sorted(rows, key=lambda row: (not row["changed"], row["link"] != "wan"))
+    titles = ("direction", "in force", "topology says", "packets", "lost", "queue full", "overflow")
+    print_table(titles, map(_direction, rows[:most]), to=say)
+    if len(rows) > most:
+        say(f"and {len(rows) - most} more directions: name targets to see them, or use --json")
+    for hold in answer["holds"]:
+        say(f"for another {hold['ends_in_s']:.0f} s: {hold['what']}")
+
+
+def _direction(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    counters = row["counters"]
+    keys = ("packets", "lost", "queue_drops", "overflows")
+    return (
+        f"{row['from']}->{row['to']}",
+        "a plain cable" if counters is None else row["words"],
+        row["requested_words"] if row["changed"] else "the same",
+        *("–" if counters is None else counters[key] for key in keys),
+    )
+
+
+@app.command()
+def change(
+    words: Annotated[
+        list[str],
+        o.argument(
+            "TARGET... KEY=VALUE...",
+            "TARGET: a node, a site (its WAN links), SITE.lan, A:B (one direction), A/B "
+            "(both), groups with commas, or wan, lan, all. KEY: delay, rtt, jitter, loss, rate "
+            "and the other keys of topology files; `delay=+200ms` adds, `rate=none` removes",
+        ),
+    ],
+    lab: LabName = None,
+    for_: For = None,
+    as_json: o.Json = False,
+) -> None:
+    """Change links of a running lab, in place, all at one instant.
+
+    wanlat lab change dc1/dc2 delay=200ms loss=5%
+
+    wanlat lab change n1 delay=+200ms --for 30s
+    """
+    targets = [word for word in words if "=" not in word]
+    settings = dict(_setting(word) for word in words if "=" in word)
+    if not targets or not settings:
+        raise UserError(
+            "To change a link, give a target and then KEY=VALUE, such as `dc1/dc2 delay=200ms "
+            "loss=5%`; `wanlat lab show` has the names of targets."
+        )
+    _change(lab, "change", as_json, targets=targets, settings=settings, for_s=for_)
+
+
+def _setting(word: str) -> tuple[str, Any]:
+    from wanlat.topologies import yaml_tree
+
+    key, _, text = word.partition("=")
+    try:
+        document = yaml_tree.parse(text)
+    except yaml_tree.NotYamlError as error:
+        raise UserError(f"{shown(word)}: the value cannot be read: {error.text}") from None
+    if document.findings:
+        raise UserError(f"{shown(word)}: {document.findings[0].text}")
+    if document.raw is None:
+        raise UserError(f"{shown(word)} has no value; `{key}=none` removes what {key} says.")
+    value = document.raw
+    if key == "table" and isinstance(value, str):
+        value = str(Path(value).absolute())  # the lab may have been started elsewhere
+    return key, value
+
+
+@app.command()
+def cut(
+    targets: Annotated[list[str], o.argument("TARGET", _TARGET)],
+    lab: LabName = None,
+    for_: For = None,
+    as_json: o.Json = False,
+) -> None:
+    """Drop every packet (A:B: in one direction) until it is healed, restored, or time is up."""
+    _change(lab, "cut", as_json, targets=targets, for_s=for_)
+
+
+@app.command()
+def heal(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
+    """End cuts; what else was changed stays."""
+    _change(lab, "heal", as_json, targets=targets)
+
+
+@app.command()
+def restore(targets: Targets = None, lab: LabName = None, as_json: o.Json = False) -> None:
+    """Return links to what the topology says."""
+    _change(lab, "restore", as_json, targets=targets)
+
+
+@app.command()
+def journal(
+    lab: LabName = None,
+    follow: Annotated[
+        bool, o.flag("Print changes as they come, until Ctrl-C", "--follow", "-f")
+    ] = False,
+    as_json: o.Json = False,
+) -> None:
+    """Print every change since the lab began, with the instant of effect (CLOCK_MONOTONIC)."""
+    if follow and as_json:
+        raise UserError(
+            "--json prints one document, which --follow would never end. For lines of JSON as "
+            "they come, start the lab with `wanlat lab up --journal FILE`."
+        )
+    with client.find(lab) as running:
+        answer = running.ask("journal", after=0)
+        if as_json:
+            emit(_plain(answer["entries"]))
+            return
+        if not answer["entries"] and not follow:
+            say("Nothing has been changed.")
+        while True:
+            for entry in answer["entries"]:
+                typer.echo(f"{entry['t_ns']}  {_time(entry['clock'])}  {_entry(entry)}")
+            if not follow:
+                return
+            sys.stdout.flush()
+            time.sleep(_FOLLOW_S)
+            answer = running.ask("journal", after=answer["next"])
+
+
+def _ask(lab: str | None, operation: str, **request: Any) -> dict[str, Any]:
+    with client.find(lab) as running:
+        return running.ask(operation, **request)
+
+
+def _change(lab: str | None, operation: str, as_json: bool, **request: Any) -> None:
+    """Have a lab change its links, and say what it did."""
+    answer = _ask(lab, operation, **request)
+    entries = answer["entries"]
+    if as_json:
+        when = {key: answer.get(key) for key in ("t_ns", "clock", "until")}
+        emit({**when, "changes": _plain(entries)})
+        return
+    for entry in entries[:_FEW_LINES]:
+        say(_entry(entry))
+    if len(entries) > _FEW_LINES:
+        say(f"and {len(entries) - _FEW_LINES} more directions")
+    if not entries:
+        say("Nothing changed: that is in force already.")
+        return
+    until = f", until {_time(answer['until'])}" if answer.get("until") else ""
+    say(f"in force since {_time(answer['clock'])}{until} (instant {answer['t_ns']} ns)")
+
+
+def _entry(entry: Mapping[str, Any]) -> str:
+    return f"{entry['from']}->{entry['to']}: {entry['before_words']} → {entry['after_words']}"
+
+
+def _plain(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: entry[key] for key in _EMIT_ENTRY} for entry in entries]
+
+
+def _time(iso: str) -> str:
+    then = datetime.fromisoformat(iso).astimezone()
+    return then.strftime("%H:%M:%S") + (f".{then.microsecond // 1000:03d}" if "." in iso else "")

@@ -26,7 +26,7 @@ def merge(
     They must be of the same study, seed and programs. Points that no shard completed are left to
     `wanlat run --resume`.
     """
-    from wanlat.experiments.merge import merge as merge_bundles
+    from wanlat.experiments.matrix import merge as merge_bundles
     from wanlat.results import show_report
 
     merged = merge_bundles(bundles, out)

@@ -12,13 +12,14 @@ from wanlat.commands import completion
 from wanlat.commands.settings import adopted, axes, settings, use_bobd, with_options
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
+from wanlat.results import next_step, show_report
 from wanlat.running import carry_out, heed_interruptions, incomplete, leave
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
-    from wanlat.experiments.matrix_resume import Unfinished
+    from wanlat.experiments.matrix_points import Unfinished
     from wanlat.experiments.session import CaptureWanted
     from wanlat.topologies.model import Topology
 
@@ -82,34 +83,31 @@ def run(
         o.refuse_others(
             context, f"--resume {resume} goes on as that run was begun", "resume", "jobs"
         )
-        from wanlat.experiments.matrix_resume import read_unfinished
+        from wanlat.experiments.matrix_points import read_unfinished
 
         unfinished = read_unfinished(resume)
     read = unfinished.study if unfinished else STUDIES.load(str(study))
     names = None if systems is None else adopted(systems)
     use_bobd(bobd, names or read.systems)
 
-    from wanlat.experiments.config.overrides import changed
+    from wanlat.experiments.config.study import changed
 
-    wanted = changed(
-        read,
-        settings(
-            set_,
-            systems=names,
-            options=with_options(read.options, option, names or read.systems) if option else None,
-            topology=topology,
-            samples=samples,
-            replicates=replicates,
-            seed=seed,
-            client=client,
-            storage=storage,
-            max_network_error=max_network_error,
-        ),
-        axes(matrix),
+    own = settings(
+        set_,
+        systems=names,
+        options=with_options(read.options, option, names or read.systems) if option else None,
+        topology=topology,
+        samples=samples,
+        replicates=replicates,
+        seed=seed,
+        client=client,
+        storage=storage,
+        max_network_error=max_network_error,
     )
+    wanted = changed(read, own, axes(matrix))
     if unfinished is not None and unfinished.is_complete:
         say(f"{unfinished.directory} is complete: nothing is left to measure.")
-        _show(unfinished.directory, as_json, verbose)
+        show_report(unfinished.directory, as_json=as_json, verbose=verbose)
         return
     how = (
         unfinished.how
@@ -131,11 +129,9 @@ def run(
         bundle = _measure_matrix(wanted, how, unfinished, 1 if jobs is None else jobs, as_json)
     else:
         bundle = _measure(wanted, how, as_json)
-    made = _show(bundle, as_json, verbose)
+    made = show_report(bundle, as_json=as_json, verbose=verbose)
     say(f"bundle: {bundle}")
     if study is not None and not wanted.has_points:
-        from wanlat.results import next_step
-
         step = next_step(made, study, wanted.topology, is_chosen=topology is not None)
         if step is not None:
             remark(step)
@@ -162,7 +158,8 @@ def _measure_matrix(
 ) -> Path:
     """Run the points of a matrix that are left, likewise; ``jobs`` at once, 0 is `auto`."""
     from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.matrix import prepare_matrix, run_matrix
+    from wanlat.experiments.matrix import run_matrix
+    from wanlat.experiments.matrix_points import prepare_matrix
 
     prepared = prepare_matrix(study, **how)
     heed_interruptions()
@@ -230,9 +227,3 @@ def _capture(
         return None
     largest = limit or (Size(1 << 30) if of_round_trips else o.DEFAULT_LIMIT)
     return CaptureWanted(largest.bytes, snap.bytes)
-
-
-def _show(directory: Path, as_json: bool, verbose: bool) -> Any:
-    from wanlat.results import show_report
-
-    return show_report(directory, as_json=as_json, verbose=verbose)

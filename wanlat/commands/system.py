@@ -140,20 +140,15 @@ def check(
 
     system = registry.get(registry.adopt(directory))
     api = system.api(system.parse_options())
-    every: dict[str, list[Any]] = {
-        "s3": list(S3),
-        "bob": list(BOB),
-        "grpc": endpoints_of(system),
-    }
-    endpoints = every[api]
-    if not endpoints:
+    every: dict[str, list[Any]] = {"s3": list(S3), "bob": list(BOB), "grpc": endpoints_of(system)}
+    if not every[api]:
         raise UserError(f"{directory}: `endpoints` has no request to try.")
     with tempfile.TemporaryDirectory(prefix="wanlat-check-") as place:
         study = Study(
             name="check",
             topology="one-site",
             systems=[system.name],
-            endpoints=endpoints,
+            endpoints=every[api],
             samples=1,
             warmup=0,
         )
@@ -161,14 +156,10 @@ def check(
         demand_lab(prepared.plan, prepared.backend)
         ended = carry_out(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
+    keys = ("endpoint", "outcome", "ms", "error")
+    ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in rows]
     found = [
-        {
-            "endpoint": row["endpoint"],
-            "outcome": row["outcome"],
-            "ms": None if row["total_ns"] is None else round(row["total_ns"] / 1e6, 2),
-            "error": row["error"],
-        }
-        for row in rows
+        {key: {**row, "ms": its}[key] for key in keys} for row, its in zip(rows, ms, strict=True)
     ]
     show_list(found, as_json=as_json)
     if ended.status != "complete" or any(each["outcome"] != "ok" for each in found):

@@ -145,7 +145,7 @@ def import_(
         _write({out: imported.text}, force=force)
         say(f"{out}: {made.name}: {_extent(made)}")
     if as_json:
-        file = None if out is None else str(out)
+        file = out and str(out)
         emit({"topology": made.to_dict(), "notes": list(imported.notes), "file": file})
     elif out is None:
         typer.echo(imported.text, nl=False)
@@ -195,9 +195,8 @@ def _write(texts: Mapping[Path, str], *, force: bool) -> None:
     """Write files, of which scripts can be run. Raises UserError, before the first if one exists
     that must not be overwritten.
     """
-    for path in texts:
-        if path.exists() and not force:
-            raise UserError(f"{path} exists; --force overwrites it")
+    if not force and (there := [path for path in texts if path.exists()]):
+        raise UserError(f"{there[0]} exists; --force overwrites it")
     for path, text in texts.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

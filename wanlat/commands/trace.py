@@ -11,6 +11,7 @@ from wanlat import options as o
 from wanlat.commands import completion
 from wanlat.commands.settings import adopted, use_bobd, with_options
 from wanlat.output import emit, say
+from wanlat.results import messages_of
 from wanlat.running import carry_out, heed_interruptions, incomplete, leave
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Size
@@ -87,31 +88,30 @@ def trace(
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.trace import Wish, prepare_trace, run_trace
 
-    wanted = prepare_trace(
-        Wish(
-            topology=str(topology),
-            system=system,
-            endpoint=endpoint,
-            samples=samples,
-            rtt=rtt,
-            object_size=object_size,
-            placement=placement,
-            client=client,
-            options=with_options({}, option, [system]) if option else None,
-            storage=storage,
-            seed=seed,
-            backend=backend,
-            directory=out,
-        )
+    wish = Wish(
+        topology=str(topology),
+        system=system,
+        endpoint=endpoint,
+        samples=samples,
+        rtt=rtt,
+        object_size=object_size,
+        placement=placement,
+        client=client,
+        options=with_options({}, option, [system]) if option else None,
+        storage=storage,
+        seed=seed,
+        backend=backend,
+        directory=out,
     )
+    wanted = prepare_trace(wish)
     heed_interruptions()
     demand_lab(wanted.prepared.plan, backend)
     ended = carry_out(lambda report: run_trace(wanted, report))
     if ended.status != "complete":
         leave(ended, incomplete(ended), as_json)
-    directory = ended.directory
-    _draw(directory, system, endpoint, wanted.placement, slowest, directory / "trace", as_json)
-    say(f"bundle: {directory}")
+    place = ended.directory
+    _draw(place, system, endpoint, wanted.placement, slowest, place / "trace", as_json)
+    say(f"bundle: {place}")
 
 
 def _draw(
@@ -129,16 +129,12 @@ def _draw(
     from wanlat.analysis.trace_files import stem as stem_of
     from wanlat.analysis.trace_files import write_trace
     from wanlat.analysis.trace_words import told
-    from wanlat.results import messages_of
 
     bundle = read_bundle(directory, messages_of)
-    group = _group(bundle, system, endpoint, placement)
-    traced = trace_of(bundle, group, slowest=slowest)
+    traced = trace_of(bundle, _group(bundle, system, endpoint, placement), slowest=slowest)
     files = write_trace(traced, stem or directory / "charts" / stem_of(traced))
-    for line in told(traced):
+    for line in [*told(traced), *(f"trace: {file}" for file in files)]:
         say(line)
-    for file in files:
-        say(f"trace: {file}")
     if as_json:
         emit({**traced, "bundle": str(directory), "files": [str(file) for file in files]})
 

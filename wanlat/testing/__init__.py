@@ -3,9 +3,8 @@
 `wanlat.pytest_plugin` hands them out as fixtures.
 """
 
-from wanlat.testing.bundle import TestBundle
 from wanlat.testing.drills import DrillResult, Drills
 from wanlat.testing.faults import Faults
 from wanlat.testing.probe import Probe
 
-__all__ = ["DrillResult", "Drills", "Faults", "Probe", "TestBundle"]
+__all__ = ["DrillResult", "Drills", "Faults", "Probe"]

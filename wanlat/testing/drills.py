@@ -19,12 +19,11 @@ class DrillResult:
     """What came of a drill: ``passed``, ``failures``, ``longest_outage_s``, ``recovery_s``, …
 
     Each entry of the block ``drill`` of its summary.json is an attribute; ``drill.document`` is
-    all of it.
+    all of it, and ``directory`` its bundle.
     """
 
     drill: Drill
     directory: Path
-    """Its bundle."""
 
     def __getattr__(self, name: str) -> Any:
         document = object.__getattribute__(self, "drill").document
@@ -58,7 +57,7 @@ class DrillResult:
 
 @dataclass
 class Drills:
-    """Runs drills on the system and the topology of the test.
+    """Runs drills on the system and the topology of the test; ``count`` of them so far.
 
     result = wanlat_drill("one-node-killed", scale=0.2)
     assert result.passed, result.failures
@@ -70,7 +69,6 @@ class Drills:
     topology: str | None
     seed: int
     count: int = 0
-    """Of those that were run."""
 
     def __call__(
         self,
@@ -91,8 +89,7 @@ class Drills:
         from wanlat.analysis.figures.drill.read import read_drill
         from wanlat.analysis.report import report
         from wanlat.experiments.drill import runner
-        from wanlat.experiments.drill.files import changed, load
-        from wanlat.experiments.drill.prepare import prepare
+        from wanlat.experiments.drill.prepare import changed, load, prepare
         from wanlat.experiments.session import silent
 
         self.count += 1

@@ -14,9 +14,6 @@ from wanlat.emulator.lab import Lab
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import WanlatError
 
-Note = Callable[[str, str, str, int], None]
-"""Told of an event: its kind, subject, detail, and instant (CLOCK_MONOTONIC, ns)."""
-
 
 class Faults:
     """Breaks things in a lab.
@@ -29,9 +26,12 @@ class Faults:
     be applied or undone raises FaultFailed.
     """
 
-    def __init__(self, lab: Lab, cluster: Cluster | None, note: Note) -> None:
+    def __init__(
+        self, lab: Lab, cluster: Cluster | None, event: Callable[[str, str, str, int], None]
+    ) -> None:
+        """``event`` is told its kind, subject, detail, and instant (CLOCK_MONOTONIC, ns)."""
         self._lab = lab
-        self._note = note
+        self._event = event
         self._scene = Scene(lab, cluster.nodes if cluster else {})
         self._number = 0
 
@@ -50,8 +50,8 @@ class Faults:
             with suppress(WanlatError):  # part of it may have been applied
                 fault.end(self._scene)
             raise
-        self._note("inject", step.title, detail, begun_ns)
+        self._event("inject", step.title, detail, begun_ns)
         try:
             yield begun_ns
         finally:
-            self._note("heal", step.title, detail, fault.end(self._scene))
+            self._event("heal", step.title, detail, fault.end(self._scene))

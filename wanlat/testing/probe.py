@@ -7,13 +7,15 @@ import hashlib
 import random
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import count
-from typing import Any, Self
+from typing import Any
 
 from wanlat.emulator.lab import Lab
+from wanlat.experiments.calibration_gate import FOR_LATENCY
 from wanlat.experiments.drill.ledger import Object
-from wanlat.experiments.drill.requests import api_of, spawn_on
+from wanlat.experiments.network_error import NetworkErrors
+from wanlat.experiments.requests import api_of, is_not_found, spawn_on
 from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.body import body
 from wanlat.probes.oneshot import Oneshot
@@ -25,17 +27,16 @@ from wanlat.topologies.wording import show
 
 _DEADLINE_S = 30.0
 
-Record = Callable[[dict[str, Any]], None]
-"""Takes a row of samples.parquet."""
-
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one request. Everything else that was measured is in ``sample``."""
+    """What came of one request to ``key``, as you named it, or as a fresh one was made."""
 
     key: str
-    """As you named it; of a fresh one, as it was made."""
     sample: Sample
+    network_error_ms: float | None = None
+    """The greatest lateness of the emulated network meanwhile: the machine was busy, and this part
+    of the latency may not be the store's. None: it is not known."""
 
     @property
     def outcome(self) -> str:
@@ -61,71 +62,60 @@ class Answer:
         """Say what a failed assertion needs."""
         why = f", {self.error}" if self.error else ""
         took = f"{self.outcome} in {self.latency_ms:.1f} ms"
+        if self.network_error_ms:
+            took += f" (the machine made the network {self.network_error_ms:.1f} ms late meanwhile)"
         return f"<{self.sample.endpoint} {self.key}: {took}{why}>"
 
 
 @dataclass(eq=False, slots=True)
 class _Write:
-    """One write of a key: of these bytes, or a removal (None)."""
+    """One write of a key: of these bytes, or a removal (None). Unknown until more is known."""
 
     object: Object | None
     outcome: Outcome = "unknown"
-    """Until more is known."""
 
 
-@dataclass
 class _Key:
-    """The writes of one key, in the order in which they were sent."""
+    """The writes of one key, by its name in the store, in the order in which they were sent."""
 
-    name: str
-    """As the store has it."""
-    seed: int
-    writes: list[_Write] = field(default_factory=list)
-
-    def describe(self, object_bytes: int) -> Object:
-        """Return what is to be put next: bytes of this write, and of no other."""
-        text = f"{self.seed}/{self.name}/{len(self.writes) + 1}"
-        seed = random.Random(text).getrandbits(53)
-        digest = hashlib.sha256(body(seed, object_bytes)).hexdigest()
-        return Object(self.name, object_bytes, seed, digest)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.writes: list[_Write] = []
 
     def begin(self, what: Object | None) -> _Write:
         """Note that a write is about to be sent."""
         self.writes.append(_Write(what))
         return self.writes[-1]
 
+    @property
     def _last(self) -> _Write | None:
         """Return the last one that was acknowledged."""
         return next((each for each in reversed(self.writes) if each.outcome == "ok"), None)
 
     def awaited(self) -> Object:
         """Return the object that a read must bring, or, where that is none, may have brought."""
-        last = self._last()
-        if last is not None and last.object is not None:
-            return last.object
+        if self._last is not None and self._last.object is not None:
+            return self._last.object
         puts = [(each.object, each.outcome) for each in self.writes if each.object]
         maybe = [what for what, outcome in puts if outcome == "unknown"]
         return (maybe or [what for what, _ in puts])[-1]
 
     def judge(self, read: Sample) -> Sample:
-        """Return what came of a read, held to the last write that was acknowledged.
+        """Return what came of a read, compared with the last write that was acknowledged.
 
         A write of unknown outcome may be executed at any time, so what it put is right as well.
         """
-        if read.outcome == "unknown" or read.sha256 is None:
-            return read  # nothing came
         came = [each for each in self.writes if each.object and each.object.sha256 == read.sha256]
-        last = self._last()
+        if read.outcome == "unknown" or not came:
+            return read  # nothing came, or, as oneshot has found out, nobody's bytes
+        last = self._last
         if any(each is last or each.outcome == "unknown" for each in came):
             return replace(read, outcome="ok", error=None)
-        if not came:
-            return read  # oneshot has found out
         number = self.writes.index(came[-1]) + 1
         if came[-1].outcome == "fail":
             why = f"bytes of a write that had failed (number {number} to this key)"
         else:
-            assert last is not None  # what came was acknowledged
-            since = "replaced" if last.object else "removed"
+            since = "replaced" if last is not None and last.object else "removed"
             why = f"stale: bytes of write number {number} to this key, which was {since} since"
         return replace(read, outcome="fail", error=why)
 
@@ -140,10 +130,12 @@ class Probe:
     It stands on the topology's first node and asks the store there; `at` makes another that
     stands on, and asks, another one. Every put has bytes of its own, and what is read must be those
     of the last one that was acknowledged, whichever probe put them, or of one whose outcome is
-    unknown. Every request is a row of the test's bundle.
+    unknown. Every request is a row of the test's bundle, which ``record`` takes.
     """
 
-    def __init__(self, lab: Lab, cluster: Cluster, record: Record, *, seed: int = 1) -> None:
+    def __init__(
+        self, lab: Lab, cluster: Cluster, record: Callable[[dict[str, Any]], None], *, seed: int = 1
+    ) -> None:
         self.node = self.asks = lab.nodes[0].name
         self._deadline_s = _DEADLINE_S
         self._lab = lab
@@ -151,6 +143,7 @@ class Probe:
         self._record = record
         self._api = api_of(cluster.api)
         self._seed = seed
+        self._errors = NetworkErrors(lab.lateness, FOR_LATENCY.p99_ms)
         # Shared with those that `at` makes.
         self._numbers = count(1)
         self._keys: dict[str, _Key] = {}
@@ -170,12 +163,15 @@ class Probe:
 
     def put(self, key: str | None = None, *, object_bytes: int = 1024) -> Answer:
         """Put an object at a key of yours, or at a fresh one."""
-        oneshot = self._oneshot(object_bytes)
         native = self._native(key)
-        at = self._keys.setdefault(native, _Key(native, self._seed))
+        at = self._keys.setdefault(native, _Key(native))
         self._keys.setdefault(key or native, at)
-        what = at.describe(object_bytes)
-        write = at.begin(what)
+        # Bytes of this write, and of no other.
+        text = f"{self._seed}/{native}/{len(at.writes) + 1}"
+        seed = random.Random(text).getrandbits(53)
+        digest = hashlib.sha256(body(seed, object_bytes)).hexdigest()
+        what = Object(native, object_bytes, seed, digest)
+        oneshot, write = self._oneshot(object_bytes), at.begin(what)
         sample = _send(oneshot, self._api.put(next(self._numbers), what))
         write.outcome = sample.outcome
         return self._answer(at, key, sample)
@@ -189,19 +185,17 @@ class Probe:
         """
         at = self._known(key)
         what = at.awaited()
-        oneshot = self._oneshot(what.object_bytes)
-        sample = _send(oneshot, self._api.get(next(self._numbers), what))
-        return self._answer(at, key, at.judge(sample))
+        request = self._api.get(next(self._numbers), what)
+        return self._answer(at, key, at.judge(_send(self._oneshot(what.object_bytes), request)))
 
     def remove(self, key: str) -> Answer:
         """Remove an object that a probe of this test has put."""
         at = self._known(key)
-        oneshot = self._oneshot()
         request = self._api.remove(next(self._numbers), at.awaited())
-        write = at.begin(None)
+        oneshot, write = self._oneshot(), at.begin(None)
         sample = _send(oneshot, request)
         # A store that does not find what it has acknowledged may have removed a part of it.
-        write.outcome = "unknown" if self._api.is_not_found(sample) else sample.outcome
+        write.outcome = "unknown" if is_not_found(sample) else sample.outcome
         return self._answer(at, key, sample)
 
     def _native(self, key: str | None) -> str:
@@ -223,11 +217,11 @@ class Probe:
     def _oneshot(self, object_bytes: int = 0) -> Oneshot:
         """Return the process that asks, for objects up to so many bytes. Nothing is sent yet."""
         place = (self.node, self.asks, self._deadline_s)
-        deadline_ms = round(self._deadline_s * 1000)
-        header = self._api.header(self._cluster, self.asks, deadline_ms, object_bytes)
         known = self._oneshots.get(place)
         if known is not None and not known.is_lost():
             return known
+        deadline_ms = round(self._deadline_s * 1000)
+        header = self._api.header(self._cluster, self.asks, deadline_ms, object_bytes)
         spawn = spawn_on(self._lab, self.node)
         if not self._oneshots:
             self._api.make_ready(self._cluster, spawn, header)
@@ -236,9 +230,11 @@ class Probe:
 
     def _answer(self, at: _Key, key: str | None, sample: Sample) -> Answer:
         cluster, plan = self._cluster, self._lab.plan
+        errors = self._errors.of(sample)
         self._record(
             {
                 **asdict(sample),
+                **errors,
                 "system": cluster.system,
                 "version": cluster.version,
                 "topology": plan.name,
@@ -249,18 +245,14 @@ class Probe:
                 "placement": self._api.placement(cluster, self.asks, at.name),
             }
         )
-        return Answer(at.name if key is None else key, sample)
+        error_ns = errors["network_error_ns"]
+        error_ms = None if error_ns is None else error_ns / 1e6
+        return Answer(at.name if key is None else key, sample, error_ms)
 
     def close(self) -> None:
         """End the processes of this probe and of all that it made. May be called again."""
         self._oneshots.clear()
         self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _send(oneshot: Oneshot, request: Request) -> Sample:

@@ -402,10 +402,9 @@ impl Engine {
                     }
                     started_ns = left_ns;
                     for frame in &waiting[..sent] {
-                        let frame_bytes = frame.length - OFFLOAD_HEADER_BYTES;
+                        counters.sent(frame.length - OFFLOAD_HEADER_BYTES);
                         let late_ns = left_ns.saturating_sub(frame.due_ns);
                         let late_ns = late_ns + frame.origin.planted_ns;
-                        counters.sent(frame_bytes, late_ns);
                         self.lateness.left(direction, late_ns, left_ns);
                         if let Some(recorder) = &mut self.recorder {
                             let message = frame.message();

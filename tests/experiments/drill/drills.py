@@ -7,10 +7,10 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from tests.experiments.commands import command, topology
-from wanlat.experiments.drill.runner import Reached
+from wanlat.experiments.drill.runner import STAGES
 
 SHORT = """
 name: short
@@ -33,8 +33,6 @@ seed: 7
 PHASES = "before: 1s, during: 2500ms, after: 2s"
 SHORTEST = SHORT.replace(PHASES, "before: 500ms, during: 1s, after: 500ms")
 KILLED = "faults:\n  - {kill: victim, at: 300ms, for: 1s}\n"
-
-STAGES = get_args(Reached)
 
 
 def drill(directory: Path, text: str = KILLED, head: str = SHORT) -> str:

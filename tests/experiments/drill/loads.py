@@ -15,9 +15,9 @@ from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.drill.clients import Client, Load, Way
 from wanlat.experiments.drill.ledger import Ledger
-from wanlat.experiments.drill.roles import Place
+from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
-from wanlat.experiments.open_loop import Row, Schedule, Workers
+from wanlat.experiments.requests import Row, Schedule, Workers
 from wanlat.probes.process import Process, spawn_here
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster, S3Target

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import signal
 import subprocess
 import time
 from collections.abc import Collection, Iterator
@@ -17,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulator.test_traces import alive, descendants, named
+from tests.emulator.test_traces import alive, descendants
 from tests.experiments.drill.drills import (
     PHASES,
     SHORT,
@@ -94,35 +91,6 @@ def test_a_drill_that_is_killed_leaves_a_readable_bundle_and_nothing_else(
         run.kill()
         run.communicate()
     _check_bundle(tmp_path / "bundle", status="running")
-
-
-@pytest.mark.minutes
-def test_a_drill_that_is_ended_by_sigterm_says_how_far_it_got(tmp_path: Path) -> None:
-    out = tmp_path / "bundle"
-    # A node is down then, and a disk full.
-    with endless(out, "during", "--json", more_s=0.8) as run:
-        os.kill(run.pid, signal.SIGTERM)
-        said, told = run.communicate(timeout=300)
-    assert run.returncode == 130, told
-    assert "Interrupted." in told
-    assert "It got as far as `during`" in told
-    document = json.loads(said)["bundle"]
-    assert (document["status"], document["reached"]) == ("interrupted", "during")
-    assert (out / "samples.parquet").exists()
-    _check_bundle(out, status="interrupted")
-
-
-@pytest.mark.minutes
-def test_a_lab_that_ends_ends_the_drill_with_the_reason(tmp_path: Path) -> None:
-    out = tmp_path / "bundle"
-    with endless(out, "filled") as run:
-        # Its children have its name until they are another program; it is the oldest of them.
-        os.kill(min(named(run.pid, "wanlat-lab")), signal.SIGKILL)
-        _, told = run.communicate(timeout=300)
-    assert run.returncode == 1, told
-    assert "The drill failed: The lab has ended." in told
-    assert "Traceback" not in told
-    _check_bundle(out, status="failed")
 
 
 def _check_bundle(out: Path, status: str) -> None:

@@ -17,11 +17,11 @@ import pandas as pd
 import pytest
 
 from tests.experiments.commands import node_of, samples_of
-from tests.experiments.drill.drills import PHASES, SHORT, STAGES, drill, manifest_of, writes_of
+from tests.experiments.drill.drills import PHASES, SHORT, STAGES, drill, manifest_of
 from tests.late_network import accepting_late_packets
 from wanlat.experiments.drill.prepare import PreparedDrill, prepare
-from wanlat.experiments.drill.runner import Live, run
-from wanlat.experiments.drill.timeline import WARMUP_S, Span
+from wanlat.experiments.drill.runner import run
+from wanlat.experiments.drill.timeline import WARMUP_S
 from wanlat.experiments.session import Outcome
 
 FAULTS = """
@@ -100,24 +100,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     return Done(made, outcome, bystander, told)
 
 
-def test_the_bundle_says_what_was_done_to_whom(done: Done) -> None:
-    names = {path.name for path in done.bundle.iterdir()}
-    assert names >= {
-        *("manifest.json", "calibration.json", "samples.parquet", "events.parquet"),
-        *("ledger.jsonl", "verification.jsonl", "logs"),
-    }
-    assert not names & {"samples.jsonl", "events.jsonl"}
-    manifest, victim, survivor = done.manifest, done.node("victim"), done.node("survivor")
-    assert [manifest[key] for key in ("kind", "status", "reached")] == ["drill", "complete", "done"]
-    assert (manifest["drill"]["name"], manifest["drill"]["scale"]) == ("short", 1)
-    place = {"node": victim, "target": victim, "site": f"dc{victim[1:]}"}
-    assert manifest["clients"]["victim"] == place
-    assert manifest["clients"]["survivor"]["node"] == survivor != victim
-    (system,) = manifest["systems"]
-    assert (system["name"], system["api"]) == ("quorum", "s3")
-    assert manifest["failures"] == []
-
-
 def test_every_stage_is_an_event_in_its_order_and_all_end_in_the_stated_time(done: Done) -> None:
     stages = done.events[done.events.kind == "stage"]
     assert list(stages.subject) == list(STAGES)
@@ -190,64 +172,3 @@ def test_each_client_has_a_row_for_each_request_that_was_due(done: Done) -> None
     assert "ok" not in set(away[away.drill_client == "victim"].outcome)
     during = samples[(samples.phase == "during") & (samples.drill_client == "survivor")]
     assert (during.outcome == "ok").any()
-
-
-def test_every_write_is_on_the_ledger_before_it_was_sent_and_every_key_is_looked_for(
-    done: Done,
-) -> None:
-    raw = [json.loads(line) for line in (done.bundle / "ledger.jsonl").read_text().splitlines()]
-    invoked = {(e["key"], e["op"]): e["t_ns"] for e in raw if e["state"] == "invoked"}
-    writes = done.samples[(done.samples.operation == "write") & done.samples.start_ns.notna()]
-    assert len(writes) > 50
-    for write in writes.itertuples():
-        operation = "remove" if write.endpoint == "RemoveObject" else "put"
-        assert invoked[(write.key, operation)] <= write.start_ns
-    keys = {write["key"] for write in writes_of(done.bundle)}
-    lines = [*map(json.loads, (done.bundle / "verification.jsonl").read_text().splitlines())]
-    for name in ("healed", "restarted"):
-        head, *answers = [line for line in lines if line["round"] == name]
-        assert (head["nodes"], head["keys"]) == (["n1", "n2", "n3"], len(keys))
-        assert {(answer["node"], answer["key"]) for answer in answers} == {
-            (node, key) for node in head["nodes"] for key in keys
-        }
-        assert {answer["found"] for answer in answers} <= {"yes", "no"}
-
-
-def test_progress_tells_phases_faults_and_rates(done: Done) -> None:
-    told = "\n".join(done.told)
-    for line in (
-        "quorum: before nothing broken; reads ",
-        f"quorum: during kill {done.node('victim')}; reads ",
-        f"quorum: during slow {done.node('survivor')}, +40ms; reads ",
-        "quorum: after nothing broken; reads ",
-        "quorum: verifying every object (restarted)",
-    ):
-        assert line in told
-    assert told.count("ok in the last 5 s") < 20, "a line now and then"
-
-
-def test_the_line_is_new_with_each_phase_and_fault_and_now_and_then() -> None:
-    now_s, lines = 100.0, list[str]()
-    second = 10**9
-    before, during = Span("before", 0, 20 * second), Span("during", 20 * second, 40 * second)
-
-    def report(stage: str, done: float = 0, total: float | None = None, detail: str = "") -> None:
-        lines.append(f"{stage} {done}/{total} {detail.partition(' in the last')[0]}")
-
-    live = Live(report, "quorum", every_s=10, window_s=5, clock=lambda: now_s)
-    live.tell(before, 0, [])
-    live.row("read", "ok")
-    live.tell(before, second, [])
-    none = "quorum: before 0/20.0 nothing broken; no read answered, no write answered"
-    assert lines == [none], "nothing new, so soon"
-    live.row("write", "unknown")
-    live.row("write", "ok")
-    live.tell(during, 22 * second, ["kill n2"])
-    assert lines[1] == "quorum: during 2/20.0 kill n2; reads 1 of 1 ok, writes 1 of 2 ok"
-    now_s += 6
-    live.row("read", "fail")
-    live.tell(during, 28 * second, [])
-    assert "reads 0 of 1 ok, no write answered" in lines[2]
-    now_s += 10
-    live.tell(during, 38 * second, [])
-    assert len(lines) == 4, "after ten seconds it is told again"

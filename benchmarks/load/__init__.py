@@ -1,1 +1,0 @@
-"""How accurate delays are while other processes compute: ``python -m benchmarks.load``."""

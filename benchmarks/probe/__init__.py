@@ -1,1 +1,0 @@
-"""What the probe itself costs: oneshot beside bare loops and the usual clients."""

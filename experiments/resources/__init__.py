@@ -1,1 +1,0 @@
-"""Resource usage of nodes: memory, CPU, files, disk and network, sampled while a study runs."""

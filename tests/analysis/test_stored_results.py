@@ -1,0 +1,43 @@
+"""Every figure of a stored bundle comes out again, whatever becomes of the code that makes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.summary import summarize
+from wanlat.analysis.sweep import is_sweep, read_sweep
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+STORED = (
+    *("endpoint-latency/five-sites", "disk-reclaim/bob", "at-scale/cluster-growth"),
+    *("round-trips/minio-2021-five-sites", "object-sizes/on-disk", "mixed-load/one-drive-first"),
+)
+"""One of each kind of report; their figures were checked by other code (docs/results)."""
+
+
+def figures(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number, word and verdict of a summary by where it stands; no sentence."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, each in inner:
+        if key in ("definitions", "notes", "sentence"):
+            continue
+        if isinstance(each, dict | list):
+            yield from figures(each, f"{path}/{key}")
+        else:
+            yield f"{path}/{key}", each
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_every_figure_comes_out_again(name: str) -> None:
+    path = RESULTS / name
+    summary = summarize(read_sweep(path) if is_sweep(path) else read_bundle(path))
+    made = dict(figures(summary.to_json()))
+    for where, stored in figures(json.loads((path / "summary.json").read_text("utf-8"))):
+        close = isinstance(stored, float)
+        assert made[where] == (pytest.approx(stored, rel=1e-6) if close else stored), where

@@ -1,1 +1,0 @@
-"""Clients that wanlat has not written, timed as their users would time them."""

@@ -1,0 +1,299 @@
+"""Bringing programs here: resumable, once at a time, whole or not at all; and finding them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import systems_doubles
+from systems_doubles import fake_recipe, plain_reporter
+
+from wanlat.systems import registry
+from wanlat.systems.base import Binary
+from wanlat.systems.catalogue import install_systems, list_systems, list_tools
+from wanlat.systems.engine.cache import Cache, Receipt, sha256_of
+from wanlat.systems.engine.definition import Install, Program
+from wanlat.systems.engine.install import Damaged, find_installed, install
+from wanlat.systems.engine.kinds import TOOLS, check_tool
+from wanlat.systems.engine.program import find, go_version, label, read_version
+from wanlat.systems.errors import InstallFailed, SystemMissing
+from wanlat.topologies.errors import MachineError, UserError
+
+CHECKOUT = Path(__file__).parents[2]
+CRATES = 30
+"""Of a build that is interrupted after four: three seconds before its end."""
+
+
+def start_install(cache: Cache, crates: int = 10) -> subprocess.Popen[str]:
+    """A real second process that installs the made-up recipe, a tenth of a second a crate."""
+    return subprocess.Popen(
+        [sys.executable, systems_doubles.__file__, str(cache.root), str(crates)],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def work(cache: Cache) -> Path:
+    return cache.build("fake", "1.0") / "work"
+
+
+def wait_until_compiled(cache: Cache, crates: int) -> None:
+    deadline = time.monotonic() + 120
+    while len(list(work(cache).glob("crate-*"))) < crates:
+        assert time.monotonic() < deadline, "the build does not get on"
+        time.sleep(0.01)
+
+
+def compiled_in_the_last_build(cache: Cache) -> int:
+    log = cache.log("fake", "1.0").read_text().splitlines()
+    return sum(line.startswith("compiled crate ") for line in log)
+
+
+def test_an_installed_binary_has_a_receipt_and_is_built_once_and_again_when_it_was_changed(
+    cache: Cache, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    assert subprocess.check_output([first.path], text=True) == "fake 1.0\n"
+    stored = json.loads((first.path.parents[1] / "receipt.json").read_text())
+    assert (stored["sha256"], stored["version"]) == (sha256_of(first.path), "1.0")
+    left = {str(p.relative_to(cache.root)) for p in cache.root.rglob("*") if p.is_file()}
+    kept = {"systems/fake/1.0/bin/fake", "systems/fake/1.0/receipt.json"}
+    assert left == kept | {"logs/fake-1.0.log", "locks/fake-1.0.lock"}
+    (second,) = install([fake_recipe(fails=True)], cache, plain_reporter())
+    assert second == first
+    with first.path.open("a") as file:
+        file.write("# tampered\n")
+    with pytest.raises(Damaged, match="wanlat system install fake"):
+        find_installed("fake", fake_recipe().install, cache)
+    (again,) = install([fake_recipe()], cache, plain_reporter())
+    said = capsys.readouterr().out
+    assert "already there" in said and "was changed since it was built" in said
+    assert "tampered" not in again.path.read_text()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 2}', '{"format": 1, "x": 1}'])
+def test_without_a_receipt_that_can_be_read_nothing_is_installed(
+    cache: Cache, content: str
+) -> None:
+    (first,) = install([fake_recipe()], cache, plain_reporter())
+    (first.path.parents[1] / "receipt.json").write_text(content)
+    assert find_installed("fake", fake_recipe().install, cache) is None
+    assert install([fake_recipe()], cache, plain_reporter())[0].path == first.path
+
+
+def test_two_at_once_build_once(cache: Cache) -> None:
+    first = start_install(cache)
+    wait_until_compiled(cache, 1)
+    first.send_signal(signal.SIGSTOP)  # or it would be done before the second has begun
+    second = start_install(cache)
+    assert second.stdout is not None
+    waiting = f"another install is running (process {first.pid}); waiting for it"
+    assert any(waiting in line for line in second.stdout)
+    first.send_signal(signal.SIGCONT)
+    said_first, said_second = first.communicate(timeout=300)[0], second.communicate(timeout=120)[0]
+    assert (first.returncode, second.returncode) == (0, 0), said_first + said_second
+    assert "built in" in said_first and "built in" not in said_second
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_build_ends_and_goes_on_where_it_was(
+    cache: Cache, how: signal.Signals
+) -> None:
+    interrupted = start_install(cache, crates=CRATES)
+    wait_until_compiled(cache, 4)
+    interrupted.send_signal(how)
+    interrupted.communicate(timeout=300)
+    assert interrupted.returncode != 0
+    assert find_installed("fake", fake_recipe().install, cache) is None
+    time.sleep(0.5)
+    compiled = set(work(cache).glob("crate-*"))
+    time.sleep(0.5)
+    assert compiled == set(work(cache).glob("crate-*")), "the build ends with its installer"
+    assert 4 <= len(compiled) < CRATES
+    resumed = start_install(cache, crates=CRATES)
+    said = resumed.communicate(timeout=300)[0]
+    assert resumed.returncode == 0, said
+    assert compiled_in_the_last_build(cache) == CRATES - len(compiled)
+
+
+def test_a_failed_build_quotes_the_end_of_its_log_and_keeps_what_it_compiled(cache: Cache) -> None:
+    with pytest.raises(InstallFailed) as caught:
+        install([fake_recipe(fails=True)], cache, plain_reporter())
+    log = cache.log("fake", "1.0")
+    for part in ("exit code 1", "fake error: linker not happy", str(log)):
+        assert part in str(caught.value)
+    assert "compiled crate 0" in log.read_text()
+    assert find_installed("fake", fake_recipe().install, cache) is None
+    install([fake_recipe()], cache, plain_reporter())
+    assert compiled_in_the_last_build(cache) == 0
+
+
+def test_what_cannot_be_built_is_said_before_anything_is(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(TOOLS, "no-such-compiler", "Install it from the moon.")
+    monkeypatch.setitem(TOOLS, sys.executable, "Get a newer one.")
+    needy = fake_recipe(version="2.0", tools=("no-such-compiler",))
+    with pytest.raises(MachineError, match=r"no-such-compiler.*Install it from the moon"):
+        install([fake_recipe(), needy], cache, plain_reporter())
+    with pytest.raises(MachineError, match=r"99\.1 or newer; this machine has: Python 3"):
+        check_tool(sys.executable, "Building", "99.1")
+    with pytest.raises(MachineError, match=r"takes about 9000000\.0 GB"):
+        install([fake_recipe(disk_bytes=9 * 10**15)], cache, plain_reporter())
+    assert not cache.installed("fake", "1.0").exists()
+    with pytest.raises(InstallFailed, match=r"says that it is version 1\.0"):
+        install([fake_recipe(version="2.0")], cache, plain_reporter())
+    assert not cache.installed("fake", "2.0").exists()
+    with pytest.raises(UserError, match="no system `ceph`"):
+        install_systems(["minio", "ceph"], plain_reporter())
+    with pytest.raises(
+        UserError, match=r"builds garage, .*, versitygw and grpcurl\. To get it: make"
+    ):
+        install_systems(["quorum"], plain_reporter())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match=r"garage 2\.5\.0 needs `cargo`.*rustup"):
+        install_systems(["garage"], plain_reporter())
+
+
+@pytest.mark.parametrize(
+    ("variables", "root"),
+    [
+        ({"WANLAT_CACHE": "/a", "XDG_CACHE_HOME": "/x"}, "/a"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/wanlat"),
+        ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/wanlat"),
+    ],
+)
+def test_where_the_cache_is(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], root: str
+) -> None:
+    for name in ("WANLAT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert Cache.from_environment().root == Path(root)
+
+
+# -- finding ---------------------------------------------------------------------------------
+
+
+def script(path: Path, prints: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho '{prints}' >&2\n")
+    path.chmod(0o755)
+    return path
+
+
+def pretend_installed(cache: Cache, name: str, version: str) -> Path:
+    directory = cache.installed(name, version)
+    made = script(directory / "bin" / name, "")
+    Receipt(name, version, f"bin/{name}", sha256_of(made), 1, "", 0, "", [], []).write(directory)
+    return made
+
+
+def program_of(name: str) -> Program:
+    front = registry.get("minio-nginx").definition.front
+    assert front is not None
+    known = {**registry.tools(), "nginx": front.program}
+    return known[name] if name in known else registry.get(name).definition
+
+
+@pytest.mark.parametrize(
+    ("name", "prints", "version", "short"),
+    [
+        ("garage", "garage cargo:2.5.0 [features: k2v]", "2.5.0", "2.5.0"),
+        ("garage", "garage git:v2.1.0-3-gabc [features: k2v]", "2.1.0", "2.1.0"),
+        (
+            *("minio", "minio version RELEASE.2025-09-07T16-13-09Z (commit-id=07c3a429)"),
+            *("RELEASE.2025-09-07T16-13-09Z", "2025-09-07"),
+        ),
+        ("minio", "minio version DEVELOPMENT.GOGET", None, None),
+        ("quorum", "", None, None),
+        ("bob", "bobd 2.1.0-alpha.12", "2.1.0-alpha.12", "2.1.0-alpha.12"),
+        ("nginx", "nginx version: nginx/1.22.1 (Ubuntu)", "1.22.1", "1.22.1"),
+        ("nginx", "nginx version: nginx/1.10.3", None, None),  # too old
+        ("grpcurl", "curl 8", None, None),
+    ],
+)
+def test_a_program_is_told_by_what_it_prints(
+    tmp_path: Path, name: str, prints: str, version: str | None, short: str | None
+) -> None:
+    program, path = program_of(name), script(tmp_path / name, prints)
+    if version is None:
+        with pytest.raises(SystemMissing, match=r"does not look like|is the oldest that will do"):
+            read_version(program, path)
+        return
+    assert (read_version(program, path), label(program, version)) == (version, short)
+
+
+def test_the_environment_comes_first_then_the_path_then_the_cache(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(SystemMissing, match="wanlat system install grpcurl"):
+        registry.find_tool("grpcurl")
+    cached = pretend_installed(cache, "grpcurl", "v1.9.4")
+    assert registry.find_tool("grpcurl") == Binary(cached, "v1.9.4", sha256_of(cached))
+    on_path = script(tmp_path / "bin" / "grpcurl", "grpcurl v1.9.3")
+    assert registry.find_tool("grpcurl").path == on_path
+    named = script(tmp_path / "mine", "grpcurl 1.8.0")
+    monkeypatch.setenv("WANLAT_GRPCURL_BINARY", str(named))
+    assert registry.find_tool("grpcurl") == Binary(named, "1.8.0", sha256_of(named))
+    monkeypatch.setenv("WANLAT_GRPCURL_BINARY", str(tmp_path / "nothing"))
+    with pytest.raises(MachineError, match=r"WANLAT_GRPCURL_BINARY names .*nothing"):
+        registry.find_tool("grpcurl")
+    for where in (Install(path="mine"), Install(path="no-such", also=[str(named)])):
+        found = find(Program(name="mine", install=where), tmp_path)
+        assert found == Binary(named, "1.8.0", sha256_of(named))
+
+
+def test_the_list_says_what_is_there_and_what_is_the_matter(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    pinned = program_of("minio").install
+    assert pinned is not None
+    pretend_installed(cache, "minio", pinned.version)
+    pretend_installed(cache, "garage", "2.5.0").write_text("damaged\n")
+    nginx = script(tmp_path / "nginx", "nginx version: nginx/1.22.1")
+    monkeypatch.setenv("WANLAT_NGINX_BINARY", str(nginx))
+    found = {each.name: each.as_json() for each in [*list_systems(), *list_tools()]}
+    json.dumps(found)
+    assert (found["minio"]["version"], found["minio"]["pinned"]) == (pinned.version,) * 2
+    (front,) = found["minio-nginx"]["beside"]
+    facts = {"name": "nginx", "version": "1.22.1", "sha256": sha256_of(nginx)}
+    assert front == {**facts, "path": str(nginx)}
+    assert "was changed since it was built" in found["garage"]["problem"]
+    assert "no `bobd` on PATH" in found["bob"]["problem"]
+    assert (found["grpcurl"]["kind"], found["grpcurl"]["installed"]) == ("tool", False)
+    nginx.unlink()
+    missing = next(each for each in list_systems() if each.name == "minio-nginx")
+    assert "WANLAT_NGINX_BINARY names" in (missing.problem or "")
+
+
+def test_the_program_of_a_service_is_the_first_word_of_its_command(tmp_path: Path) -> None:
+    service, program = registry.get("service"), tmp_path / "greeter"
+    program.write_text("#!/bin/sh\n")
+    options = service.parse_options({"command": [str(program)]})
+    with pytest.raises(SystemMissing, match=r"greeter`, is not a program"):
+        service.binary_for(options)
+    program.chmod(0o755)
+    assert service.binary_for(options) == Binary(program, "greeter", sha256_of(program))
+
+
+@pytest.mark.parametrize(
+    ("module", "version"), [("example.org/x", "v1.2.3"), ("example.org/other", None)]
+)
+def test_the_go_linker_s_record_is_read(tmp_path: Path, module: str, version: str | None) -> None:
+    record = b"path\texample.org/x\nmod\texample.org/x\tv1.2.3\th1:abc=\n"
+    binary = tmp_path / "go-program"
+    binary.write_bytes(b"\0" * 24 + b"\xff Go buildinf:" + bytes(20) + record + bytes(16))
+    assert go_version(binary, f"{module}/cmd") == version
+    assert go_version(Path(sys.executable).resolve(), "example.org/x") is None
