@@ -44,25 +44,20 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    fn new(outcome: Outcome, error: Option<String>) -> Self {
+        Verdict { outcome, error }
+    }
+
     pub fn ok() -> Self {
-        Verdict {
-            outcome: Outcome::Ok,
-            error: None,
-        }
+        Verdict::new(Outcome::Ok, None)
     }
 
     pub fn fail(error: impl Into<String>) -> Self {
-        Verdict {
-            outcome: Outcome::Fail,
-            error: Some(error.into()),
-        }
+        Verdict::new(Outcome::Fail, Some(error.into()))
     }
 
     pub fn unknown(error: impl Into<String>) -> Self {
-        Verdict {
-            outcome: Outcome::Unknown,
-            error: Some(error.into()),
-        }
+        Verdict::new(Outcome::Unknown, Some(error.into()))
     }
 }
 

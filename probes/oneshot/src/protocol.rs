@@ -175,7 +175,7 @@ impl<P: Protocol> Client<P> {
             .exchange(&mut link, address, &mut ready, allowed_ns);
         let after = (!self.lean).then(|| P::tcp_info(&link));
 
-        let mut record = Record::new(request, &timing);
+        let mut record = Record::new(request, timing);
         let judged = self.protocol.judge(request, &ready, &done, &mut record);
         record.new_connection = is_new;
         if let Some(after) = after {
@@ -194,5 +194,5 @@ fn unsent(request: &Request, verdict: Verdict) -> Record {
         start_ns: clock::now_ns(),
         ..Timing::default()
     };
-    Record::new(request, &timing).judged(verdict)
+    Record::new(request, timing).judged(verdict)
 }

@@ -17,16 +17,8 @@ pub struct Record {
     pub seq: u64,
     pub phase: Phase,
     pub endpoint: Cow<'static, str>,
-    /// CLOCK_MONOTONIC, just before connecting or writing.
-    pub start_ns: u64,
-    /// 0 where the connection was kept.
-    pub connect_ns: Option<u64>,
-    /// The kernel had taken the whole request.
-    pub sent_ns: Option<u64>,
-    pub first_byte_ns: Option<u64>,
-    pub total_ns: Option<u64>,
-    /// When the clock stopped, whatever the outcome.
-    pub elapsed_ns: u64,
+    #[serde(flatten)]
+    pub timing: Timing,
     pub outcome: Outcome,
     /// HTTP's.
     pub status: Option<u16>,
@@ -57,26 +49,16 @@ pub struct Record {
     pub acks_sent: u32,
     /// TCP_INFO: the kernel's estimate after this request.
     pub rtt_us: u32,
-    /// The longest time between two reads of the response, and how many reads it took.
-    pub longest_gap_ns: u64,
-    pub reads: u32,
 }
 
 impl Record {
     /// The record of a request that nothing but the time is known of.
-    pub fn new(request: &Request, timing: &Timing) -> Self {
+    pub fn new(request: &Request, timing: Timing) -> Self {
         Record {
             seq: request.seq,
             phase: request.phase,
             endpoint: request.endpoint.clone(),
-            start_ns: timing.start_ns,
-            connect_ns: timing.connect_ns,
-            sent_ns: timing.sent_ns,
-            first_byte_ns: timing.first_byte_ns,
-            total_ns: timing.total_ns,
-            elapsed_ns: timing.elapsed_ns,
-            longest_gap_ns: timing.longest_gap_ns,
-            reads: timing.reads,
+            timing,
             ..Record::default()
         }
     }

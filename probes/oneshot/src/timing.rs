@@ -1,7 +1,9 @@
 //! The instants of one request, whatever its protocol.
 
+use serde::Serialize;
+
 /// Nanoseconds since `start_ns`, None where it was not reached.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Timing {
     /// On CLOCK_MONOTONIC: just before connecting, or before writing on a kept connection.
     pub start_ns: u64,

@@ -101,9 +101,8 @@ mod tests {
                 assert_eq!(permit.is_some(), admitted);
             }
         }
-        let broken = StreamBody::new(stream::iter([Ok::<_, Infallible>(Frame::data(
-            "\0\0".into(),
-        ))]));
+        let piece = Ok::<_, Infallible>(Frame::data("\0\0".into()));
+        let broken = StreamBody::new(stream::iter([piece]));
         let (body, permit) = memory.admit(broken).await;
         let passed = BodyExt::collect(body).await.unwrap().to_bytes();
         assert_eq!((passed.len(), permit.is_none()), (2, true));

@@ -169,11 +169,7 @@ mod tests {
         assert_eq!(of(&whole[..whole.len() - 1]), "there is no whole message");
         assert_eq!(of(&whole[..3000]), "there is no whole message");
         let longer = [&whole[..], &[1, 2]].concat();
-        assert!(
-            of(&longer).ends_with("and 2 bytes after it"),
-            "{}",
-            of(&longer)
-        );
+        assert!(of(&longer).ends_with("and 2 bytes after it"));
         let twice = [&whole[PREFIX_BYTES..], &whole[PREFIX_BYTES..]].concat();
         let twice = [&[0][..], &(twice.len() as u32).to_be_bytes(), &twice].concat();
         assert_eq!(of(&twice), "a message with two objects");

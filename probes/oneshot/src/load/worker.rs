@@ -122,12 +122,13 @@ impl<'a, P: Protocol> Worker<'a, P> {
         let moves = matches!(task.deed, Deed::Get | Deed::Put);
         let error = came.error.as_deref();
         let verify_ns = came.verify_ns.unwrap_or(0).min(u64::from(u32::MAX));
+        let timing = &came.timing;
         shared.add(LoadRecord {
-            start_ns: came.start_ns,
+            start_ns: timing.start_ns,
             due_ns: task.due_ns,
-            first_byte_ns: came.first_byte_ns,
-            total_ns: came.total_ns,
-            elapsed_ns: came.elapsed_ns,
+            first_byte_ns: timing.first_byte_ns,
+            total_ns: timing.total_ns,
+            elapsed_ns: timing.elapsed_ns,
             index: task.object.index as u32,
             object_bytes: if moves { came.object_bytes } else { 0 },
             verify_ns: verify_ns as u32,
@@ -138,7 +139,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             endpoint: shared.api.code(task.deed),
             outcome: came.outcome,
             error: error.map_or(0, |error| shared.names.number(error)),
-            ramp: came.start_ns < shared.begin_ns + shared.ramp_ns,
+            ramp: timing.start_ns < shared.begin_ns + shared.ramp_ns,
             new_connection: came.new_connection,
         });
     }

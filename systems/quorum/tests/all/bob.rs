@@ -138,21 +138,14 @@ fn a_key_that_is_missing_or_of_another_length_is_refused() {
     let cluster = cluster();
     let mut bob = cluster.bob(0);
     for len in [0, 7, 9, 16] {
-        let key = BlobKey {
-            key: vec![1; len].into(),
-        };
-        let (wrong, options) = (Some(key.clone()), None);
-        let request = put(wrong.clone(), b"");
+        let bytes = vec![1; len].into();
+        let wrong = BlobKey { key: bytes };
+        let (keys, key, options) = (vec![wrong.clone()], Some(wrong), None);
+        let request = put(key.clone(), b"");
         let put = bob.ask(async |api| api.put(request).await);
-        let exist = ExistRequest {
-            keys: vec![key],
-            options,
-        };
+        let exist = ExistRequest { keys, options };
         let exist = bob.ask(async |api| api.exist(exist).await);
-        let get = GetRequest {
-            key: wrong,
-            options,
-        };
+        let get = GetRequest { key, options };
         let get = bob.ask(async |api| api.get(get).await);
         let code = Code::InvalidArgument;
         for refused in [put.refused(code), exist.refused(code), get.refused(code)] {
