@@ -109,10 +109,11 @@ def test_it_is_recorded_as_it_is(cluster: Cluster) -> None:
             node.name: node.site for node in cluster.lab.nodes
         }
     elif cluster.system == "minio":
+        assert outcomes(asked(cluster, first, "write", 9)) == {"ok"}
         said = cluster.ask_s3(first, "/minio/admin/v3/info").json()
         assert said["backend"]["standardSCParity"] == cluster.options["parity"] == 2
         drives = [node.host_directory / "minio" / "drive" for node in cluster.lab.nodes]
-        assert all((drive / BUCKET / "k1" / "xl.meta").exists() for drive in drives)
+        assert all((drive / BUCKET / "k9" / "xl.meta").exists() for drive in drives)
     elif cluster.system == "bob":
         told = ask(cluster.lab, first, 8000, "/vdisks").json()
         planned = [[each["node"] for each in vdisk["replicas"]] for vdisk in told]

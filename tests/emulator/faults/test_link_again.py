@@ -114,7 +114,8 @@ def test_a_link_that_was_healed_passes(lab: Lab) -> None:
     assert set(entry["directions"]) == {"n1->dc1", "dc1->n1"}
     assert entry["requested_rtt_ms"] == pytest.approx(0.4)
     assert 0.3 < entry["rtt_ms"]["min"] < 1.9  # of a second and a half not all is late
-    assert entry["rtt_ms"]["n"] == entry["sent"] == 300 * sum(LIMITS.sizes[: entry["rounds"]])
+    sent = entry["rtt_ms"]["n"] + entry["late"]  # a late machine spoils probes
+    assert sent == entry["sent"] == 300 * sum(LIMITS.sizes[: entry["rounds"]])
 
 
 @pytest.mark.parametrize(("kind", "target", "settings"), EVERY_FAULT)
