@@ -254,6 +254,20 @@ def test_two_starts_of_garage_pass_and_minio_of_2021_does_not(other: str, fails:
         assert "ListBuckets" not in failing(comparison)
 
 
+def test_latencies_of_round_trips_are_compared_at_the_rtt_that_is_asked_for(
+    run: Any, usual: list[Path], steady: list[Path]
+) -> None:
+    """A round trip more is as long as the RTT at which it is looked at, and no longer."""
+    more, settings = run({PUT: [Does(1, 3)]}), {"gate": [Kind.LATENCY]}
+    limit = Thresholds(latency_ms=Limit(0.0, 40.0))
+    for at_rtt_ms, fails in ((25.0, []), (100.0, ["PutObject"])):
+        found = held(usual[0], more, thresholds=limit, at_rtt_ms=at_rtt_ms, **settings)
+        assert (found.at_rtt_ms, failing(found)) == (at_rtt_ms, fails)
+    for old, new, says in ((*usual, "--at 900ms: both measured up to"), (*steady, "--at is of")):
+        with pytest.raises(BundleError, match=says):
+            held(old, new, at_rtt_ms=900.0)
+
+
 def test_no_number_is_no_pass(run: Any, usual: list[Path]) -> None:
     """Jitter: a slope would be no number of round trips, in one bundle or in both."""
     good, jittered = usual[0], run(jitter_ms=5.0)

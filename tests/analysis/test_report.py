@@ -110,6 +110,18 @@ def test_a_report_is_a_summary_tables_and_charts(make_bundle: MakeBundle) -> Non
 
 
 @pytest.mark.usefixtures("few_resamples")
+def test_no_latency_is_drawn_on_a_network_that_was_wrong(make_bundle: MakeBundle) -> None:
+    path = make_bundle(n=20, as_lines=True, manifest={"status": "running"})
+    document = json.loads((path / "calibration.json").read_text())
+    document["pairs"][0]["verdict"] = document["verdict"] = "fail"
+    (path / "calibration.json").write_text(json.dumps(document))
+    made = report(path)
+    assert {p.stem for p in made.charts} == {"calibration"}
+    assert "The run was killed" in made.summary.notes[0]
+    assert any("No chart of latencies is drawn" in note for note in made.summary.notes)
+
+
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize("in_the_way", ["charts", "summary.json"])
 def test_a_bundle_that_cannot_be_written_is_told(make_bundle: MakeBundle, in_the_way: str) -> None:
     path = make_bundle(systems=[QUORUM], endpoints=["PutObject"], n=20)

@@ -1,12 +1,14 @@
 """Finding and reading a topology file, and the samples it names: every failure is one paragraph."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from wanlat.topologies.findings import MAX_FINDINGS
 from wanlat.topologies.load import TopologyError, load, shipped
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import resolve
@@ -93,6 +95,38 @@ def test_what_is_no_yaml_is_reported_with_line_and_column(
     content: bytes | str, expected: str, tmp_path: Path
 ) -> None:
     assert error_of(content, tmp_path).startswith(expected)
+
+
+BIG = {
+    "unknown keys": "name: t\n" + "".join(f"key{i}: 1\n" for i in range(20_000)),
+    "names that are none": f"sites: [{{name: a, nodes: [{'1, ' * 40_000}]}}]",
+    "sites that are wrong": f"sites: [{'{name: A, nodes: x}, ' * 20_000}]",
+    "tags": f"sites: [{'!!python/object:x y, ' * 30_000}]",
+    "keys given twice": "name: t\n" * 40_000,
+    "brackets": "[" * 4_000_000,
+    "a chain of aliases": "a0: &a0 [x]\n"
+    + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 20_000)),
+}
+
+
+@pytest.mark.minutes
+@pytest.mark.parametrize("content", BIG.values(), ids=BIG)
+def test_large_files_are_reported_within_seconds_and_a_few_pages(
+    content: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "t.yaml"
+    file.write_text(content, encoding="utf-8")
+    start = time.process_time()
+    with pytest.raises(TopologyError) as caught:
+        load(file)
+    assert time.process_time() - start < 20
+    assert len(str(caught.value)) < 100_000
+    assert len(caught.value.mistakes) <= MAX_FINDINGS
+
+
+def test_what_is_larger_than_a_topology_is_refused_and_not_read_to_its_end() -> None:
+    with pytest.raises(TopologyError, match="larger than 4 MiB"):
+        load(Path("/dev/zero"))
 
 
 # Samples.

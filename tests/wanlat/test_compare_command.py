@@ -67,6 +67,7 @@ def test_a_round_trip_more_ends_with_1_one_document_and_what_changed(runs: Any) 
         ("old", "again", "", 0),
         ("old", "worse", "--round-trips 1.5", 0),
         ("old", "worse", "--gate intercept", 0),
+        ("old", "worse", "--gate intercept,latency", 1),
         ("old", "worse", "--gate latency --latency 60%,5ms", 0),
         ("old", "worse", "--gate latency --latency 40%,5ms", 1),
         # What was not measured alike; what a user gets wrong.

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,15 @@ def test_a_change_is_what_packets_meet_until_it_is_restored_and_is_told(up: Up) 
     assert up("restore").returncode == 0
     after = up.rtt_ms("n1", "10.2.0.1")
     assert 18 <= before < 60 and 120 <= during < 180 and 18 <= after < 60
+
+
+def test_a_change_for_a_while_ends_by_itself(up: Up) -> None:
+    done = up.json("change", "dc1:dc2", "loss=50%", "--for", "1s")
+    assert done["until"] > done["clock"]
+    deadline = time.monotonic() + 60
+    while "loss" in up.in_force()["dc1->dc2"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert up.json("journal")[-1]["t_ns"] - done["t_ns"] >= 1e9
 
 
 @pytest.mark.parametrize("is_running", [False, True])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import here
 from tests.needs import machine_lacks_a_lab
 
 CHECKOUT = Path(__file__).parents[2]
@@ -84,3 +85,27 @@ def test_it_is_told_and_nothing_is_left(
         assert code == 3, f"{command}: {said}"
         assert says in said and "Traceback" not in said, command
     assert {each.name for each in tmp_path.iterdir()} == {"study.yaml", "matrix.yaml"}
+
+
+def test_a_bundle_to_resume_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = tmp_path / "study.yaml"
+    text = "samples: 5\nready_timeout: 1s\nmatrix: {warmup: [1]}"
+    study.write_text(STUDY.replace("samples: 5", text))
+    hangs = tmp_path / "quorum"
+    hangs.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'quorum 9' && exit\nexec sleep 600\n")
+    hangs.chmod(0o755)
+    bundle = tmp_path / "bundle"
+    monkeypatch.setenv("WANLAT_QUORUM_BINARY", str(hangs))
+    begun = here("run", str(study), "--out", str(bundle))
+    assert begun.returncode == 1, begun.stderr
+    before = contents(bundle)
+    ((code, said),) = refused("user=0", tmp_path, "run --resume bundle")
+    assert code == 3, said
+    assert contents(bundle) == before
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    files = [each for each in directory.rglob("*") if each.is_file()]
+    return {str(each.relative_to(directory)): each.read_bytes() for each in files}
