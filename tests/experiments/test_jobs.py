@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -71,6 +72,22 @@ def test_points_side_by_side_are_what_they_are_one_by_one(tmp_path: Path) -> Non
     assert [each["jobs"] for each in manifest_of(tmp_path / "jobs")["jobs"]] == [3]
     began = [point["began"] for point in points(tmp_path / "jobs")]
     assert began == sorted(began)
+
+
+@pytest.mark.minutes
+def test_a_worker_that_is_killed_costs_its_point_alone(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    run = begin(study(tmp_path, 3000), bundle, "--jobs", "2")
+    await_that(lambda: is_measuring(bundle, 0) and is_measuring(bundle, 1), run)
+    os.kill(min(workers_of(run)), signal.SIGKILL)
+    _, said = run.communicate(timeout=300)
+    assert run.returncode == 1, said
+    assert sorted(statuses(bundle)) == ["complete"] * 4 + ["failed"]
+    (failed,) = (each for each in points(bundle) if each["status"] == "failed")
+    assert "exit code -9" in failed["reason"]
+    resumed = here("run", "--resume", str(bundle), "--jobs", "2")
+    assert resumed.returncode == 0, resumed.stderr
+    assert statuses(bundle) == ["complete"] * 5
 
 
 @pytest.mark.minutes

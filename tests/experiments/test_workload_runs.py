@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.experiments.commands import manifest_of, measure, samples_of, study
+from tests.experiments.commands import command, manifest_of, measure, node_of, samples_of, study
+from tests.experiments.drill.drills import await_that
 from wanlat.bundle.documents import Prefills, Reclaims
+from wanlat.bundle.load_records import read_records
 from wanlat.bundle.read import read_document
 
 SIZE = 64 << 10
@@ -152,3 +156,52 @@ def test_a_store_that_frees_at_once_is_seen_to_and_what_stays_can_be_read(tmp_pa
     assert not list(outcome.directory.glob(".reclaim*"))
     usage = pd.read_parquet(outcome.directory / "resources.parquet").space_bytes.dropna()
     assert usage.iloc[-1] - usage.iloc[0] == pytest.approx(30 * SIZE, rel=0.2)
+
+
+@pytest.mark.minutes
+@pytest.mark.parametrize(
+    ("end", "code", "status"),
+    [
+        ("interrupt", 130, "interrupted"),
+        ("kill", -signal.SIGKILL, "running"),
+        ("kill the store", 1, "failed"),
+    ],
+)
+def test_a_load_that_is_cut_short_says_so_and_keeps_what_was_measured(
+    tmp_path: Path, end: str, code: int, status: str
+) -> None:
+    file = study(tmp_path, loaded("duration: 10min, idle: 0s, rate: 200"), sites=1)
+    out = tmp_path / "bundle"
+    raw, probed = out / "load-quorum.raw", out / "samples.jsonl"
+    argv = command("run", file, "--out", str(out))
+    started = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    await_that(
+        lambda: (
+            raw.exists()
+            and len(read_records(raw).rows) >= 100
+            and b'"loaded"' in probed.read_bytes()
+        ),
+        started,
+    )
+    if end == "kill the store":
+        os.kill(node_of(started.pid, "n1"), signal.SIGKILL)
+    else:
+        started.send_signal(signal.SIGINT if end == "interrupt" else signal.SIGKILL)
+    _, said = started.communicate(timeout=300)
+    assert started.returncode == code, said
+    manifest = manifest_of(out)
+    assert manifest["status"] == status
+    if end == "kill":
+        assert (read_records(raw).rows["outcome"] == 0).sum() >= 90
+        return
+    assert "loaded" in set(samples_of(out).phase)
+    assert [each["what"] for each in events_of(out, "load")][-1] == "ends"
+    rows = pd.read_parquet(out / "load.parquet")
+    assert (rows.outcome == "ok").sum() >= 90
+    assert rows.due_ns.notna().all()
+    if end == "interrupt":
+        load = manifest["load"]["quorum"]
+        assert (load["end"], load["done"]) == ("stopped", len(rows))
+        assert load["client"]["cpu_s"] > 0
+    else:
+        assert "n1" in manifest["reason"]

@@ -5,19 +5,42 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.experiments.drill.drills import SHORTEST, drill
 from wanlat.analysis.figures.drill.read import read_drill
 from wanlat.experiments import session
+from wanlat.experiments.drill.timeline import Overdue, within
+from wanlat.topologies.errors import MachineError
 
 
 @pytest.fixture(autouse=True)
 def _unproved(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out calibration: nobody looks at times here."""
     monkeypatch.setattr(session, "prove", lambda *_, **__: None)
+
+
+def test_a_stage_that_hangs_is_ended_when_its_time_is_over_and_no_other() -> None:
+    over = threading.Event()
+    lab: Any = SimpleNamespace(abort=lambda _: over.set())
+    with within(lab, "Counting sheep", 600):
+        pass
+    with pytest.raises(MachineError, match="by itself"), within(lab, "Counting sheep", 600):
+        raise MachineError("The lab has ended by itself.")
+    timers = [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+    assert all(timer.finished.is_set() for timer in timers), "no end awaits what is over"
+    assert not over.is_set()
+    with (
+        pytest.raises(Overdue, match="Counting sheep took longer than the 0 s"),
+        within(lab, "Counting sheep", 0.05),
+    ):
+        over.wait(600)
+        raise MachineError("The lab has ended.")
 
 
 # A small disk of the test's own, which is filled when a drill tells that it is there.
