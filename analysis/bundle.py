@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from wanlat.analysis.samples import CHECKED, TIMED, read_samples
@@ -115,6 +116,15 @@ class Bundle(Source):
         return int(self.derived.get("late", 0))
 
     @property
+    def network_error_ms(self) -> tuple[float, float, float] | None:
+        """Median, 99th percentile and greatest network error of the samples that count.
+
+        None where it is not known of them: under netem, and of older bundles.
+        """
+        found: tuple[float, float, float] | None = self.derived.get("network_error_ms")
+        return found
+
+    @property
     def is_drill(self) -> bool:
         """Whether a drill left it: `wanlat.analysis.figures.drill` has more to say of it."""
         return self.manifest.get("kind") == "drill"
@@ -190,6 +200,9 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
         derived={
             "timed": rows.loc[_counts(manifest, rows), list(TIMED)],
             "late": int((_is_of_phase(manifest, rows) & _is_late(rows)).sum()),
+            "network_error_ms": _quantiles_ms(
+                rows.loc[_counts(manifest, rows), "network_error_ns"]
+            ),
         },
         messages_of=messages_of,
     )
@@ -216,6 +229,14 @@ def _counts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
 
 def _is_late(rows: pd.DataFrame) -> pd.Series[bool]:
     return rows["late"].fillna(False).astype(bool)
+
+
+def _quantiles_ms(errors_ns: pd.Series[int]) -> tuple[float, float, float] | None:
+    known = errors_ns.dropna().to_numpy(float)
+    if not known.size:
+        return None
+    median, p99, most = np.quantile(known, [0.5, 0.99, 1.0], method="inverted_cdf") / 1e6
+    return float(median), float(p99), float(most)
 
 
 def _is_of_phase(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:

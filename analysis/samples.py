@@ -20,7 +20,7 @@ TIMED = (
     *("total_ns", "first_byte_ns", "retransmits", "new_connection"),
 )
 """The columns that latencies are made of."""
-CHECKED = (*TIMED, "topology", "phase", "start_ns", "late")
+CHECKED = (*TIMED, "topology", "phase", "start_ns", "network_error_ns", "late")
 """With what says which rows count: the least that is read of a run."""
 _KINDS = {
     **dict.fromkeys((*_GROUPED, "placement", "client", "error"), "string"),

@@ -292,7 +292,7 @@ class Lines:
         with self._lock:
             if self._file.closed:
                 return
-            size_bytes = self._file.tell()
+            size_bytes = os.fstat(self._file.fileno()).st_size  # a cut does not move the position
             try:
                 while left:  # the kernel takes all of it at once, unless the disk is full
                     left = left[self._file.write(left) :]

@@ -100,10 +100,13 @@ def program() -> str:
 
 def _on_real_stores(study: str) -> str:
     """The command that measures those that wanlat builds; before it, if need be, that builds."""
+    from wanlat.experiments.drill.model import scenario
     from wanlat.systems import registry
     from wanlat.systems.engine.cache import Cache
 
-    own = [each for each in registry.every() if each.recipe and each.recipe.name == each.name]
+    # Those that replicate: what a node's loss does to them is a shipped drill.
+    every = [registry.get(name) for name in scenario(_DRILL).systems]
+    own = [each for each in every if each.recipe and each.recipe.name == each.name]
     speaking = [each.recipe for each in own if each.api(each.parse_options()) == "s3"]
     recipes = [each for each in speaking if each]
     run = f"{program()} run {study} --systems {','.join(each.name for each in recipes)}"

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullLocator
 
 from wanlat.analysis.charts import style
-from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, rtt_sentence
+from wanlat.analysis.charts.frame import WIDTH_IN, Words, dress, lateness_sentence, rtt_sentence
 from wanlat.analysis.charts.style import (
     ALARM,
     ALARMING,
@@ -306,7 +306,8 @@ def _dressed(
         deadline_ms and f"deadline {deadline_ms / 1000:g} s",
         f"times × {drill['scale']:g}" if drill["scale"] != 1 else "",
     ]
-    lines = (*caption, rtt_sentence(drill.bundle, lines=False))
+    late = lateness_sentence(drill.bundle)  # of what was sent before the faults
+    lines = (*caption, rtt_sentence(drill.bundle, lines=False), *([late] if late else []))
     subtitle = " · ".join(part for part in parts if part)
     verdicts = [(text, ALARMING if alarming else VERDICT) for text, alarming in said if text]
     around = Words(words.finding(drill), subtitle, caption=lines)

@@ -20,6 +20,7 @@ from wanlat.analysis.charts.frame import (
     Words,
     caption,
     dress,
+    lateness_sentence,
     legend,
     round_ticks,
     rtt_sentence,
@@ -88,6 +89,7 @@ def draw(answer: Answer, bundle: Bundle) -> Figure:
             + ("a mode each, to its median and as high as its share" if several else "medians")
             + f". Dots: samples, at most {_MOST_DOTS} a row. Failures are in no bar and no figure.",
             rtt_sentence(bundle, lines=rtt_ms is None),
+            lateness_sentence(bundle),
             f"{count(beyond, 'sample')} beyond the axis, named at its end." if beyond else None,
             run_note(bundle),
         ),
@@ -235,6 +237,7 @@ def draw_published(answer: Answer) -> Figure:
                 for each in publications
             ),
             rtt_sentence(answer.source, lines=False),
+            lateness_sentence(answer.source),
         ),
     )
     keys = ("mean_ms", "published_mean_ms", "published_max_ms")  # no outlier of ours sets the axis

@@ -235,6 +235,16 @@ def rtt_sentence(bundle: Source, *, lines: bool = True) -> str:
     return f"Measured RTT {'; '.join(parts)}.{uneven if lines and is_uneven else ''}"
 
 
+def lateness_sentence(bundle: Source | None) -> str | None:
+    """Such as "Network error during a sample: median 0.000 ms, p99 0.41 ms, at most 1.2 ms."."""
+    if not isinstance(bundle, Bundle) or bundle.network_error_ms is None:
+        return None
+    median, p99, most = (format_ms(each) for each in bundle.network_error_ms)
+    left_out = f"; {count(bundle.late, 'later sample')} left out" if bundle.late else ""
+    figures = f"median {median} ms, p99 {p99} ms, at most {most} ms"
+    return f"Network error during a sample: {figures}{left_out}."
+
+
 def legend(
     series: Sequence[Series], placed: Collection[Placed] = ()
 ) -> list[tuple[SeriesStyle, str]]:

@@ -24,6 +24,7 @@ from wanlat.analysis.charts.frame import (
     caption,
     dress,
     head,
+    lateness_sentence,
     legend,
     multiples,
     round_ticks,
@@ -104,6 +105,7 @@ def draw_marks(answer: Answer) -> Figure:
             "share nothing but the requests; red: they disagree.",
             _on_least(answer.figures.rows),
             *answer.say([report.NO_SLOPE, report.DISAGREEMENT]),
+            lateness_sentence(answer.source),
         ),
     )
     beside = []
@@ -184,6 +186,7 @@ def draw_lines(answer: Answer) -> Figure:
             "the round trips. Grey lines: whole round trips that take no other time. Red: requests "
             "on no line (crosses), and beyond the axis (triangles).",
             *answer.say([report.NO_SLOPE]),
+            lateness_sentence(answer.source),
         ),
     )
     columns = len(series) if len(series) > 1 else 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,8 +27,8 @@ from wanlat.bundle.documents import (
 )
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document, read_manifest, read_table
-from wanlat.bundle.write import BundleWriter, write_table
-from wanlat.topologies.errors import UserError
+from wanlat.bundle.write import BundleWriter, Lines, write_table
+from wanlat.topologies.errors import MachineError, UserError
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 BUNDLES = sorted(each.parent for each in RESULTS.rglob("manifest.json"))
@@ -180,3 +181,18 @@ def test_reading_needs_none_of_the_rooms_that_run_things() -> None:
     for room in ("topologies", "emulator", "systems", "probes", "experiments", "analysis"):
         assert f"wanlat.{room}" not in loaded
     assert not {"numpy", "pandas", "pyarrow", "matplotlib"} & set(loaded)
+
+
+def test_of_lines_that_find_no_room_nothing_stays_however_often(tmp_path: Path) -> None:
+    path, before = tmp_path / "lines.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Lines(path) as lines:
+        try:  # what a full disk does: a part is written, the rest is refused
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+            for number in range(2):
+                for _ in range(2):
+                    with pytest.raises(MachineError):
+                        lines.append({"words": "x" * 40})
+                lines.append({"n": number})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_text() == '{"n":0}\n{"n":1}\n'

@@ -12,6 +12,7 @@ import pytest
 from tests.experiments.commands import samples_of, study
 from tests.stalling_machine import may_stall, stalling
 from wanlat.analysis.bundle import read_bundle
+from wanlat.analysis.charts.frame import lateness_sentence
 from wanlat.analysis.summary import notes_on_run
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.lateness import LatenessLog
@@ -101,6 +102,11 @@ def figures(out: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     assert (bundle.measured["network_error_ns"] <= 2 * MS).all()
     assert (late["network_error_ns"] > 2 * MS).all()
     assert bundle.late == len(late)
+    told_ms = bundle.network_error_ms
+    assert told_ms is not None
+    assert told_ms == tuple(sorted(told_ms)) and told_ms[2] <= 2
+    said = lateness_sentence(bundle) or ""
+    assert (f"{len(late)} later sample" in said) == (len(late) > 0), said
     assert len(late) == 0 or any("taken again" in note for note in notes_on_run(bundle))
     return bundle.measured, late
 

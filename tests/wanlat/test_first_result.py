@@ -137,8 +137,8 @@ def made(*systems: str, rtts: int | None = 1, **more: Any) -> Any:
         (
             made("quorum"),
             False,
-            "wanlat system install garage minio versitygw (about 18 min on two cores), then "
-            "wanlat run 'my study.yaml' --systems garage,minio,versitygw",
+            "wanlat system install garage minio (about 15 min on two cores), then "
+            "wanlat run 'my study.yaml' --systems garage,minio",
         ),
         (made("quorum"), True, " --topology five-sites"),
         # Which endpoints those have not, they are not to be asked.
