@@ -112,7 +112,7 @@ def compare(
         at_rtt_ms = conditions.reference_rtt_ms(before[0], after[0], at_rtt_ms)
     elif at_rtt_ms is not None:
         raise BundleError(
-            "--at is of studies of round trips; these bundles have latencies at one RTT each."
+            "at_rtt_ms is of studies of round trips; these bundles have latencies at one RTT each."
         )
     mine, theirs = _measured(before), _measured(after)
     rows = list(_rows(pairs, mine, theirs, old.manifest.get("study")))

@@ -263,7 +263,7 @@ def test_latencies_of_round_trips_are_compared_at_the_rtt_that_is_asked_for(
     for at_rtt_ms, fails in ((25.0, []), (100.0, ["PutObject"])):
         found = held(usual[0], more, thresholds=limit, at_rtt_ms=at_rtt_ms, **settings)
         assert (found.at_rtt_ms, failing(found)) == (at_rtt_ms, fails)
-    for old, new, says in ((*usual, "--at 900ms: both measured up to"), (*steady, "--at is of")):
+    for old, new, says in ((*usual, "at_rtt_ms 900: both measured"), (*steady, "at_rtt_ms is of")):
         with pytest.raises(BundleError, match=says):
             held(old, new, at_rtt_ms=900.0)
 
