@@ -183,8 +183,8 @@ def reference_rtt_ms(old: Bundle, new: Bundle, wanted_ms: float | None) -> float
         return max(usual, default=min(one & other, default=reach_ms))
     if wanted_ms > reach_ms * _BEYOND:
         raise BundleError(
-            f"at_rtt_ms {wanted_ms:g}: both measured up to {reach_ms:g} ms, and a line says nothing "
-            "of where nobody measured."
+            f"at_rtt_ms {wanted_ms:g}: both measured up to {reach_ms:g} ms, and a line says "
+            "nothing of where nobody measured."
         )
     return wanted_ms
 
