@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -86,16 +86,22 @@ def changed(before: dict[str, object], after: dict[str, object]) -> dict[str, ob
     return {name: value for name, value in new.items() if value}
 
 
-def namespaces(pids: list[int] | None = None) -> set[str]:
-    """Return the network namespaces of processes (None: of all), without this process's own."""
+def namespaces(pids: Iterable[int]) -> set[str]:
+    """Return the network namespaces of processes, without this process's own."""
     found = set()
-    for pid in ["[0-9]*"] if pids is None else pids:
-        for path in Path("/proc").glob(f"{pid}/ns/net"):
-            try:
-                found.add(str(path.readlink()))
-            except OSError:
-                continue
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
     return found - {str(Path("/proc/self/ns/net").readlink())}
+
+
+def processes() -> dict[int, str]:
+    """Return all processes, each with when it was started."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            found[int(stat.parent.name)] = stat.read_text().rpartition(")")[2].split()[19]
+    return found
 
 
 def descendants(root: int) -> list[int]:
@@ -186,9 +192,16 @@ def kill_and_look(
         os.kill(victim, signal.SIGKILL)
     until_s = time.monotonic() + PATIENCE_S
     others = [pid for pid in family if pid != command.pid]
-    while (alive(others) or inside & namespaces()) and time.monotonic() < until_s:
+    there = processes()
+
+    def inside_now() -> set[str]:
+        """Those that a process of then is in: a lab of another test may get a number again."""
+        same = (pid for pid, began in processes().items() if there.get(pid) == began)
+        return inside & namespaces(same)
+
+    while (alive(others) or inside_now()) and time.monotonic() < until_s:
         time.sleep(0.05)
-    left, inside_left = alive(others), inside & namespaces()
+    left, inside_left = alive(others), inside_now()
     # The command has a bundle to write, and must end by itself.
     with contextlib.suppress(subprocess.TimeoutExpired):
         command.wait(PATIENCE_S)
