@@ -55,7 +55,7 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	    "Building the Rust programs: two to three minutes the first time" crates cargo build --release --locked
 	@touch $@
 
-test: .ready setup  ## Pass the tests that need nothing but what README names (7 minutes)
+test: .ready setup  ## Pass the tests that need nothing but what README names (3 to 4 minutes)
 	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
 	    cargo test --release --locked $(TESTED) --no-run
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet $(TESTED)
@@ -64,13 +64,13 @@ test: .ready setup  ## Pass the tests that need nothing but what README names (7
 # What test-all adds in Python; stores among it where they are there.
 REST ?= minutes or programs or registry or stores
 
-test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (half an hour)
+test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (a quarter of an hour)
 	@$(LONG)
 	@$(PYTEST) -m "$(REST)"
 	@$(ALONE)
 	@$(KERNEL)
 
-test-minutes: .ready setup  ## Pass the tests that need nothing but time (10 minutes)
+test-minutes: .ready setup  ## Pass the tests that need nothing but time (5 minutes)
 	@$(LONG)
 	@$(PYTEST) -m "minutes and not stores and not programs"
 	@$(ALONE)
@@ -78,13 +78,13 @@ test-minutes: .ready setup  ## Pass the tests that need nothing but time (10 min
 test-programs: .ready setup  ## Pass those that need tshark, nginx, grpcurl or Go (half a minute)
 	@$(PYTEST) -m programs
 
-test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (4 minutes)
+test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (a minute and a half)
 	@$(PYTEST) -m registry
 
 test-stores: .ready setup  ## Pass those that need a real store: wanlat system install garage minio (2 minutes)
 	@$(PYTEST) -m stores
 
-test-kernel: .ready setup  ## Pass those of netem, inside User-Mode Linux (3 minutes)
+test-kernel: .ready setup  ## Pass those of netem, inside User-Mode Linux (5 minutes)
 	@$(KERNEL)
 
 wheel: setup  ## Build a wheel of everything, the Rust programs included, into dist/
