@@ -9,10 +9,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from wanlat.experiments.workloads.load import ProbeClient
+import pytest
+
+from wanlat.experiments.workloads.load import ProbeClient, load_result
+from wanlat.probes.load import End, LoadJob
 from wanlat.probes.plan import Plan, PlanHeader, Request
 from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
@@ -100,3 +104,54 @@ def test_what_was_due_while_the_store_stood_still_waits_and_is_cut_with_its_part
         ((_, cut, due_ns),) = taken[first:]
         assert cut is not None
         assert (cut.outcome, due_ns >= ended_ns) == ("unknown", True)
+
+
+JOB = LoadJob("mix", Path("records"), ["b"], 10, 1024, seed=1, workers=4, duration_ms=10_000)
+CALM = End(
+    end="complete",
+    reason=None,
+    began_ns=0,
+    ended_ns=10 * S,
+    **{"done": 1000, "ok": 1000, "failed": 0, "left_out": 0, "unanswered": 0},
+    bytes_read=0,
+    bytes_written=0,
+    threads=4,
+    cores=2,
+    **{"user_ns": S, "system_ns": S, "cpu_ns": 2 * S, "verify_ns": 0},
+    thread_cpu_ns=(S // 2,) * 4,
+    thread_waited_ns=(S // 10,) * 4,
+    in_flight_ns=38 * S,
+    errors={},
+    examples={},
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "rate", "blamed"),
+    [
+        ({}, None, None),
+        ({"cpu_ns": 17 * S}, None, "used 85 % of its 2 cores"),
+        ({"thread_cpu_ns": (9 * S, S, S, S)}, None, "a worker of the generator computed 90 %"),
+        ({"thread_waited_ns": (6 * S,) * 4}, None, "waiting for a core, 65 % of the time"),
+        ({"in_flight_ns": 28 * S}, None, "no request in flight in 30 % of the time"),
+        # Idle on purpose: at a rate, or after a failure.
+        ({"in_flight_ns": 28 * S}, 100.0, None),
+        ({"in_flight_ns": 28 * S, "failed": 1}, None, None),
+    ],
+)
+def test_a_generator_that_could_do_no_more_is_named_and_one_that_waits_for_the_store_is_not(
+    change: dict[str, Any], rate: float | None, blamed: str | None
+) -> None:
+    result, warnings = load_result(replace(JOB, rate=rate), replace(CALM, **change))
+    assert result["achieved_per_s"] == 100
+    if blamed is None:
+        assert (result["bottleneck"], warnings) == (None, [])
+    else:
+        assert blamed in result["bottleneck"]
+        assert "The store could have done more" in warnings[0]
+
+
+def test_what_was_due_at_a_rate_and_never_sent_is_a_warning() -> None:
+    _, warnings = load_result(replace(JOB, rate=200.0), replace(CALM, left_out=1000))
+    assert len(warnings) == 1
+    assert warnings[0].startswith("1,000 of 2,000 requests")

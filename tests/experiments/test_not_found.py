@@ -1,0 +1,37 @@
+"""Reads that do not find what was acknowledged: counted, and said, and nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from wanlat.experiments.requests import NotFoundTracker, unanswered
+from wanlat.probes.plan import Request
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "key", "came", "counted"),
+    [
+        ("GetObject", "k", {"outcome": "fail", "status": 404}, True),
+        ("HeadObject", "k", {"outcome": "fail", "status": 404}, True),
+        ("Get", "0" * 16, {"outcome": "fail", "grpc_status": 5}, True),
+        ("Get", "0" * 16, {"outcome": "fail", "grpc_status": 13, "error": "KeyNotFound"}, True),
+        ("Exist", "0" * 16, {"outcome": "fail", "grpc_status": 0}, True),
+        ("GetObject", "k", {"outcome": "fail", "status": 403}, False),
+        ("GetObject", "k", {"outcome": "unknown", "status": 404}, False),
+        ("GetObject", "k", {"outcome": "ok", "status": 200}, False),
+        ("PutObject", "k", {"outcome": "fail", "status": 404}, False),
+        ("ListBuckets", None, {"outcome": "fail", "status": 404}, False),
+        ("Exist", "0" * 16, {"outcome": "ok", "grpc_status": 0}, False),
+    ],
+)
+def test_a_read_that_does_not_find_its_object_is_a_remark(
+    endpoint: str, key: str | None, came: dict[str, Any], counted: bool
+) -> None:
+    request = Request(1, "measure", endpoint, key=key)
+    sample = replace(unanswered(1, endpoint, 0, ""), **came)
+    tracker = NotFoundTracker()
+    assert tracker.take(request, sample) is counted
+    assert [f"1 of {endpoint}" in each for each in tracker.remarks()] == [True] * counted
