@@ -23,21 +23,25 @@ from wanlat.systems import registry
 from wanlat.systems.engine.definition import SHIPPED
 from wanlat.systems.engine.program import find as find_program
 from wanlat.systems.errors import SystemMissing
+from wanlat.topologies import mininet_import
 from wanlat.topologies.errors import MachineError
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.variants import with_nodes
 
 _OURS = {"quorum", "service"}
+_DEBIAN = ("tshark", "zsh", "fish")
+"""Programs of Debian's packages of the same names."""
 _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()
 
 
 def needs(*names: str) -> None:
-    """Skip where a store, grpcurl, nginx or tshark is absent, and say how to get it."""
+    """Skip where a store, a program or Mininet is absent, and say how to get it."""
     tools: dict[str, Callable[[], object]] = {
         **{name: partial(registry.find_tool, name) for name in registry.tools()},
         "nginx": _nginx,
-        "tshark": _tshark,
+        **{name: partial(_on_path, name) for name in _DEBIAN},
+        "mininet": _mininet,
     }
     for name in names:
         find = tools[name] if name in tools else registry.get(name).find
@@ -55,9 +59,14 @@ def _nginx() -> None:
     find_program(front.program, SHIPPED)
 
 
-def _tshark() -> None:
-    if shutil.which("tshark") is None:
-        raise SystemMissing("tshark is not installed (Debian, Ubuntu: apt-get install tshark)")
+def _on_path(name: str) -> None:
+    if shutil.which(name) is None:
+        raise SystemMissing(f"{name} is not installed (Debian, Ubuntu: apt-get install {name})")
+
+
+def _mininet() -> None:
+    if not mininet_import.is_installed():
+        raise SystemMissing("Mininet is not installed (Debian, Ubuntu: apt-get install mininet)")
 
 
 @contextmanager

@@ -192,6 +192,15 @@ SCENES: list[tuple[dict[str, Any], list[Claimed]]] = [
         {"troubles": [Trouble("down", 5, 25, part=0.5)]},
         [(READS | {"at_least": 0.5}, "not decided", "")],
     ),
+    # 37 of 80, up to 57 %: clear of a bound where that is all that is claimed, and not among three.
+    (
+        {"troubles": [Trouble("down", 5, 25, part=0.5)]},
+        [(READS | {"at_most": 0.58}, "holds", "37 of 80")],
+    ),
+    (
+        {"troubles": [Trouble("down", 5, 25, part=0.5)]},
+        [(READS | {"at_most": 0.58}, "not decided", "37 of 80")] * 3,
+    ),
     # Of 60 that were due only three were sent: each waited until its deadline.
     (
         {"troubles": [Trouble("silent", 5, 25)]},

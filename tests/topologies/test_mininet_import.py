@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import here
+from tests.needs import needs
 from wanlat.topologies import mininet_import
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.imported import Imported
@@ -18,10 +20,15 @@ from wanlat.topologies.resolve import Impairment, resolve
 EXPORTED = Path(__file__).parents[2] / "topologies" / "export" / "mininet.py"
 MS = 10**6
 
-needs_mininet = pytest.mark.skipif(
-    not mininet_import.is_installed(),
-    reason="Mininet is not installed (Debian, Ubuntu: apt-get install mininet)",
-)
+
+def with_mininet(test: Callable[..., None]) -> Callable[..., None]:
+    return pytest.mark.programs(pytest.mark.usefixtures("mininet")(test))
+
+
+@pytest.fixture
+def mininet() -> None:
+    needs("mininet")
+
 
 # Two hosts on s1, one behind a slow line; s2 in the middle; s3; and s0 without hosts aside.
 NETWORK = """
@@ -58,7 +65,7 @@ def made(source: str, what: str = "net.py:Net") -> Imported:
     return imported
 
 
-@needs_mininet
+@with_mininet
 def test_hosts_become_nodes_and_switches_sites_and_paths_links() -> None:
     imported = made(NETWORK.replace("{s0_s3}", "99ms"))
     plan = resolve(imported.topology)
@@ -81,7 +88,7 @@ def test_hosts_become_nodes_and_switches_sites_and_paths_links() -> None:
         assert any(word in note for note in imported.notes)
 
 
-@needs_mininet
+@with_mininet
 def test_of_paths_of_as_many_links_the_quickest_counts_and_arguments_are_mininets() -> None:
     source = NETWORK.replace("{s0_s3}", "5ms") + "\ntopos = {'net': Net, 'plain': lambda: Net(k=3)}"
     assert resolve(made(source).topology).rtt_ms("h1", "h4") == 2 * 6
@@ -89,7 +96,7 @@ def test_of_paths_of_as_many_links_the_quickest_counts_and_arguments_are_mininet
     assert resolve(made(source, "net.py:plain").topology).rtt_ms("h1", "h3") == 2 * 30 + 3.5
 
 
-@needs_mininet
+@with_mininet
 def test_what_was_exported_comes_back_as_it_was() -> None:
     for name in shipped():
         here("topology", "export", name, "--to", "mininet", "--out", "plan.json", "--force")
@@ -99,7 +106,7 @@ def test_what_was_exported_comes_back_as_it_was() -> None:
 HOST = "from mininet.topo import Topo\nclass Net(Topo):\n    def build(self):\n        "
 
 
-@needs_mininet
+@with_mininet
 @pytest.mark.parametrize(
     ("source", "says"),
     [

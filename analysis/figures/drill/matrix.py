@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.read import read_drill
-from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of
+from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of, corrected
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_json
 
@@ -53,7 +53,7 @@ class DrillMatrix:
 
     A pair that was never run has no cell. The runs of a cell are the complete ones first, the
     newest of them first: that is shown. `claims` has a row for each claim of each drill, with its
-    `bound`, and under `verdicts` what came of it on each system.
+    `bound`, and under `verdicts` what came of it on each system, corrected for all of them at once.
     """
 
     drills: Sequence[DrillKey]
@@ -127,8 +127,10 @@ def matrix_of(runs: Iterable[Run]) -> DrillMatrix:
             new = {"drill": key, **words, "bound": bound_of(claim), "verdicts": {}}
             row = rows.setdefault((key, words["id"]), new)
             row["verdicts"].setdefault(one, []).append(claim)
-    for row in rows.values():
-        row["verdicts"] = {one: _judged(claims) for one, claims in row["verdicts"].items()}
+    told = [(row["verdicts"], one) for row in rows.values() for one in row["verdicts"]]
+    judged = corrected([_judged(verdicts[one]) for verdicts, one in told])
+    for (verdicts, one), each in zip(told, judged, strict=True):
+        verdicts[one] = each
     return DrillMatrix(drills, series, cells, list(rows.values()))
 
 
@@ -183,7 +185,7 @@ def _judged(claims: Sequence[Row]) -> dict[str, Any]:
     shown = min(claims, key=lambda claim: claim["verdict"] != Verdict.DOES_NOT_HOLD)
     alike = sum(claim["verdict"] == shown["verdict"] for claim in claims)
     words = {key: str(shown[key] or "") for key in ("verdict", "evidence")}
-    return {**words, "runs": len(claims), "runs_alike": alike}
+    return {**words, "p": shown.get("p"), "runs": len(claims), "runs_alike": alike}
 
 
 def _bundles_at(place: Path) -> list[Path]:

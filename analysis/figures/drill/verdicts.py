@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from wanlat.analysis.claims import Bound, Verdict
+from wanlat.analysis.claims import SIGNIFICANCE, Bound, Verdict
 from wanlat.analysis.figures.drill.requests import quantity
 from wanlat.analysis.names import count
-from wanlat.analysis.stats.intervals import wilson
+from wanlat.analysis.stats.intervals import holm, wilson
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_lines
@@ -271,28 +271,49 @@ def claims_of(
     nodes: Mapping[str, str],
     durability: Row,
 ) -> list[dict[str, Any]]:
-    """The claims of a manifest, each with its verdict; `nodes`: where each client ran."""
-    found = []
+    """The claims of a manifest, each with its verdict; `nodes`: where each client ran.
+
+    Verdicts on shares are corrected for all of the drill's; `p` is each one's own (null: none).
+    """
+    found: list[dict[str, Any]] = []
     for spec in specs:
         if "availability" in spec:
-            verdict, evidence = _on_availability(spec["availability"], requests, phases, nodes)
+            verdict, p, evidence = _on_availability(spec["availability"], requests, phases, nodes)
         else:
-            verdict, evidence = _on_durability(str(spec.get("durability")), durability)
+            verdict, p, evidence = _on_durability(str(spec.get("durability")), durability)
         words = {key: str(spec.get(key, "")) for key in ("id", "claim", "source")}
-        found.append({**words, "verdict": str(verdict), "evidence": evidence, **spec})
-    return found
+        found.append({**words, "verdict": str(verdict), "p": p, "evidence": evidence, **spec})
+    return corrected(found)
 
 
-def _on_durability(claimed: str, durability: Row) -> tuple[Verdict, str]:
+def corrected(claims: Sequence[Row]) -> list[dict[str, Any]]:
+    """Claims, of which those on shares are decided only if that holds for all at once (Holm)."""
+    ps = [claim["p"] for claim in claims if claim.get("p") is not None]
+    adjusted = iter(holm(ps))
+    return [
+        {**claim, "verdict": str(Verdict.NOT_DECIDED)}
+        if claim.get("p") is not None and next(adjusted) >= SIGNIFICANCE
+        else dict(claim)
+        for claim in claims
+    ]
+
+
+Judged = tuple[Verdict, float | None, str]
+"""A verdict, how surprising the figure were on the bound (None: it is no share), and what it rests
+on."""
+
+
+def _on_durability(claimed: str, durability: Row) -> Judged:
     if durability["verdict"] == "unknown":
-        return Verdict.NOT_DECIDED, f"durability is unknown: {durability['why']}"
+        return Verdict.NOT_DECIDED, None, f"durability is unknown: {durability['why']}"
     as_claimed = (durability["verdict"] == "pass") == (claimed == "intact")
-    return Verdict.HOLDS if as_claimed else Verdict.DOES_NOT_HOLD, str(durability["why"])
+    verdict = Verdict.HOLDS if as_claimed else Verdict.DOES_NOT_HOLD
+    return verdict, None, str(durability["why"])
 
 
 def _on_availability(
     spec: Row, requests: pd.DataFrame, phases: Sequence[Row], nodes: Mapping[str, str]
-) -> tuple[Verdict, str]:
+) -> Judged:
     """The verdict on a share of what was sent in a window of a phase, and what it rests on:
 
     "157 of 160 reads from n3 (survivor) between 5 s and 30 s of `during` were ok (98.1 %, 95–99 %)"
@@ -301,7 +322,7 @@ def _on_availability(
     name = name or "during"
     phase = next(each for each in phases if each["name"] == name)
     if phase["begin_s"] is None:
-        return Verdict.NOT_DECIDED, f"`{name}` was not reached"
+        return Verdict.NOT_DECIDED, None, f"`{name}` was not reached"
     since_s, until_s = quantity(spec.get("from")) or 0.0, quantity(spec.get("to"))
     at_s = requests["due_s"] - phase["begin_s"]
     chosen = (requests["phase"] == name) & (at_s >= since_s)
@@ -325,8 +346,9 @@ def _on_availability(
         evidence += f"; {len(rows) - sent} due and never sent"
     measured_s = phase["end_s"] - phase["begin_s"]
     if not phase["complete"] and (until_s is None or measured_s < until_s):
-        return Verdict.NOT_DECIDED, f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
+        said = f"{evidence}; `{name}` was cut short after {measured_s:.1f} s"
+        return Verdict.NOT_DECIDED, None, said
     if sent < LEAST_N:
-        return Verdict.NOT_DECIDED, f"{evidence}: too few to decide"
+        return Verdict.NOT_DECIDED, None, f"{evidence}: too few to decide"
     bound = Bound.of({key: quantity(spec[key]) for key in BOUNDS if key in spec})
-    return bound.judge(ok / sent, ci95)[0], evidence
+    return *bound.judge(ok / sent, ci95), evidence
