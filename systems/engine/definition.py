@@ -116,6 +116,11 @@ class Install(YamlModel):
         return str(getattr(self, self.kind))
 
     @property
+    def takes(self) -> str:
+        """How long it takes, in words."""
+        return f"about {self.minutes} minute{'s' * (self.minutes != 1)} on two cores"
+
+    @property
     def file(self) -> str:
         """The program's file name."""
         return self.program or re.split(r"[/:]", self.source)[-1]

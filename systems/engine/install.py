@@ -160,7 +160,7 @@ def _build(recipe: Recipe, cache: Cache, reporter: Reporter) -> Installed:
     resumed = any(place.work.iterdir())
     reporter.note(
         f"{recipe.title}: {'resuming' if resumed else 'building'} {recipe.source}; "
-        f"from nothing that takes about {recipe.minutes} minutes on two cores. Log: {log}"
+        f"from nothing that takes {recipe.install.takes}. Log: {log}"
     )
     begun = time.monotonic()
     try:

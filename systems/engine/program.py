@@ -105,8 +105,8 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
     there = find_installed(known, install, Cache.from_environment())
     if there is None:
         raise SystemMissing(
-            f"{known} {install.version} is not on this machine. Build it (about "
-            f"{install.minutes} minutes on two cores): wanlat system install {known}"
+            f"{known} {install.version} is not on this machine. Build it "
+            f"({install.takes}): wanlat system install {known}"
         )
     version = there.receipt.version
     its = there.receipt
