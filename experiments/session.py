@@ -11,6 +11,7 @@ import json
 import signal
 import statistics
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -123,6 +124,7 @@ class Recording:
         self.report = report
         self.captures = capture.store(directory) if capture is not None else None
         self._calibrations: list[dict[str, Any]] = []
+        self._began_s = time.monotonic()
 
     def carry_out(self, work: Callable[[], None]) -> Outcome:
         """Do the run's work, and write how it ended. A mistake of our own is raised again."""
@@ -175,7 +177,8 @@ class Recording:
 
     def _close(self) -> None:
         """Write how it ended. Where not even that can be written, the outcome says so."""
-        outcome, changes = self.outcome, dict[str, Any]()
+        outcome = self.outcome
+        changes: dict[str, Any] = {"wall_s": round(time.monotonic() - self._began_s, 1)}
         try:
             if self.captures is not None:
                 self.report("making the table of packets", 0, None)
