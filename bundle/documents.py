@@ -180,6 +180,8 @@ class Manifest(Document):
     # Of both, and of a matrix.
     parameters: Sequence[Parameter] = ()
     topologies: Mapping[str, Json] = {}
+    adopted: Mapping[str, str] = {}
+    """The directories of systems of the user's own."""
     attempts: int = 1
     resumed: Sequence[str] = ()
     shard: str | None = None

@@ -50,6 +50,7 @@ from wanlat.experiments.manifest import beginning, machine
 from wanlat.experiments.prepare import Prepared, prepare
 from wanlat.experiments.run import requested, run
 from wanlat.experiments.session import CaptureWanted, Outcome, Report, Setup
+from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from wanlat.topologies.load import load as load_topology
@@ -324,8 +325,8 @@ class PreparedPoints(Generic[P]):
             "schema_version": documents.SCHEMA_VERSION,
             **beginning(own["kind"], self.seed),
             "requested": requested(self.backend, self.capture),
-            "parameters": parameters_of(self.every),
             "systems": [dict(each) for each in self.systems],
+            "adopted": registry.adopted(each["name"] for each in self.systems),
             "topologies": {name: each.to_dict() for name, each in self.topologies.items()},
             "attempts": 1,
             "shard": None if self.shard is None else str(self.shard),
@@ -350,7 +351,9 @@ class PreparedMatrix(PreparedPoints[Point]):
     @property
     def own(self) -> dict[str, Any]:
         """What of its manifest only this kind has."""
-        return {"kind": "matrix", "study": self.study.to_dict(), **claims_on(self.study.name)}
+        parameters = parameters_of(points_of(self.study))  # not in the order they are run in
+        own = {"kind": "matrix", "study": self.study.to_dict(), "parameters": parameters}
+        return own | claims_on(self.study.name)
 
     def measure(self, point: Point, report: Report) -> Outcome:
         """Prepare and run a point."""
@@ -522,6 +525,8 @@ _UNFINISHED = {
 
 def unfinished_of(directory: Path, manifest: dict[str, Any]) -> Unfinished:
     """Return the bundle of a matrix, or of several drills, by its manifest."""
+    for each in manifest.get("adopted", {}).values():
+        registry.adopt(each)
     found: Unfinished = resolve_name(_UNFINISHED[manifest["kind"]][0])(directory, manifest)
     return found
 

@@ -23,6 +23,7 @@ from wanlat.experiments.matrix_points import (
     Unfinished,
     in_order,
     of_shard,
+    parameters_of,
     program_of,
     seed_of_all,
 )
@@ -82,7 +83,9 @@ class PreparedDrills(PreparedPoints[DrillPoint]):
         """What of its manifest only this kind has."""
         how: dict[str, Any] = {"names": list(self.names), "replicates": self.replicates}
         how |= {"scale": self.scale, "claims": [str(each.absolute()) for each in self.claims]}
-        return {"kind": "drills", "drills": [each.to_dict() for each in self.drills], "how": how}
+        points = _points(self.drills, self.names, self.replicates, self.scale)
+        own = {"kind": "drills", "drills": [each.to_dict() for each in self.drills], "how": how}
+        return own | {"parameters": parameters_of(points)}
 
     def prepare(self, point: DrillPoint) -> PreparedDrill:
         """Return one drill ready to be run. Raises UserError or MachineError."""

@@ -54,7 +54,7 @@ def test_drills_systems_and_replicates_are_points_with_seeds_of_their_own(tmp_pa
             names = {f"{name}-quorum-{n}" for name in ("short", "other") for n in (1, 2, 3)}
             assert {*directories} == {str(out / "points" / name) for name in names}
     part = here("drill", "run", both, "--seed", "5", "--shard", "2/2", "--dry-run", "--json")
-    assert len(json.loads(part.stdout)["drills"]) == 1
+    assert json.loads(part.stdout)["drill"] in ("short", "other")
 
 
 def test_several_run_side_by_side_and_are_resumed(tmp_path: Path) -> None:
