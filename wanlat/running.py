@@ -47,7 +47,7 @@ class Reporter:
         self._clock = clock
         self._next_s = clock()
         self._last: tuple[str, str] = ("", "")
-        self._line = ""
+        self._done = ""
         self._whole = whole
         self._lanes: list[Reporter] = []
 
@@ -67,8 +67,7 @@ class Reporter:
                 self._task = self._shown.add_task(stage.replace("[", r"\["), detail="")
             self._shown.update(self._task, completed=done, total=total, detail=detail)
             return
-        of = f", {done:.0f} of {total:.0f}" if total and (self._lanes or not detail) else ""
-        self._line = f"{stage}{of}{f': {detail}' if detail else ''}"
+        self._done = f", {done:.0f} of {total:.0f}" if total else ""
         if not self._log or self._lanes:
             (self._whole or self)._say_now_and_then()
         elif self._last != before:
@@ -78,7 +77,13 @@ class Reporter:
         """Print a line if it is time: of the whole, and of all its parts that are being done."""
         if self._clock() >= self._next_s:
             self._next_s = self._clock() + _LINE_EVERY_S
-            remark("; ".join([self._line, *(each._line for each in self._lanes)]))
+            remark("; ".join(each._line for each in (self, *self._lanes)))
+
+    @property
+    def _line(self) -> str:
+        stage, detail = self._last
+        done = self._done if self._lanes or not detail else ""
+        return f"{stage}{done}{f': {detail}' if detail else ''}"
 
     def _end(self, stage: str) -> None:
         if self._shown is not None and stage:
