@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import statistics
 import threading
 import time
@@ -22,6 +23,7 @@ from typing import Any, Literal, Protocol
 
 from wanlat.bundle.documents import Calibration, Status
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
+from wanlat.emulator import turns
 from wanlat.emulator.backends import LateBin
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.capture import Capture, backend_of_record
@@ -266,15 +268,22 @@ class Session:
         self.bundle = recording.bundle
         self.outcome = recording.outcome
         self.tell = under(setup.name, recording.report)
+        self._turn: socket.socket | None = None
 
     def warn(self, text: str) -> None:
         """Have a reader of the bundle know of something about this system."""
         self.recording.warn(f"{self.setup.name}: {text}")
 
     @contextmanager
-    def lab(self) -> Iterator[Lab]:
-        """Build the lab, and note what becomes of it. Raises MachineError."""
+    def lab(self, *, is_proved: bool = True) -> Iterator[Lab]:
+        """Build the lab, and note what becomes of it. Raises MachineError.
+
+        In turn with other labs of this machine until it is calibrated; ``is_proved``: whether it
+        will be.
+        """
         setup, captures = self.setup, self.recording.captures
+        if is_proved:
+            self._turn = turns.take(lambda: self.tell("waiting for other labs to be calibrated"))
         self.tell("building the lab")
         capture = captures.prepare(setup.name) if captures else None
         lab = setup.make_lab(capture)
@@ -286,6 +295,7 @@ class Session:
                 self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))
                 yield lab
         finally:
+            self._end_turn()
             if captures and capture:
                 captures.note(setup.name, lab.capture)
         self.bundle.event("lab down", setup.name)
@@ -300,6 +310,7 @@ class Session:
     ) -> None:
         """Measure the lab's delays. Raises RunFailed where they are not what was requested."""
         document = prove(lab, self.tell, tolerance, longest_s=longest_s)
+        self._end_turn()
         if document is None:
             return
         self.recording.calibrated(self.setup.name, document)
@@ -348,6 +359,10 @@ class Session:
             remarks = [f"what state it was in afterwards is not known: {error}"]
         for remark in remarks:
             self.warn(remark)
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
 
     def _note_late(self, late: LateBin) -> None:
         ends = {} if late.direction is None else vars(late.direction)
