@@ -151,6 +151,7 @@ class Summary:
             "bundle": _facts(self.source),
             "definitions": definitions,
             **({} if isinstance(self.source, Bundle) else {"matrix": _matrix(self.source)}),
+            **({"speed": speed} if (speed := speed_of(self.source)) else {}),
             "endpoints": [],
             **{name: block.to_json() for name, block in self.blocks.items()},
             "notes": list(self.notes),
@@ -159,6 +160,21 @@ class Summary:
     def to_text(self) -> str:
         """summary.json as it lies on disk: the same bytes for the same bundle."""
         return json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def speed_of(source: Bundle | Sweep) -> dict[str, float] | None:
+    """How long a study took, and that over the sum of the latencies that count.
+
+    None where it is not known; and of a drill or a load, whose length was asked for.
+    """
+    runs = [source] if isinstance(source, Bundle) else [p.bundle for p in source.complete]
+    bundles = [run for run in runs if run is not None]
+    wall_s = source.manifest.get("wall_s")
+    latencies_s = sum(float(run.timed["total_ns"].sum()) for run in bundles) / 1e9
+    if not wall_s or not latencies_s or any(r.is_drill or r.is_load for r in bundles):
+        return None
+    of = {"wall_s": wall_s, "latencies_s": round(latencies_s, 3)}
+    return {**of, "wall_over_latencies": round(wall_s / latencies_s, 3)}
 
 
 def summarize(source: Bundle | Sweep) -> Summary:
@@ -183,6 +199,9 @@ def print_summary(summary: Summary, console: Console, *, verbose: bool) -> None:
     if not grids and not isinstance(summary.source, Bundle):
         console.print(f"{summary.source.study}: no point is complete.", markup=False)
     print_notes(summary.notes, console)
+    if speed := speed_of(summary.source):
+        said = "It took {wall_s:.0f} s, {wall_over_latencies:.2f} times the sum of its latencies."
+        console.print(said.format_map(speed), markup=False)
 
 
 def _facts(source: Bundle | Sweep) -> dict[str, Any]:
@@ -258,7 +277,7 @@ def notes_on_run(bundle: Bundle) -> list[str]:
         if unseen:
             names = list(series_labels(unseen).values())
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
-    if bundle.late:
+    if bundle.late and not bundle.is_drill:  # which counts those of all its phases itself
         notes.append(_on_lateness(bundle))
     idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
     return [*notes, *_on_calibration(bundle), *idle]
@@ -308,7 +327,7 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
 def _on_lateness(bundle: Bundle) -> str:
     allowed_ms = bundle.manifest.get("max_network_error_ms")
     by = f"more than {allowed_ms:g} ms " if allowed_ms is not None else ""
-    again = "" if bundle.is_drill or bundle.is_load else ", and were taken again"
+    again = "" if bundle.is_load else ", and were taken again"
     samples, are = count(bundle.late, "sample"), "is" if bundle.late == 1 else "are"
     return (
         f"{samples} of moments at which the machine made the network {by}late {are} in no figure "

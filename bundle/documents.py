@@ -118,12 +118,12 @@ class LoadClient(Document):
 class Manifest(Document):
     """What a run was, and how it ended; of what was never known the keys are absent.
 
-    A matrix has a bundle of each of its points below `points/`. A test of the pytest plugin leaves
-    a study's.
+    A matrix, and a run of several drills, has a bundle of each of its points below `points/`. A
+    test of the pytest plugin leaves a study's.
     """
 
     schema_version: int
-    kind: Literal["study", "drill", "matrix"]
+    kind: Literal["study", "drill", "matrix", "drills"]
     status: Status = "complete"
     reason: str | None = None
     warnings: Sequence[str] = ()
@@ -131,6 +131,8 @@ class Manifest(Document):
     command: Sequence[str] = ()
     started: str | None = None
     ended: str | None = None
+    wall_s: float | None = None
+    """How long it took; absent where it was resumed."""
     wanlat: str | None = None
     kernel: str | None = None
     cpu: Json | None = None
@@ -170,9 +172,16 @@ class Manifest(Document):
     reached: str | None = None
     failures: Sequence[str] = ()
 
-    # Of a matrix.
+    # Of several drills.
+    drills: Sequence[Json] = ()
+    how: Json | None = None
+    """On which systems, how often, and what else the command line said."""
+
+    # Of both, and of a matrix.
     parameters: Sequence[Parameter] = ()
     topologies: Mapping[str, Json] = {}
+    adopted: Mapping[str, str] = {}
+    """The directories of systems of the user's own."""
     attempts: int = 1
     resumed: Sequence[str] = ()
     shard: str | None = None
@@ -180,7 +189,8 @@ class Manifest(Document):
     parts: Sequence[Json] = ()
     """Of a bundle that was merged: where and when each part was measured."""
     jobs: Sequence[Json] = ()
-    """How many points were measured at once, and when."""
+    """How many points were allowed at once, when, how busy the processors were, and which share of
+    the time networks were too late."""
 
 
 class Open(Document):

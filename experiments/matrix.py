@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wanlat.bundle.documents import SCHEMA_VERSION, Points
+from wanlat.bundle.documents import Points
 from wanlat.bundle.errors import BundleError
 from wanlat.bundle.read import read_document, read_json, read_manifest
 from wanlat.bundle.write import (
@@ -29,23 +29,19 @@ from wanlat.bundle.write import (
     take_directory,
     write_manifest,
 )
-from wanlat.experiments.config.claims import claims_on
-from wanlat.experiments.manifest import beginning, machine
+from wanlat.experiments.manifest import machine
 from wanlat.experiments.matrix_points import (
-    Point,
+    AnyPoint,
     PointEnded,
-    PreparedMatrix,
+    PreparedPoints,
     Progress,
     Unfinished,
-    in_order,
-    parameters_of,
-    points_of,
     read_unfinished,
     run_point,
+    unfinished_of,
 )
-from wanlat.experiments.run import requested
 from wanlat.experiments.session import Ended, Report, under
-from wanlat.experiments.workers import LOOK_EVERY_S, MOST_JOBS, Jobs, Worker
+from wanlat.experiments.workers import LOOK_EVERY_S, MOST_JOBS, Jobs, LatenessWatch, Worker
 from wanlat.systems.engine.progress import elapsed
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
 from wanlat.topologies.wording import listing
@@ -68,7 +64,7 @@ class MatrixOutcome(Ended):
 
 
 def run_matrix(
-    prepared: PreparedMatrix,
+    prepared: PreparedPoints[Any],
     report: Report,
     *,
     unfinished: Unfinished | None = None,
@@ -77,10 +73,10 @@ def run_matrix(
 ) -> MatrixOutcome:
     """Measure what is not measured yet. ``unfinished``: the matrix that is resumed.
 
-    ``jobs`` points at once; None: as many as the processors carry (`experiments.workers`). ``lane``
-    makes what shows the progress of one of them beside the others'. However it ends, `points.json`
-    says how far it came. Raises UserError when the directory cannot be written, or another run is
-    writing to it.
+    ``jobs`` points at once; None: as many as the machine carries (`experiments.workers`).
+    ``report`` gets how far the whole is; ``lane`` makes what shows the progress of one point beside
+    the others'. However it ends, `points.json` says how far it came. Raises UserError when the
+    directory cannot be written, or another run is writing to it.
     """
     hold = take_directory(
         prepared.directory,
@@ -90,7 +86,7 @@ def run_matrix(
     )
     with closing(hold):
         shown: Lane = lane or (lambda: nullcontext(report))
-        running = _Running(prepared, shown, hold, is_resumed=unfinished is not None)
+        running = _Running(prepared, report, shown, hold, is_resumed=unfinished is not None)
         outcome = running.outcome
         try:
             if jobs == 1:
@@ -113,17 +109,26 @@ class _Running:
     """A matrix that is being measured: its manifest, its points, and how it ends."""
 
     def __init__(
-        self, prepared: PreparedMatrix, lane: Lane, hold: Hold, *, is_resumed: bool
+        self,
+        prepared: PreparedPoints[Any],
+        report: Report,
+        lane: Lane,
+        hold: Hold,
+        *,
+        is_resumed: bool,
     ) -> None:
         """Write down what is to be done; or read what is left to do, now that nobody changes it."""
-        self._prepared, self._lane, self._hold = prepared, lane, hold
+        self._prepared, self._report, self._lane, self._hold = prepared, report, lane, hold
         self._directory = prepared.directory
         self._took_s: defaultdict[str, list[float]] = defaultdict(list)
+        self._began_s = time.monotonic()
+        self._running: dict[str, float] = {}
+        """When points began that run, by their names."""
         self._lock = threading.Lock()
         self._at_once = 1
         self.outcome = MatrixOutcome(self._directory, points=len(prepared.points))
         self.progress = Progress(self._directory, prepared.points)
-        self._manifest = _manifest(prepared)
+        self._manifest = prepared.manifest
         if is_resumed:
             self._manifest |= read_unfinished(self._directory).kept(prepared.systems)
             self.progress.read()
@@ -138,7 +143,7 @@ class _Running:
 
         What runs then is interrupted first, and has said how it ended.
         """
-        left = deque(self.progress.left())
+        left, late = deque(self.progress.left()), LatenessWatch()
         idle: list[Worker] = []
         busy: dict[Future[None], Worker] = {}
         with ThreadPoolExecutor(MOST_JOBS) as pool:
@@ -153,7 +158,9 @@ class _Running:
                         worker = busy.pop(each)
                         (idle if worker.is_alive else []).append(worker)
                         each.result()
-                    jobs.look(len(busy))
+                    if jobs.is_due:
+                        jobs.look(len(busy), late.look(self._allowed_ms()))
+                        self._tell()
             finally:
                 for worker in busy.values():
                     worker.interrupt()
@@ -162,7 +169,7 @@ class _Running:
                     worker.close()
                 self._manifest["jobs"] = jobs.history
 
-    def measure(self, point: Point, worker: Worker | None = None) -> None:
+    def measure(self, point: AnyPoint, worker: Worker | None = None) -> None:
         """Run a point, here or by a worker, and note how it ended.
 
         Raises KeyboardInterrupt and DiskFull.
@@ -175,14 +182,14 @@ class _Running:
                 return
             _put_aside(directory)
             self.progress.begins(point)
-            place = self._place(point)
+            began_s = self._running[point.name] = time.monotonic()
+            self._tell()
             # What earlier attempts warned of is theirs: it may be fixed, or what it named be gone.
             warned = self._manifest["warnings"]
             self._manifest["warnings"] = [each for each in warned if not each.startswith(own)]
-        began = time.monotonic()
         with self._lane() as lane:
-            report = under(place, lane)
-            report(point.said)
+            report = under(point.said, lane) if point.said else lane
+            report(point.system)
             try:
                 if worker is None:
                     ended = run_point(self._prepared, point, report)
@@ -198,23 +205,43 @@ class _Running:
             self.outcome.warnings += [f"{own}{each}" for each in ended.warnings]
             self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
             self.progress.ends(point, ended.status, ended.reason)
+            del self._running[point.name]
             if ended.status == "complete":
-                self._took_s[point.system].append(time.monotonic() - began)
+                self._took_s[point.system].append(time.monotonic() - began_s)
+            self._tell()
         if ended.is_disk_full:
             raise DiskFull(f"{point.name}: {ended.reason}")
         if ended.status == "interrupted":
             raise KeyboardInterrupt
 
-    def _place(self, point: Point) -> str:
-        """Say how far the matrix is: `point 3 of 24, about 12 min left`."""
-        points = self._prepared.points
-        number = next(n for n, each in enumerate(points, 1) if each is point)
-        said = f"point {number} of {len(points)}"
+    def _tell(self) -> None:
+        """Say how far the whole is: of how many points, how many run, and how long it takes."""
+        points, left, left_s = self._prepared.points, self.progress.left(), self._left_s()
+        said = f"{len(self._running)} running"
+        if left_s is not None:
+            said += f", about {elapsed(left_s)} left"
+        self._report(f"{len(points)} points", len(points) - len(left), len(points), said)
+
+    def _left_s(self) -> float | None:
+        """Judge how long the rest takes: by what is known of points, else by those before."""
+        now_s, each_s = time.monotonic(), list[float]()
         every = [took_s for took in self._took_s.values() for took_s in took]
-        if not every:
-            return said
-        left = (self._took_s.get(each.system) or every for each in self.progress.left())
-        return f"{said}, about {elapsed(sum(map(statistics.fmean, left)) / self._at_once)} left"
+        for point in self.progress.left():
+            before = self._took_s.get(point.system) or every
+            expected_s = point.expected_s or (statistics.fmean(before) if before else None)
+            if expected_s is None:
+                return None
+            ran_s = now_s - self._running.get(point.name, now_s)
+            each_s.append(max(0.0, expected_s - ran_s))
+        return max(sum(each_s) / self._at_once, *each_s, 0.0)
+
+    def _allowed_ms(self) -> dict[Path, float]:
+        """Return where the points lie that run, and what the network of each may be late by."""
+        return {
+            self._directory / point.directory: point.max_network_error_ms
+            for point in self._prepared.points
+            if point.name in self._running
+        }
 
     def count(self) -> None:
         """Note how a matrix ended of which every point was run."""
@@ -236,6 +263,8 @@ class _Running:
         outcome.failed = sum(each.status == "failed" for each in points)
         outcome.warnings = [*dict.fromkeys([*self._manifest["warnings"], *outcome.warnings])]
         changes = {key: getattr(outcome, key) for key in ("status", "reason", "warnings")}
+        if self._manifest["attempts"] == 1:  # how long one took that was killed nobody knows
+            changes["wall_s"] = round(time.monotonic() - self._began_s, 1)
         try:
             for point in points:
                 if point.status == "running":  # it was cut short between two steps
@@ -247,21 +276,6 @@ class _Running:
     def _write_manifest(self, **changes: Any) -> None:
         self._manifest.update(changes)
         write_manifest(self._directory, self._manifest)
-
-
-def _manifest(prepared: PreparedMatrix) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        **beginning("matrix", prepared.seed),
-        "study": prepared.study.to_dict(),
-        **claims_on(prepared.study.name),
-        "parameters": parameters_of(points_of(prepared.study)),
-        "systems": [dict(each) for each in prepared.systems],
-        "topologies": {name: each.to_dict() for name, each in prepared.topologies.items()},
-        "requested": requested(prepared.backend, prepared.capture),
-        "attempts": 1,
-        "shard": None if prepared.shard is None else str(prepared.shard),
-    }
 
 
 def _status(directory: Path) -> str | None:
@@ -281,9 +295,9 @@ def _put_aside(directory: Path) -> None:
         directory.rename(aside)
 
 
-_ALIKE = ("study", "seed", "systems", "topologies", "parameters", "requested", "wanlat")
+_ALIKE = ("study", "drills", "seed", "systems", "topologies", "parameters", "requested", "wanlat")
 """What points must have in common to be compared: each a key of the manifest."""
-_OF_RUN = ("started", "ended", "status", "reason", "command", "shard", "warnings")
+_OF_RUN = ("started", "ended", "status", "reason", "command", "shard", "warnings", "wall_s")
 
 
 def merge(parts: Sequence[Path], directory: Path) -> Path:
@@ -297,8 +311,7 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
     first = next(iter(manifests))
     for part, manifest in manifests.items():
         _check_alike(first, manifests[first], part, manifest)
-    begun = Unfinished(directory, manifests[first])
-    points = in_order(points_of(begun.study), begun.manifest["seed"])
+    points = unfinished_of(directory, manifests[first]).prepared().every
     found = _complete(parts)
     hold = take_directory(directory, "Name a new one with --out.")
     with closing(hold):
@@ -316,7 +329,7 @@ def merge(parts: Sequence[Path], directory: Path) -> Path:
 def _manifest_of_part(part: Path) -> dict[str, Any]:
     try:
         kind = read_manifest(part).kind
-        if kind != "matrix":
+        if kind not in ("matrix", "drills"):
             raise UserError(f"{part} is a bundle of kind {kind}; merged are matrices, or shards.")
         return read_json(part / "manifest.json")
     except BundleError as error:
@@ -333,7 +346,7 @@ def _check_alike(first: Path, one: Mapping[str, Any], part: Path, other: Mapping
         )
 
 
-def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Point]]:
+def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Any]]:
     """Return the complete points of all parts by name, each with where it lies."""
     found: dict[str, tuple[Path, Any]] = {}
     for part in parts:
@@ -353,7 +366,7 @@ def _complete(parts: Sequence[Path]) -> dict[str, tuple[Path, Point]]:
     return found
 
 
-def _merged(manifests: Mapping[Path, dict[str, Any]], points: Sequence[Point]) -> dict[str, Any]:
+def _merged(manifests: Mapping[Path, dict[str, Any]], points: Sequence[AnyPoint]) -> dict[str, Any]:
     """Return the manifest of the whole: what the parts have in common, and where each was made."""
     whole = dict(next(iter(manifests.values())))
     missing = [point.name for point in points if point.status != "complete"]

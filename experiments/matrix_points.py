@@ -1,5 +1,8 @@
 """The points of a matrix: in which order they are run, and how far each is (`points.json`).
 
+A point is a study on one system; or a drill on one (`experiments.drill.points`), of which a run of
+several drills has as many.
+
 All are looked at before anything starts, or read from the bundle of a run that is resumed.
 
 A point that is measured on several clusters is as many points, which differ in `replicate` alone.
@@ -18,7 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path, PurePath
-from typing import Any, Self
+from pkgutil import resolve_name
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -33,6 +37,7 @@ from wanlat.bundle.write import (
     write_document,
 )
 from wanlat.emulator.lab import BackendName
+from wanlat.experiments.config.claims import claims_on
 from wanlat.experiments.config.matrix import (
     REPLICATE,
     NoSuchPlace,
@@ -41,10 +46,11 @@ from wanlat.experiments.config.matrix import (
     value_at,
 )
 from wanlat.experiments.config.study import Study
-from wanlat.experiments.manifest import machine
+from wanlat.experiments.manifest import beginning, machine
 from wanlat.experiments.prepare import Prepared, prepare
-from wanlat.experiments.run import run
-from wanlat.experiments.session import CaptureWanted, Report
+from wanlat.experiments.run import requested, run
+from wanlat.experiments.session import CaptureWanted, Outcome, Report, Setup
+from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.topologies.errors import DiskFull, MachineError, UserError, WanlatError
 from wanlat.topologies.load import load as load_topology
@@ -57,12 +63,10 @@ _LONGEST_NAME = 100
 _HOW_FAR = ("status", "reason", "began", "ended", "attempts")
 
 
-class Point(documents.Point):
-    """One combination of values on one system: a study of its own, and how far it is."""
+class AnyPoint(documents.Point):
+    """What is measured on a lab and a cluster of its own, and how far it is."""
 
     model_config = ConfigDict(frozen=False)
-
-    study: Study = Field(exclude=True, repr=False)
 
     @property
     def replicate(self) -> int:
@@ -71,20 +75,46 @@ class Point(documents.Point):
 
     @property
     def said(self) -> str:
-        """Say which point it is."""
-        values = (f"{name} {_text(value)}" for name, value in self.values.items())
-        return ", ".join([self.system, *values])
+        """Say which of its system's points it is; empty where there is one."""
+        return ", ".join(f"{name} {_text(value)}" for name, value in self.values.items())
+
+    @property
+    def expected_s(self) -> float | None:
+        """How long it takes about, where that is known before."""
+        return None
+
+    @property
+    def max_network_error_ms(self) -> float:
+        """What its network may be late by."""
+        raise NotImplementedError
 
     def seed(self, seed: int) -> int:
-        """Return its seed: its own if it has one, else one drawn from the matrix's.
+        """Return its seed, drawn from that of the whole; systems have the same at the same values.
 
-        The same values on another system have the same one, so that both are asked the same. Every
-        replicate has one of its own.
+        So they are asked the same. Every replicate has one of its own.
         """
-        if self.study.seed is not None and "seed" in self.values:
-            return self.study.seed
         values = json.dumps(dict(self.values), sort_keys=True)
         return random.Random(f"{seed}/points/{values}").getrandbits(32)
+
+
+P = TypeVar("P", bound=AnyPoint)
+
+
+class Point(AnyPoint):
+    """One combination of values on one system: a study of its own."""
+
+    study: Study = Field(exclude=True, repr=False)
+
+    @property
+    def max_network_error_ms(self) -> float:
+        """What its network may be late by."""
+        return self.study.max_network_error.ms
+
+    def seed(self, seed: int) -> int:
+        """Return its seed: its own if it has one, else one drawn from the matrix's."""
+        if self.study.seed is not None and "seed" in self.values:
+            return self.study.seed
+        return super().seed(seed)
 
 
 @dataclass
@@ -145,12 +175,12 @@ def points_of(study: Study) -> list[Point]:
     return [*found.values()]
 
 
-def in_order(points: Sequence[Point], seed: int) -> list[Point]:
+def in_order(points: Sequence[P], seed: int) -> list[P]:
     """Return the points shuffled, so that drift of the machine cannot pass for a difference.
 
     In blocks: first of everything its first replicate.
     """
-    drawn, shuffled = random.Random(f"{seed}/points"), list[Point]()
+    drawn, shuffled = random.Random(f"{seed}/points"), list[P]()
     for replicate in sorted({each.replicate for each in points}):
         block = [each for each in points if each.replicate == replicate]
         drawn.shuffle(block)
@@ -181,7 +211,7 @@ class Shard:
         """Return it as the command line has it."""
         return f"{self.number}/{self.of}"
 
-    def has(self, point: Point) -> bool:
+    def has(self, point: AnyPoint) -> bool:
         """Whether a point, which knows its place in the order, is of this part.
 
         Neighbours in the order are of different parts: each gets of every block as much.
@@ -189,7 +219,7 @@ class Shard:
         return point.point % self.of == self.number - 1
 
 
-def parameters_of(points: Iterable[Point]) -> list[dict[str, Any]]:
+def parameters_of(points: Iterable[AnyPoint]) -> list[dict[str, Any]]:
     """Return the parameters with all values that points have, in the order of the study.
 
     Where values are all numbers or all sizes, `analysis` sorts them.
@@ -206,7 +236,7 @@ def parameters_of(points: Iterable[Point]) -> list[dict[str, Any]]:
 class Progress:
     """How far each point is. Every change is on disk, whole, when the call returns."""
 
-    def __init__(self, directory: Path, points: Sequence[Point]) -> None:
+    def __init__(self, directory: Path, points: Sequence[AnyPoint]) -> None:
         """``points`` in the order in which they are run."""
         self.points = points
         self._directory = directory
@@ -228,18 +258,18 @@ class Progress:
             for key in _HOW_FAR:
                 setattr(point, key, getattr(rows[point.name], key))
 
-    def begins(self, point: Point) -> None:
+    def begins(self, point: AnyPoint) -> None:
         """Note that an attempt at a point begins."""
         point.status, point.reason, point.attempts = "running", None, point.attempts + 1
         point.began, point.ended = now_iso(), None
         self.write()
 
-    def ends(self, point: Point, status: documents.Status, reason: str | None = None) -> None:
+    def ends(self, point: AnyPoint, status: documents.Status, reason: str | None = None) -> None:
         """Note how an attempt ended."""
         point.status, point.reason, point.ended = status, reason, now_iso()
         self.write()
 
-    def left(self) -> list[Point]:
+    def left(self) -> list[AnyPoint]:
         """Return what is not complete, in the order it is run."""
         return [each for each in self.points if each.status != "complete"]
 
@@ -263,13 +293,14 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "none"
 
 
-@dataclass(frozen=True)
-class PreparedMatrix:
-    """A matrix of which every point was looked at."""
+@dataclass(frozen=True, kw_only=True)
+class PreparedPoints(Generic[P]):
+    """Points, every one of which was looked at, and how they are measured."""
 
-    study: Study
-    points: tuple[Point, ...]
+    points: tuple[P, ...]
     """In the order in which they are run: those of its shard."""
+    every: tuple[P, ...]
+    """Those of all shards."""
     seed: int
     directory: Path
     backend: BackendName | None = None
@@ -280,6 +311,55 @@ class PreparedMatrix:
     """Which program each of them is."""
     shard: Shard | None = None
     """Which part of the points these are; None: all."""
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What of its manifest only this kind has, with its `kind`."""
+        raise NotImplementedError
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of its bundle as it begins."""
+        own = self.own
+        return {
+            "schema_version": documents.SCHEMA_VERSION,
+            **beginning(own["kind"], self.seed),
+            "requested": requested(self.backend, self.capture),
+            "systems": [dict(each) for each in self.systems],
+            "adopted": registry.adopted(each["name"] for each in self.systems),
+            "topologies": {name: each.to_dict() for name, each in self.topologies.items()},
+            "attempts": 1,
+            "shard": None if self.shard is None else str(self.shard),
+            **own,
+        }
+
+    def measure(self, point: P, report: Report) -> Outcome:
+        """Prepare and run a point. Raises UserError or MachineError before it is begun."""
+        raise NotImplementedError
+
+    def check_same_stores(self, setups: Iterable[Setup]) -> None:
+        """Raise UserError when a system is another program now than when all was begun."""
+        check_same_stores(self.directory, self.systems, map(program_of, setups))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedMatrix(PreparedPoints[Point]):
+    """A matrix of which every point was looked at."""
+
+    study: Study
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What of its manifest only this kind has."""
+        parameters = parameters_of(points_of(self.study))  # not in the order they are run in
+        own = {"kind": "matrix", "study": self.study.to_dict(), "parameters": parameters}
+        return own | claims_on(self.study.name)
+
+    def measure(self, point: Point, report: Report) -> Outcome:
+        """Prepare and run a point."""
+        ready = self.prepare(point)
+        self.check_same_stores(ready.subjects)
+        return run(ready, report)
 
     def prepare(
         self, point: Point, *, binaries: MutableMapping[str, Binary] | None = None
@@ -311,44 +391,53 @@ def prepare_matrix(
     ``topologies`` are used in place of files. Of a ``shard`` all points are looked at, and its own
     are measured.
     """
-    seed = study.seed if seed is None else seed
+    seed = seed_of_all(study.seed if seed is None else seed, shard)
+    points, known = in_order(points_of(study), seed), topologies or {}
+    names = dict.fromkeys(point.study.topology for point in points)
+    prepared = PreparedMatrix(
+        study=study,
+        points=of_shard(points, shard),
+        every=tuple(points),
+        seed=seed,
+        directory=directory or default_directory(study.name),
+        backend=backend,
+        capture=capture,
+        topologies={name: known.get(name) or load_topology(name) for name in names},
+        shard=shard,
+    )
+    systems: dict[str, Mapping[str, Any]] = {}
+    binaries: dict[str, Binary] = {}
+    for point in points_of(study):
+        try:
+            (subject,) = prepared.prepare(point, binaries=binaries).subjects
+        except (UserError, MachineError) as error:
+            raise type(error)(f"Point {point.name} of the matrix: {error}") from error
+        systems.setdefault(point.system, program_of(subject))
+    return replace(prepared, systems=tuple(systems.values()))
+
+
+def seed_of_all(seed: int | None, shard: Shard | None) -> int:
+    """Return the seed, drawn where there is none. Raises UserError for a shard without."""
     if shard is not None and seed is None:
         raise UserError(
             "--shard: every part must draw the same points in the same order. Give --seed N, the "
             "same for all parts."
         )
-    seed = secrets.randbits(32) if seed is None else seed
-    points, known = in_order(points_of(study), seed), topologies or {}
-    names = dict.fromkeys(point.study.topology for point in points)
-    prepared = PreparedMatrix(
-        study,
-        tuple(each for each in points if shard is None or shard.has(each)),
-        seed,
-        directory or default_directory(study.name),
-        backend,
-        capture,
-        {name: known.get(name) or load_topology(name) for name in names},
-        shard=shard,
-    )
-    if not prepared.points:
+    return secrets.randbits(32) if seed is None else seed
+
+
+def of_shard(points: Sequence[P], shard: Shard | None) -> tuple[P, ...]:
+    """Return the points of a shard; None: all. Raises UserError where there are none."""
+    mine = tuple(each for each in points if shard is None or shard.has(each))
+    if not mine:
         raise UserError(f"--shard {shard}: there are {len(points)} points, and none is of it.")
-    systems: dict[str, Mapping[str, Any]] = {}
-    binaries: dict[str, Binary] = {}
-    for point in points_of(study):
-        try:
-            (program,) = _programs(prepared.prepare(point, binaries=binaries))
-        except (UserError, MachineError) as error:
-            raise type(error)(f"Point {point.name} of the matrix: {error}") from error
-        systems.setdefault(point.system, program)
-    return replace(prepared, systems=tuple(systems.values()))
+    return mine
 
 
-def _programs(prepared: Prepared) -> list[dict[str, Any]]:
-    """Return which program each system is."""
-    return [
-        {"name": each.name, "version": each.binary.version, "sha256": each.binary.sha256}
-        for each in prepared.subjects
-    ]
+def program_of(setup: Setup) -> dict[str, Any]:
+    """Return which program a system is."""
+    binary = setup.binary
+    return {"name": setup.name, "version": binary.version, "sha256": binary.sha256}
 
 
 @dataclass
@@ -382,7 +471,7 @@ class Unfinished:
 
     @property
     def how(self) -> dict[str, Any]:
-        """How it is measured: arguments of `prepare_matrix`.
+        """How it is measured: arguments of `prepare_matrix`, or of `prepare_drills`.
 
         On the topologies as they were, and with the record of packets that was wanted.
         """
@@ -397,12 +486,12 @@ class Unfinished:
             "shard": Shard.parse(shard) if (shard := self.manifest.get("shard")) else None,
         }
 
-    def prepared(self) -> PreparedMatrix:
+    def prepared(self) -> PreparedPoints[Any]:
         """Return it as it was prepared then, looking at nothing again. Raises UserError."""
-        study, how, shard = self.study, self.how, self.how["shard"]
+        study, how = self.study, self.how
         points = in_order(points_of(study), how["seed"])
-        mine = tuple(each for each in points if shard is None or shard.has(each))
-        return PreparedMatrix(study, mine, systems=tuple(self.manifest["systems"]), **how)
+        mine, systems = of_shard(points, how["shard"]), tuple(self.manifest["systems"])
+        return PreparedMatrix(study=study, points=mine, every=tuple(points), systems=systems, **how)
 
     def kept(self, systems: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what stays of its manifest where it is resumed with these programs.
@@ -427,18 +516,39 @@ class Unfinished:
         }
 
 
-def read_unfinished(directory: Path) -> Unfinished:
-    """Return a bundle to resume. Raises UserError where there is none, or not of a matrix."""
+_UNFINISHED = {
+    "matrix": ("wanlat.experiments.matrix_points:Unfinished", "run"),
+    "drills": ("wanlat.experiments.drill.points:UnfinishedDrills", "drill run"),
+}
+"""By the kinds of bundles that have points: their class, and the command that resumes them."""
+
+
+def unfinished_of(directory: Path, manifest: dict[str, Any]) -> Unfinished:
+    """Return the bundle of a matrix, or of several drills, by its manifest."""
+    for each in manifest.get("adopted", {}).values():
+        registry.adopt(each)
+    found: Unfinished = resolve_name(_UNFINISHED[manifest["kind"]][0])(directory, manifest)
+    return found
+
+
+def read_unfinished(directory: Path, by: str | None = None) -> Unfinished:
+    """Return a bundle to resume ``by`` a command (None: whichever).
+
+    Raises UserError where there is none, or one that has no points.
+    """
     try:
         kind = read_manifest(directory).kind
     except BundleError as error:
         raise UserError(f"--resume {directory}: {error}") from error
-    if kind != "matrix":
+    if kind not in _UNFINISHED:
         raise UserError(
             f"--resume {directory}: that is a bundle of kind {kind}, which is measured in one go: "
             "run it again. A study with a `matrix` is resumed point by point."
         )
-    return Unfinished(directory, read_json(directory / "manifest.json"))
+    command = _UNFINISHED[kind][1]
+    if by not in (None, command):
+        raise UserError(f"`wanlat {command} --resume {directory}` resumes that.")
+    return unfinished_of(directory, read_json(directory / "manifest.json"))
 
 
 def check_same_stores(
@@ -457,14 +567,11 @@ def check_same_stores(
             )
 
 
-def run_point(prepared: PreparedMatrix, point: Point, report: Report) -> PointEnded:
+def run_point(prepared: PreparedPoints[Any], point: AnyPoint, report: Report) -> PointEnded:
     """Run a point, and return how it ended. Raises KeyboardInterrupt."""
     directory = prepared.directory / point.directory
     try:
-        ready = prepared.prepare(point)
-        # Whoever builds a store while its matrix goes on would compare two of them.
-        check_same_stores(prepared.directory, prepared.systems, _programs(ready))
-        ended = run(ready, report)
+        ended = prepared.measure(point, report)
     except WanlatError as error:
         is_full = isinstance(error, DiskFull) or is_nearly_full(prepared.directory)
         return PointEnded("failed", str(error), is_full)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import statistics
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from typing import Any, Literal, Protocol
 
 from wanlat.bundle.documents import Calibration, Status
 from wanlat.bundle.write import BundleWriter, is_full, is_nearly_full
+from wanlat.emulator import turns
 from wanlat.emulator.backends import LateBin
 from wanlat.emulator.calibration import Tolerance
 from wanlat.emulator.capture import Capture, backend_of_record
@@ -123,6 +126,7 @@ class Recording:
         self.report = report
         self.captures = capture.store(directory) if capture is not None else None
         self._calibrations: list[dict[str, Any]] = []
+        self._began_s = time.monotonic()
 
     def carry_out(self, work: Callable[[], None]) -> Outcome:
         """Do the run's work, and write how it ended. A mistake of our own is raised again."""
@@ -175,7 +179,8 @@ class Recording:
 
     def _close(self) -> None:
         """Write how it ended. Where not even that can be written, the outcome says so."""
-        outcome, changes = self.outcome, dict[str, Any]()
+        outcome = self.outcome
+        changes: dict[str, Any] = {"wall_s": round(time.monotonic() - self._began_s, 1)}
         try:
             if self.captures is not None:
                 self.report("making the table of packets", 0, None)
@@ -263,15 +268,22 @@ class Session:
         self.bundle = recording.bundle
         self.outcome = recording.outcome
         self.tell = under(setup.name, recording.report)
+        self._turn: socket.socket | None = None
 
     def warn(self, text: str) -> None:
         """Have a reader of the bundle know of something about this system."""
         self.recording.warn(f"{self.setup.name}: {text}")
 
     @contextmanager
-    def lab(self) -> Iterator[Lab]:
-        """Build the lab, and note what becomes of it. Raises MachineError."""
+    def lab(self, *, is_proved: bool = True) -> Iterator[Lab]:
+        """Build the lab, and note what becomes of it. Raises MachineError.
+
+        In turn with other labs of this machine until it is calibrated; ``is_proved``: whether it
+        will be.
+        """
         setup, captures = self.setup, self.recording.captures
+        if is_proved:
+            self._turn = turns.take(lambda: self.tell("waiting for other labs to be calibrated"))
         self.tell("building the lab")
         capture = captures.prepare(setup.name) if captures else None
         lab = setup.make_lab(capture)
@@ -283,6 +295,7 @@ class Session:
                 self.bundle.write_manifest(backend=lab.backend, tcp=tcp(lab, setup.client))
                 yield lab
         finally:
+            self._end_turn()
             if captures and capture:
                 captures.note(setup.name, lab.capture)
         self.bundle.event("lab down", setup.name)
@@ -297,6 +310,7 @@ class Session:
     ) -> None:
         """Measure the lab's delays. Raises RunFailed where they are not what was requested."""
         document = prove(lab, self.tell, tolerance, longest_s=longest_s)
+        self._end_turn()
         if document is None:
             return
         self.recording.calibrated(self.setup.name, document)
@@ -345,6 +359,10 @@ class Session:
             remarks = [f"what state it was in afterwards is not known: {error}"]
         for remark in remarks:
             self.warn(remark)
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
 
     def _note_late(self, late: LateBin) -> None:
         ends = {} if late.direction is None else vars(late.direction)

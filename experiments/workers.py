@@ -1,4 +1,4 @@
-"""Processes that run points of a matrix, and how many of them may at once.
+"""Processes that run points of a matrix, or drills, and how many of them may at once.
 
 A worker (this module as a program) reads `{"bundle": …, "point": …}` from its standard input, runs
 that point of the matrix in that bundle, and writes lines of JSON: progress, and at the end how it
@@ -17,6 +17,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -30,9 +32,13 @@ _ENDS_WITHIN_S = 30.0
 """So long may a worker take that was interrupted: labs are taken down, and bundles closed."""
 MOST_JOBS = 32
 LOOK_EVERY_S = 2.0
-"""The processors' business is its mean over so long."""
+"""The processors' business, and the lateness of networks, is that of so long."""
 _CALM, _BUSY = 0.6, 0.85
 """Of all processors: below, there is room for one more; above, there is one too many."""
+_PUNCTUAL, _LATE = 0.1, 0.3
+"""Likewise of the share of time in which networks were too late."""
+_SLICE_NS = 500_000_000
+"""Some requests' length: lateness spoils all of those in it."""
 _OF_A_CORE = 8
 """A study mostly waits, but a lab is memory too."""
 
@@ -93,10 +99,11 @@ class Worker:
 
 
 class Jobs:
-    """How many points may run at once: a number, or as many as the processors carry (`auto`).
+    """How many points may run at once: a number, or as many as the machine carries (`auto`).
 
-    `auto` begins with one, adds one while the processors are calm, and starts none while they are
-    too busy until one has ended. What runs goes on: a point that is cut short is lost.
+    `auto` begins with one, adds one while the processors are calm and the networks keep time, and
+    starts none while there are too many until one has ended. What runs goes on: a point that is cut
+    short is lost.
     """
 
     def __init__(self, wanted: int | None) -> None:
@@ -105,30 +112,68 @@ class Jobs:
         self._began_s = time.monotonic()
         self.allowed = wanted or 1
         self.history: list[dict[str, float]] = []
-        """When, in seconds, how many were allowed, and how busy the processors were (0..1)."""
+        """When, in seconds, how many were allowed, how busy the processors were, and which share
+        of the time the networks were too late (both 0..1)."""
         self._next_s = self._began_s + LOOK_EVERY_S
-        self._note(0.0)
+        self._note(0.0, 0.0)
         self._spent = _spent()
 
-    def look(self, running: int) -> None:
-        """Look at the processors, and allow more or fewer; ``running`` are at work."""
-        if self._wanted or time.monotonic() < self._next_s:
-            return
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for the next look."""
+        return time.monotonic() >= self._next_s
+
+    def look(self, running: int, late: float) -> None:
+        """Allow more or fewer; ``running`` are at work, whose networks were so often ``late``."""
         self._next_s = time.monotonic() + LOOK_EVERY_S
         spent, self._spent = self._spent, _spent()
         whole, idle = (now - then for now, then in zip(self._spent, spent, strict=True))
-        busy = 1 - idle / max(whole, 1)
-        before = self.allowed
-        if busy < _CALM and running >= before and before < min(MOST_JOBS, _OF_A_CORE * cores()):
+        busy, before = 1 - idle / max(whole, 1), self.allowed
+        if self._wanted:
+            return
+        is_calm, most = busy < _CALM and late < _PUNCTUAL, min(MOST_JOBS, _OF_A_CORE * cores())
+        if is_calm and before <= running and before < most:
             self.allowed = before + 1
-        elif busy > _BUSY and before > 1 and running <= before:
+        elif (busy > _BUSY or late > _LATE) and before > 1 and running <= before:
             self.allowed = before - 1
         if self.allowed != before:
-            self._note(busy)
+            self._note(busy, late)
 
-    def _note(self, busy: float) -> None:
+    def _note(self, busy: float, late: float) -> None:
         at_s = round(time.monotonic() - self._began_s, 1)
-        self.history.append({"at_s": at_s, "jobs": self.allowed, "busy": round(busy, 2)})
+        shares = {"busy": round(busy, 2), "late": round(late, 2)}
+        self.history.append({"at_s": at_s, "jobs": self.allowed, **shares})
+
+
+class LatenessWatch:
+    """How late the networks of running points are, as they write it into their bundles."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, int] = {}
+        self._looked_ns = time.monotonic_ns()
+
+    def look(self, allowed_ms: Mapping[Path, float]) -> float:
+        """Return the share of slices since the last look in which a network was later than that.
+
+        ``allowed_ms``: by the bundles of the points that run.
+        """
+        since_ns, self._looked_ns = self._looked_ns, time.monotonic_ns()
+        late = 0
+        for bundle, most_ms in allowed_ms.items():
+            late += len({at // _SLICE_NS for at, ms in self._news(bundle) if ms > most_ms})
+        slices = len(allowed_ms) * (self._looked_ns - since_ns) / _SLICE_NS
+        return min(1.0, late / max(slices, 1.0))
+
+    def _news(self, bundle: Path) -> Iterator[tuple[int, float]]:
+        """Yield when bins begin that are new, and the greatest lateness in each, ms."""
+        path = bundle / "lateness.jsonl"
+        with suppress(OSError), path.open("rb") as file:  # not yet there, or no longer
+            file.seek(self._read.get(path, 0))
+            for line in file:
+                if line.endswith(b"\n"):
+                    self._read[path] = self._read.get(path, 0) + len(line)
+                    told = json.loads(line)
+                    yield told["start_ns"], told["max_ns"] / 1e6
 
 
 def _spent() -> tuple[int, int]:

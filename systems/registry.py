@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -71,6 +72,11 @@ def adopt(given: str) -> str:
         raise UserError(f"{given}: there is a system {show(system.name)} already, {known}.")
     _ADOPTED[system.name] = directory.absolute()
     return system.name
+
+
+def adopted(names: Iterable[str]) -> dict[str, str]:
+    """Return the directories of those systems that were given by one: for `adopt` elsewhere."""
+    return {name: str(_ADOPTED[name]) for name in names if name in _ADOPTED}
 
 
 def messages_of(name: str) -> type[Messages] | None:

@@ -67,7 +67,14 @@ def _jobs(text: str) -> int:
 
 _YAML = "A shipped {}, or the path of a YAML file"
 TopologyName = Annotated[str, argument("TOPOLOGY", _YAML.format("topology"), completion.topologies)]
-DrillName = Annotated[str, argument("DRILL", _YAML.format("drill"), completion.drills)]
+DrillNames = Annotated[
+    str | None,
+    argument(
+        "[DRILL,DRILL|all]",
+        "Shipped drills, or paths of YAML files; `all`: every shipped one",
+        completion.drills,
+    ),
+]
 File = Annotated[str, argument("FILE", "A YAML file")]
 Systems = Annotated[
     str | None,
@@ -98,7 +105,10 @@ Jitter = Annotated[
 ]
 MaxNetworkError = Annotated[
     str | None,
-    option("TIME", "Largest accepted error of the network during a sample (default 2 ms)"),
+    option(
+        "TIME",
+        "Largest accepted error of the network during a sample (default: 2 ms; of drills 25)",
+    ),
 ]
 SystemOptions = Annotated[
     list[str] | None, option("SYSTEM.KEY=VALUE", "Set an option of a system; may be repeated")
@@ -150,7 +160,7 @@ Jobs = Annotated[
     int | None,
     option(
         "N|auto",
-        "Points of a matrix that are measured at once; auto: as many as the processors carry "
+        "Points of a matrix, or drills, that are run at once; auto: as many as the machine carries "
         "(default 1)",
         parse=_jobs,
     ),

@@ -146,7 +146,7 @@ def wanlat_lab(
     session = Session(wanlat_bundle, setup)
     with ExitStack() as opened:
         with _skipping(request):
-            lab = opened.enter_context(session.lab())
+            lab = opened.enter_context(session.lab(is_proved=must_be_right))
         if must_be_right:
             session.calibrate(lab, FOR_LATENCY)
         yield lab

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wanlat.output import emit, people, say
 
@@ -53,6 +53,48 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
     if as_json:
         emit(json.loads(made.summary_path.read_text(encoding="utf-8")))
     return made
+
+
+def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> bool:
+    """Write the report of each complete drill of a bundle of several, and of all side by side.
+
+    A line says what came of each; ``verbose``: its tables. Return whether all of them passed.
+    Raises BundleError.
+    """
+    from wanlat.analysis.report import report
+    from wanlat.analysis.report.drill import matrix_report
+    from wanlat.bundle.documents import Points
+    from wanlat.bundle.read import read_document
+
+    known, documents = read_document(bundle, Points), list[dict[str, Any]]()
+    for point in known.points if known else ():
+        where = bundle / point.directory
+        if point.status == "complete":
+            made = (
+                show_report(where, as_json=False, verbose=True, svg=svg)
+                if verbose
+                else report(where, svg=svg, messages_of=messages_of)
+            )
+            documents.append(made.summary.to_json())
+            failures = documents[-1]["drill"]["failures"]
+            style = "bold red" if failures else "bold green"
+            say(f"{'failed' if failures else 'passed'}: {point.name}", style=style)
+            for failure in failures:
+                say(f"    {failure}")
+    if documents:
+        for path in matrix_report([bundle], bundle):
+            say(f"written: {path}")
+    if as_json:
+        emit({"drills": documents})
+    return all(each["drill"]["passed"] for each in documents)
+
+
+def show_any(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> None:
+    """Do as `show_report` does, or as `show_drills`: as the bundle is."""
+    from wanlat.bundle.read import read_manifest
+
+    show = show_drills if read_manifest(bundle).kind == "drills" else show_report
+    show(bundle, as_json=as_json, verbose=verbose, svg=svg)
 
 
 def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> str | None:

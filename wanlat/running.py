@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from wanlat.experiments.session import Outcome
 
 Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
-"""A run, a trace or a drill that has ended; or a matrix."""
+"""A run, a trace or a drill that has ended; or a matrix, or several drills."""
 
 _LINE_EVERY_S = 60.0
+_MOST_FAILURES = 20
 
 
 class Reporter:
-    """Shows how far something is: in a bar of a terminal, or as a line a minute."""
+    """Shows how far something is: in a row of a live table, or as a line a minute."""
 
     def __init__(
         self,
@@ -35,13 +36,20 @@ class Reporter:
         *,
         log: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        whole: Reporter | None = None,
     ) -> None:
-        """``shown``: where bars are. ``log``, without: a line for every new stage and detail."""
+        """``shown``: where the rows are. ``log``, without: a line for every new stage and detail.
+
+        ``whole``: what this is a part of, if it is done beside others.
+        """
         self._shown = shown
         self._log = log
         self._clock = clock
         self._next_s = clock()
         self._last: tuple[str, str] = ("", "")
+        self._done = ""
+        self._whole = whole
+        self._lanes: list[Reporter] = []
 
     @property
     def is_live(self) -> bool:
@@ -58,10 +66,24 @@ class Reporter:
                 self._end(before[0])
                 self._task = self._shown.add_task(stage.replace("[", r"\["), detail="")
             self._shown.update(self._task, completed=done, total=total, detail=detail)
-        elif self._last != before if self._log else self._clock() >= self._next_s:
+            return
+        self._done = f", {done:.0f} of {total:.0f}" if total else ""
+        if not self._log or self._lanes:
+            (self._whole or self)._say_now_and_then()
+        elif self._last != before:
+            remark(f"{stage}: {detail}" if detail else stage)
+
+    def _say_now_and_then(self) -> None:
+        """Print a line if it is time: of the whole, and of all its parts that are being done."""
+        if self._clock() >= self._next_s:
             self._next_s = self._clock() + _LINE_EVERY_S
-            of = f", {done:.0f} of {total:.0f}" if total and not self._log else ""
-            remark(f"{stage}: {detail}" if detail else f"{stage}{of}")
+            remark("; ".join(each._line for each in (self, *self._lanes)))
+
+    @property
+    def _line(self) -> str:
+        stage, detail = self._last
+        done = self._done if self._lanes or not detail else ""
+        return f"{stage}{done}{f': {detail}' if detail else ''}"
 
     def _end(self, stage: str) -> None:
         if self._shown is not None and stage:
@@ -69,20 +91,19 @@ class Reporter:
 
     @contextmanager
     def lane(self) -> Iterator[Reporter]:
-        """Yield what reports of one thing that is done beside others: a bar of its own."""
-        if self._shown is None:
-            yield self
-            return
-        lane = Reporter(self._shown)
+        """Yield what reports of one thing that is done beside others: a row of its own."""
+        lane = Reporter(self._shown, log=self._log, clock=self._clock, whole=self)
+        self._lanes.append(lane)
         try:
             yield lane
         finally:
+            self._lanes.remove(lane)
             lane._end(lane._last[0])
 
 
 @contextmanager
 def bar(console: Console) -> Iterator[Reporter]:
-    """Show a bar, or several, while the block runs: each with its details behind it."""
+    """Show a live table while the block runs: a row for each thing that is done, with a bar."""
     from rich import progress as rich
 
     stage, done, _, left = rich.Progress.get_default_columns()
@@ -147,6 +168,26 @@ def incomplete(
     say(f"{progress}What was measured is kept in {place}; `wanlat report {place}` shows it.")
     bundle = {"directory": str(place), "status": ended.status, "reason": ended.reason}
     return {"bundle": {**bundle, **(more or {})}, "endpoints": []}
+
+
+def demand_complete(ended: MatrixOutcome, resume: str) -> dict[str, Any] | None:
+    """Say which points are missing, why, and that the command ``resume`` resumes them.
+
+    Return that as a document; None where all are complete.
+    """
+    if ended.status == "complete":
+        return None
+    for name, reason in [*ended.failures.items()][:_MOST_FAILURES]:
+        say(f"failed: {name}: {reason}", style="red")
+    progress = (
+        f"{ended.complete} of {ended.points} points are complete and "
+        f"{ended.points - ended.complete} are left, {ended.failed} of which failed. "
+    )
+    counts = {"planned": ended.points, "complete": ended.complete, "failed": ended.failed}
+    document = {"bundle": incomplete(ended, progress)["bundle"], "points": counts}
+    room = "Make room: then " if ended.is_disk_full else ""
+    say(f"{room}`wanlat {resume} --resume {ended.directory}` resumes it.")
+    return document
 
 
 def leave(ended: Outcome | MatrixOutcome, document: Mapping[str, Any], as_json: bool) -> NoReturn:

@@ -176,6 +176,8 @@ def _row(
             _operation(requests, name, part, bin_s, seed_for(seed, *series, name)) for name in names
         ],
         "failures": _failures(requests),
+        "requests": len(requests),
+        "late": _late(frame),
         "client": {
             "workers": int(offered["workers"]),
             "offered_per_s": short(rate),
@@ -203,6 +205,11 @@ def _row(
         probe_ms=probe_client.in_time(samples),
     )
     return row, over_time
+
+
+def _late(frame: pd.DataFrame) -> int:
+    """How many requests the machine made late; a load that was killed did not come to it."""
+    return int(frame["late"].eq(True).sum()) if "late" in frame.columns else 0
 
 
 def _bin_width_s(n: int, until_s: float) -> float:
@@ -389,6 +396,13 @@ LOAD = Section(
             "The client was the bottleneck, so the store can do more: {rows}.",
             lambda row: bool(row["client"]["bottleneck"]),
             " ({client[bottleneck]})",
+        ),
+        Note(
+            "The machine made the network late during requests. Under load they cannot be taken "
+            "again, and without them figures would be of the quick ones: they count as all others. "
+            "{rows}.",
+            lambda row: row.get("late", 0) > 0,
+            " ({late:,} of {requests:,})",
         ),
         Note(
             "No steady state was shown, so figures are of the whole load: {rows}.",

@@ -53,7 +53,8 @@ def figures(
 ) -> Iterator[dict[str, Any]]:
     """Each endpoint and placement: idle, and loaded within a part of the load, seconds."""
     inside = samples["at_s"].between(*part, inclusive="left").fillna(False)
-    kept = samples[(samples["phase"] == IDLE_PHASE) | inside]
+    is_idle = (samples["phase"] == IDLE_PHASE) & ~samples["late"].fillna(False).astype(bool)
+    kept = samples[is_idle | inside]
     groups = grouped(kept)
     for group in in_order(groups, bundle):
         of_phases, medians = {}, []

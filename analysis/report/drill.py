@@ -132,6 +132,10 @@ _NOTES: Mapping[str, Callable[[Drill], Iterable[str]]] = {
     "{} got other bytes than were written there: a failure.": lambda drill: (
         [count(drill["wrong_reads"], "read")] if drill["wrong_reads"] else []
     ),
+    "{} of moments at which the machine made the network later than is accepted are in no latency "
+    "and make no outage; their outcomes count.": lambda drill: (
+        [count(drill["late_requests"], "request")] if drill["late_requests"] else []
+    ),
     "Outages that began before anything was broken, and count for no fault: {}.": lambda drill: (
         f"{each['client']}/{each['operation']}" for each in drill["outages"] if each["before_fault"]
     ),

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 from wanlat.emulator import addressing, rtnetlink
 from wanlat.emulator.addressing import CORE, End
-from wanlat.emulator.backends import Counters, cannot_be_changed, netem_options
+from wanlat.emulator.backends import Counters, ToldLateness, cannot_be_changed, netem_options
+from wanlat.emulator.backends.sentinel import LOOPBACK, Sentinel
 from wanlat.emulator.links import Direction, Link
 from wanlat.emulator.network import Network
 from wanlat.emulator.rtnetlink import Refusal, Request, Socket, Statistics
@@ -28,7 +29,6 @@ from wanlat.topologies.errors import MachineError
 from wanlat.topologies.netem import Netem
 from wanlat.topologies.resolve import Impairment
 
-_LOOPBACK = (1, "lo")
 _SETTLE_SLACK_S = 0.05
 
 # Six standard deviations, and a few packets: one in 10⁹ such figures is above by chance.
@@ -48,8 +48,8 @@ def available() -> bool:
     try:
         control.send(
             [
-                rtnetlink.put_qdisc(*_LOOPBACK, "netem", netem_options.encode(Netem())),
-                rtnetlink.remove_qdisc(*_LOOPBACK),
+                rtnetlink.put_qdisc(*LOOPBACK, "netem", netem_options.encode(Netem())),
+                rtnetlink.remove_qdisc(*LOOPBACK),
             ]
         )
     except Refusal as refusal:
@@ -95,6 +95,7 @@ class NetemBackend:
         self._lock = threading.Lock()
         self._unsettled: set[Direction] = set()
         self._timer: threading.Timer | None = None
+        self._sentinel: Sentinel | None = None
 
     # -- start --------------------------------------------------------------------------------
 
@@ -120,6 +121,8 @@ class NetemBackend:
             (direction, self._put(direction, netem.netem(port.asked), change=False))
             for direction, port in self._ports.items()
         )
+        if self._ports:
+            self._sentinel = Sentinel(self._controls[CORE])
 
     def _bridge(self, links: list[Link]) -> None:
         assert self._network is not None
@@ -260,8 +263,9 @@ class NetemBackend:
             seen = self._exchange((each, port.look()) for each, port in self._ports.items())
         return {each: port.ledger.counters(seen[each]) for each, port in self._ports.items()}
 
-    def lateness(self, since: int) -> None:
-        """Return None: the kernel does not tell how late it released a packet."""
+    def lateness(self, since: int) -> ToldLateness | None:
+        """Return how late a sentinel's packets left, whatever link they would have crossed."""
+        return self._sentinel.since(since) if self._sentinel else None
 
     # -- netlink ------------------------------------------------------------------------------
 

@@ -235,12 +235,14 @@ def prepare(
     backend: BackendName | None = None,
     capture: CaptureWanted | None = None,
     directory: Path | None = None,
+    topologies: Mapping[str, Topology] | None = None,
 ) -> PreparedDrill:
     """Check everything that the user could have got wrong, and that the machine must have.
 
     ``drill`` is one, or the name of a shipped one or the path of its file. ``options`` are the
     system's; they take precedence over the drill's. ``claims`` are files of claims besides the
-    shipped ones. Raises UserError or MachineError; nothing has been started or written then.
+    shipped ones; ``topologies``, by name, are used in place of files. Raises UserError or
+    MachineError; nothing has been started or written then.
     """
     read = load(drill, topology=topology) if isinstance(drill, str) else drill
     subject = registry.get(system)
@@ -255,7 +257,7 @@ def prepare(
     of_system = {**read.options.get(system, {}), **(options or {})}
     read = read.model_copy(update={**changes, "options": {system: of_system}})
     wanted = scaled(read, scale)
-    made = load_topology(wanted.topology)
+    made = (topologies or {}).get(wanted.topology) or load_topology(wanted.topology)
     plan = resolve(made)
     drawn = secrets.randbits(32) if wanted.seed is None else wanted.seed
     assigned = assign(wanted, system, plan, drawn)
@@ -283,7 +285,7 @@ def prepare(
 
 
 def _check_machine(prepared: PreparedDrill) -> None:
-    """Raise MachineError for what the machine lacks, UserError for a bundle that cannot be."""
+    """Raise MachineError for what the machine lacks, UserError for a record that cannot be."""
     prepared.system.check_machine(prepared.plan, prepared.storage)
     binary("oneshot")
     lab = prepared.make_lab()
@@ -291,9 +293,3 @@ def _check_machine(prepared: PreparedDrill) -> None:
         step.fault.check(lab)
     if prepared.capture is not None:
         prepared.capture.check(prepared.plan, prepared.backend)
-    directory = prepared.directory
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise UserError(
-            f"The output directory {directory} is not empty, and a bundle never overwrites "
-            "another. Name a new one with --out."
-        )

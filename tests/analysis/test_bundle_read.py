@@ -68,7 +68,7 @@ def test_a_last_line_counts_only_if_it_is_whole_and_lines_win_over_a_table(
     [
         ({"schema_version": 3, "wanlat": "3.1.4"}, r"schema version 3, .* reads 2.*wanlat 3\.1\.4"),
         ({"schema_version": True}, "is not a bundle"),
-        ({"kind": "party"}, r"damaged: kind: .*'study', 'drill' or 'matrix'"),
+        ({"kind": "party"}, r"damaged: kind: .*'study', 'drill', 'matrix' or 'drills'"),
         ({"kind": "study", "sistems": []}, "damaged: sistems: Extra inputs are not permitted"),
         ({"kind": "study", "systems": 3, "seed": "x"}, "damaged: seed: .*; systems: .*"),
     ],

@@ -26,17 +26,23 @@ def client(
     faults: Sequence[dict[str, Any]] = (fault(),),
     interval_ms: float = 50.0,
     latency_ms: float = 5.0,
+    is_machine: bool = False,
     **scene: Any,
 ) -> dict[str, Any]:
-    """How a client fares whose store has `troubles`, 4 s before, 20 s during, 10 s after."""
+    """How a client fares whose store has `troubles`, 4 s before, 20 s during, 10 s after.
+
+    `is_machine`: it was the machine that made late what took long.
+    """
     import pandas as pd
 
     phases_s = (FAULT_S, HEAL_S - FAULT_S, END_S - HEAL_S)
     both_ms = (latency_ms, latency_ms)
     play = Play(interval_ms=interval_ms, latency_ms=both_ms, phases_s=phases_s, **scene)
     play.send("victim", VICTIM, "read", troubles)
-    columns = ("start_ns", "total_ns", "elapsed_ns", "due_ns", "error", "key")
+    columns = ("start_ns", "total_ns", "elapsed_ns", "due_ns", "error", "key", "late")
     frame = pd.DataFrame([dict.fromkeys(columns) | row for row in play.files["samples"]])
+    if is_machine:
+        frame["late"] = frame["elapsed_ns"].fillna(frame["total_ns"]) > 100e6
     whole = [name for name in frame.columns if name.endswith("_ns")]
     requests = requests_of(frame.astype(dict.fromkeys(whole, "Int64")), ORIGIN_NS)
     figures, outages, slow = client_of(requests, faults, interval_ms, END_S)
@@ -95,6 +101,15 @@ def test_each_definition_holds(case: str) -> None:
                 assert str(found) == value, (name, seed)
             else:
                 assert found == pytest.approx(float(value), abs=float(around or 0.15)), (name, seed)
+
+
+def test_what_the_machine_made_late_is_no_outage_and_in_no_latency() -> None:
+    stall = Trouble("stall", 6, 9)
+    told, by_machine = client(stall), client(stall, is_machine=True)
+    assert (told["outages"], by_machine["outages"]) == (1, 0)
+    during, calm = (each["phases"]["during"] for each in (told, by_machine))
+    assert during["from_start"]["max_ms"] > 1000 > 10 * calm["from_start"]["max_ms"]
+    assert during["ok"] == calm["ok"], "outcomes count"
 
 
 @settings(max_examples=80)

@@ -66,6 +66,17 @@ def test_rates_and_latencies_are_those_of_the_store(one: Path) -> None:
         assert probe["median_ratio_ci95"][0] < 3.0 < probe["median_ratio_ci95"][1]
 
 
+def test_requests_of_a_late_network_count_and_are_counted(one: Path, tmp_path: Path) -> None:
+    rows = pd.read_parquet(one / "load.parquet")
+    rows["late"] = rows.index < 30
+    write_load(tmp_path, duration_s=60)
+    rows.to_parquet(tmp_path / "load.parquet")
+    (row, _), (before, _) = only(tmp_path), only(one)
+    assert (row["late"], row["operations"]) == (30, before["operations"])
+    assert f"(30 of {len(rows):,})" in notes_of(tmp_path)
+    assert "made the network late" not in notes_of(one)
+
+
 def stalled(directory: Path, **recorded: Any) -> pd.DataFrame:
     """A probe client every 100 ms, of a store that stands still for 3 s at 10 s.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from tests.experiments.commands import command, manifest_of, samples_of
 from tests.experiments.drill.drills import await_that
 from tests.experiments.test_matrix_resume_run import is_measuring, points, statuses
 from wanlat.experiments import workers
-from wanlat.experiments.workers import LOOK_EVERY_S, Jobs
+from wanlat.experiments.workers import LOOK_EVERY_S, Jobs, LatenessWatch
 
 STUDY = """
 name: test
@@ -106,24 +107,51 @@ def test_ctrl_c_ends_all_at_once_and_keeps_what_is_complete(tmp_path: Path) -> N
     assert len(mine) == 3 and not any(Path(f"/proc/{pid}").exists() for pid in mine)
 
 
-def test_auto_adds_while_calm_and_takes_back_when_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_adds_while_calm_and_takes_back_when_busy_or_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock, spent = [0.0], [0, 0]
     monkeypatch.setattr(workers.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(workers, "_spent", lambda: (spent[0], spent[1]))
     jobs = Jobs(None)
 
-    def after(busy: float, running: int) -> int:
+    def after(busy: float, running: int, late: float = 0.0) -> int:
         clock[0] += LOOK_EVERY_S
         spent[0] += 100
         spent[1] += round(100 * (1 - busy))
-        jobs.look(running)
+        assert jobs.is_due
+        jobs.look(running, late)
+        assert not jobs.is_due
         return jobs.allowed
 
     assert jobs.allowed == 1
     assert [after(0.1, 1), after(0.3, 2), after(0.3, 2)] == [2, 3, 3]  # the third is not there yet
     assert [after(0.7, 3), after(0.95, 3), after(0.95, 3), after(0.95, 1)] == [3, 2, 2, 1]
-    assert after(0.2, 1) == 2
-    assert [each["jobs"] for each in jobs.history] == [1, 2, 3, 2, 1, 2]
+    assert [after(0.2, 1), after(0.2, 2, 0.2), after(0.2, 2, 0.5)] == [2, 2, 1]
+    assert [each["jobs"] for each in jobs.history] == [1, 2, 3, 2, 1, 2, 1]
+    assert jobs.history[-1]["late"] == 0.5
     fixed = Jobs(4)
-    fixed.look(4)
+    fixed.look(4, 1.0)
     assert fixed.allowed == 4
+
+
+def test_lateness_is_the_share_of_time_in_which_networks_were_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, lines = [0], tmp_path / "lateness.jsonl"
+    monkeypatch.setattr(workers.time, "monotonic_ns", lambda: now[0])
+    watch = LatenessWatch()
+
+    def after(*late_ms: tuple[float, float], allowed_ms: float = 2.0, more: str = "") -> float:
+        """Two seconds later, in which that was written: seconds, and how late it was."""
+        now[0] += 2 * 10**9
+        bins = [{"start_ns": round(s * 1e9), "max_ns": round(ms * 1e6)} for s, ms in late_ms]
+        with lines.open("a") as file:
+            file.write("".join(f"{json.dumps(each)}\n" for each in bins) + more)
+        other = tmp_path / "not yet there"
+        return watch.look({tmp_path: allowed_ms, other: allowed_ms})
+
+    assert after((0.1, 5), (0.2, 9), (1.1, 1.9)) == 1 / 8  # one of four half seconds, of two labs
+    assert after() == 0.0, "nothing is read twice"
+    assert after((4.1, 5), (4.6, 5), (5.1, 5), (5.6, 5), more='{"start_ns"') == 1 / 2
+    assert after(allowed_ms=25.0) == 0.0

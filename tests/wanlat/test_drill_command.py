@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import here
+from tests.experiments.commands import command
 from tests.experiments.drill.drills import SHORTEST, drill
 from wanlat.experiments import session
 
@@ -37,14 +40,43 @@ def test_a_claim_that_does_not_hold_is_exit_code_1(
     assert "failed: “it answers when stopped” does not hold" in done.stderr
 
 
-def test_replicates_are_drills_of_their_own(tmp_path: Path) -> None:
+def test_drills_systems_and_replicates_are_points_with_seeds_of_their_own(tmp_path: Path) -> None:
     file = drill(tmp_path, "systems: [quorum]\nfaults: [{stop: victim}]\n", SHORTEST)
-    out = tmp_path / "out"
+    (tmp_path / "other.yaml").write_text(Path(file).read_text().replace("short", "other"))
+    out, both = tmp_path / "out", f"{file},{tmp_path / 'other.yaml'}"
     for more in (["--seed", "5", "--out", str(out)], []):
-        done = here("drill", "run", file, "--replicates", "3", "--dry-run", "--json", *more)
+        done = here("drill", "run", both, "--replicates", "3", "--dry-run", "--json", *more)
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)["drills"]
         directories, seeds = ([each[key] for each in told] for key in ("directory", "seed"))
-        assert len({*directories}) == len({*seeds}) == 3
+        assert len({*directories}) == len({*seeds}) == 6
         if more:
-            assert directories == [str(out / f"replicate-{n}") for n in (1, 2, 3)]
+            names = {f"{name}-quorum-{n}" for name in ("short", "other") for n in (1, 2, 3)}
+            assert {*directories} == {str(out / "points" / name) for name in names}
+    part = here("drill", "run", both, "--seed", "5", "--shard", "2/2", "--dry-run", "--json")
+    assert json.loads(part.stdout)["drill"] in ("short", "other")
+
+
+def test_several_run_side_by_side_and_are_resumed(tmp_path: Path) -> None:
+    file = drill(tmp_path, "systems: [quorum]\nfaults: [{stop: victim}]\n", SHORTEST)
+    out = tmp_path / "out"
+    started_ = command("drill", "run", file, "--replicates", "2", "--jobs", "2", "--out", str(out))
+    done = subprocess.run(started_, capture_output=True, text=True, check=False)
+    points = json.loads((out / "points.json").read_text())["points"]
+    assert [each["status"] for each in points] == ["complete"] * 2, done.stderr
+    manifests = [
+        json.loads((out / each["directory"] / "manifest.json").read_text()) for each in points
+    ]
+    assert {each["kind"] for each in manifests} == {"drill"}
+    assert points[1]["began"] < points[0]["ended"], "side by side"
+    for each in points:
+        assert each["name"] in done.stderr
+        assert (out / each["directory"] / "charts" / "drill-timeline.png").exists()
+    assert len(json.loads((out / "matrix.json").read_text())["cells"][0]["runs"]) == 2
+    shutil.rmtree(out / points[0]["directory"])
+    again = here("drill", "run", "--resume", str(out), "--jobs", "1", "--json")
+    assert again.returncode in (0, 1), again.stderr
+    assert len(json.loads(again.stdout)["drills"]) == 2
+    kept = json.loads((out / "points.json").read_text())["points"]
+    assert [each["attempts"] for each in kept] == [2, 1]
+    assert "drill run --resume" in here("run", "--resume", str(out)).stderr

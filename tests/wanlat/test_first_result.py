@@ -91,6 +91,34 @@ def test_progress_into_a_pipe_is_a_line_a_minute(monkeypatch: pytest.MonkeyPatch
     assert said == [f"quorum: measuring, {second} of 500" for second in (0, 60, 120)]
 
 
+def test_what_is_done_side_by_side_is_one_line_a_minute_or_one_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(running, "remark", said.append)
+    now_s = [0.0]
+
+    def play(report: running.Reporter) -> None:
+        report("3 points", 0, 3, "2 running")
+        with report.lane() as one, report.lane() as other:
+            for second in range(61):
+                now_s[0] = float(second)
+                one("replicate 1: quorum: measuring", second, 500)
+                other("replicate 2: quorum: during", 3, 10, "kill n2")
+        report("3 points", 2, 3, "about 1 min left")
+
+    play(running.Reporter(clock=lambda: now_s[0]))
+    assert said == [
+        "3 points: 2 running",
+        "3 points, 0 of 3: 2 running; replicate 1: quorum: measuring, 60 of 500; "
+        "replicate 2: quorum: during: kill n2",
+    ]
+    text = io.StringIO()
+    with running.bar(Console(file=text, width=110, force_terminal=True)) as report:
+        play(report)
+    assert all(row in text.getvalue() for row in ("3 points", "replicate 1: ", "replicate 2: "))
+
+
 def test_quiet_leaves_results_and_verbose_says_more(capsys: pytest.CaptureFixture[str]) -> None:
     output.be_quiet(True)
     output.remark("remark")

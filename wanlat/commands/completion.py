@@ -50,14 +50,20 @@ def _names(module: str, function: str = "shipped") -> Complete:
     return complete
 
 
+def _several(complete_one: Complete) -> Complete:
+    """Return what completes the last of several names, separated by commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        given = before.split(",")
+        return [f"{before}{comma}{name}" for name in complete_one(last) if name not in given]
+
+    return complete
+
+
 studies = _names("experiments.config.files")
-drills = _names("experiments.drill.files")
+drill = _names("experiments.drill.files")
+drills = _several(drill)
 topologies = _names("topologies.load")
 system = _names("systems.registry", "names")
-
-
-def systems(incomplete: str) -> list[str]:
-    """Complete the last of several systems, separated by commas."""
-    before, comma, last = incomplete.rpartition(",")
-    given = before.split(",")
-    return [f"{before}{comma}{name}" for name in system(last) if name not in given]
+systems = _several(system)

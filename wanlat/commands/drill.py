@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,13 +15,21 @@ from wanlat.commands import completion
 from wanlat.commands.settings import adopted, settings, use_bobd, with_options
 from wanlat.commands.shipped import Kind
 from wanlat.output import counted, emit, is_verbose, remark, say
-from wanlat.results import show_report
-from wanlat.running import Reporter, carry_out, exit_code, heed_interruptions, incomplete
+from wanlat.results import show_drills, show_report
+from wanlat.running import (
+    Reporter,
+    carry_out,
+    demand_complete,
+    exit_code,
+    heed_interruptions,
+    incomplete,
+)
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
 
 if TYPE_CHECKING:
     from wanlat.experiments.drill.model import Drill
+    from wanlat.experiments.drill.points import PreparedDrills, UnfinishedDrills
     from wanlat.experiments.drill.prepare import PreparedDrill
     from wanlat.experiments.session import Outcome
 
@@ -63,32 +70,37 @@ DRILLS = Kind(
     row=_row,
     facts=_facts,
     extent=_extent,
-    complete=completion.drills,
+    complete=completion.drill,
 )
 DRILLS.add_to(app)
 
 
 @app.command()
 def run(
-    drill: o.DrillName,
+    context: typer.Context,
+    drill: o.DrillNames = None,
     systems: o.Systems = None,
     topology: o.TopologyChoice = None,
     scale: Annotated[
         float, o.option("X", "Multiply the times of phases and faults, e.g. 0.1")
     ] = 1.0,
     replicates: Annotated[
-        int, o.option("N", "Run it N times, each with a seed and a cluster of its own", min=1)
+        int, o.option("N", "Run each N times, with a seed and a cluster of its own", min=1)
     ] = 1,
+    jobs: o.Jobs = None,
+    shard: o.Shard = None,
     seed: o.Seed = None,
     set_: o.Set = None,
     option: o.SystemOptions = None,
     bobd: o.Bobd = None,
     storage: o.StorageChoice = None,
+    max_network_error: o.MaxNetworkError = None,
     claims: Annotated[
         list[Path] | None, o.option("FILE", "Claims besides the shipped ones (repeatable)")
     ] = None,
     backend: o.Backend = None,
     out: o.Out = None,
+    resume: o.Resume = None,
     capture: o.CaptureWish = False,
     capture_limit: o.CaptureLimit = o.DEFAULT_LIMIT,
     capture_snap: o.CaptureSnap = o.DEFAULT_SNAP,
@@ -97,57 +109,62 @@ def run(
     _verbose: o.Verbose = False,
     _quiet: o.Quiet = False,
 ) -> None:
-    """Run a drill: requests before, during and after faults; then check every object.
+    """Run drills: requests before, during and after faults; then check every object.
 
-    Exit code 1: an object was lost, a claim does not hold, or a fault could not be undone.
+    Several drills, systems and replicates are points, as those of a matrix: side by side with
+    --jobs, and resumed with --resume. Exit code 1: an object was lost, a claim does not hold, or a
+    fault could not be undone.
     """
-    from wanlat.experiments.drill.prepare import changed, load
-
-    read = changed(load(drill, topology=topology), settings(set_, storage=storage, seed=seed))
-
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.drill.prepare import prepare
     from wanlat.experiments.session import CaptureWanted
 
-    names = _systems(read, systems)
-    use_bobd(bobd, names)
-    options = with_options(read.options, option, names)
-    wanted = CaptureWanted(capture_limit.bytes, capture_snap.bytes) if capture else None
-    # All of them before the first starts: a mistake in the last is reported now, not in an hour.
-    prepared = [
-        prepare(
-            read,
-            system=name,
-            scale=scale,
-            seed=seed_,
-            options=options.get(name),
-            claims=claims or (),
-            backend=backend,
-            capture=wanted,
-            directory=directory,
+    unfinished: UnfinishedDrills | None = None
+    if resume is not None:
+        o.refuse_others(
+            context, f"--resume {resume} goes on as that run was begun", "resume", "jobs"
         )
-        for name, seed_, directory in _runs(read, names, replicates, out)
-    ]
-    if dry_run:
-        from wanlat.commands.dry_run import show_drills
+        from wanlat.experiments.matrix_points import read_unfinished
 
-        show_drills(prepared, as_json=as_json)
+        unfinished = cast("UnfinishedDrills", read_unfinished(resume, "drill run"))
+        use_bobd(bobd, unfinished.manifest["how"]["names"])
+        every = unfinished.again()
+    else:
+        own = settings(set_, storage=storage, seed=seed, max_network_error=max_network_error)
+        drills, names = _drills(drill, systems, topology, own, option)
+        use_bobd(bobd, names)
+        how: dict[str, Any] = {
+            "claims": claims or (),
+            "scale": scale,
+            "directory": out,
+            "backend": backend,
+            "capture": CaptureWanted(capture_limit.bytes, capture_snap.bytes) if capture else None,
+        }
+        if len(drills) * len(names) * replicates == 1 and shard is None:
+            one = prepare(drills[0], system=names[0], **how)
+            if dry_run:
+                _show_plans([one], as_json=as_json)
+                return
+            heed_interruptions()
+            demand_lab(one.plan, one.backend)
+            outcome = _run(one)
+            document, passed = _show(outcome)
+            if as_json:
+                emit(document)
+            raise typer.Exit(0 if passed else exit_code(outcome))
+        from wanlat.experiments.drill.points import prepare_drills
+        from wanlat.experiments.matrix_points import Shard
+
+        # All of them before the first starts: a mistake in the last is reported now.
+        part = None if shard is None else Shard.parse(shard)
+        more: dict[str, Any] = {"replicates": replicates, "seed": seed, "shard": part}
+        every = prepare_drills(drills, names, **how, **more)
+    if dry_run:
+        _show_plans([every.prepare(each) for each in every.points], as_json=as_json)
         return
     heed_interruptions()
-    for each in prepared:
-        demand_lab(each.plan, each.backend)
-    documents: list[Mapping[str, Any]] = []
-    code = 0
-    for each in prepared:
-        outcome = _run(each)
-        document, passed = _show(outcome)
-        documents.append(document)
-        code = code if passed else exit_code(outcome)
-        if outcome.status == "interrupted":
-            break
-    if as_json:
-        emit(documents[0] if len(prepared) == 1 else {"drills": documents})
-    raise typer.Exit(code)
+    demand_lab(backend=every.backend)
+    raise typer.Exit(_run_all(every, unfinished, 1 if jobs is None else jobs, as_json))
 
 
 @app.command()
@@ -175,37 +192,66 @@ def matrix(
         emit(json.loads((out / "matrix.json").read_text(encoding="utf-8")))
 
 
-def _systems(drill: Drill, given: str | None) -> list[str]:
-    """Return the systems to run it on. Raises UserError."""
-    if given is None and len(drill.systems) > 1:
+def _drills(
+    given: str | None,
+    systems: str | None,
+    topology: str | None,
+    own: Mapping[str, Any],
+    option: list[str] | None,
+) -> tuple[list[Drill], list[str]]:
+    """Return the drills that are named, as they are to be run, and on which systems.
+
+    Raises UserError.
+    """
+    from wanlat.experiments.drill.files import shipped
+    from wanlat.experiments.drill.prepare import changed, load
+
+    if given is None:
         raise UserError(
-            f"Drill {drill.name} is meant for {listing(drill.systems)}. Name one, or several with "
-            f"commas: --systems {drill.systems[0]}."
+            "Name a drill, several with commas, or `all`: `wanlat drill list` has them."
         )
-    names = drill.systems if given is None else adopted(given)
+    called = shipped() if given == "all" else given.split(",")
+    drills = [changed(load(name.strip(), topology=topology), own) for name in called]
+    first = drills[0]
+    if systems is None and any(each.systems != first.systems[:1] for each in drills):
+        raise UserError(
+            f"Drill {first.name} is meant for {listing(first.systems)}. Name one, or several with "
+            f"commas: --systems {first.systems[0]}."
+        )
+    names = first.systems if systems is None else adopted(systems)
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"--systems: {show(name)} is given twice; give it once.")
-    return names
+    if option:
+        of_each = [with_options(each.options, option, names) for each in drills]
+        pairs = zip(drills, of_each, strict=True)
+        drills = [each.model_copy(update={"options": options}) for each, options in pairs]
+    return drills, names
 
 
-def _runs(
-    drill: Drill, names: list[str], replicates: int, out: Path | None
-) -> Iterator[tuple[str, int | None, Path | None]]:
-    """Yield each replicate of each system, its seed, and where its bundle goes."""
-    from wanlat.bundle.write import default_directory
+def _show_plans(prepared: list[PreparedDrill], *, as_json: bool) -> None:
+    from wanlat.commands.dry_run import show_drills
 
-    for replicate in range(1, replicates + 1):
-        text = f"{drill.seed}/replicates/{replicate}"
-        is_drawn = drill.seed is None or replicates == 1
-        seed = None if is_drawn else random.Random(text).getrandbits(32)
-        number = [f"replicate-{replicate}"] if replicates > 1 else []
-        for name in names:
-            if out is not None:
-                directory = out.joinpath("-".join([*([name] if len(names) > 1 else []), *number]))
-            else:
-                directory = default_directory("-".join([drill.name, name, *number]))
-            yield name, seed, directory
+    show_drills(prepared, as_json=as_json)
+
+
+def _run_all(
+    prepared: PreparedDrills, unfinished: UnfinishedDrills | None, jobs: int, as_json: bool
+) -> int:
+    """Run what is left of several drills, ``jobs`` at once, 0 is `auto`; return the exit code."""
+    from wanlat.experiments.matrix import run_matrix
+
+    remark(f"{counted(len(prepared.points), 'drill')}; bundle: {prepared.directory}")
+    ended = carry_out(
+        lambda report: run_matrix(
+            prepared, report, unfinished=unfinished, jobs=jobs or None, lane=report.lane
+        ),
+        "drills",
+    )
+    left = demand_complete(ended, "drill run")
+    passed = show_drills(ended.directory, as_json=as_json, verbose=is_verbose())
+    say(f"bundle: {ended.directory}")
+    return exit_code(ended) if left is not None else int(not passed)
 
 
 def _run(prepared: PreparedDrill) -> Outcome:

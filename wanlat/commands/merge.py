@@ -27,8 +27,8 @@ def merge(
     `wanlat run --resume`.
     """
     from wanlat.experiments.matrix import merge as merge_bundles
-    from wanlat.results import show_report
+    from wanlat.results import show_any
 
     merged = merge_bundles(bundles, out)
-    show_report(merged, as_json=as_json, verbose=verbose)
+    show_any(merged, as_json=as_json, verbose=verbose)
     say(f"bundle: {merged}")

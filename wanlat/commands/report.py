@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wanlat import options as o
-from wanlat.results import show_report
+from wanlat.results import show_any
 
 
 def report(
@@ -19,4 +19,4 @@ def report(
     _quiet: o.Quiet = False,
 ) -> None:
     """Write the summary, tables and charts of a bundle again."""
-    show_report(bundle, as_json=as_json, verbose=verbose, svg=svg)
+    show_any(bundle, as_json=as_json, verbose=verbose, svg=svg)

@@ -13,7 +13,7 @@ from wanlat.commands.settings import adopted, axes, settings, use_bobd, with_opt
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
 from wanlat.results import next_step, show_report
-from wanlat.running import carry_out, heed_interruptions, incomplete, leave
+from wanlat.running import carry_out, demand_complete, heed_interruptions, incomplete, leave
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from wanlat.experiments.matrix_points import Unfinished
     from wanlat.experiments.session import CaptureWanted
     from wanlat.topologies.model import Topology
-
-_MOST_FAILURES = 20
 
 
 def run(
@@ -85,7 +83,7 @@ def run(
         )
         from wanlat.experiments.matrix_points import read_unfinished
 
-        unfinished = read_unfinished(resume)
+        unfinished = read_unfinished(resume, "run")
     read = unfinished.study if unfinished else STUDIES.load(str(study))
     names = None if systems is None else adopted(systems)
     use_bobd(bobd, names or read.systems)
@@ -170,17 +168,8 @@ def _measure_matrix(
             prepared, report, unfinished=unfinished, jobs=jobs or None, lane=report.lane
         )
     )
-    if ended.status != "complete":
-        for name, reason in [*ended.failures.items()][:_MOST_FAILURES]:
-            say(f"failed: {name}: {reason}", style="red")
-        progress = (
-            f"{ended.complete} of {ended.points} points are complete and "
-            f"{ended.points - ended.complete} are left, {ended.failed} of which failed. "
-        )
-        counts = {"planned": ended.points, "complete": ended.complete, "failed": ended.failed}
-        document = {"bundle": incomplete(ended, progress)["bundle"], "points": counts}
-        room = "Make room: then " if ended.is_disk_full else ""
-        say(f"{room}`wanlat run --resume {ended.directory}` resumes it.")
+    document = demand_complete(ended, "run")
+    if document is not None:
         leave(ended, document, as_json)
     return ended.directory
 

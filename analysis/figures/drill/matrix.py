@@ -190,7 +190,8 @@ def _judged(claims: Sequence[Row]) -> dict[str, Any]:
 
 def _bundles_at(place: Path) -> list[Path]:
     """`place` if it is a bundle, else the bundles of drills below it, in the order of names."""
-    if (place / "manifest.json").is_file():
+    manifest = place / "manifest.json"
+    if manifest.is_file() and read_json(manifest).get("kind") != "drills":
         return [place]
     below = sorted(path.parent for path in place.glob("**/manifest.json"))
     drills = [path for path in below if read_json(path / "manifest.json").get("kind") == "drill"]

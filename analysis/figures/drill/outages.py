@@ -96,6 +96,7 @@ def normal_of(
     the greatest, and one hiccup would make a stall of seconds look normal.
     """
     healthy = requests[(requests["phase"] == "before") & (requests["outcome"] == "ok")]
+    healthy = healthy[~healthy["late"]]
     if before_s is not None:
         healthy = healthy[healthy["end_s"] <= before_s]
     took_ms = healthy["from_start_ms"].dropna()
@@ -112,13 +113,15 @@ def classified(
     """What each of a client's requests says: `status`, `is_slow`, `begin_s` and `end_s`.
 
     One that was never sent begins and ends when it was due; `end_s` is when it was answered or
-    given up, or `begin_s` where that is unknown.
+    given up, or `begin_s` where that is unknown. An answer that the machine made late took no time
+    that says anything: it is in time, and not slow.
     """
     import numpy as np
     import pandas as pd
 
     sent, took_ms = requests["sent"], requests["from_start_ms"]
     ok = sent & (requests["outcome"] == "ok")
+    took_ms = took_ms.mask(requests["late"])
     late = ok & (took_ms > (math.inf if limit_ms is None else limit_ms))
     begin_s = requests["start_s"].where(sent, requests["due_s"])
     return pd.DataFrame(

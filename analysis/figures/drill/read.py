@@ -54,7 +54,8 @@ class Drill:
     `requests` has one row a due request of the three phases, in order of due time: `client`,
     `operation` (read, write), `endpoint`, `key`, `phase`, `outcome` (ok, fail, unknown), `error`,
     `sent` (bool), `due_s`, `start_s` (NaN if not sent), `end_s` (when it was answered or given up;
-    NaN if unknown), `latency_ms` (end − due), `from_start_ms` (end − start).
+    NaN if unknown), `latency_ms` (end − due), `from_start_ms` (end − start), `late` (the machine
+    made its network later than is accepted).
     """
 
     bundle: Bundle
@@ -196,6 +197,7 @@ def _read(bundle: Bundle) -> Drill:
             for name, place in places.items()
         ],
         "endpoints": by_endpoint(requests),
+        "late_requests": int(requests["late"].sum()),
         "outages": sorted(outages, key=lambda each: each["begin_s"]),
         "slow": slow,
         **events_of,

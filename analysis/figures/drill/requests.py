@@ -53,6 +53,7 @@ def requests_of(samples: pd.DataFrame, origin_ns: int) -> pd.DataFrame:
     frame = rows[words].astype(object).rename(columns={"drill_client": "client"})
     frame["phase"] = pd.Categorical(frame["phase"], PHASES, ordered=True)
     frame["sent"] = rows["start_ns"].notna().to_numpy(dtype=bool)
+    frame["late"] = rows["late"].fillna(False).to_numpy(dtype=bool)
     due_ns, start_ns = rows["due_ns"], rows["start_ns"]
     end_ns = start_ns + rows["total_ns"].fillna(rows["elapsed_ns"])
     for name, at_ns in (("due", due_ns), ("start", start_ns), ("end", end_ns)):
@@ -68,20 +69,22 @@ def figures_of(requests: pd.DataFrame) -> dict[str, Any]:
     `attempted` counts every request that was due. `not_sent` of them never were, because an earlier
     one was still waiting; they are among `fail`, and in no share: `availability` is ok ÷ `sent`,
     0 to 1, with Wilson's 95 % interval, None of both where nothing was sent. Latencies are of the
-    ok ones (NaN: none), from when they were due, and in `from_start` from when they were sent.
+    ok ones (NaN: none) that the machine did not make `late`, from when they were due, and in
+    `from_start` from when they were sent.
     """
     counts = requests["outcome"].value_counts()
     ok = requests[requests["outcome"] == "ok"]
+    timed = ok[~ok["late"]]
     due, sent = len(requests), int(requests["sent"].sum())
     return {
         "attempted": due,
         **{outcome: int(counts.get(outcome, 0)) for outcome in ("ok", "fail", "unknown")},
-        **_latencies(ok["latency_ms"]),
+        **_latencies(timed["latency_ms"]),
         "sent": sent,
         "not_sent": due - sent,
         "availability": len(ok) / sent if sent else None,
         "availability_ci95": wilson(len(ok), sent) if sent else None,
-        "from_start": _latencies(ok["from_start_ms"]),
+        "from_start": _latencies(timed["from_start_ms"]),
     }
 
 
