@@ -9,9 +9,12 @@ from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag, model
 
 from wanlat.probes.bob_plan import BobEndpoint
 from wanlat.probes.method_plan import BOB_SERVICE, METHOD, PLACEHOLDERS, Call, Measured
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import KEY_BYTES
 from wanlat.probes.s3_plan import S3Endpoint
-from wanlat.systems.base import Api, System
+from wanlat.systems.base import Api, Options, System
+from wanlat.systems.engine.protocols import Operation
+from wanlat.systems.engine.protocols import does as does_of
 from wanlat.topologies.findings import Finding, Path
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_model import YamlModel, refused
@@ -73,6 +76,10 @@ class PreparingCall(YamlModel):
         default={}, description="the message, as proto3 JSON has it; default: an empty one"
     )
 
+    def does(self, objects: ObjectApi | None) -> Operation | None:
+        """Return what it does to objects; None where nobody says."""
+        return None if objects is None else objects.does(self.method, self.request)
+
 
 class MethodEndpoint(PreparingCall):
     """A unary method of a gRPC service, and what it is sent."""
@@ -96,14 +103,17 @@ class MethodEndpoint(PreparingCall):
             raise refused([Finding(("key_bytes",), text)])
         return self
 
-    def measured(self) -> Measured:
-        """Return it as plans have it."""
+    def measured(self, objects: ObjectApi | None = None) -> Measured:
+        """Return it as plans have it; ``objects`` says what it does to them."""
         before = self.prepare
         return Measured(
             method=self.method,
             request=self.request,
             response_object=self.response_object,
-            prepare=None if before is None else Call(before.method, before.request),
+            operation=self.does(objects) or ("read" if self.response_object else None),
+            prepare=None
+            if before is None
+            else Call(before.method, before.request, operation=before.does(objects)),
             key_bytes=self.key_bytes,
             name=self.name,
         )
@@ -133,11 +143,29 @@ def endpoints_of(system: System) -> list[MethodEndpoint]:
     ]
 
 
+def objects_of(system: System, options: Options) -> ObjectApi | None:
+    """Return how a system is asked for objects; None where its definition does not say."""
+    own = {name_of(each): each.measured() for each in endpoints_of(system)}
+    return ObjectApi.of(system.api(options), system.objects(options), own)
+
+
 def asked_of(
-    api: Api, endpoints: Sequence[str | MethodEndpoint]
+    api: Api,
+    endpoints: Sequence[str | MethodEndpoint],
+    own: Sequence[MethodEndpoint] = (),
+    objects: ObjectApi | None = None,
 ) -> tuple[str | MethodEndpoint, ...]:
-    """Return the endpoints that an API has, in their order."""
-    return tuple(endpoint for endpoint in endpoints if api_of(endpoint) == api)
+    """Return the endpoints of a study that an API has, in their order.
+
+    Where it has none of them, its ``own``; but of those that work on objects the ones alone whose
+    operation the study names, by S3's word or Bob's.
+    """
+    if has := tuple(endpoint for endpoint in endpoints if api_of(endpoint) == api):
+        return has
+    names = {} if objects is None else {d: blank.called for d, blank in objects.blanks.items()}
+    wanted = {names.get(does) for each in endpoints if (does := does_of(name_of(each)))}
+    left_out = set(names.values()) - wanted
+    return tuple(each for each in own if each.name not in left_out)
 
 
 def api_of(endpoint: str | MethodEndpoint) -> Api:
