@@ -98,7 +98,9 @@ class RequestPlan:
             prefilled = Prefilled(BUCKET, fill.objects, self.seed, text_keys, is_read)
         if self.api == "grpc":
             made = (MethodEndpoint(method=e) if isinstance(e, str) else e for e in self.endpoints)
-            methods = [each.measured(self.objects) for each in made]
+            methods = [each.measured() for each in made]
+            if self.objects is not None:
+                methods = [self.objects.known(each) for each in methods]
             return method_steps(methods, prefilled=prefilled, **counts)
         if self.api == "s3":
             return s3_steps(

@@ -23,11 +23,10 @@ from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Object
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.objects import ObjectApi
-from wanlat.probes.oneshot import Oneshot, prepare
-from wanlat.probes.plan import Header, Placement, Request
+from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import Closing, Process, Spawn
 from wanlat.probes.records import Sample
-from wanlat.systems.base import Cluster
 from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.wording import listing
 
@@ -204,22 +203,6 @@ def on_object(
         body_seed=what.body_seed,
         deadline_ms=deadline_ms,
     )
-
-
-def placement_of(api: ObjectApi, cluster: Cluster, node: str, key: str | None) -> Placement:
-    """Return whether ``node`` holds a replica of a key: Bob's vdisks say it."""
-    holders = None if api.text_keys or key is None else cluster.replicas(bytes.fromhex(key))
-    if holders is None:
-        return "unknown"
-    return "local" if node in holders else "remote"
-
-
-def make_bucket(api: ObjectApi, cluster: Cluster, spawn: Spawn, header: Header) -> None:
-    """Make what objects are put into, where there is such a thing."""
-    cluster.create_bucket(BUCKET)
-    if api.in_buckets:
-        bucket = Request(0, "prepare", "CreateBucket", BUCKET)
-        prepare(spawn, header, [bucket], lambda _, __: None)
 
 
 def is_not_found(sample: Sample) -> bool:

@@ -84,7 +84,7 @@ class Call:
             request=self.request,
             response_object=self.response_object,
             name=self.name,
-            operation=self.operation,
+            operation=self.operation or ("read" if self.response_object else None),
         )
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from wanlat.probes.method_plan import Measured
-from wanlat.probes.plan import KEY_BYTES, MAX_MESSAGE_BYTES, Phase, Request
+from wanlat.probes.method_plan import Call, Measured
+from wanlat.probes.plan import KEY_BYTES, MAX_MESSAGE_BYTES, Phase, Placement, Request
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, Objects, Operation
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Size
+
+C = TypeVar("C", bound=Call)
 
 _MAX_MESSAGE = Size(MAX_MESSAGE_BYTES)
 _AROUND_OBJECT = 1024
@@ -72,10 +74,13 @@ class ObjectApi:
         """Whether a store can be asked for that."""
         return does in self.blanks
 
-    def does(self, method: str, message: Mapping[str, Any]) -> Operation | None:
-        """Return what a method does to an object when it is sent this; None: nothing known."""
-        asked = (method, message)
-        return next((d for d, b in self.blanks.items() if (b.endpoint, b.request) == asked), None)
+    def known(self, call: C) -> C:
+        """Return a call, and what prepares it, with what they do to objects."""
+        if isinstance(call, Measured) and call.prepare is not None:
+            call = replace(call, prepare=self.known(call.prepare))
+        asked, blanks = (call.method, call.request), self.blanks.items()
+        does = (does for does, each in blanks if (each.endpoint, each.request) == asked)
+        return replace(call, operation=next(does, None))
 
     def name(self, operation: Operation) -> str:
         """Return what samples call an operation."""
@@ -102,6 +107,20 @@ class ObjectApi:
         }
         told = {name: each for name, each in given.items() if getattr(blank, name) is not None}
         return replace(blank, seq=seq, phase=phase, key=key, deadline_ms=deadline_ms, **told)
+
+    def buckets(self, names: Sequence[str]) -> list[Request]:
+        """Return the requests that make what objects are put into, where there is such a thing."""
+        each = enumerate(names if self.in_buckets else ())
+        return [Request(seq, "prepare", "CreateBucket", name) for seq, name in each]
+
+    def placement(
+        self, replicas: Callable[[bytes], Sequence[str] | None], node: str, key: str | None
+    ) -> Placement:
+        """Return whether ``node`` holds a replica of a key, where that is known."""
+        holders = None if self.text_keys or key is None else replicas(bytes.fromhex(key))
+        if holders is None:
+            return "unknown"
+        return "local" if node in holders else "remote"
 
     def key(self, seed: int, owner: str, number: int) -> str:
         """Return the key of an owner's object number so and so: no other has it in this run."""

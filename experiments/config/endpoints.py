@@ -13,7 +13,6 @@ from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import KEY_BYTES
 from wanlat.probes.s3_plan import S3Endpoint
 from wanlat.systems.base import Api, Options, System
-from wanlat.systems.engine.protocols import Operation
 from wanlat.systems.engine.protocols import does as does_of
 from wanlat.topologies.findings import Finding, Path
 from wanlat.topologies.wording import did_you_mean, listing, show
@@ -76,10 +75,6 @@ class PreparingCall(YamlModel):
         default={}, description="the message, as proto3 JSON has it; default: an empty one"
     )
 
-    def does(self, objects: ObjectApi | None) -> Operation | None:
-        """Return what it does to objects; None where nobody says."""
-        return None if objects is None else objects.does(self.method, self.request)
-
 
 class MethodEndpoint(PreparingCall):
     """A unary method of a gRPC service, and what it is sent."""
@@ -103,17 +98,14 @@ class MethodEndpoint(PreparingCall):
             raise refused([Finding(("key_bytes",), text)])
         return self
 
-    def measured(self, objects: ObjectApi | None = None) -> Measured:
-        """Return it as plans have it; ``objects`` says what it does to them."""
+    def measured(self) -> Measured:
+        """Return it as plans have it."""
         before = self.prepare
         return Measured(
             method=self.method,
             request=self.request,
             response_object=self.response_object,
-            operation=self.does(objects) or ("read" if self.response_object else None),
-            prepare=None
-            if before is None
-            else Call(before.method, before.request, operation=before.does(objects)),
+            prepare=None if before is None else Call(before.method, before.request),
             key_bytes=self.key_bytes,
             name=self.name,
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
+from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Ledger, Object
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
@@ -27,10 +28,8 @@ from wanlat.experiments.requests import (
     Sender,
     Workers,
     is_not_found,
-    make_bucket,
     never_sent,
     on_object,
-    placement_of,
     row_of,
     spawn_on,
 )
@@ -86,7 +85,7 @@ class Load:
                 "target": place.target,
                 "operation": way,
                 "key": key,
-                "placement": placement_of(self.api, self.cluster, place.target, key),
+                "placement": self.api.placement(self.cluster.replicas, place.target, key),
                 "due_ns": turn.due_ns,
             }
         )
@@ -210,7 +209,8 @@ def fill(
     api, ledger = load.api, load.ledger
     spawn = spawn_on(load.lab, place.node)
     header = header_to(load.cluster.target(place.target), deadline_ms=deadline_ms)
-    make_bucket(api, load.cluster, spawn, header)
+    load.cluster.create_bucket(BUCKET)
+    prepare(spawn, header, api.buckets([BUCKET]), lambda *_: None)
     keys = (api.key(load.seed, FILL_OWNER, number) for number in range(count))
     objects = [ledger.describe(key, load.object_bytes) for key in keys]
     numbers = [ledger.put(each, client=place.name, target=place.target) for each in objects]

@@ -248,12 +248,10 @@ class PreparedDrill(Setup):
         return stated(self.drill)
 
     @property
-    def led(self) -> tuple[str, ...]:
-        """The roles that are the leader's, where the running cluster must say who that is."""
-        if self.system.definition.leader is None:
-            return ()
-        selects = self.drill.selects.items()
-        return tuple(name for name, select in selects if selects_leader(select))
+    def led(self) -> str | None:
+        """The role that is the leader's, where the running cluster says who that is."""
+        roles = self.drill.selects.items() if self.system.definition.leader else ()
+        return next((name for name, select in roles if selects_leader(select)), None)
 
     def led_by(self, node: str) -> PreparedDrill:
         """Return the drill on a cluster that this node leads. Raises UserError."""

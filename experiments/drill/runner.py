@@ -44,7 +44,6 @@ from wanlat.experiments.session import (
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemFailed
-from wanlat.topologies.errors import RunFailed
 from wanlat.topologies.wording import listing
 
 STAGES = (
@@ -120,13 +119,7 @@ def _led(
     """Return a drill whose roles know which node leads, where one of them is the leader."""
     if not prepared.led:
         return prepared
-    session.tell("asking who leads")
-    until_s = time.monotonic() + longest_s
-    while (leader := cluster.leader()) is None:
-        cluster.check()
-        if time.monotonic() > until_s:
-            raise RunFailed(f"{prepared.name}: no node says within {longest_s:g} s that it leads.")
-        time.sleep(_POLL_S)
+    leader = cluster.await_leader(Wait(cluster.nodes, longest_s, session.tell))
     session.bundle.event("leader", leader)
     prepared = prepared.led_by(leader)
     session.bundle.write_manifest(**_who(prepared))
@@ -333,13 +326,12 @@ class _Stages:
 
     def _note_leader(self) -> None:
         """Say who leads now, and warn where that is not the node which faults are about to hit."""
-        leader, role = self.cluster.leader() or "no node", self.prepared.led[0]
+        leader, role = self.cluster.leader() or "no node", self.prepared.led or ""
         self.session.bundle.event("leader", leader)
-        chosen = self.prepared.roles[role]
-        if leader not in chosen:
+        if leader not in self.prepared.roles[role]:
             self.session.warn(
-                f"{leader} leads just before the faults, and not {listing(chosen)}, which led when "
-                f"the cluster was ready: what hits role `{role}` hits a follower."
+                f"{leader} leads just before the faults, and no more the node that did when the "
+                f"cluster was ready: what hits role `{role}` hits a follower."
             )
 
     def _await_serving(self, when: str) -> None:

@@ -85,8 +85,7 @@ class Filling:
         """
         session, spec = self._session, self._spec
         self._event("begins", objects=spec.total)
-        if self._api.in_buckets:
-            self._make_buckets()
+        self._make_buckets()
         began = time.monotonic()
         refused = self._write() if spec.total else 0
         seconds = time.monotonic() - began
@@ -114,10 +113,7 @@ class Filling:
         names = self._spec.bucket_names
         for name in names[1:]:  # the first is the run's own
             self._cluster.create_bucket(name)
-        requests = [
-            Request(number, "prepare", "CreateBucket", name) for number, name in enumerate(names)
-        ]
-        prepare(self._spawn, self._header, requests, lambda *_: None)
+        prepare(self._spawn, self._header, self._api.buckets(names), lambda *_: None)
 
     def _write(self) -> int:
         """Write all objects; return how many writes the store refused."""

@@ -170,6 +170,17 @@ class Cluster:
                     return name
         return None
 
+    def await_leader(self, wait: Wait) -> str:
+        """Wait until a node says that it leads, and return which. Raises SystemFailed."""
+        found: list[str] = []
+
+        def why_not(_: str) -> str | None:
+            found.extend(each for each in [self.leader()] if each is not None)
+            return None if found else "no node says that it leads"
+
+        wait.each("leader", why_not, list(self.nodes)[:1])
+        return found[0]
+
     def create_bucket(self, name: str) -> None:
         """Make a bucket where its administrator has to; elsewhere S3's CreateBucket does.
 

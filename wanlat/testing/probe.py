@@ -14,20 +14,19 @@ from typing import Any
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_LATENCY
 from wanlat.experiments.config.endpoints import objects_of
+from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Object
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.requests import (
     is_not_found,
-    make_bucket,
     on_object,
-    placement_of,
     row_of,
     spawn_on,
 )
 from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.body import body
 from wanlat.probes.objects import HOW_OBJECTS
-from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.oneshot import Oneshot, prepare
 from wanlat.probes.plan import Request, header_to
 from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.base import Cluster
@@ -239,7 +238,8 @@ class Probe:
         header = header_to(self._cluster.target(self.asks), deadline_ms=deadline_ms)
         spawn = spawn_on(self._lab, self.node)
         if not self._oneshots:
-            make_bucket(self._api, self._cluster, spawn, header)
+            self._cluster.create_bucket(BUCKET)
+            prepare(spawn, header, self._api.buckets([BUCKET]), lambda *_: None)
         self._oneshots[place] = self._stack.enter_context(Oneshot(spawn, header))
         return self._oneshots[place]
 
@@ -257,7 +257,7 @@ class Probe:
                 "target": self.asks,
                 "key": at.name,
                 "rtt_ms": requested_rtt_ms(plan, self.asks),
-                "placement": placement_of(self._api, cluster, self.asks, at.name),
+                "placement": self._api.placement(cluster.replicas, self.asks, at.name),
             }
         )
         error_ns = errors["network_error_ns"]

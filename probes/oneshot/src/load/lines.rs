@@ -130,7 +130,8 @@ impl PlanLine for Job {
             What::Fill => vec![Deed::Put],
             What::Remove => vec![Deed::Remove],
         };
-        if let Some(deed) = wanted.iter().find(|deed| !self.operations.contains_key(deed)) {
+        let known = |deed: &&Deed| self.operations.contains_key(deed);
+        if let Some(deed) = wanted.iter().find(|deed| !known(deed)) {
             return Err(format!("`operations` do not say how to {deed:?}"));
         }
         self.check_ranges()?;
@@ -154,7 +155,7 @@ impl Job {
                 ));
             }
         }
-        let mix: Vec<_> = self.mix.iter().map(|(deed, share)| (*deed, *share)).collect();
+        let mix: Vec<_> = self.mix.clone().into_iter().collect();
         let reads = mix.iter().any(|(deed, share)| deed.reads() && *share > 0.0);
         if reads && self.objects == 0 {
             return Err("`mix` reads, and there is nothing to read: `objects` is 0".into());
