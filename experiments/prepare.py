@@ -196,6 +196,8 @@ def plan_requests(
             )
         if any(name not in CARRY_NO_OBJECT for name in asked.names):
             objects.check_size(system, study.object_size, study.max_message)
+        if study.prefill is not None and study.prefill.object_size is not None:
+            objects.check_size(system, study.prefill.object_size, study.max_message)
     return asked
 
 

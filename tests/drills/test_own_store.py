@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.drills.short import SCALE
 from tests.experiments.commands import measure, samples_of, study
+from tests.experiments.drill.drills import SHORTEST, drill
 from tests.needs import lab_of
 from tests.own_store import NAME, adopted
 from wanlat.analysis.figures.drill.read import read_drill
@@ -17,8 +17,7 @@ from wanlat.bundle.documents import Prefills
 from wanlat.bundle.read import read_document
 from wanlat.experiments import session
 from wanlat.experiments.drill import runner
-from wanlat.experiments.drill.model import Drill
-from wanlat.experiments.drill.prepare import load, prepare
+from wanlat.experiments.drill.prepare import prepare
 from wanlat.systems.base import System
 from wanlat.testing.probe import Probe
 from wanlat.topologies.errors import UserError
@@ -34,19 +33,16 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> System:
 def test_a_drill_finds_what_a_store_loses_over_its_own_grpc(
     own: System, tmp_path: Path, defects: list[str], verdict: str
 ) -> None:
-    few = {"objects": 60, "interval": "1s"}
-    drill = Drill.model_validate({**load("two-nodes-killed").to_dict(), **few})
     options: dict[str, Any] = {"defects": defects} if defects else {}
     bundle = tmp_path / "bundle"
-    prepared = prepare(
-        drill, system=own.name, scale=SCALE, seed=11, options=options, directory=bundle
-    )
+    file = drill(tmp_path, head=SHORTEST + "delete_ratio: 30%\n")
+    prepared = prepare(file, system=own.name, options=options, directory=bundle)
     outcome = runner.run(prepared)
     assert outcome.status == "complete", outcome.reason
     durability = read_drill(bundle)["durability"]
     assert durability["verdict"] == verdict, durability
     assert bool(durability["lost"]) == bool(defects)
-    assert durability["acknowledged"] > 60 and durability["removed"] > 0
+    assert durability["acknowledged"] > 30 and durability["removed"] > 0
     assert set(samples_of(bundle).endpoint) == {"Store", "Fetch", "Drop"}
 
 
