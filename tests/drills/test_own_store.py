@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.experiments.commands import measure, samples_of, study
-from tests.experiments.drill.drills import SHORTEST, drill
+from tests.experiments.drill.drills import SHORT, drill
 from tests.needs import lab_of
 from tests.own_store import NAME, adopted
 from wanlat.analysis.figures.drill.read import read_drill
@@ -35,7 +35,7 @@ def test_a_drill_finds_what_a_store_loses_over_its_own_grpc(
 ) -> None:
     options: dict[str, Any] = {"defects": defects} if defects else {}
     bundle = tmp_path / "bundle"
-    file = drill(tmp_path, head=SHORTEST + "delete_ratio: 30%\n")
+    file = drill(tmp_path, head=SHORT + "delete_ratio: 30%\n")
     prepared = prepare(file, system=own.name, options=options, directory=bundle)
     outcome = runner.run(prepared)
     assert outcome.status == "complete", outcome.reason
