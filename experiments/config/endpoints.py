@@ -149,15 +149,16 @@ def asked_of(
 ) -> tuple[str | MethodEndpoint, ...]:
     """Return the endpoints of a study that an API has, in their order.
 
-    Where it has none of them, its ``own``; but of those that work on objects the ones alone whose
-    operation the study names, by S3's word or Bob's.
+    Where it has none of them, its ``own``: for an operation on objects that the study names, by
+    S3's word or Bob's, the one that does that; for anything else, all those that do no such thing.
     """
     if has := tuple(endpoint for endpoint in endpoints if api_of(endpoint) == api):
         return has
-    names = {} if objects is None else {d: blank.called for d, blank in objects.blanks.items()}
-    wanted = {names.get(does) for each in endpoints if (does := does_of(name_of(each)))}
-    left_out = set(names.values()) - wanted
-    return tuple(each for each in own if each.name not in left_out)
+    if objects is None:
+        return tuple(own)
+    does = {blank.called: operation for operation, blank in objects.blanks.items()}
+    named = {does_of(name_of(each)) for each in endpoints}
+    return tuple(each for each in own if does.get(name_of(each)) in named)
 
 
 def api_of(endpoint: str | MethodEndpoint) -> Api:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.own_store import DEFINITION, NAME, adopted
-from wanlat.experiments.config.endpoints import asked_of, endpoints_of, objects_of
+from wanlat.experiments.config.endpoints import asked_of, endpoints_of, name_of, objects_of
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.prepare import Misfit, assign, load
 from wanlat.experiments.prepare import RequestPlan, plan_requests
@@ -83,11 +83,13 @@ def test_a_study_of_stores_asks_it_for_what_it_asks_stores(own: System) -> None:
     assert names("GetObject", "PutObject") == names("Get", "Put") == ["Store", "Fetch"]
     assert names("RemoveObject", "ListBuckets") == ["Drop"]
     etcd = registry.get("etcd")
-    found = asked_of("grpc", ["GetObject"], endpoints_of(etcd), api_of(etcd))
-    assert [each.name for each in found if not isinstance(each, str)] == [
-        "Range",
-        "SerializableRange",  # works on objects, and is none of `objects`
-    ]
+    of_etcd = endpoints_of(etcd), api_of(etcd)
+    for endpoints, expected in (
+        (["GetObject"], ["Range"]),
+        # What is under no `objects` goes with what is no operation on objects.
+        (["GetObject", "ListBuckets"], ["Range", "SerializableRange"]),
+    ):
+        assert [name_of(each) for each in asked_of("grpc", endpoints, *of_etcd)] == expected
 
 
 def test_reads_are_of_what_was_prefilled_and_all_else_has_objects_of_its_own(own: System) -> None:
