@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 _ROWS = (
     *(("ListBuckets",), ("ListObjects",), ("ListObjectsPage",)),
@@ -13,6 +14,17 @@ _ROWS = (
 
 _LONGEST_LINE = 20
 """Characters of a method that are still written in one line."""
+
+
+READ, WRITE = "read", "write"
+_WHOLE = {"GetObject": READ, "Get": READ, "PutObject": WRITE, "Put": WRITE}
+
+
+def operations(manifest: Mapping[str, Any], system: str) -> Mapping[str, str]:
+    """Which endpoints of a system read or write a whole object; no other has a throughput."""
+    said = (each for each in manifest.get("systems") or () if each.get("name") == system)
+    objects = next((each.get("objects") for each in said), None) or {}
+    return {objects[does]: does for does in (READ, WRITE) if does in objects} or _WHOLE
 
 
 def row_of(endpoint: str) -> tuple[str, ...]:

@@ -122,9 +122,9 @@ class Summary:
         """The blocks with tables and charts: without latencies that all are in that of sizes."""
         if "sizes" not in self.blocks:
             return self.blocks
-        from wanlat.analysis.figures.sizes import OPERATIONS
-
-        is_whole = {entry.endpoint for entry in self.endpoints} <= set(OPERATIONS)
+        figures = getattr(self.blocks["sizes"], "figures", None)
+        sized = {row["endpoint"] for row in figures.rows} if figures is not None else set()
+        is_whole = {entry.endpoint for entry in self.endpoints} <= sized
         return {k: v for k, v in self.blocks.items() if not (is_whole and k == "endpoints")}
 
     @property

@@ -60,12 +60,14 @@ class Program(Document):
 class System(Program):
     """A system under test, its endpoints and options, and the programs `beside` it.
 
+    `objects`: its endpoint for each operation on objects: write, read, delete, exists, list;
     `least_round_trips`: what no store beats whose replicas are at the same places, and why;
     `promised_round_trips`: what the system's own protocol takes.
     """
 
     label: str | None = None
     api: str | None = None
+    objects: Mapping[str, str] = {}
     endpoints: Sequence[str] = ()
     options: Json = {}
     beside: Sequence[Program] = ()

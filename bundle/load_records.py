@@ -31,14 +31,15 @@ RECORD = np.dtype(
 )
 """A record. -1: none (of instants, ``grpc_status``); 0: none (of ``error``, ``status``)."""
 
-_S3 = ("GetObject", "PutObject", "HeadObject", "RemoveObject")
-ENDPOINTS = (*_S3, "Get", "Put", "Exist", "Delete")
-"""By number."""
+OPERATIONS = ("read", "write", "exists", "delete")
+"""What a record's number of an endpoint does; its name is in the file."""
 RAMP, NEW_CONNECTION = 1, 2
 """Of ``flags``."""
 
-_NAME, _NAME_AT = 255, 8
-"""In the place of an endpoint: this is no request, but the name of a kind of error; from there."""
+_ENDPOINT, _NAME, _NAME_AT = 254, 255, 8
+"""In the place of an endpoint: this is no request, but the name of an endpoint, or of a kind of
+error; from there.
+"""
 _NO_SUCH = {"due_ns": -1, "first_byte_ns": -1, "total_ns": -1, "grpc_status": -1, "status": 0}
 """What stands for null."""
 
@@ -51,6 +52,8 @@ class Records:
     """In the order in which requests ended, shape (n,)."""
     errors: Sequence[str]
     """Of error 1, 2, …"""
+    endpoints: Sequence[str] = OPERATIONS
+    """By number."""
     is_cut: bool = False
     """Does the file end in the middle of a record? Whoever wrote it was killed, or writes on."""
 
@@ -67,13 +70,16 @@ def read_records(path: Path) -> Records:
             f"{path} has no records of load: it does not begin with {MAGIC[:13].decode()!r}."
         )
     rows = np.frombuffer(content, RECORD, count)[1:]
-    is_name = rows["endpoint"] == _NAME
-    names = {int(each["error"]): _name_in(each.tobytes()) for each in rows[is_name]}
-    rows = rows[~is_name]
-    if (rows["endpoint"] >= len(ENDPOINTS)).any() or (rows["outcome"] >= len(OUTCOMES)).any():
+    names, endpoints = (
+        {int(each["error"]): _name_in(each.tobytes()) for each in rows[rows["endpoint"] == what]}
+        for what in (_NAME, _ENDPOINT)
+    )
+    rows = rows[rows["endpoint"] < _ENDPOINT]
+    if (rows["endpoint"] >= len(OPERATIONS)).any() or (rows["outcome"] >= len(OUTCOMES)).any():
         raise BundleError(f"{path} is damaged: a record is of no endpoint or outcome there is.")
     errors = [names.get(number, "other") for number in range(1, max(names, default=0) + 1)]
-    return Records(rows, errors, is_cut=torn > 0)
+    called = [endpoints.get(number, does) for number, does in enumerate(OPERATIONS)]
+    return Records(rows, errors, called, is_cut=torn > 0)
 
 
 def _name_in(record: bytes) -> str:
@@ -89,7 +95,7 @@ def records_table(records: Records, constant: Mapping[str, str] | None = None) -
         **{name: pa.repeat(value, len(rows)) for name, value in constant.items()},
         **{name: pa.array(rows[name]) for name in tables.LOAD.names if name in rows.dtype.names},
         **{name: pa.array(rows[name], mask=rows[name] == none) for name, none in _NO_SUCH.items()},
-        "endpoint": _words(rows["endpoint"], ENDPOINTS),
+        "endpoint": _words(rows["endpoint"], records.endpoints),
         "outcome": _words(rows["outcome"], OUTCOMES),
         "error": _words(error, records.errors, mask=error < 0),
         "phase": _words(is_ramp, ("load", "ramp")),

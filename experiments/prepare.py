@@ -13,15 +13,23 @@ from typing import cast
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
-from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, endpoints_of, has, name_of
+from wanlat.experiments.config.endpoints import (
+    MethodEndpoint,
+    asked_of,
+    endpoints_of,
+    has,
+    name_of,
+    objects_of,
+)
 from wanlat.experiments.config.study import Study, node_of
-from wanlat.experiments.config.workloads import BUCKET, check_rtt_steps
+from wanlat.experiments.config.workloads import BUCKET, CARRY_NO_OBJECT, check_rtt_steps
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
 from wanlat.probes.bob_plan import turns as bob_turns
 from wanlat.probes.fewer import Turn, fewer
 from wanlat.probes.method_plan import method_steps
-from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, StepsPlan, Window
+from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
+from wanlat.probes.plan import Header, StepsPlan, Window, header_to
 from wanlat.probes.plan import Plan as Requests
 from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.s3_plan import S3Endpoint, s3_steps
@@ -31,16 +39,11 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan, resolve
-from wanlat.topologies.units import Size
 from wanlat.topologies.variants import override, with_nodes
 from wanlat.topologies.wording import listing
 
 _WINDOWS: Mapping[str, Window] = {"unlimited": "large", "2MiB": "tonic", "64KiB": "default"}
 """What the probe calls them."""
-_MESSAGE_AROUND_OBJECT = 1024
-"""What the message that carries an object may need beside it: the key, the time, tags."""
-_CARRY_AN_OBJECT = ("Put", "Get", "Delete", "Exist")
-"""Bob's endpoints that an object of the study's size is put for."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class RequestPlan:
 
     study: Study
     api: Api
+    objects: ObjectApi | None
+    """How it is asked for objects; None: nobody knows."""
     endpoints: tuple[str | MethodEndpoint, ...]
     target: str
     replicas: Replicas
@@ -85,13 +90,18 @@ class RequestPlan:
             "object_bytes": study.object_size.bytes,
             "seed": self.seed,
         }
+        is_one_key, fill, prefilled = study.key_mode == "same", study.prefill, None
+        if fill is not None and self.objects is not None:
+            # Reads are of it where it has the size to be read.
+            is_read = fill.object_bytes(study.object_size) == study.object_size.bytes
+            text_keys = self.objects.text_keys
+            prefilled = Prefilled(BUCKET, fill.objects, self.seed, text_keys, is_read)
         if self.api == "grpc":
             made = (MethodEndpoint(method=e) if isinstance(e, str) else e for e in self.endpoints)
-            return method_steps([each.measured() for each in made], **counts)
-        is_one_key, fill, prefilled = study.key_mode == "same", study.prefill, None
-        if fill is not None:  # reads are of it where it has the size to be read
-            is_read = fill.object_bytes(study.object_size) == study.object_size.bytes
-            prefilled = Prefilled(self.api, BUCKET, fill.objects, self.seed, is_read)
+            methods = [each.measured() for each in made]
+            if self.objects is not None:
+                methods = [self.objects.known(each) for each in methods]
+            return method_steps(methods, prefilled=prefilled, **counts)
         if self.api == "s3":
             return s3_steps(
                 cast(Sequence[S3Endpoint], self.endpoints),
@@ -130,25 +140,12 @@ class RequestPlan:
     def header(self, cluster: Cluster) -> Header:
         """Return where the requests go to."""
         study = self.study
-        deadline_ms = study.deadline.ns // 1_000_000
-        if self.api == "s3":
-            s3 = cluster.s3(self.target)
-            return PlanHeader(
-                *(s3.host, s3.port, s3.region, s3.access_key, s3.secret_key),
-                connection=study.connection,
-                deadline_ms=deadline_ms,
-            )
-        grpc = cluster.grpc(self.target)
-        defined = self.api == "grpc"  # Bob's API is known without
-        return GrpcHeader(
-            host=grpc.host,
-            port=grpc.port,
+        return header_to(
+            cluster.target(self.target),
             connection=study.connection,
-            deadline_ms=deadline_ms,
+            deadline_ms=study.deadline.ns // 1_000_000,
             max_message_bytes=study.max_message.bytes,
             window=_WINDOWS[study.grpc_window],
-            protos=[path.absolute() for path in grpc.protos] if defined else [],
-            includes=[path.absolute() for path in grpc.includes] if defined else [],
         )
 
 
@@ -160,14 +157,15 @@ def plan_requests(
     target: str,
     replicas: Replicas,
     seed: int,
+    objects: ObjectApi | None,
     own: Sequence[MethodEndpoint] = (),
 ) -> RequestPlan:
     """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
 
-    ``target`` is the node that is asked; ``own`` what the system's definition says can be asked of
-    it, for a study of stores that names none of its methods.
+    ``target`` is the node that is asked; ``objects`` how objects are asked for; ``own`` what the
+    system's definition says can be asked of it, for a study that names none of its methods.
     """
-    endpoints = asked_of(api, study.endpoints) or (tuple(own) if api == "grpc" else ())
+    endpoints = asked_of(api, study.endpoints, own, objects)
     if not endpoints:
         raise UserError(
             f"System {system} has none of the endpoints of study {study.name} "
@@ -175,24 +173,31 @@ def plan_requests(
             "Add some of these to the study, or leave the system out."
         )
     of_stores = [key for key in ("prefill", "load", "reclaim") if getattr(study, key) is not None]
-    of_stores += ["key_mode"] if study.key_mode == "same" else []
-    if of_stores and api == "grpc":
+    if of_stores and objects is None:
         key = of_stores[0]
         raise UserError(
-            f"`{key}` makes requests that S3 or Bob's API has. System {system} has none of them, "
-            f"but what its .proto files define. Leave `{key}` out of the study, or the system."
+            f"`{key}` writes and reads objects, and the definition of system {system} does not say "
+            f"how: {HOW_OBJECTS} Or leave `{key}` out of the study."
         )
-    asked = RequestPlan(study, api, endpoints, target, replicas, seed)
-    limit = study.max_message.bytes - _MESSAGE_AROUND_OBJECT
-    carry = [name for name in asked.names if name in _CARRY_AN_OBJECT]
-    if api == "bob" and carry and study.object_size.bytes > limit:
+    if study.key_mode == "same" and api == "grpc":
         raise UserError(
-            f"object_size {study.object_size}, with the key and the time that go with it, does not "
-            f"fit into a gRPC message of at most {study.max_message}: {listing(carry)} of system "
-            f"{system} cannot be measured. Make it {Size(max(limit, 0))} or less; or raise "
-            "`max_message` in the study, where the store takes longer messages (quorum takes "
-            "objects up to 128MiB)."
+            f"`key_mode: same` is of S3 and Bob's API; the methods of system {system} get a fresh "
+            "key each time. Leave it out of the study, or the system."
         )
+    asked = RequestPlan(study, api, objects, endpoints, target, replicas, seed)
+    if objects is not None:
+        lacks = [
+            each for each in (study.load.operations if study.load else ()) if not objects.has(each)
+        ]
+        if lacks:
+            raise UserError(
+                f"The load's `mix` has requests of the kind `{lacks[0]}`, and system {system} has "
+                f"none under `objects`. Leave them out of the mix, or the system."
+            )
+        if any(name not in CARRY_NO_OBJECT for name in asked.names):
+            objects.check_size(system, study.object_size, study.max_message)
+        if study.prefill is not None and study.prefill.object_size is not None:
+            objects.check_size(system, study.prefill.object_size, study.max_message)
     return asked
 
 
@@ -267,6 +272,7 @@ def prepare(
             target=target,
             replicas=replicas,
             seed=seed,
+            objects=objects_of(system, options),
             own=endpoints_of(system),
         )
         key = f"{system.name} {options!r}"

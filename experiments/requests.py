@@ -15,19 +15,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Object
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.oneshot import Oneshot, prepare
-from wanlat.probes.plan import KEY_BYTES, GrpcHeader, Header, Placement, PlanHeader, Request
+from wanlat.probes.objects import ObjectApi
+from wanlat.probes.oneshot import Oneshot
+from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import Closing, Process, Spawn
 from wanlat.probes.records import Sample
-from wanlat.systems.base import Api, Cluster
-from wanlat.topologies.errors import UserError
+from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.wording import listing
 
 NOT_SENT = "not sent: an earlier request was still waiting"
@@ -108,9 +108,10 @@ class Schedule:
                 took_ns = time.monotonic_ns() - now_ns
 
 
-def row_of(sample: Sample) -> Row:
+def row_of(sample: Sample, request: Request) -> Row:
     """Return what came of a request as columns."""
-    return {name: getattr(sample, name) for name in _COLUMNS}  # `asdict` takes ten times as long
+    row = {name: getattr(sample, name) for name in _COLUMNS}  # `asdict` takes ten times as long
+    return {**row, "endpoint": request.called}
 
 
 def unanswered(seq: int, endpoint: str, handed_ns: int, why: str) -> Sample:
@@ -180,95 +181,37 @@ class Workers:
             self._stop.set()
 
 
-_ENDPOINTS = {
-    "s3": ("PutObject", "GetObject", "RemoveObject"),
-    "bob": ("Put", "Get", "Delete"),
-}
-"""As samples call them."""
-_READS = ("GetObject", "HeadObject", "Get", "Exist")
 _HTTP_NOT_FOUND = 404
-_GRPC_OK, _GRPC_NOT_FOUND = 0, 5
-_MESSAGE_AROUND_OBJECT = 1024
-"""What a message that carries an object has beside it, at most: the key, the time."""
+_GRPC_NOT_FOUND = 5
+_NOT_FOUND = ("not found", "wrong answer: [false]")
+"""How an error begins of an answer that went well and says that there is no such object."""
 _POLL_MS = 50
 """How soon a stop is heeded while a request is on its way."""
 _DEATHS = 3
 
 
-class StoreApi:
-    """One of the ways to speak to a store, as far as a drill speaks it: S3 with objects in one
-    bucket, or Bob's API with objects at keys of eight bytes.
-    """
-
-    def __init__(self, api: Literal["s3", "bob"]) -> None:
-        self.is_s3 = api == "s3"
-        self.puts, self.gets, self.removes = _ENDPOINTS[api]
-
-    def header(self, cluster: Cluster, node: str, deadline_ms: int, object_bytes: int) -> Header:
-        """Return where to ask ``node``, for objects up to so many bytes.
-
-        Raises UserError where they fit into no message.
-        """
-        if self.is_s3:
-            s3 = cluster.s3(node)
-            who = (s3.region, s3.access_key, s3.secret_key)
-            return PlanHeader(s3.host, s3.port, *who, deadline_ms=deadline_ms)
-        grpc = cluster.grpc(node)
-        header = GrpcHeader(host=grpc.host, port=grpc.port, deadline_ms=deadline_ms)
-        if header.max_message_bytes < object_bytes + _MESSAGE_AROUND_OBJECT:
-            raise UserError(
-                f"An object of {object_bytes} bytes does not fit into a message of Bob's API, "
-                f"which has {header.max_message_bytes} bytes at most. Make `object_size` smaller."
-            )
-        return header
-
-    def key(self, seed: int, owner: str, number: int) -> str:
-        """Return the key of an owner's object number so and so: no other has it in this drill."""
-        if self.is_s3:
-            return f"{owner.replace(' ', '-')}/{number:06}"
-        return random.Random(f"{seed}/{owner}/{number}").randbytes(KEY_BYTES).hex()
-
-    def placement(self, cluster: Cluster, node: str, key: str | None) -> Placement:
-        """Return whether ``node`` holds a replica of a key: Bob's vdisks say it."""
-        holders = None if self.is_s3 or key is None else cluster.replicas(bytes.fromhex(key))
-        if holders is None:
-            return "unknown"
-        return "local" if node in holders else "remote"
-
-    def make_ready(self, cluster: Cluster, spawn: Spawn, header: Header) -> None:
-        """Make what objects are put into, where there is such a thing."""
-        if self.is_s3:
-            cluster.create_bucket(BUCKET)
-            bucket = Request(0, "prepare", "CreateBucket", BUCKET)
-            prepare(spawn, header, [bucket], lambda _, __: None)
-
-    def put(self, seq: int, what: Object, deadline_ms: int | None = None) -> Request:
-        """Return the request that puts an object."""
-        return self._request(self.puts, seq, what, deadline_ms)
-
-    def get(self, seq: int, what: Object, deadline_ms: int | None = None) -> Request:
-        """Return the request that gets an object; its answer is ok when it holds that one."""
-        return self._request(self.gets, seq, what, deadline_ms)
-
-    def remove(self, seq: int, what: Object, deadline_ms: int | None = None) -> Request:
-        """Return the request that removes an object."""
-        bucket = BUCKET if self.is_s3 else None
-        return Request(seq, "measure", self.removes, bucket, what.key, deadline_ms=deadline_ms)
-
-    def _request(self, endpoint: str, seq: int, what: Object, deadline_ms: int | None) -> Request:
-        size, seed = what.object_bytes, what.body_seed
-        removal = self.remove(seq, what, deadline_ms)
-        return replace(removal, endpoint=endpoint, object_bytes=size, body_seed=seed)
+def on_object(
+    api: ObjectApi, does: Operation, seq: int, what: Object, deadline_ms: int | None = None
+) -> Request:
+    """Return the request that does this to an object; a read is ok if it brings that one."""
+    return api.request(
+        does,
+        seq,
+        what.key,
+        bucket=BUCKET,
+        object_bytes=what.object_bytes,
+        body_seed=what.body_seed,
+        deadline_ms=deadline_ms,
+    )
 
 
 def is_not_found(sample: Sample) -> bool:
     """Did the store answer that there is no such object (or no bucket that it could be in)?"""
     if sample.grpc_status is None:
         return sample.status == _HTTP_NOT_FOUND
-    # Exist is answered, with an answer that is wrong.
-    is_denied = sample.endpoint == "Exist" and sample.grpc_status == _GRPC_OK
-    said = sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in (sample.error or "")
-    return said or (is_denied and sample.outcome == "fail")
+    error = sample.error or ""
+    said = sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in error
+    return said or error.startswith(_NOT_FOUND)
 
 
 @dataclass
@@ -283,10 +226,10 @@ class NotFoundTracker:
 
     def take(self, request: Request, sample: Sample) -> bool:
         """Count a sample if its object was not found; return whether it was counted."""
-        is_read = sample.endpoint in _READS and sample.outcome == "fail"
+        is_read = request.does in ("read", "exists") and sample.outcome == "fail"
         if request.key is None or not (is_read and is_not_found(sample)):
             return False
-        self.reads[sample.endpoint] += 1
+        self.reads[request.called] += 1
         self.keys[request.key] = None
         return True
 
@@ -298,16 +241,6 @@ class NotFoundTracker:
             f"({listing(self.keys, at_most=3)}). They are samples with the outcome `fail`."
         )
         return [text] if self.keys else []
-
-
-def api_of(api: Api) -> StoreApi:
-    """Return the API of a cluster. Raises UserError where a drill cannot speak it."""
-    if api == "grpc":
-        raise UserError(
-            "A drill puts, gets and removes objects, and over a gRPC service of your own it does "
-            "not know how. It speaks S3 and Bob's API."
-        )
-    return StoreApi(api)
 
 
 def spawn_on(lab: Lab, node: str) -> Spawn:

@@ -41,9 +41,6 @@ _BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own are (stat(2))
 _ENTRIES_A_STEP = 64
 _TRASH = "/.minio.sys/tmp/.trash"
 """Where MinIO moves what is removed, until it gets round to freeing it."""
-_PUTS = ("PutObject", "Put")
-_REMOVES = ("RemoveObject", "Delete")
-
 LARGEST_SHARE = 0.008
 """Of one core: what one sample costs, over the time to the next."""
 _SPACE_SHARE = 0.003
@@ -473,7 +470,7 @@ class StoredBytes:
     """Counts objects that were acknowledged and not removed since.
 
     ``is_known`` is False once a write or a removal had another end: nobody knows then whether it
-    is there. (A method of somebody's own gRPC service is no write that is known here.)
+    is there. (A method that is under no system's `objects` is no write that is known here.)
     """
 
     def __init__(self) -> None:
@@ -483,12 +480,12 @@ class StoredBytes:
 
     def take(self, request: Request, sample: Sample) -> None:
         """Take note of a request that was answered."""
-        if request.endpoint not in (*_PUTS, *_REMOVES):
+        if request.does not in ("write", "delete"):
             return
         key = (request.bucket, request.key)
         if sample.outcome != "ok":
             self.is_known = False
-        elif request.endpoint in _PUTS:
+        elif request.does == "write":
             self._bytes[key] = request.object_bytes or 0
             self._written_bytes += request.object_bytes or 0
         else:

@@ -184,7 +184,7 @@ def _times(
     def all_s(sent: Iterable[Request], rtt_s: float = nearest_s) -> float:
         return sum(one_s(request.called, rtt_s) for request in sent)
 
-    write_s = one_s("Put" if requests.api == "bob" else "PutObject")
+    write_s = one_s(requests.objects.name("write")) if requests.objects else 0.0
     fill, sent_s = study.prefill, 0.0
     if fill is not None:
         sent_s += fill.total / fill.writers * write_s

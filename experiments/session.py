@@ -388,6 +388,7 @@ def system_entry(setup: Setup, api: str) -> dict[str, Any]:
         "label": binary.label,
         "sha256": binary.sha256,
         "api": api,
+        "objects": setup.system.objects(setup.options).names,
         "options": setup.system.effective(setup.plan, setup.options),
     }
     if binary.beside:

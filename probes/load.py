@@ -1,14 +1,13 @@
 """Drives ``oneshot load``, the generator of load: many workers, each with one request in flight.
 
-``Generator`` is one running job (``mix``, ``fill`` or ``remove``); ``key_of`` and ``body_seed_of``
-say which objects it writes and reads; ``bundle.load_records`` reads what it writes down. The lines
-that it speaks are in docs/load.md.
+``Generator`` is one running job (``mix``, ``fill`` or ``remove``); ``probes.prefilled`` says which
+objects it writes and reads; ``bundle.load_records`` reads what it writes down. The lines that it
+speaks are in docs/load.md.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +23,12 @@ from wanlat.bundle.load_records import (
 )
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.syscalls import wait_readable
-from wanlat.probes.body import word
 from wanlat.probes.dialogue import Dialogue
 from wanlat.probes.errors import ProbeFailed
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import Header
 from wanlat.probes.process import Closing, Spawn
+from wanlat.systems.engine.protocols import Operation
 
 __all__ = [
     "RECORD",
@@ -37,14 +37,11 @@ __all__ = [
     "LoadJob",
     "Progress",
     "Records",
-    "body_seed_of",
-    "key_of",
     "read_records",
     "records_table",
     "run_job",
 ]
 
-Api = Literal["s3", "bob"]
 Job = Literal["mix", "fill", "remove"]
 Ranges = Sequence[tuple[int, int]]
 """Half-open ranges of turns."""
@@ -60,6 +57,7 @@ class LoadJob:
 
     job: Job
     records: Path
+    api: ObjectApi
     buckets: Sequence[str]
     objects: int
     """In each bucket, from ``first`` on: filled, removed, or (mix) there to be read."""
@@ -73,7 +71,7 @@ class LoadJob:
     """mix only."""
     ramp_ms: int = 0
     rate: float | None = None
-    mix: Mapping[str, float] | None = None
+    mix: Mapping[Operation, float] | None = None
     payload: Literal["unsigned", "signed"] = "unsigned"
     """S3: does the signature cover the body?"""
     give_up_ms: int = 60_000
@@ -82,7 +80,12 @@ class LoadJob:
     def line(self) -> bytes:
         """Return the line that ``oneshot load`` reads."""
         told: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        blanks = told.pop("api").blanks
         told |= {
+            "operations": {
+                does: {"name": blank.called, "request": json.loads(blank.line())}
+                for does, blank in blanks.items()
+            },
             "records": str(self.records.absolute()),
             "buckets": list(self.buckets),
             "done": [list(each) for each in self.done],
@@ -238,26 +241,6 @@ def run_job(
         while not isinstance(said := generator.next(), End):
             on_progress(said)
         return said
-
-
-def key_of(seed: int, bucket: str, index: int, api: Api) -> str:
-    """Return the key of object ``index`` of a bucket, as requests have it.
-
-    S3: text. Bob: 16 hex digits, drawn from the seed and the bucket's name, all different.
-    """
-    if api == "s3":
-        return f"fill-{index:08d}"
-    return word(_seed_of(seed, bucket, "keys"), index).to_bytes(8, "little").hex()
-
-
-def body_seed_of(seed: int, bucket: str, index: int) -> int:
-    """Return the seed of its bytes (``wanlat.probes.body.body(seed, object_bytes)``)."""
-    return word(_seed_of(seed, bucket, "bodies"), index) >> 11
-
-
-def _seed_of(seed: int, bucket: str, what: str) -> int:
-    digest = hashlib.sha256(f"{seed}/{bucket}/{what}".encode()).digest()
-    return int.from_bytes(digest[:8], "little")
 
 
 def _parsed(line: bytes) -> Progress | End:

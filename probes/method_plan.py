@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, cycle, islice
 from typing import Any
 
 from wanlat.probes.plan import (
@@ -24,6 +24,8 @@ from wanlat.probes.plan import (
     check_key,
     shuffled,
 )
+from wanlat.probes.prefilled import Prefilled
+from wanlat.systems.engine.protocols import Operation
 
 METHOD = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*/[A-Za-z_]\w*", re.ASCII)
 """``package.Service/Method``."""
@@ -46,6 +48,10 @@ class Call:
     request: Mapping[str, Any] = field(default_factory=dict)
     response_object: str | None = None
     """The path of the answer's bytes field that must hold the key's object."""
+    name: str | None = None
+    """What samples call it, where that is not the method."""
+    operation: Operation | None = None
+    """What it does to the key's object, as far as that is known."""
 
     def __post_init__(self) -> None:
         """Refuse what names no method."""
@@ -62,6 +68,25 @@ class Call:
         """Is an object sent, or must one come back?"""
         return self.response_object is not None or _holds(self.request, "{body}")
 
+    def asked(
+        self, seq: int, phase: Phase, key: str, object_bytes: int = 0, seed: int = 0
+    ) -> Request:
+        """Return the request of a key; ``seed`` is that of the object's bytes."""
+        if key and self.has_key and self.method.startswith(BOB_SERVICE):
+            check_key(self.method, key)
+        return Request(
+            seq,
+            phase,
+            self.method,
+            key=key if self.has_key else None,
+            object_bytes=object_bytes if self.has_object else None,
+            body_seed=seed if self.has_object else None,
+            request=self.request,
+            response_object=self.response_object,
+            name=self.name,
+            operation=self.operation or ("read" if self.response_object else None),
+        )
+
 
 @dataclass(frozen=True)
 class Measured(Call):
@@ -70,8 +95,6 @@ class Measured(Call):
     prepare: Call | None = None
     """What is called for each key beforehand."""
     key_bytes: int = KEY_BYTES
-    name: str | None = None
-    """What samples call it, where that is not the method."""
 
 
 def method_plan(
@@ -94,12 +117,23 @@ def method_steps(
     warmup: int,
     object_bytes: int,
     seed: int,
+    prefilled: Prefilled | None = None,
 ) -> StepsPlan:
     """Return a plan that does at each of ``steps`` what ``method_plan`` does once.
 
-    Every request of every step has a key of its own.
+    Every request of every step has a key of its own; but what answers with an object is asked for
+    ``prefilled`` ones, where there are any.
     """
-    keys = {number: _keys(seed, number, each.key_bytes) for number, each in enumerate(methods)}
+    there = dict[str, int]()
+    if prefilled is not None and prefilled.is_read:
+        drawn_of = islice(prefilled.drawn(), steps * (samples + warmup))
+        there = {prefilled.key(each): prefilled.body_seed(each) for each in drawn_of}
+    keys = {
+        number: cycle(there)
+        if there and each.response_object and each.prepare is not None
+        else _keys(seed, number, each.key_bytes)
+        for number, each in enumerate(methods)
+    }
     drawn = [
         (step, phase, number, next(keys[number]))
         for step in range(steps)
@@ -110,24 +144,13 @@ def method_steps(
     seq = count()
 
     def request(phase: Phase, call: Call, key: str) -> Request:
-        if call.has_key and call.method.startswith(BOB_SERVICE):
-            check_key(call.method, key)
-        return Request(
-            next(seq),
-            phase,
-            call.method,
-            key=key if call.has_key else None,
-            object_bytes=object_bytes if call.has_object else None,
-            body_seed=body_seed(seed, key) if call.has_object else None,
-            request=call.request,
-            response_object=call.response_object,
-            name=call.name if isinstance(call, Measured) else None,
-        )
+        bytes_of = there[key] if key in there else body_seed(seed, key)
+        return call.asked(next(seq), phase, key, object_bytes, bytes_of)
 
     prepare = [
         request("prepare", made_by, key)
         for _, _, number, key in drawn
-        if (made_by := methods[number].prepare) is not None
+        if (made_by := methods[number].prepare) is not None and key not in there
     ]
     phases: list[dict[Phase, list[Request]]] = [{"warmup": [], "measure": []} for _ in range(steps)]
     for step, phase, number, key in drawn:

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field, replace
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
 
-_WRITES = ("PutObject", "Put")
-_READS = ("GetObject", "Get")
-
 
 @dataclass
 class Overwrites:
@@ -31,13 +28,13 @@ class Overwrites:
     def now(self, request: Request) -> Request:
         """Return a request as it is to be sent now."""
         place = _place(request)
-        if place not in self._last or request.endpoint not in _READS:
+        if place not in self._last or request.does != "read":
             return request
         return replace(request, body_seed=self._last[place])
 
     def note(self, request: Request, sample: Sample) -> None:
         """Take in what came of a request."""
-        if request.endpoint not in _WRITES or sample.outcome == "fail":
+        if request.does != "write" or sample.outcome == "fail":
             return
         acknowledged = sample.outcome == "ok"
         self._last[_place(request)] = request.body_seed if acknowledged else None

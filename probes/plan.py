@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
+from wanlat.systems.engine.protocols import Operation, S3Target, Target, does
+
 Phase = Literal["prepare", "warmup", "measure"]
 Connection = Literal["keep-alive", "new"]
 Placement = Literal["local", "remote", "unknown"]
@@ -94,6 +96,30 @@ class GrpcHeader:
 Header = PlanHeader | GrpcHeader
 
 
+def header_to(
+    target: Target,
+    *,
+    deadline_ms: int,
+    connection: Connection = "keep-alive",
+    max_message_bytes: int = MAX_MESSAGE_BYTES,
+    window: Window = "large",
+) -> Header:
+    """Return the header of requests to a node; the last two are of gRPC alone."""
+    if isinstance(target, S3Target):
+        return PlanHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
+    own = not target.is_known
+    return GrpcHeader(
+        host=target.host,
+        port=target.port,
+        connection=connection,
+        deadline_ms=deadline_ms,
+        max_message_bytes=max_message_bytes,
+        window=window,
+        protos=[path.absolute() for path in target.protos] if own else [],
+        includes=[path.absolute() for path in target.includes] if own else [],
+    )
+
+
 @dataclass(frozen=True)
 class Request:
     """One request. Fields that its endpoint has no use for are None."""
@@ -125,6 +151,8 @@ class Request:
     """For who reads the sample: oneshot is not told."""
     name: str | None = None
     """What samples call it, where that is not the endpoint. oneshot is not told."""
+    operation: Operation | None = None
+    """What a method does to the object at the key. oneshot is not told."""
 
     def __post_init__(self) -> None:
         """Refuse a key that would end the server's process."""
@@ -136,13 +164,19 @@ class Request:
         """What samples call its endpoint."""
         return self.name or self.endpoint
 
+    @property
+    def does(self) -> Operation | None:
+        """What it does to an object; None: nothing, or nobody knows."""
+        return self.operation or does(self.endpoint)
+
     def line(self) -> bytes:
         """Return the line that oneshot reads."""
         told = ((name, getattr(self, name)) for name in _TOLD)
         return _line({name: value for name, value in told if value is not None})
 
 
-_TOLD = tuple(each.name for each in fields(Request) if each.name not in ("placement", "name"))
+_NOT_TOLD = ("placement", "name", "operation")
+_TOLD = tuple(each.name for each in fields(Request) if each.name not in _NOT_TOLD)
 
 
 @dataclass(frozen=True)

@@ -7,28 +7,28 @@ would be found in every cache after the warm-up, however many others lie beside 
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from wanlat.probes.load import body_seed_of, key_of
+from wanlat.probes.body import word
 
 
 @dataclass(frozen=True)
 class Prefilled:
     """What one bucket was filled with: objects 0 … ``objects`` - 1 of its seed, all of one size."""
 
-    api: Literal["s3", "bob"]
     bucket: str
     objects: int
     seed: int
+    text_keys: bool = True
     is_read: bool = True
     """Whether reads are of these: they are of the size that is to be read."""
 
     def key(self, index: int) -> str:
         """Return the key of an object, as requests have it."""
-        return key_of(self.seed, self.bucket, index, self.api)
+        return key_of(self.seed, self.bucket, index, is_text=self.text_keys)
 
     def body_seed(self, index: int) -> int:
         """Return the seed of its bytes."""
@@ -42,3 +42,23 @@ class Prefilled:
             if index not in seen:
                 seen.add(index)
                 yield index
+
+
+def key_of(seed: int, bucket: str, index: int, *, is_text: bool) -> str:
+    """Return the key of object ``index`` of a bucket, as requests have it.
+
+    Text; or 16 hex digits, drawn from the seed and the bucket's name, all different.
+    """
+    if is_text:
+        return f"fill-{index:08d}"
+    return word(_seed_of(seed, bucket, "keys"), index).to_bytes(8, "little").hex()
+
+
+def body_seed_of(seed: int, bucket: str, index: int) -> int:
+    """Return the seed of its bytes (``wanlat.probes.body.body(seed, object_bytes)``)."""
+    return word(_seed_of(seed, bucket, "bodies"), index) >> 11
+
+
+def _seed_of(seed: int, bucket: str, what: str) -> int:
+    digest = hashlib.sha256(f"{seed}/{bucket}/{what}".encode()).digest()
+    return int.from_bytes(digest[:8], "little")

@@ -20,16 +20,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wanlat.topologies.resolve import Node, Plan
 
-_LISTINGS = {"ListObjects", "ListObjectsPage"}
-_S3_READS = _LISTINGS | {"ListBuckets", "GetObject", "HeadObject"}
-GROUPS = {
-    "listings": _LISTINGS,
-    "reads": _S3_READS | {"Get", "Exist"},
-    "writes": {"PutObject", "RemoveObject", "Put", "Delete"},
+_GROUPS: dict[str, set[str | None]] = {
+    "listings": {"list", "ListObjectsPage"},
+    "reads": {"read", "exists", "list", "ListObjectsPage", "ListBuckets"},
+    "writes": {"write", "delete"},
 }
-"""Names for several endpoints, in a definition's `lower_bounds`."""
+"""Names for several endpoints, in a definition's `lower_bounds`: by what they do to objects."""
 
 _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def meanings_of(endpoint: str, does: str | None) -> set[str]:
+    """Return the names that mean an endpoint that does so to objects: its own, and groups'."""
+    return {endpoint, *(name for name, each in _GROUPS.items() if each & {endpoint, does})}
 
 
 @dataclass(frozen=True)

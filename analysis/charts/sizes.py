@@ -18,10 +18,10 @@ from wanlat.analysis import statistics
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.charts.facets import Dot, Scale, draw_facets
 from wanlat.analysis.charts.frame import Words
-from wanlat.analysis.endpoints import REMOTE, UNKNOWN
+from wanlat.analysis.endpoints import READ, REMOTE, UNKNOWN
 from wanlat.analysis.figures.published import stored_estimates
 from wanlat.analysis.figures.result import Figures, Row, series_of
-from wanlat.analysis.figures.sizes import FRESH, ONE, READ, over
+from wanlat.analysis.figures.sizes import FRESH, ONE, over
 from wanlat.analysis.names import count, display_system, row_labels, size
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.endpoints import READ, WRITE, operations
 from wanlat.analysis.figures import probe_client
 from wanlat.analysis.figures.probe_client import MIN_N_FOR_P99, InTime
 from wanlat.analysis.figures.result import Figures, Row, figures_of, named, short
@@ -44,7 +45,6 @@ Values = NDArray[np.float64]
 Part = tuple[float, float]
 """Of a load, seconds after its ramp: from, until."""
 
-READ, WRITE = "GetObject", "PutObject"
 
 _WIDTHS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 _MOST_BINS = 600
@@ -156,7 +156,8 @@ def _row(
     # Of the whole load figures are of what was answered after its end, too.
     beside = part if steady.is_steady else (0.0, math.inf)
     # Reads before writes, then by the alphabet.
-    names = sorted(set(requests["operation"]), key=lambda name: (name.startswith("Put"), name))
+    does = operations(bundle.manifest, series.system)
+    names = sorted(set(requests["operation"]), key=lambda name: (does.get(name) == WRITE, name))
     row = {
         "system": series.system,
         "version": series.version,
@@ -189,7 +190,7 @@ def _row(
         "probe_overrun_ms": probe_client.overrun_ms(samples, said.get("probe_interval_ms")),
         **named(
             "write_over_read",
-            _write_over_read(ok, part, bin_s, seed_for(seed, *series, "write / read")),
+            _write_over_read(ok, does, part, bin_s, seed_for(seed, *series, "write / read")),
         ),
     }
     counted = ok[ok["at_s"].between(*part, inclusive="left")]
@@ -311,13 +312,13 @@ def _failures(requests: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _write_over_read(
-    ok: pd.DataFrame, part: Part, bin_s: float, seed: list[int]
+    ok: pd.DataFrame, does: Mapping[str, str], part: Part, bin_s: float, seed: list[int]
 ) -> Estimate | None:
     """Mean latency of writes / that of reads, of the same seconds; None without one of them."""
     inside = ok[ok["at_s"].between(*part, inclusive="left")]
 
-    def sums(name: str) -> tuple[Values, Values]:
-        mine = inside[inside["operation"] == name]
+    def sums(operation: str) -> tuple[Values, Values]:
+        mine = inside[inside["operation"].map(does) == operation]
         bins, count = _bins(mine["at_s"], part, bin_s)
         return summed(bins, mine["ms"].to_numpy(), count), summed(bins, np.ones(len(mine)), count)
 
@@ -386,7 +387,7 @@ LOAD = Section(
         "ci95": over_time.DEFINITION,
         "steady": over_time.RULE,
         "in_flight": "operations_per_s x mean_ms (Little)",
-        "write_over_read": "mean latency of PutObject / that of GetObject, of the same seconds",
+        "write_over_read": "mean latency of writes / that of reads, of the same seconds",
         "probe_client": "single requests beside the load, from when each was due to its answer; "
         "ratio: loaded over idle; from_start: from when it was sent",
         "bytes_per_s": "bytes of bodies moved by requests that succeeded, a second",

@@ -16,6 +16,7 @@ from wanlat.analysis.endpoints import (
     PLACEMENTS,
     REMOTE,
     UNKNOWN,
+    operations,
     with_placement,
 )
 from wanlat.analysis.figures.latency import latency
@@ -27,14 +28,6 @@ from wanlat.analysis.statistics import Ratio, outliers_of
 from wanlat.analysis.stats.intervals import Values
 from wanlat.analysis.sweep import Sweep, bytes_of
 
-READ, WRITE = "read", "write"
-OPERATIONS: Mapping[str, str] = {
-    "GetObject": READ,
-    "Get": READ,
-    "PutObject": WRITE,
-    "Put": WRITE,
-}
-"""Which endpoint is a read or a write of a whole object; no other has a throughput."""
 FRESH, ONE = "fresh", "one"
 """Kinds of keys: each written once, or one that is written again and again."""
 SIZE, KEYS = "object_size", "key_mode"
@@ -60,13 +53,14 @@ def _rows(bundle: Bundle) -> Iterator[tuple[Row, Values]]:
     if found is None or object_bytes is None:
         return
     for row, entry in zip(found.rows, found.arrays, strict=True):
-        if row["endpoint"] not in OPERATIONS or not row["ok"]:
+        does = operations(bundle.manifest, row["system"]).get(row["endpoint"])
+        if does is None or not row["ok"]:
             continue
         ms, seed = entry.values_ms, seed_of(bundle.seed, entry.group)
         figures = {
             **{name: row[name] for name in _OF_LATENCY},
             "nodes": nodes,
-            "operation": OPERATIONS[row["endpoint"]],
+            "operation": does,
             "object_bytes": object_bytes,
             "keys": ONE if study.get(KEYS) == "same" else FRESH,
             "requests_per_s": short(1e3 / float(ms.mean())),

@@ -13,19 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from benchmarks.comparison import Claim, finish, in_rounds, parser, run, spread, table
 from benchmarks.loopback import NullServer
-from wanlat.probes.load import LoadJob, body_seed_of, read_records, run_job
+from wanlat.probes.load import LoadJob, read_records, run_job
+from wanlat.probes.objects import ObjectApi
+from wanlat.probes.prefilled import body_seed_of
 from wanlat.probes.process import spawn_here
+from wanlat.systems.engine.protocols import Operation
 from wanlat.topologies.errors import RunFailed
 
 _CORES = 2
 _SEED, _BUCKET = 1, "b0"
-_S3 = {"GetObject": 0.5, "PutObject": 0.5}
+_HALF: Mapping[Operation, float] = {"read": 0.5, "write": 0.5}
 _COLUMNS = {
     "case": "{case}",
     "workers": "{workers}",
@@ -43,19 +46,20 @@ class Case:
     """A mix of requests, and what is promised of it."""
 
     name: str
-    mix: Mapping[str, float]
+    mix: Mapping[Operation, float]
     workers: int = 16
+    api: Literal["s3", "bob"] = "s3"
     object_bytes: int = 1024
     at_least_per_s: float | None = None
 
 
 CASES = (
-    Case("S3, half reads", _S3, at_least_per_s=20_000),
-    Case("S3, reads", {"GetObject": 1.0}, at_least_per_s=20_000),
-    Case("S3, writes", {"PutObject": 1.0}, at_least_per_s=20_000),
-    *(Case(f"S3, half reads, {n} worker{'s' * (n > 1)}", _S3, n) for n in (1, 4, 64, 256)),
-    Case("S3, half reads of 512 kB", _S3, object_bytes=512_000),
-    Case("Bob, half reads", {"Get": 0.5, "Put": 0.5}),
+    Case("S3, half reads", _HALF, at_least_per_s=20_000),
+    Case("S3, reads", {"read": 1.0}, at_least_per_s=20_000),
+    Case("S3, writes", {"write": 1.0}, at_least_per_s=20_000),
+    *(Case(f"S3, half reads, {n} worker{'s' * (n > 1)}", _HALF, n) for n in (1, 4, 64, 256)),
+    Case("S3, half reads of 512 kB", _HALF, object_bytes=512_000),
+    Case("Bob, half reads", _HALF, api="bob"),
 )
 
 
@@ -85,9 +89,12 @@ def measure(case: Case, seconds: float, records: Path) -> dict[str, float]:
     """Run a case once. Raises RunFailed when a request failed, or when what the generator wrote
     down is not what the server counted.
     """
+    api = ObjectApi.of(case.api)
+    assert api is not None
     job = LoadJob(
         job="mix",
         records=records,
+        api=api,
         buckets=[_BUCKET],
         objects=1,
         object_bytes=case.object_bytes,
@@ -97,7 +104,7 @@ def measure(case: Case, seconds: float, records: Path) -> dict[str, float]:
         mix=case.mix,
     )
     seed = body_seed_of(_SEED, _BUCKET, 0)
-    with NullServer("bob" if "Get" in case.mix else "s3", case.object_bytes, seed) as server:
+    with NullServer(case.api, case.object_bytes, seed) as server:
         end = run_job(spawn_here, server.header, job)
         said = server.stop()
     rows = read_records(job.records).rows

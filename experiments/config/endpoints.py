@@ -9,9 +9,11 @@ from pydantic import AfterValidator, Discriminator, Field, StrictStr, Tag, model
 
 from wanlat.probes.bob_plan import BobEndpoint
 from wanlat.probes.method_plan import BOB_SERVICE, METHOD, PLACEHOLDERS, Call, Measured
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import KEY_BYTES
 from wanlat.probes.s3_plan import S3Endpoint
-from wanlat.systems.base import Api, System
+from wanlat.systems.base import Api, Options, System
+from wanlat.systems.engine.protocols import does as does_of
 from wanlat.topologies.findings import Finding, Path
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_model import YamlModel, refused
@@ -133,11 +135,30 @@ def endpoints_of(system: System) -> list[MethodEndpoint]:
     ]
 
 
+def objects_of(system: System, options: Options) -> ObjectApi | None:
+    """Return how a system is asked for objects; None where its definition does not say."""
+    own = {name_of(each): each.measured() for each in endpoints_of(system)}
+    return ObjectApi.of(system.api(options), system.objects(options), own)
+
+
 def asked_of(
-    api: Api, endpoints: Sequence[str | MethodEndpoint]
+    api: Api,
+    endpoints: Sequence[str | MethodEndpoint],
+    own: Sequence[MethodEndpoint] = (),
+    objects: ObjectApi | None = None,
 ) -> tuple[str | MethodEndpoint, ...]:
-    """Return the endpoints that an API has, in their order."""
-    return tuple(endpoint for endpoint in endpoints if api_of(endpoint) == api)
+    """Return the endpoints of a study that an API has, in their order.
+
+    Where it has none of them, its ``own``: for an operation on objects that the study names, by
+    S3's word or Bob's, the one that does that; for anything else, all those that do no such thing.
+    """
+    if has := tuple(endpoint for endpoint in endpoints if api_of(endpoint) == api):
+        return has
+    if objects is None:
+        return tuple(own)
+    does = {blank.called: operation for operation, blank in objects.blanks.items()}
+    named = {does_of(name_of(each)) for each in endpoints}
+    return tuple(each for each in own if does.get(name_of(each)) in named)
 
 
 def api_of(endpoint: str | MethodEndpoint) -> Api:

@@ -361,11 +361,10 @@ def _grids(
         varied = {**left, **axes}
         kept = [each for each in excluded if each.keys() <= {*varied, SYSTEMS}]
         found.append({**varied, "exclude": kept} if kept else varied)
-    if not found:
-        raise UserError(
-            f"Study {study.name}: no grid of its matrix is for {listing(systems)}. "
-            f"They are for {listing(study.systems)}."
-        )
+    named = [name for _, own, _ in parts(study.matrix or ()) for name in own.get(SYSTEMS, systems)]
+    others = [name for name in systems if name not in named] if study.matrix else []
+    if others:  # which no grid is for: at the study's own values
+        found.append({SYSTEMS: others, **axes})
     return found
 
 

@@ -22,6 +22,7 @@ from wanlat.bundle.documents import Budgeted
 from wanlat.emulator.changes import Change, mistakes
 from wanlat.probes.fewer import Turn
 from wanlat.probes.plan import Request
+from wanlat.systems.engine.protocols import PROTOCOLS, Operation
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.findings import Finding
 from wanlat.topologies.resolve import Plan
@@ -29,12 +30,13 @@ from wanlat.topologies.units import Duration, Size
 from wanlat.topologies.wording import did_you_mean, listing, show
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 
-Api = Literal["s3", "bob"]
-
-NAMES = {"GetObject": "Get", "PutObject": "Put", "HeadObject": "Exist", "RemoveObject": "Delete"}
-"""What a mix may have, in S3 and in Bob. A system is asked by the name that its API has."""
-_OF_BOB = {bob: s3 for s3, bob in NAMES.items()}
-_READS = ("GetObject", "HeadObject")
+LOADED = {
+    name: does
+    for protocol in PROTOCOLS.values()
+    for does, name in protocol.objects.names.items()
+    if does != "list"
+}
+"""What a mix may have, by S3's name or Bob's. A system is asked by its own."""
 
 LONGEST_RAMP = Duration(2 * 10**9)
 _SHARE_OF_RAMP = 10
@@ -44,7 +46,7 @@ _SUM_TOLERANCE = 0.02
 
 def _mix(mix: dict[str, float]) -> dict[str, float]:
     """Refuse endpoints that no load has, and shares that are none."""
-    known = [*NAMES, *_OF_BOB]
+    known = list(LOADED)
     found = []
     for name, share in mix.items():
         if name not in known:
@@ -100,16 +102,14 @@ class LoadSpec(YamlModel):
     @property
     def reads(self) -> bool:
         """Whether it reads what was there before."""
-        mix = self.mix_of("s3")
-        return any(mix.get(name) for name in _READS)
+        return any(self.operations.get(each) for each in ("read", "exists"))
 
-    def mix_of(self, api: Api) -> dict[str, float]:
-        """Return the mix by the names of an API."""
-        mix: dict[str, float] = {}
-        for given, share in self.mix.items():
-            s3 = _OF_BOB.get(given, given)
-            name = s3 if api == "s3" else NAMES[s3]
-            mix[name] = mix.get(name, 0.0) + share
+    @property
+    def operations(self) -> dict[Operation, float]:
+        """The mix, by what is done to objects."""
+        mix: dict[Operation, float] = {}
+        for name, share in self.mix.items():
+            mix[LOADED[name]] = mix.get(LOADED[name], 0.0) + share
         return mix
 
 
@@ -318,7 +318,7 @@ def check_rtt_steps(study: str, spec: RoundTripsSpec, plan: Plan) -> None:
             )
 
 
-_CARRY_NO_OBJECT = (
+CARRY_NO_OBJECT = (
     *("ListBuckets", "ListObjects", "ListObjectsPage", "HeadObject"),
     *("Exist", "Ping"),
 )
@@ -366,7 +366,7 @@ class BudgetSpec(YamlModel):
         fitting: list[tuple[int, Literal["time", "bytes", "min_samples"] | None, str]] = [
             (wanted, None, "all fit into the budget")
         ]
-        if self.bytes is not None and object_bytes and turn[0] not in _CARRY_NO_OBJECT:
+        if self.bytes is not None and object_bytes and turn[0] not in CARRY_NO_OBJECT:
             count = self.bytes.bytes // object_bytes
             said = f"{self.bytes} hold {count} objects of {Size(object_bytes)}"
             fitting.append((count, "bytes", said))

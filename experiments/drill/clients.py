@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wanlat.emulator.lab import Lab
+from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Ledger, Object
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
@@ -25,18 +26,19 @@ from wanlat.experiments.requests import (
     Row,
     Schedule,
     Sender,
-    StoreApi,
     Workers,
-    api_of,
     is_not_found,
     never_sent,
+    on_object,
     row_of,
     spawn_on,
 )
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import prepare
-from wanlat.probes.plan import Request
+from wanlat.probes.plan import Request, header_to
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
+from wanlat.systems.engine.protocols import Operation
 
 Way = Literal["read", "write"]
 
@@ -59,6 +61,8 @@ class Load:
 
     lab: Lab
     cluster: Cluster
+    api: ObjectApi
+    """How the cluster is asked for objects."""
     ledger: Ledger
     seed: int
     object_bytes: int
@@ -68,11 +72,6 @@ class Load:
     """Called from the clients' threads."""
     delete_ratio: float = 0.0
     """The share of a writer's requests that delete an object of its own."""
-
-    @property
-    def api(self) -> StoreApi:
-        """What the cluster speaks. Raises UserError."""
-        return api_of(self.cluster.api)
 
     def note(self, place: Place, way: Way, turn: Turn, key: str | None, came: Row) -> None:
         """Write down what came of a request."""
@@ -86,7 +85,7 @@ class Load:
                 "target": place.target,
                 "operation": way,
                 "key": key,
-                "placement": self.api.placement(self.cluster, place.target, key),
+                "placement": self.api.placement(self.cluster.replicas, place.target, key),
                 "due_ns": turn.due_ns,
             }
         )
@@ -99,16 +98,15 @@ class PlacedSender(Sender):
         self, load: Load, place: Place, way: Way, deadline_ms: int, stop: threading.Event
     ) -> None:
         """Start its process."""
-        self.api = load.api
         self._load, self._place, self._way = load, place, way
         self._who = {"client": place.name, "target": place.target}
-        header = self.api.header(load.cluster, place.target, deadline_ms, load.object_bytes)
+        header = header_to(load.cluster.target(place.target), deadline_ms=deadline_ms)
         super().__init__(spawn_on(load.lab, place.node), header, stop)
 
     def put(self, turn: Turn, what: Object, owner: str, left_ms: int) -> None:
         """Put an object, which ``owner`` may remove later."""
         number = self._load.ledger.put(what, **self._who, owner=owner)
-        sample = self._send(turn, self.api.put(turn.seq, what, left_ms))
+        sample = self._send(turn, "write", what, left_ms)
         self._load.ledger.complete(number, sample.outcome, sample.error)
 
     def remove(self, turn: Turn, owner: str, chance: random.Random, left_ms: int) -> bool:
@@ -117,7 +115,7 @@ class PlacedSender(Sender):
         if chosen is None:
             return False
         number, what = chosen
-        sample = self._send(turn, self.api.remove(turn.seq, what, left_ms))
+        sample = self._send(turn, "delete", what, left_ms)
         # A store that does not find what it has acknowledged may have removed a part of it.
         outcome = "unknown" if is_not_found(sample) else sample.outcome
         self._load.ledger.complete(number, outcome, sample.error)
@@ -128,20 +126,20 @@ class PlacedSender(Sender):
         what = self._load.ledger.take_to_read(chance)
         if what is not None:
             try:
-                self._send(turn, self.api.get(turn.seq, what, left_ms))
+                self._send(turn, "read", what, left_ms)
             finally:
                 self._load.ledger.done_reading(what.key)
 
     def leave_out(self, turn: Turn) -> None:
         """Note that a request was due and is not sent."""
-        writes = self.api.removes if turn.removes else self.api.puts
-        endpoint = self.api.gets if self._way == "read" else writes
-        row = never_sent(turn.seq, endpoint)
+        does: Operation = "delete" if turn.removes else self._way
+        row = never_sent(turn.seq, self._load.api.name(does))
         self._load.note(self._place, self._way, turn, None, row)
 
-    def _send(self, turn: Turn, request: Request) -> Sample:
+    def _send(self, turn: Turn, does: Operation, what: Object, left_ms: int) -> Sample:
+        request = on_object(self._load.api, does, turn.seq, what, left_ms)
         sample = self.ask(request)
-        self._load.note(self._place, self._way, turn, request.key, row_of(sample))
+        self._load.note(self._place, self._way, turn, what.key, row_of(sample, request))
         return sample
 
 
@@ -180,7 +178,7 @@ class Client:
                 sender.make_ready()
                 # The hash of a large object takes time, so the next is described beforehand.
                 if self._way == "write" and self._next is None:
-                    key = sender.api.key(self._load.seed, self.name, self._described)
+                    key = self._load.api.key(self._load.seed, self.name, self._described)
                     self._next = self._load.ledger.describe(key, self._load.object_bytes)
                     self._described += 1
 
@@ -210,18 +208,21 @@ def fill(
     """
     api, ledger = load.api, load.ledger
     spawn = spawn_on(load.lab, place.node)
-    header = api.header(load.cluster, place.target, deadline_ms, load.object_bytes)
-    api.make_ready(load.cluster, spawn, header)
+    header = header_to(load.cluster.target(place.target), deadline_ms=deadline_ms)
+    load.cluster.create_bucket(BUCKET)
+    prepare(spawn, header, api.buckets([BUCKET]), lambda *_: None)
     keys = (api.key(load.seed, FILL_OWNER, number) for number in range(count))
     objects = [ledger.describe(key, load.object_bytes) for key in keys]
     numbers = [ledger.put(each, client=place.name, target=place.target) for each in objects]
 
     def take(request: Request, sample: Sample) -> None:
         ledger.complete(numbers[request.seq], sample.outcome, sample.error)
-        load.note(place, "write", Turn(request.seq, "prepare"), request.key, row_of(sample))
+        row = row_of(sample, request)
+        load.note(place, "write", Turn(request.seq, "prepare"), request.key, row)
         on_progress(ledger.acknowledged, count)
 
-    prepare(spawn, header, [api.put(seq, each) for seq, each in enumerate(objects)], take)
+    puts = [on_object(api, "write", seq, each) for seq, each in enumerate(objects)]
+    prepare(spawn, header, puts, take)
 
 
 Round = Literal["healed", "restarted"]
@@ -297,6 +298,7 @@ class _Question:
 def verify(
     lab: Lab,
     cluster: Cluster,
+    api: ObjectApi,
     ledger: Ledger,
     name: Round,
     budget_s: float,
@@ -318,7 +320,7 @@ def verify(
     begun_ns = time.monotonic_ns()
     until_ns = begun_ns + int(budget_s * 1e9)
     stop = stop or threading.Event()
-    objects, nodes, api = ledger.objects(), tuple(cluster.nodes), api_of(cluster.api)
+    objects, nodes = ledger.objects(), tuple(cluster.nodes)
     head = {"round": name, "begun_ns": begun_ns, "nodes": nodes, "keys": len(objects)}
     write(head | {"passes": passes})
     # Not in the order in which they were written, so that time running out hits no part of the
@@ -329,7 +331,6 @@ def verify(
         for node in nodes
     }
     asked = len(nodes) * len(objects)
-    largest = max((each.object_bytes for each in objects), default=0)
     found, lock = Counter[Found](), threading.Lock()
 
     def settle(question: _Question) -> None:
@@ -339,7 +340,7 @@ def verify(
             on_progress(found.total(), asked)
 
     def reader(node: str, questions: deque[_Question]) -> Callable[[], None]:
-        header = api.header(cluster, node, deadline_ms, largest)
+        header = header_to(cluster.target(node), deadline_ms=deadline_ms)
 
         def work() -> None:
             with Sender(spawn_on(lab, node), header, stop) as sender:
@@ -349,7 +350,8 @@ def verify(
                     except IndexError:  # another was quicker
                         return
                     question.passes += 1
-                    sample = sender.ask(api.get(question.passes, question.object))
+                    asked = on_object(api, "read", question.passes, question.object)
+                    sample = sender.ask(asked)
                     if stop.is_set():
                         return  # nothing is final then
                     question.judge(sample)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,14 @@ from wanlat.emulator.faults import catalogue
 from wanlat.emulator.faults.roles import draw
 from wanlat.emulator.faults.timeline import Step
 from wanlat.emulator.lab import BackendName
+from wanlat.experiments.config.endpoints import objects_of
 from wanlat.experiments.config.study import node_of, set_values, validated
 from wanlat.experiments.drill.claims import Claim, claims_on
 from wanlat.experiments.drill.files import DrillError, find
 from wanlat.experiments.drill.model import Drill, FaultSpec
 from wanlat.experiments.drill.timeline import Stated, scaled, stated
 from wanlat.experiments.session import CaptureWanted, Setup
+from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
 from wanlat.systems import registry
 from wanlat.systems.base import Api
 from wanlat.systems.engine.options import Options
@@ -32,8 +34,11 @@ from wanlat.topologies.findings import Finding, path_text
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan, resolve
-from wanlat.topologies.wording import did_you_mean, listing, show
+from wanlat.topologies.wording import listing, show
 from wanlat.topologies.yaml_lines import load_yaml_model
+
+LEADER = "leader"
+"""What a role selects that is the node which leads."""
 
 Roles = Mapping[str, tuple[str, ...]]
 """The nodes of each role of a drill."""
@@ -66,6 +71,7 @@ class Assignment:
 
     options: Options
     api: Api
+    objects: ObjectApi
     roles: Roles
     places: tuple[Place, ...]
     """Of the clients, in their order."""
@@ -75,10 +81,13 @@ class Assignment:
     """Nodes whose directory is a file system of so many bytes."""
 
 
-def assign(drill: Drill, system: str, plan: Plan, seed: int) -> Assignment:
+def assign(
+    drill: Drill, system: str, plan: Plan, seed: int, leader: str | None = None
+) -> Assignment:
     """Draw the roles with a seed, and find the nodes that everything in the drill means.
 
-    Raises Misfit.
+    ``leader``: the node that leads; None: it is not known yet, and any is taken for it. Raises
+    Misfit.
     """
     found: list[Finding] = []
 
@@ -98,17 +107,27 @@ def assign(drill: Drill, system: str, plan: Plan, seed: int) -> Assignment:
     with at("options", system):
         chosen = subject.parse_options(drill.options.get(system))
     end()
-    api = subject.api(chosen)
+    objects = objects_of(subject, chosen)
     with at(*index):
-        if api not in ("s3", "bob"):
+        if objects is None:
             raise UserError(
-                f"{show(system)} has an API of its own, and a drill reads and writes objects"
+                f"a drill writes, reads and removes objects, and the definition of {show(system)} "
+                f"does not say how: {HOW_OBJECTS}"
             )
+        objects.check_size(system, drill.object_size)
         subject.check_topology(plan, chosen)
     end()
-    theirs = subject.roles(plan, chosen)
+    assert objects is not None
+    theirs = dict(subject.roles(plan, chosen))
+    if subject.definition.leader is not None:
+        theirs[LEADER] = (leader,) if leader else theirs.get(LEADER, (plan.nodes[0].name,))
     for name, select in drill.selects.items():  # each alone, to see whose mistake it is
         with at("roles", name):
+            if selects_leader(select) and LEADER not in theirs:
+                raise UserError(
+                    f"{show(system)} has no leader as it is set up here, so that no fault can hit "
+                    "it; choose a system whose definition has a `leader`, such as etcd"
+                )
             draw({name: select}, plan, theirs, seed)
     end()
     with at("roles"):
@@ -133,7 +152,13 @@ def assign(drill: Drill, system: str, plan: Plan, seed: int) -> Assignment:
                         f"and this of {size}; it has one size. Give both the same"
                     )
     end()
-    return Assignment(chosen, api, roles, tuple(places), tuple(steps), volumes)
+    api = subject.api(chosen)
+    return Assignment(chosen, api, objects, roles, tuple(places), tuple(steps), volumes)
+
+
+def selects_leader(select: Any) -> bool:
+    """Whether a role is the system's leader."""
+    return LEADER in (select if isinstance(select, list) else [select])
 
 
 def _step(number: int, spec: FaultSpec, during_ns: int, plan: Plan, roles: Roles) -> Step:
@@ -207,6 +232,7 @@ class PreparedDrill(Setup):
     scale: float
     topology: Topology
     api: Api
+    objects: ObjectApi
     roles: Roles
     """The nodes of each role."""
     places: tuple[Place, ...]
@@ -220,6 +246,24 @@ class PreparedDrill(Setup):
     def stated(self) -> Stated:
         """How long it takes at most."""
         return stated(self.drill)
+
+    @property
+    def led(self) -> str | None:
+        """The role that is the leader's, where the running cluster says who that is."""
+        roles = self.drill.selects.items() if self.system.definition.leader else ()
+        return next((name for name, select in roles if selects_leader(select)), None)
+
+    def led_by(self, node: str) -> PreparedDrill:
+        """Return the drill on a cluster that this node leads. Raises UserError."""
+        assigned = assign(self.drill, self.name, self.plan, self.seed, node)
+        if assigned.volumes != self.volumes:
+            raise UserError(
+                f"{node} leads, and the disk that a fault fills was made on "
+                f"{listing(self.volumes)} before anybody led. Have the leader chosen beforehand "
+                "(an option of the system), or name the node."
+            )
+        targets = tuple(place.target for place in assigned.places)
+        return replace(self, targets=targets, **vars(assigned))
 
 
 def prepare(
@@ -246,16 +290,11 @@ def prepare(
     """
     read = load(drill, topology=topology) if isinstance(drill, str) else drill
     subject = registry.get(system)
-    if system not in read.systems:
-        raise UserError(
-            f"Drill {read.name} is not meant for system {system}"
-            f"{did_you_mean(system, read.systems)}: its `systems` are {listing(read.systems)}. "
-            "Add it there, with the options it needs."
-        )
     changes: dict[str, Any] = {"topology": topology, "storage": storage, "seed": seed}
     changes = {key: value for key, value in changes.items() if value is not None}
     of_system = {**read.options.get(system, {}), **(options or {})}
-    read = read.model_copy(update={**changes, "options": {system: of_system}})
+    systems = list(dict.fromkeys([*read.systems, system]))  # of others its options are the defaults
+    read = read.model_copy(update={**changes, "systems": systems, "options": {system: of_system}})
     wanted = scaled(read, scale)
     made = (topologies or {}).get(wanted.topology) or load_topology(wanted.topology)
     plan = resolve(made)

@@ -62,6 +62,8 @@ _POLL_S = 0.1
 _HEAD_START_S = 0.5
 """From starting the clients to their first request: each starts a process."""
 _LETTING_GO_S = 3.0
+_ASK_LEADER_NS = 500_000_000
+"""So long before the faults begin."""
 _LEAST_FILLING_DEADLINE_MS = 10_000
 
 
@@ -93,15 +95,35 @@ def _manifest(prepared: PreparedDrill) -> dict[str, Any]:
             "reached": None,
             "failures": [],
             "drill": {**prepared.drill.to_dict(), "scale": prepared.scale},
-            "roles": {name: list(nodes) for name, nodes in prepared.roles.items()},
-            "clients": {
-                place.name: {**place_of(plan, place.node), "target": place.target}
-                for place in prepared.places
-            },
+            **_who(prepared),
             "claims": [claim.applied() for claim in prepared.claims],
             "stated_time_s": prepared.stated.total_s,
         },
     )
+
+
+def _who(prepared: PreparedDrill) -> dict[str, Any]:
+    """Return which nodes the roles of a drill are, and where its clients stand."""
+    return {
+        "roles": {name: list(nodes) for name, nodes in prepared.roles.items()},
+        "clients": {
+            place.name: {**place_of(prepared.plan, place.node), "target": place.target}
+            for place in prepared.places
+        },
+    }
+
+
+def _led(
+    prepared: PreparedDrill, session: Session, cluster: Cluster, longest_s: float
+) -> PreparedDrill:
+    """Return a drill whose roles know which node leads, where one of them is the leader."""
+    if not prepared.led:
+        return prepared
+    leader = cluster.await_leader(Wait(cluster.nodes, longest_s, session.tell))
+    session.bundle.event("leader", leader)
+    prepared = prepared.led_by(leader)
+    session.bundle.write_manifest(**_who(prepared))
+    return prepared
 
 
 def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
@@ -120,6 +142,9 @@ def _carry_out(prepared: PreparedDrill, session: Session, live: Live) -> None:
             _reach(session, "calibrated")
             with within(lab, "Starting the cluster", stated.ready):
                 cluster = session.start(lab, prepared, drill.timeouts.ready.s)
+                prepared = _led(prepared, session, cluster, drill.timeouts.ready.s)
+                for step in prepared.steps:
+                    step.fault.check(lab)
             _reach(session, "ready")
             with Sampler(lab, cluster, session.bundle, prepared.name, _SAMPLE_EVERY_S):
                 stages = _Stages(prepared, session, live, stop, lab, cluster, ledger)
@@ -225,6 +250,7 @@ class _Stages:
         verified = verify(
             self.lab,
             self.cluster,
+            self.prepared.objects,
             self.ledger,
             round,
             budget_s,
@@ -263,6 +289,7 @@ class _Stages:
         return Load(
             lab=self.lab,
             cluster=self.cluster,
+            api=self.prepared.objects,
             ledger=self.ledger,
             seed=self.prepared.seed,
             object_bytes=self.drill.object_size.bytes,
@@ -279,11 +306,15 @@ class _Stages:
     def _watch(self, clients: Workers, origin_ns: int, phases: Sequence[Span]) -> None:
         """Tell how it goes until every client is done and every fault healed."""
         ahead, span, is_done = deque(phases), phases[0], False
+        ask_ns = next(each.begin_ns for each in phases if each.name == "during") - _ASK_LEADER_NS
         while not is_done:
             is_done = clients.join(0) and self.faults.is_healed
             for each in (self.lab, self.faults, clients):  # what ends a drill early
                 each.check()
             now_ns = time.monotonic_ns() - origin_ns
+            if self.prepared.led and now_ns >= ask_ns > 0:
+                ask_ns = 0
+                self._note_leader()
             while ahead and ahead[0].begin_ns <= now_ns:
                 span = ahead.popleft()
                 if span.name in PHASES:
@@ -292,6 +323,16 @@ class _Stages:
             self.live.tell(span, now_ns, self.faults.in_force)
             time.sleep(0 if is_done else _POLL_S)
         self.session.bundle.event("phase", "end", t_ns=origin_ns + phases[-1].until_ns)
+
+    def _note_leader(self) -> None:
+        """Say who leads now, and warn where that is not the node which faults are about to hit."""
+        leader, role = self.cluster.leader() or "no node", self.prepared.led or ""
+        self.session.bundle.event("leader", leader)
+        if leader not in self.prepared.roles[role]:
+            self.session.warn(
+                f"{leader} leads just before the faults, and no more the node that did when the "
+                f"cluster was ready: what hits role `{role}` hits a follower."
+            )
 
     def _await_serving(self, when: str) -> None:
         limit_s = self.drill.timeouts.serve_after_restart.s

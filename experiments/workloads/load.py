@@ -26,7 +26,7 @@ from wanlat.bundle.load_records import read_records, records_table
 from wanlat.bundle.write import BundleWriter, write_table
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.syscalls import wait_readable
-from wanlat.experiments.config.workloads import BUCKET, Api, LoadSpec
+from wanlat.experiments.config.workloads import BUCKET, LoadSpec
 from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.requests import NotFoundTracker, Schedule, Sender, Workers, never_sent
 from wanlat.experiments.session import requested_rtt_ms
@@ -167,7 +167,7 @@ def load_result(job: LoadJob, end: End | None) -> tuple[dict[str, Any], list[str
     """
     result: dict[str, Any] = {
         "workers": job.workers,
-        "mix": dict(job.mix or {}),
+        "mix": {job.api.name(does): share for does, share in (job.mix or {}).items()},
         "offered": {"workers": job.workers, "rate": job.rate},
         "ramp_ms": job.ramp_ms,
         "duration_ms": job.duration_ms,
@@ -306,7 +306,7 @@ class LoadWorkload(Workload):
             def on_sample(request: Request, sample: Sample | None, due_ns: int) -> None:
                 constant = {"rtt_ms": rtt_ms, "phase": phase, "due_ns": due_ns}
                 if sample is None:
-                    came = never_sent(request.seq, request.endpoint)
+                    came = never_sent(request.seq, request.called)
                     self.bundle.sample(self.row(request, came, constant))
                 else:
                     self.taking(cluster, not_found, constant)(request, sample)
@@ -393,10 +393,11 @@ class LoadWorkload(Workload):
     def _job(self) -> LoadJob:
         spec, study = self._spec, self.prepared.study
         prefill, requests = study.prefill, self.subject.requests
-        api: Api = "s3" if requests.api == "s3" else "bob"
+        assert requests.objects is not None
         return LoadJob(
             job="mix",
             records=raw_path(self.bundle.directory, self.name).absolute(),
+            api=requests.objects,
             buckets=prefill.bucket_names if prefill else [BUCKET],
             objects=prefill.objects if prefill else 0,
             object_bytes=study.object_size.bytes,
@@ -405,7 +406,7 @@ class LoadWorkload(Workload):
             duration_ms=max(spec.duration.ns // 10**6, 1),
             ramp_ms=spec.ramp.ns // 10**6,
             rate=spec.rate,
-            mix=spec.mix_of(api),
+            mix=spec.operations,
         )
 
     def _write_result(self, job: LoadJob, probe: ProbeClient) -> None:

@@ -23,9 +23,11 @@ from wanlat.experiments.prepare import RequestPlan
 from wanlat.experiments.resources import ClusterProcesses
 from wanlat.experiments.session import Session
 from wanlat.probes.errors import ProbeFailed
-from wanlat.probes.load import LoadJob, Progress, body_seed_of, key_of, run_job
+from wanlat.probes.load import LoadJob, Progress, run_job
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import prepare
 from wanlat.probes.plan import Header, Request
+from wanlat.probes.prefilled import body_seed_of, key_of
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
 from wanlat.systems.engine.progress import elapsed
@@ -70,7 +72,8 @@ class Filling:
         self._spawn = spawn
         self._cluster = cluster
         self._requests = requests
-        self._is_s3 = requests.api == "s3"
+        assert requests.objects is not None
+        self._api = requests.objects
         self._header: Header = replace(requests.header(cluster), connection="keep-alive")
         self._object_bytes = spec.object_bytes(requests.study.object_size)
         self._writers = min(spec.writers, max(spec.total, 1))
@@ -82,15 +85,14 @@ class Filling:
         """
         session, spec = self._session, self._spec
         self._event("begins", objects=spec.total)
-        if self._is_s3:
-            self._make_buckets()
+        self._make_buckets()
         began = time.monotonic()
         refused = self._write() if spec.total else 0
         seconds = time.monotonic() - began
         session.tell("reading a sample of the prefill back")
         filled = Prefill(
             system=self._name,
-            buckets=spec.bucket_names if self._is_s3 else [],
+            buckets=spec.bucket_names if self._api.in_buckets else [],
             objects=spec.objects,
             object_bytes=self._object_bytes,
             writers=self._writers,
@@ -99,7 +101,7 @@ class Filling:
             per_s=round(spec.total / seconds, 1) if spec.total else None,
             refused=refused,
             read_back=self._read_back(),
-            counted=sum(map(self._count, spec.bucket_names)) if self._is_s3 else None,
+            counted=sum(map(self._count, spec.bucket_names)) if self._api.in_buckets else None,
         )
         session.bundle.write_part(Prefills, filled)
         self._event("ends", written=spec.total, seconds=filled.seconds)
@@ -111,10 +113,7 @@ class Filling:
         names = self._spec.bucket_names
         for name in names[1:]:  # the first is the run's own
             self._cluster.create_bucket(name)
-        requests = [
-            Request(number, "prepare", "CreateBucket", name) for number, name in enumerate(names)
-        ]
-        prepare(self._spawn, self._header, requests, lambda *_: None)
+        prepare(self._spawn, self._header, self._api.buckets(names), lambda *_: None)
 
     def _write(self) -> int:
         """Write all objects; return how many writes the store refused."""
@@ -132,6 +131,7 @@ class Filling:
         job = LoadJob(
             job="fill",
             records=session.bundle.directory.absolute() / f".prefill-{self._name}.raw",
+            api=self._api,
             buckets=spec.bucket_names,
             objects=spec.objects,
             object_bytes=self._object_bytes,
@@ -147,7 +147,7 @@ class Filling:
         requests = self._requests
         chosen = sampled(self._spec, self._object_bytes, requests.seed)
         reads = [
-            reading(number, requests, bucket, index, self._object_bytes)
+            reading(number, self._api, requests.seed, bucket, index, self._object_bytes)
             for number, (bucket, index) in enumerate(chosen)
         ]
         try:
@@ -260,18 +260,17 @@ def sampled(spec: PrefillSpec, object_bytes: int, seed: int) -> Sequence[tuple[s
 
 
 def reading(
-    number: int, requests: RequestPlan, bucket: str, index: int, object_bytes: int
+    number: int, api: ObjectApi, seed: int, bucket: str, index: int, object_bytes: int
 ) -> Request:
     """Return the request that reads an object that a job of the load generator wrote."""
-    s3 = requests.api == "s3"
-    return Request(
+    return api.request(
+        "read",
         number,
-        "prepare",
-        "GetObject" if s3 else "Get",
-        bucket if s3 else None,
-        key_of(requests.seed, bucket, index, "s3" if s3 else "bob"),
+        key_of(seed, bucket, index, is_text=api.text_keys),
+        bucket=bucket,
         object_bytes=object_bytes,
-        body_seed=body_seed_of(requests.seed, bucket, index),
+        body_seed=body_seed_of(seed, bucket, index),
+        phase="prepare",
     )
 
 

@@ -19,6 +19,7 @@ from wanlat.experiments.requests import NotFoundTracker, is_not_found
 from wanlat.experiments.workloads.prefill import READ_BACK_BYTES, Filling, carry_out, reading
 from wanlat.experiments.workloads.requests import Workload
 from wanlat.probes.load import LoadJob, Progress
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.oneshot import run_requests
 from wanlat.probes.plan import Header, Request
 from wanlat.probes.process import Spawn
@@ -87,6 +88,12 @@ class ReclaimWorkload(Workload):
         assert spec is not None
         return spec
 
+    @property
+    def _api(self) -> ObjectApi:
+        api = self.subject.requests.objects
+        assert api is not None
+        return api
+
     def _remove(
         self, spawn: Spawn, header: Header, removed: Sequence[int], kept: Sequence[int]
     ) -> int:
@@ -100,6 +107,7 @@ class ReclaimWorkload(Workload):
         job = LoadJob(
             job="remove",
             records=self.bundle.directory.absolute() / f".reclaim-{self.name}.raw",
+            api=self._api,
             buckets=[BUCKET],
             objects=spec.objects,
             object_bytes=self._said.object_bytes,
@@ -113,9 +121,9 @@ class ReclaimWorkload(Workload):
         self, spawn: Spawn, header: Header, removed: Sequence[int], kept: Sequence[int]
     ) -> Found:
         """Read a sample of both, drawn from the seed. Raises ProbeFailed."""
-        size, requests = self._said.object_bytes, self.subject.requests
+        size, seed = self._said.object_bytes, self.prepared.seed
         most = min(_SAMPLE, max(1, READ_BACK_BYTES // max(size, 1)))
-        drawn = random.Random(f"{self.prepared.seed}/reclaim/verify")
+        drawn = random.Random(f"{seed}/reclaim/verify")
         stays, gone = (drawn.sample(each, min(most, len(each))) for each in (kept, removed))
         lost: list[str] = []
         still_there = 0
@@ -128,7 +136,7 @@ class ReclaimWorkload(Workload):
                 lost.append(f"{request.key}: {sample.error or sample.outcome}")
 
         reads = [
-            reading(place, requests, BUCKET, number, size)
+            reading(place, self._api, seed, BUCKET, number, size)
             for place, number in enumerate([*stays, *gone])
         ]
         run_requests(spawn, header, reads, on_sample)

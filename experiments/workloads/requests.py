@@ -27,7 +27,7 @@ from wanlat.probes.bob_plan import Keys
 from wanlat.probes.fewer import fewer_measured
 from wanlat.probes.one_key import Overwrites
 from wanlat.probes.oneshot import OnSample, prepare, run_requests
-from wanlat.probes.plan import Header, Plan, Request
+from wanlat.probes.plan import KEY_BYTES, Header, Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
@@ -43,8 +43,6 @@ ATTEMPTS = 3
 """So many requests may be sent again for each that was planned, over a whole plan."""
 
 _FIRST_SEQ = 1 << 40  # no plan has so many
-_USED_UP = ("PutObject", "Put", "RemoveObject", "Delete")
-"""What these did to their key cannot be done to it again."""
 
 
 def wait_until(lab: Lab, until_s: float) -> None:
@@ -138,8 +136,7 @@ class Workload:
 
     def _send_all(self, lab: Lab, cluster: Cluster) -> None:
         self.bundle.event("loaded", self.name)  # until here it was idle
-        if self.subject.requests.api == "s3":
-            cluster.create_bucket(BUCKET)
+        cluster.create_bucket(BUCKET)
         spawn = spawn_on(lab, self.prepared.client)
         with blaming_full_disks(cluster):
             self.fill(lab, spawn, cluster)
@@ -259,8 +256,7 @@ class Workload:
     def row(self, request: Request, came: Row, of_network: Mapping[str, Any]) -> Row:
         """Return the row of a request: what came of it, and what the network was then."""
         constant = {**self.subject.of_samples, "client": self.prepared.client, **of_network}
-        own = {"endpoint": request.called, "placement": request.placement}
-        return {**came, **constant, **own}
+        return {**came, **constant, "placement": request.placement}
 
     def taking(
         self, cluster: Cluster, not_found: NotFoundTracker, of_network: Mapping[str, Any]
@@ -271,7 +267,7 @@ class Workload:
             self.stored.take(request, sample)
             if sample.phase != "prepare":
                 assert self.errors is not None
-                came = row_of(sample) | self.errors.of(sample)
+                came = row_of(sample, request) | self.errors.of(sample)
                 self.bundle.sample(self.row(request, came, of_network))
                 if not_found.take(request, sample):
                     self.bundle.event("not found", self.name, str(request.key))
@@ -316,7 +312,7 @@ class Retakes:
     def _once_more(self, request: Request) -> Iterator[Request]:
         """Yield a request like this one, after what makes its key anew where it needs that."""
         key, made_by = request.key, self._made_by.get(request.key or "")
-        is_spent = request.endpoint in _USED_UP or "/" in request.endpoint
+        is_spent = request.does not in ("read", "exists")  # it cannot be done to its key again
         if key is not None and is_spent and self._of.study.key_mode != "same":
             key = self._key_like(request, key)
             if made_by is not None:
@@ -325,9 +321,9 @@ class Retakes:
 
     def _key_like(self, request: Request, key: str) -> str:
         """Return a fresh key that lies where this request's does."""
-        if self._of.api == "s3":
+        if request.bucket is not None:
             return f"{key}-{self._again}"
-        if self._of.api == "bob":
+        if len(key) == 2 * KEY_BYTES:
             drawn = self._random.getrandbits(63)
             return Keys(drawn, self._of.target, self._of.replicas).take(request.placement)
         return self._random.randbytes(len(key) // 2).hex()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wanlat.systems.engine.definition import Http, Step
 from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
-from wanlat.systems.engine.protocols import PROTOCOLS, Api, GrpcTarget, S3Target
+from wanlat.systems.engine.protocols import PROTOCOLS, Api, GrpcTarget, S3Target, Target
 from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, ask, encoded, sign
 from wanlat.systems.engine.scene import Node, at
 from wanlat.systems.engine.text import evaluate, fill, filled, render
@@ -73,6 +73,10 @@ class Cluster:
 
     # -- where it answers --------------------------------------------------------------------
 
+    def target(self, node: str) -> Target:
+        """Return where a node answers what is measured of it. Raises UserError."""
+        return self.s3(node) if self.api == "s3" else self.grpc(node)
+
     def s3(self, node: str) -> S3Target:
         """Return where and with which credentials a node answers S3, through what stands before it.
 
@@ -103,7 +107,8 @@ class Cluster:
         includes = [self.of.directory / each for each in fill(grpc.includes, scene)]
         includes = includes or list(dict.fromkeys(proto.parent for proto in protos))
         address = self.lab.node(node).address
-        return GrpcTarget(address, _port(grpc.port, scene), tuple(protos), tuple(includes))
+        port, is_known = _port(grpc.port, scene), bool(ours)
+        return GrpcTarget(address, port, tuple(protos), tuple(includes), is_known)
 
     def replicas(self, key: bytes) -> tuple[str, ...] | None:
         """Return the nodes that hold a key, the first one first; None when that is not known."""
@@ -164,6 +169,17 @@ class Cluster:
                 if step and self._why_not(step, list(self.nodes), name) is None:
                     return name
         return None
+
+    def await_leader(self, wait: Wait) -> str:
+        """Wait until a node says that it leads, and return which. Raises SystemFailed."""
+        found: list[str] = []
+
+        def why_not(_: str) -> str | None:
+            found.extend(each for each in [self.leader()] if each is not None)
+            return None if found else "no node says that it leads"
+
+        wait.each("leader", why_not, list(self.nodes)[:1])
+        return found[0]
 
     def create_bucket(self, name: str) -> None:
         """Make a bucket where its administrator has to; elsewhere S3's CreateBucket does.

@@ -26,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from wanlat.systems.engine.protocols import PROTOCOLS, Objects, Operation
 from wanlat.systems.engine.text import KNOWN, Expression, Json, Known, Template, Text
 from wanlat.topologies.findings import Finding, YamlError
 from wanlat.topologies.units import Duration, Size
@@ -266,6 +267,17 @@ class Endpoint(YamlModel):
     response_object: StrictStr | None = None
     prepare: dict[str, Any] | None = None
 
+    def lacks(self, operation: Operation) -> str | None:
+        """Say what keeps it from being this operation on objects; None: nothing."""
+        asked = self.model_dump_json(exclude={"prepare"})
+        if operation != "list" and "{key}" not in asked:
+            return f"{show(self.method)} is sent no `{{key}}`, so that it is of no object"
+        if operation == "write" and "{body}" not in asked:
+            return f"{show(self.method)} is sent no `{{body}}`: what would it write?"
+        if operation == "read" and self.response_object is None:
+            return f"{show(self.method)} has no `response_object`: what did it read?"
+        return None
+
 
 class Stop(YamlModel):
     """How a process is ended when the cluster is."""
@@ -338,6 +350,9 @@ class Definition(Program):
     endpoints: dict[str, Endpoint] = Field(
         default_factory=dict, description="what a study of stores asks it, in place of S3's"
     )
+    objects: Objects = Field(
+        default=Objects(), description="which endpoints do what; default: S3's, or Bob's"
+    )
     lower_bounds: list[LowerBound] = Field(
         default_factory=list, description="of round trips; the first entry that fits counts"
     )
@@ -346,6 +361,19 @@ class Definition(Program):
         description="round trips over WAN links that an endpoint (or reads, writes) takes by "
         "construction; with `to_node(NAME)` and `to_majority(NAME)`: 0 in one site, else 1",
     )
+
+    def misfits(self) -> list[Finding]:
+        """What works on objects is there, and carries what it must."""
+        usual = [name for each in PROTOCOLS.values() for name in each.objects.names.values()]
+        known, found = {*self.endpoints, *usual}, []
+        for operation, name in self.objects.names.items():
+            lacks = self.endpoints[name].lacks(operation) if name in self.endpoints else None
+            if name not in known:
+                near = did_you_mean(name, list(known))
+                lacks = f"`endpoints` has no {show(name)}{near}; it has {listing(self.endpoints)}"
+            if lacks:
+                found.append(Finding(("objects", operation), lacks))
+        return found
 
     @model_validator(mode="before")
     @classmethod
@@ -393,7 +421,10 @@ def _with_hooks(directory: Path, base: str | None) -> Path:
     return directory if is_own else SHIPPED / str(base)
 
 
-_JOINED = ("ports", "options", "values", "recorded", "roles", "environment")
+_JOINED = (
+    *("ports", "options", "values", "recorded", "roles", "environment"),
+    *("endpoints", "objects"),
+)
 
 
 def _inherited(raw: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:

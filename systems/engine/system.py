@@ -19,12 +19,12 @@ from wanlat.systems.engine.kinds import KINDS
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.program import Binary, Companion
-from wanlat.systems.engine.protocols import Api
+from wanlat.systems.engine.protocols import PROTOCOLS, Api, Objects
 from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemMissing
-from wanlat.systems.placement import GROUPS, Least, least_of, near
+from wanlat.systems.placement import Least, least_of, meanings_of, near
 from wanlat.topologies.errors import MachineError, UserError
 from wanlat.topologies.wording import did_you_mean
 
@@ -131,6 +131,11 @@ class System:
         found: Api = fill(self.definition.protocol, {"options": options, "given": options})
         return found
 
+    def objects(self, options: Options) -> Objects:
+        """Return which endpoints do what to objects: its protocol's, and what it says itself."""
+        usual, own = PROTOCOLS[self.api(options)].objects, self.definition.objects
+        return usual.model_copy(update={each: getattr(own, each) for each in own.model_fields_set})
+
     def roles(self, plan: Plan, options: Options) -> dict[str, tuple[str, ...]]:
         """Return nodes with a part of their own, by its name: ``{"leader": ("n1",)}``."""
         if not self.definition.roles:
@@ -157,8 +162,9 @@ class System:
         remote, unknown). None where nothing can be said.
         """
         scene = self._asked(plan, options, target, endpoint, placement)
+        meanings = meanings_of(endpoint, self.objects(options).does(endpoint))
         for bound in self.definition.lower_bounds:
-            fits = any(endpoint in GROUPS.get(name, {name}) for name in bound.to)
+            fits = bool(meanings & set(bound.to))
             if fits and (bound.when is None or evaluate(bound.when, scene)):
                 if bound.needed is None:
                     return Least(0, bound.why)
@@ -174,8 +180,9 @@ class System:
         Arguments are those of `least_round_trips`. None where that is not known by construction.
         """
         scene = self._asked(plan, options, target, endpoint, placement)
+        meanings = meanings_of(endpoint, self.objects(options).does(endpoint))
         for name, expression in self.definition.promised.items():
-            if endpoint in GROUPS.get(name, {name}):
+            if name in meanings:
                 known = evaluate(expression, scene)
                 return None if known is None else float(known)
         return None

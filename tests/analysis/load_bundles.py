@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from synthetic_bundles import MINIO
 
-from wanlat.bundle.load_records import ENDPOINTS, MAGIC, OUTCOMES, RAMP, RECORD
+from wanlat.bundle.load_records import MAGIC, OUTCOMES, RAMP, RECORD
 
 ZERO_NS = 5_000_000_000
 OBJECT_BYTES = 512_000
@@ -130,7 +130,8 @@ def raw_of(rows: pd.DataFrame) -> bytes:
     records = np.zeros(len(rows), dtype=RECORD)
     for name in ("start_ns", "total_ns", "elapsed_ns", "object_bytes", "worker"):
         records[name] = rows[name]
-    records["endpoint"] = [ENDPOINTS.index(name) for name in rows["endpoint"]]
+    endpoints = ("GetObject", "PutObject")
+    records["endpoint"] = [endpoints.index(name) for name in rows["endpoint"]]
     records["outcome"] = [OUTCOMES.index(name) for name in rows["outcome"]]
     records["error"] = rows["error"].notna()
     records["flags"] = np.where(rows["phase"] == "ramp", RAMP, 0)
@@ -139,7 +140,11 @@ def raw_of(rows: pd.DataFrame) -> bytes:
     size = RECORD.itemsize
     header = (MAGIC + size.to_bytes(4, "little")).ljust(size, b"\0")
     kind = bytes((255, len(KIND), 0, 0, 1, 0, 0, 0)) + KIND.encode()
-    return header + kind.ljust(size, b"\0") + records.tobytes()
+    names = [
+        (bytes((254, len(name), 0, 0, number, 0, 0, 0)) + name.encode()).ljust(size, b"\0")
+        for number, name in enumerate(endpoints)
+    ]
+    return header + b"".join(names) + kind.ljust(size, b"\0") + records.tobytes()
 
 
 def _samples(store: Store, series: tuple[str, str], duration_s: float, seed: int) -> pd.DataFrame:

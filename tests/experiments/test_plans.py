@@ -14,6 +14,7 @@ from wanlat.experiments.config.study import Study
 from wanlat.experiments.config.workloads import BudgetSpec
 from wanlat.experiments.prepare import RequestPlan, plan_requests
 from wanlat.probes.fewer import Turn
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import Request
 from wanlat.systems.base import Api
 
@@ -42,7 +43,8 @@ def asked(api: Api, endpoints: list[Any] | None = None, seed: int = 1, **keys: A
     def replicas(key: bytes) -> tuple[str, ...]:
         return ("n1",) if key[0] % 2 == 0 else ("n2",)
 
-    return plan_requests(read, "store", api, target="n1", replicas=replicas, seed=seed)
+    near: dict[str, Any] = {"target": "n1", "replicas": replicas, "objects": ObjectApi.of(api)}
+    return plan_requests(read, "store", api, seed=seed, **near)
 
 
 @pytest.mark.parametrize("api", ["s3", "bob", "grpc"])

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from wanlat.emulator.binaries import binary
-from wanlat.probes.load import body_seed_of
 from wanlat.probes.plan import GrpcHeader, PlanHeader
+from wanlat.probes.prefilled import body_seed_of
 
 
 @dataclass

@@ -16,12 +16,14 @@ import pytest
 
 from tests.probes.conftest import NullServer
 from tests.probes.null_store import null_store
-from wanlat.bundle.load_records import ENDPOINTS, OUTCOMES, RAMP, Records, records_table
+from wanlat.bundle.load_records import OPERATIONS, OUTCOMES, RAMP, Records, records_table
 from wanlat.emulator.binaries import binary
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.load import End, Generator, LoadJob, read_records, run_job
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import Header, PlanHeader
 from wanlat.probes.process import Here, Process, spawn_here
+from wanlat.systems.base import Api
 
 SEED = 7
 
@@ -36,31 +38,34 @@ def null() -> Iterator[PlanHeader]:
 def mix(records: Path, **changes: object) -> LoadJob:
     given: dict[str, object] = {
         **{"job": "mix", "records": records, "buckets": ["b0"], "objects": 1},
+        "api": ObjectApi.of("s3"),
         **{"object_bytes": 1024, "seed": SEED, "workers": 4, "duration_ms": 400},
-        **{"mix": {"GetObject": 0.5, "PutObject": 0.5}},
+        **{"mix": {"read": 0.5, "write": 0.5}},
     }
     return LoadJob(**(given | changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("api", ["s3", "bob"])
 def test_a_mix_keeps_every_worker_busy_and_writes_down_every_request(
-    tmp_path: Path, api: str
+    tmp_path: Path, api: Api
 ) -> None:
     program = "null-server" if api == "s3" else "null-grpc"
-    names = ("GetObject", "PutObject") if api == "s3" else ("Get", "Put")
-    job = mix(tmp_path / "r", ramp_ms=100, duration_ms=3000, mix={names[0]: 0.7, names[1]: 0.3})
+    shares = {"mix": {"read": 0.7, "write": 0.3}, "api": ObjectApi.of(api)}
+    job = mix(tmp_path / "r", ramp_ms=100, duration_ms=3000, **shares)
     with null_store(SEED, program=program) as store:
         header: Header = store.s3 if api == "s3" else store.bob
         end = run_job(spawn_here, header, job)
     # The other side of the wire counts the same.
     assert store.said.get("requests", end.done) == end.done
-    rows = read_records(job.records).rows
+    records = read_records(job.records)
+    assert list(records.endpoints) == [job.api.name(does) for does in OPERATIONS]
+    rows = records.rows
     assert (end.end, end.failed, end.errors) == ("complete", 0, {})
     assert len(rows) == end.done == end.ok > 50
     assert set(rows["outcome"]) == {OUTCOMES.index("ok")}
     assert end.bytes_read + end.bytes_written == 1024 * end.done == rows["object_bytes"].sum()
     # The shares, within five standard deviations of a binomial.
-    reads = (rows["endpoint"] == ENDPOINTS.index(names[0])).mean()
+    reads = (rows["endpoint"] == OPERATIONS.index("read")).mean()
     assert abs(reads - 0.7) < 5 * (0.7 * 0.3 / len(rows)) ** 0.5
     # One request in flight each, never two; and one after the other all along.
     assert set(rows["worker"]) == {0, 1, 2, 3}
@@ -76,13 +81,13 @@ def test_a_mix_keeps_every_worker_busy_and_writes_down_every_request(
 
 @pytest.mark.parametrize(("api", "object_bytes"), [("s3", 1024), ("bob", 1024), ("bob", 9_000_000)])
 def test_a_body_that_is_another_objects_is_no_success(
-    tmp_path: Path, api: str, object_bytes: int
+    tmp_path: Path, api: Api, object_bytes: int
 ) -> None:
     program = "null-server" if api == "s3" else "null-grpc"
     job = mix(
         tmp_path / "r",
         **{"object_bytes": object_bytes, "workers": 1, "duration_ms": 400},
-        mix={"GetObject" if api == "s3" else "Get": 1.0},
+        **{"mix": {"read": 1.0}, "api": ObjectApi.of(api)},
     )
     with null_store(SEED, program=program, object_bytes=object_bytes, index=1) as store:
         header: Header = store.s3 if api == "s3" else store.bob
@@ -118,7 +123,9 @@ def test_a_fill_puts_each_object_once_and_tries_again_what_is_refused(
 ) -> None:
     answers = ["ok", "status:503:SlowDown", "reset", "status:500", "ok"]
     server = null_server(*(part for answer in answers for part in ("--answer", answer)))
-    job = LoadJob("fill", tmp_path / "r", ["b0", "b1"], 10, 64, SEED, workers=2, done=[(4, 8)])
+    s3 = ObjectApi.of("s3")
+    assert s3 is not None
+    job = LoadJob("fill", tmp_path / "r", s3, ["b0", "b1"], 10, 64, SEED, workers=2, done=[(4, 8)])
     end = run_job(spawn_here, server.header, job)
     records = read_records(job.records)
     assert (end.end, end.ok, end.failed) == ("complete", 16, 3)

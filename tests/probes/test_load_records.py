@@ -16,7 +16,7 @@ from wanlat.bundle.load_records import (
     read_records,
     records_table,
 )
-from wanlat.probes.load import body_seed_of, key_of
+from wanlat.probes.prefilled import body_seed_of, key_of
 
 
 def rows_of(count: int, **fields: Any) -> np.ndarray[Any, Any]:
@@ -28,9 +28,9 @@ def rows_of(count: int, **fields: Any) -> np.ndarray[Any, Any]:
     return rows
 
 
-def name_of(number: int, name: str) -> bytes:
+def name_of(number: int, name: str, what: int = 255) -> bytes:
     line = bytearray(RECORD.itemsize)
-    line[0], line[1] = 255, len(name)
+    line[0], line[1] = what, len(name)
     line[4:6] = number.to_bytes(2, "little")
     line[8 : 8 + len(name)] = name.encode()
     return bytes(line)
@@ -42,8 +42,8 @@ def header() -> bytes:
 
 def test_keys_and_bodies_are_those_of_the_generator() -> None:
     # The same figures are in oneshot/src/load/objects.rs.
-    assert key_of(7, "b1", 17, "s3") == "fill-00000017"
-    assert key_of(7, "b1", 17, "bob") == "4d7153729859a30c"
+    assert key_of(7, "b1", 17, is_text=True) == "fill-00000017"
+    assert key_of(7, "b1", 17, is_text=False) == "4d7153729859a30c"
     assert body_seed_of(7, "b1", 17) == 6_218_993_710_871_038
 
 
@@ -52,8 +52,9 @@ def test_names_of_errors_are_read_wherever_they_stand(tmp_path: Path) -> None:
     ok, slow, reset = rows_of(1), rows_of(1, error=1, outcome=2), rows_of(1, error=2, outcome=2)
     parts = [ok, name_of(1, "http 503 SlowDown"), slow, ok, name_of(2, "reset"), reset, slow]
     raw = [part if isinstance(part, bytes) else part.tobytes() for part in parts]
-    path.write_bytes(header() + b"".join(raw))
+    path.write_bytes(header() + name_of(0, "Range", 254) + b"".join(raw))
     table = records_table(read_records(path), {"system": "minio"})
+    assert table["endpoint"].to_pylist() == ["Range"] * 5
     slow_down = "http 503 SlowDown"
     assert table["error"].to_pylist() == [None, slow_down, None, "reset", slow_down]
     later = {"version", "network_error_ns", "late"}  # what the session adds

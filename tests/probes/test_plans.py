@@ -7,17 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wanlat.probes.bob_plan import BobEndpoint, bob_plan, bob_steps, turns
-from wanlat.probes.load import body_seed_of, key_of
 from wanlat.probes.method_plan import Call, Measured, method_plan
 from wanlat.probes.plan import Plan, Request, StepsPlan
-from wanlat.probes.prefilled import Prefilled
+from wanlat.probes.prefilled import Prefilled, body_seed_of, key_of
 from wanlat.probes.s3_plan import PAGE, S3Endpoint, s3_plan, s3_steps
 
 S3: list[S3Endpoint] = [
@@ -227,8 +226,8 @@ PREFILLED: list[S3Endpoint] = [
 ]
 
 
-def filled(objects: int, api: Literal["s3", "bob"] = "s3") -> Prefilled:
-    return Prefilled(api, "wanlat", objects, seed=5)
+def filled(objects: int, *, text_keys: bool = True) -> Prefilled:
+    return Prefilled("wanlat", objects, seed=5, text_keys=text_keys)
 
 
 def s3_prefilled(objects: int | None, **changes: Any) -> StepsPlan:
@@ -249,7 +248,7 @@ def bob_prefilled(objects: int | None) -> StepsPlan:
         seed=5,
         target="n1",
         replicas=lambda key: ("n1",) if key[0] % 8 == 0 else ("n2",),
-        prefilled=None if objects is None else filled(objects, "bob"),
+        prefilled=None if objects is None else filled(objects, text_keys=False),
     )
 
 
@@ -264,7 +263,7 @@ def test_each_read_is_of_another_prefilled_object_with_its_bytes() -> None:
         assert len({request.key for request in read}) == 45
     for request in only(step.measure, "GetObject"):
         index = int(str(request.key).removeprefix("fill-"))
-        assert request.key == key_of(5, "wanlat", index, "s3")
+        assert request.key == key_of(5, "wanlat", index, is_text=True)
         assert request.body_seed == body_seed_of(5, "wanlat", index)
 
 
@@ -280,7 +279,7 @@ def test_the_draw_is_over_the_whole_bucket_and_only_the_seed_decides() -> None:
 
 def test_bobs_reads_are_of_prefilled_keys_of_their_placement() -> None:
     (step,) = bob_prefilled(2000).steps
-    keys = {key_of(5, "wanlat", index, "bob") for index in range(2000)}
+    keys = {key_of(5, "wanlat", index, is_text=False) for index in range(2000)}
     for request in only(step.measure, "Get", "Exist"):
         assert request.key in keys
         assert (bytes.fromhex(str(request.key))[0] % 8 == 0) == (request.placement == "local")
@@ -298,7 +297,7 @@ def test_a_page_is_whole_where_a_page_was_prefilled() -> None:
 def test_the_listed_prefix_has_half_of_the_bucket_before_it_and_half_behind() -> None:
     (step,) = s3_prefilled(1000).steps
     (prefix,) = {str(each.prefix) for each in only(step.measure, "ListObjects")}
-    keys = [key_of(5, "wanlat", index, "s3") for index in range(1000)]
+    keys = [key_of(5, "wanlat", index, is_text=True) for index in range(1000)]
     # The first key, too, must be before it: an object and a prefix cannot share a name everywhere.
     assert sum(key < prefix for key in keys) == 501
     assert not any(key.startswith(prefix) or prefix.startswith(f"{key}/") for key in keys)

@@ -7,22 +7,31 @@ import hashlib
 import random
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from wanlat.emulator.lab import Lab
 from wanlat.experiments.calibration_gate import FOR_LATENCY
+from wanlat.experiments.config.endpoints import objects_of
+from wanlat.experiments.config.workloads import BUCKET
 from wanlat.experiments.drill.ledger import Object
 from wanlat.experiments.network_error import NetworkErrors
-from wanlat.experiments.requests import api_of, is_not_found, spawn_on
+from wanlat.experiments.requests import (
+    is_not_found,
+    on_object,
+    row_of,
+    spawn_on,
+)
 from wanlat.experiments.session import requested_rtt_ms
 from wanlat.probes.body import body
-from wanlat.probes.oneshot import Oneshot
-from wanlat.probes.plan import KEY_BYTES, Request
+from wanlat.probes.objects import HOW_OBJECTS
+from wanlat.probes.oneshot import Oneshot, prepare
+from wanlat.probes.plan import Request, header_to
 from wanlat.probes.records import Outcome, Sample
 from wanlat.systems.base import Cluster
 from wanlat.topologies.errors import UserError
+from wanlat.topologies.units import Size
 from wanlat.topologies.wording import show
 
 _DEADLINE_S = 30.0
@@ -141,7 +150,13 @@ class Probe:
         self._lab = lab
         self._cluster = cluster
         self._record = record
-        self._api = api_of(cluster.api)
+        api = objects_of(cluster.of, cluster.scene["given"])
+        if api is None:
+            raise UserError(
+                f"wanlat_probe puts, gets and removes objects, and the definition of system "
+                f"{cluster.system} does not say how: {HOW_OBJECTS}"
+            )
+        self._api = api
         self._seed = seed
         self._errors = NetworkErrors(lab.lateness, FOR_LATENCY.p99_ms)
         # Shared with those that `at` makes.
@@ -171,10 +186,12 @@ class Probe:
         seed = random.Random(text).getrandbits(53)
         digest = hashlib.sha256(body(seed, object_bytes)).hexdigest()
         what = Object(native, object_bytes, seed, digest)
-        oneshot, write = self._oneshot(object_bytes), at.begin(what)
-        sample = _send(oneshot, self._api.put(next(self._numbers), what))
+        self._api.check_size(self._cluster.system, Size(object_bytes))
+        oneshot, write = self._oneshot(), at.begin(what)
+        request = on_object(self._api, "write", next(self._numbers), what)
+        sample = _send(oneshot, request)
         write.outcome = sample.outcome
-        return self._answer(at, key, sample)
+        return self._answer(at, key, sample, request)
 
     def get(self, key: str) -> Answer:
         """Get an object that a probe of this test has put; its body must be the one put last.
@@ -184,27 +201,24 @@ class Probe:
         UserError for a key that no probe ever put.
         """
         at = self._known(key)
-        what = at.awaited()
-        request = self._api.get(next(self._numbers), what)
-        return self._answer(at, key, at.judge(_send(self._oneshot(what.object_bytes), request)))
+        request = on_object(self._api, "read", next(self._numbers), at.awaited())
+        return self._answer(at, key, at.judge(_send(self._oneshot(), request)), request)
 
     def remove(self, key: str) -> Answer:
         """Remove an object that a probe of this test has put."""
         at = self._known(key)
-        request = self._api.remove(next(self._numbers), at.awaited())
+        request = on_object(self._api, "delete", next(self._numbers), at.awaited())
         oneshot, write = self._oneshot(), at.begin(None)
         sample = _send(oneshot, request)
         # A store that does not find what it has acknowledged may have removed a part of it.
         write.outcome = "unknown" if is_not_found(sample) else sample.outcome
-        return self._answer(at, key, sample)
+        return self._answer(at, key, sample, request)
 
     def _native(self, key: str | None) -> str:
         """Return a key as the API has it: where it has eight bytes, a text becomes a hash of it."""
         if key is None:
             return self._api.key(self._seed, "test", next(self._numbers))
-        if self._cluster.api == "bob":
-            return hashlib.sha256(key.encode()).digest()[:KEY_BYTES].hex()
-        return key
+        return self._api.native(key)
 
     def _known(self, key: str) -> _Key:
         if key not in self._keys:
@@ -214,26 +228,27 @@ class Probe:
             )
         return self._keys[key]
 
-    def _oneshot(self, object_bytes: int = 0) -> Oneshot:
-        """Return the process that asks, for objects up to so many bytes. Nothing is sent yet."""
+    def _oneshot(self) -> Oneshot:
+        """Return the process that asks. Nothing is sent yet."""
         place = (self.node, self.asks, self._deadline_s)
         known = self._oneshots.get(place)
         if known is not None and not known.is_lost():
             return known
         deadline_ms = round(self._deadline_s * 1000)
-        header = self._api.header(self._cluster, self.asks, deadline_ms, object_bytes)
+        header = header_to(self._cluster.target(self.asks), deadline_ms=deadline_ms)
         spawn = spawn_on(self._lab, self.node)
         if not self._oneshots:
-            self._api.make_ready(self._cluster, spawn, header)
+            self._cluster.create_bucket(BUCKET)
+            prepare(spawn, header, self._api.buckets([BUCKET]), lambda *_: None)
         self._oneshots[place] = self._stack.enter_context(Oneshot(spawn, header))
         return self._oneshots[place]
 
-    def _answer(self, at: _Key, key: str | None, sample: Sample) -> Answer:
+    def _answer(self, at: _Key, key: str | None, sample: Sample, request: Request) -> Answer:
         cluster, plan = self._cluster, self._lab.plan
         errors = self._errors.of(sample)
         self._record(
             {
-                **asdict(sample),
+                **row_of(sample, request),
                 **errors,
                 "system": cluster.system,
                 "version": cluster.version,
@@ -242,7 +257,7 @@ class Probe:
                 "target": self.asks,
                 "key": at.name,
                 "rtt_ms": requested_rtt_ms(plan, self.asks),
-                "placement": self._api.placement(cluster, self.asks, at.name),
+                "placement": self._api.placement(cluster.replicas, self.asks, at.name),
             }
         )
         error_ns = errors["network_error_ns"]

@@ -18,6 +18,7 @@ from wanlat.experiments.drill.ledger import Ledger
 from wanlat.experiments.drill.prepare import Place
 from wanlat.experiments.drill.timeline import Span
 from wanlat.experiments.requests import Row, Schedule, Workers
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.process import Process, spawn_here
 from wanlat.systems import registry
 from wanlat.systems.base import Cluster, S3Target
@@ -58,7 +59,7 @@ class LoopbackStore:
         self.oneshots.append(spawn_here(argv, stdin, stdout, stderr))
         return self.oneshots[-1]
 
-    def s3(self, _: str) -> S3Target:
+    def target(self, _: str) -> S3Target:
         return S3Target("127.0.0.1", self._port, "garage", "ACCESS", "SECRET")
 
     def create_bucket(self, _: str) -> None:
@@ -82,6 +83,7 @@ def load_on(
     return Load(
         lab=lab,
         cluster=cluster,
+        api=cast(ObjectApi, ObjectApi.of(cluster.api)),
         ledger=Ledger(directory / "ledger.jsonl", seed),
         seed=seed,
         object_bytes=OBJECT_BYTES,

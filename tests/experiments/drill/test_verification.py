@@ -18,7 +18,8 @@ from wanlat.experiments.drill import clients
 from wanlat.experiments.drill.clients import Verified, fill, verify
 from wanlat.experiments.drill.ledger import Object
 from wanlat.experiments.drill.prepare import Place
-from wanlat.experiments.requests import Schedule, Sender, spawn_on
+from wanlat.experiments.requests import Schedule, Sender, on_object, spawn_on
+from wanlat.probes.plan import header_to
 from wanlat.systems.base import Cluster
 
 KEYS = 30
@@ -44,13 +45,13 @@ class Drill:
         self.objects = self.load.ledger.objects()
 
     def remove(self, what: Object) -> None:
-        self._tell(self.load.api.remove(0, what))
+        self._tell(on_object(self.load.api, "delete", 0, what))
 
     def put(self, what: Object) -> None:
-        self._tell(self.load.api.put(0, what))
+        self._tell(on_object(self.load.api, "write", 0, what))
 
     def _tell(self, request: Any) -> None:
-        header = self.load.api.header(self.cluster, "n1", 5000, 1024)
+        header = header_to(self.cluster.target("n1"), deadline_ms=5000)
         with Sender(spawn_on(self.load.lab, "n1"), header, threading.Event()) as sender:
             assert sender.ask(request).outcome == "ok"
 
@@ -59,7 +60,7 @@ class Drill:
         path = self.directory / "verification.jsonl"
         with Lines(path) as lines:
             told = verify(
-                *(self.load.lab, self.cluster, self.load.ledger, "healed", budget_s),
+                *(self.load.lab, self.cluster, self.load.api, self.load.ledger, "healed", budget_s),
                 write=lines.append,
                 **options,
             )
@@ -149,7 +150,7 @@ def test_only_a_whole_answer_is_one(tmp_path: Path, answer: str, found: str) -> 
         what = load.ledger.describe("k", 1024)
         load.ledger.complete(load.ledger.put(what, client="here", target="n1"), "ok")
         verify(
-            *(load.lab, load.cluster, load.ledger, "restarted", 60.0),
+            *(load.lab, load.cluster, load.api, load.ledger, "restarted", 60.0),
             write=lines.append,
             on_progress=lambda *_: None,
             deadline_ms=100 if answer == "never" else 20_000,

@@ -124,14 +124,27 @@ impl Noting<'_> {
         let Some((path, object)) = object else {
             return Ok(Verdict::ok());
         };
+        let names: Vec<&str> = path.iter().map(FieldDescriptor::name).collect();
         let (last, path) = path.split_last().expect("a path has a field");
         for field in path {
+            if !message.has_field(field) {
+                return Ok(self.not_found(&names));
+            }
             let inner = message.get_field(field).as_message().cloned();
             message = inner.expect("a path leads through messages");
+        }
+        // An empty object and none look alike there.
+        if object.bytes.is_some_and(|bytes| bytes > 0) && !message.has_field(last) {
+            return Ok(self.not_found(&names));
         }
         let field = message.get_field(last);
         let data = field.as_bytes().expect("a path ends at bytes");
         Ok(self.held_object(*object, data))
+    }
+
+    fn not_found(&mut self, path: &[&str]) -> Verdict {
+        self.record.object_bytes = 0;
+        Verdict::fail(format!("not found: the answer has no `{}`", path.join(".")))
     }
 
     fn held_object(&mut self, object: Object, data: &Bytes) -> Verdict {

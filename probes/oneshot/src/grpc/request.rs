@@ -145,7 +145,9 @@ impl Grpc {
         let sent = body.filter(|_| filled.has_body);
         let known = Known {
             object_bytes: sent.as_ref().map(|_| bytes),
-            sha256: sent.map(|body| body::sha256_of([body.as_slice()])),
+            sha256: sent
+                .filter(|_| !self.lean)
+                .map(|body| body::sha256_of([body.as_slice()])),
             writes: true, // for all that is known
             expected: Expected::Message {
                 descriptor: found.output(),

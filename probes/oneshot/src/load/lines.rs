@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::grpc::Header as GrpcHeader;
-use crate::load::deed::{Api, Deed};
+use crate::load::deed::Deed;
+use crate::load::objects::Operation;
 use crate::plan::PlanLine;
 use crate::s3::{Header as S3Header, MAX_OBJECT_BYTES, Payload};
 
@@ -43,15 +44,6 @@ impl TryFrom<Value> for Header {
     }
 }
 
-impl Header {
-    pub fn api(&self) -> Api {
-        match self {
-            Header::S3(_) => Api::S3,
-            Header::Grpc(_) => Api::Bob,
-        }
-    }
-}
-
 impl PlanLine for Header {
     fn check(&self) -> Result<(), String> {
         match self {
@@ -74,6 +66,7 @@ pub enum What {
 #[serde(deny_unknown_fields)]
 pub struct Job {
     pub job: What,
+    pub operations: BTreeMap<Deed, Operation>,
     pub workers: usize,
     pub buckets: Vec<String>,
     /// Objects `first` to `first + objects - 1` of each bucket.
@@ -90,7 +83,7 @@ pub struct Job {
     /// Requests a second, of all workers together.
     pub rate: Option<f64>,
     #[serde(default)]
-    pub mix: BTreeMap<String, f64>,
+    pub mix: BTreeMap<Deed, f64>,
     /// Half-open ranges of turns that are not done again.
     #[serde(default)]
     pub done: Vec<(u64, u64)>,
@@ -132,6 +125,15 @@ impl PlanLine for Job {
         if self.give_up_ms == 0 {
             return Err("`give_up_ms` is 0: the job would end before its first answer".into());
         }
+        let wanted = match self.job {
+            What::Mix => self.mix.keys().copied().collect(),
+            What::Fill => vec![Deed::Put],
+            What::Remove => vec![Deed::Remove],
+        };
+        let known = |deed: &&Deed| self.operations.contains_key(deed);
+        if let Some(deed) = wanted.iter().find(|deed| !known(deed)) {
+            return Err(format!("`operations` do not say how to {deed:?}"));
+        }
         self.check_ranges()?;
         match self.job {
             What::Mix => self.check_mix(),
@@ -143,7 +145,6 @@ impl PlanLine for Job {
 impl Job {
     /// What can be told wrong only with the header at hand. Returns the mix.
     pub fn check_with(&self, header: &Header) -> Result<Vec<(Deed, f64)>, String> {
-        let api = header.api();
         if let Header::Grpc(header) = header {
             let longest = header.max_message_bytes.saturating_sub(AROUND_OBJECT_BYTES);
             if self.object_bytes > longest {
@@ -154,11 +155,7 @@ impl Job {
                 ));
             }
         }
-        let mix = self.mix.iter().map(|(name, share)| {
-            let deed = api.deed(name).map_err(|what| format!("`mix` has {what}"))?;
-            Ok((deed, *share))
-        });
-        let mix: Vec<_> = mix.collect::<Result<_, String>>()?;
+        let mix: Vec<_> = self.mix.clone().into_iter().collect();
         let reads = mix.iter().any(|(deed, share)| deed.reads() && *share > 0.0);
         if reads && self.objects == 0 {
             return Err("`mix` reads, and there is nothing to read: `objects` is 0".into());
@@ -221,7 +218,10 @@ mod tests {
     fn job(changes: &str) -> Result<(), String> {
         let mut line: Value = serde_json::from_str(
             r#"{"job":"mix","workers":2,"buckets":["b"],"objects":1,"object_bytes":1,"seed":1,
-                "records":"r","duration_ms":1,"mix":{"GetObject":0.5,"PutObject":0.5}}"#,
+                "records":"r","duration_ms":1,"mix":{"read":0.5,"write":0.5},
+                "operations":{"read":{"name":"Get","request":{"seq":0,"phase":"measure",
+                "endpoint":"Get"}},"write":{"name":"Put","request":{"seq":0,"phase":"measure",
+                "endpoint":"Put"}}}}"#,
         )
         .unwrap();
         let changes: BTreeMap<String, Value> = serde_json::from_str(changes).unwrap();
@@ -242,7 +242,8 @@ mod tests {
             (r#"{"workers":0}"#, "`workers`"),
             (r#"{"buckets":[]}"#, "`buckets`"),
             (r#"{"buckets":["a b"]}"#, "no name of a bucket"),
-            (r#"{"mix":{"GetObject":0.5}}"#, "add up to 1"),
+            (r#"{"mix":{"read":0.5}}"#, "add up to 1"),
+            (r#"{"mix":{"delete":1}}"#, "do not say how to Remove"),
             (r#"{"duration_ms":null}"#, "`duration_ms`"),
             (r#"{"done":[[0,1]]}"#, "means nothing to a mix"),
             (r#"{"rate":0}"#, "`rate`"),

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::clock;
 use crate::grpc::Grpc;
-use crate::load::deed::{Api, Deed};
+use crate::load::deed::Deed;
 use crate::load::lines::{Header, Job};
 use crate::load::record::Writer;
 use crate::load::shared::Shared;
@@ -55,15 +55,14 @@ pub fn run(input: impl BufRead, output: impl Write) -> Result<(), Stopped> {
     match header {
         Header::S3(mut header) => {
             header.payload = job.payload;
-            carry_out::<S3>(header, Api::S3, &job, mix, output)
+            carry_out::<S3>(header, &job, mix, output)
         }
-        Header::Grpc(header) => carry_out::<Grpc>(header, Api::Bob, &job, mix, output),
+        Header::Grpc(header) => carry_out::<Grpc>(header, &job, mix, output),
     }
 }
 
 fn carry_out<P: Protocol>(
     header: P::Header,
-    api: Api,
     job: &Job,
     mix: Vec<(Deed, f64)>,
     output: impl Write,
@@ -73,12 +72,14 @@ where
 {
     // What is wrong with the header is said before anything begins.
     Client::<P>::new(&header, true).map_err(Stopped::Plan)?;
-    let writer = Writer::create(&job.records).map_err(|error| {
+    let names = job.operations.iter();
+    let names = names.map(|(deed, each)| (*deed, each.name.as_str()));
+    let writer = Writer::create(&job.records, names).map_err(|error| {
         let what = format!("records {}: {error}", job.records.display());
         Stopped::Plan(PlanError { line: 2, what })
     })?;
     let stop = Stop::new().map_err(Stopped::Output)?;
-    let shared = Arc::new(Shared::new(api, job, mix));
+    let shared = Arc::new(Shared::new(job, mix));
     start::<P>(&shared, &Arc::new(header), job.seed)?;
     Watch {
         tally: Tally::new(shared.begin_ns),

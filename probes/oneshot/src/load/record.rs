@@ -1,8 +1,8 @@
 //! A request's record: 72 bytes, little-endian, and a file of them.
 //!
-//! The file begins with a record's length of header. Kinds of errors are numbers in a record; a
-//! record whose endpoint is 255 gives such a number its name, before the first that uses it. So a
-//! file whose writer was killed can be read as far as it goes.
+//! The file begins with a record's length of header. Endpoints and kinds of errors are numbers in a
+//! record; one whose endpoint is 254 or 255 gives such a number its name, before the first that uses
+//! it. So a file whose writer was killed can be read as far as it goes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +10,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
+use crate::load::deed::Deed;
 use crate::outcome::Outcome;
 
 pub const BYTES: usize = 72;
 const MAGIC: &[u8; 16] = b"wanlat load 1\n\0\0";
+const ENDPOINT_NAME: u8 = 254;
 const NAME: u8 = 255;
 const NAME_BYTES: usize = BYTES - 8;
 const MAX_NAMES: usize = 1000;
@@ -36,7 +38,7 @@ pub struct Record {
     /// HTTP's; 0 where none came.
     pub status: u16,
     pub grpc_status: Option<i16>,
-    /// [`crate::load::deed::Api::code`].
+    /// [`crate::load::deed::Deed`].
     pub endpoint: u8,
     pub outcome: Outcome,
     /// 0: none.
@@ -126,12 +128,22 @@ impl Names {
 /// What comes after a colon is a server's own words: keys, sizes, node names.
 fn kind_of(error: &str) -> &str {
     let kind = error.split(": ").next().unwrap_or(error);
-    let kind = kind.split(" to http").next().unwrap_or(kind);
-    let mut end = kind.len().min(NAME_BYTES);
-    while !kind.is_char_boundary(end) {
-        end -= 1;
-    }
-    &kind[..end]
+    fitting(kind.split(" to http").next().unwrap_or(kind))
+}
+
+/// As much of a name as a record has room for.
+fn fitting(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES)]
+}
+
+/// The record that gives a number its name.
+fn naming(what: u8, number: u16, name: &str) -> [u8; BYTES] {
+    let (mut line, name) = ([0u8; BYTES], fitting(name));
+    line[0] = what;
+    line[1] = name.len() as u8;
+    line[4..6].copy_from_slice(&number.to_le_bytes());
+    line[8..8 + name.len()].copy_from_slice(name.as_bytes());
+    line
 }
 
 /// The file.
@@ -141,11 +153,18 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let mut file = File::create(path)?;
-        let mut header = [0u8; BYTES];
+    /// `endpoints`: what each number of an endpoint means.
+    pub fn create<'a>(
+        path: &Path,
+        endpoints: impl IntoIterator<Item = (Deed, &'a str)>,
+    ) -> io::Result<Self> {
+        let mut header = vec![0u8; BYTES];
         header[..16].copy_from_slice(MAGIC);
         header[16..20].copy_from_slice(&(BYTES as u32).to_le_bytes());
+        for (deed, name) in endpoints {
+            header.extend_from_slice(&naming(ENDPOINT_NAME, deed as u16, name));
+        }
+        let mut file = File::create(path)?;
         file.write_all(&header)?;
         Ok(Writer {
             file,
@@ -157,12 +176,7 @@ impl Writer {
     pub fn write(&mut self, records: &[Record], names: &Names) -> io::Result<()> {
         self.buffer.clear();
         for (number, name) in names.take_unwritten() {
-            let mut line = [0u8; BYTES];
-            line[0] = NAME;
-            line[1] = name.len() as u8;
-            line[4..6].copy_from_slice(&number.to_le_bytes());
-            line[8..8 + name.len()].copy_from_slice(name.as_bytes());
-            self.buffer.extend_from_slice(&line);
+            self.buffer.extend_from_slice(&naming(NAME, number, &name));
         }
         for record in records {
             record.encode(&mut self.buffer);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock;
-use crate::load::deed::{Api, Deed};
+use crate::load::deed::Deed;
 use crate::load::lines::Job;
 use crate::load::objects::Objects;
 use crate::load::record::{Names, Record};
@@ -19,7 +19,6 @@ const SLICE_NS: u64 = 50_000_000;
 const SOUND: &str = "nobody panics while he holds it";
 
 pub struct Shared {
-    pub api: Api,
     pub work: Work,
     pub objects: Objects,
     pub begin_ns: u64,
@@ -39,12 +38,11 @@ pub struct Shared {
 
 impl Shared {
     /// The job begins now.
-    pub fn new(api: Api, job: &Job, mix: Vec<(Deed, f64)>) -> Self {
+    pub fn new(job: &Job, mix: Vec<(Deed, f64)>) -> Self {
         let begin_ns = clock::now_ns();
         Shared {
             work: Work::new(job, mix, begin_ns),
-            objects: Objects::new(api, job.seed, &job.buckets, job.object_bytes),
-            api,
+            objects: Objects::new(&job.operations, job.seed, &job.buckets, job.object_bytes),
             begin_ns,
             ramp_ns: job.ramp_ms.saturating_mul(1_000_000),
             workers: job.workers,

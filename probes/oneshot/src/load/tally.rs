@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use crate::load::deed::Deed;
 use crate::load::record::Record;
 use crate::load::shared::Shared;
 use crate::load::usage;
 use crate::outcome::Outcome;
-
-/// Endpoint codes of those that put an object.
-const PUTS: [u8; 2] = [1, 5];
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +92,7 @@ impl Tally {
 
     pub fn take(&mut self, records: &[Record]) {
         for record in records {
-            if PUTS.contains(&record.endpoint) {
+            if record.endpoint == Deed::Put as u8 {
                 self.bytes_written += record.object_bytes;
             } else {
                 self.bytes_read += record.object_bytes;

@@ -228,24 +228,20 @@ impl Chance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::deed::Api;
 
     fn work(changes: &[(&str, &str)]) -> Work {
         let mut line: serde_json::Value = serde_json::from_str(
             r#"{"job":"mix","workers":2,"buckets":["a","b"],"objects":50,"object_bytes":1,
                 "seed":1,"records":"r","duration_ms":1000,
-                "mix":{"GetObject":0.6,"PutObject":0.3,"RemoveObject":0.1}}"#,
+                "mix":{"read":0.6,"write":0.3,"delete":0.1},"operations":{}}"#,
         )
         .unwrap();
         for (name, value) in changes {
             line[*name] = serde_json::from_str(value).unwrap();
         }
         let job: Job = serde_json::from_value(line).unwrap();
-        let mix = job
-            .mix
-            .iter()
-            .map(|(name, share)| (Api::S3.deed(name).unwrap(), *share));
-        Work::new(&job, mix.collect(), 0)
+        let mix = job.mix.clone().into_iter().collect();
+        Work::new(&job, mix, 0)
     }
 
     #[test]

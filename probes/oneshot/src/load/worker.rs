@@ -136,7 +136,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
             bucket: task.object.bucket,
             status: came.status.unwrap_or(0),
             grpc_status: came.grpc_status.map(|status| status as i16),
-            endpoint: shared.api.code(task.deed),
+            endpoint: task.deed as u8,
             outcome: came.outcome,
             error: error.map_or(0, |error| shared.names.number(error)),
             ramp: timing.start_ns < shared.begin_ns + shared.ramp_ns,
@@ -147,7 +147,7 @@ impl<'a, P: Protocol> Worker<'a, P> {
     fn give_up(&self, task: &Task, error: &str, attempts: u32) {
         let what = format!(
             "{} of object {} of bucket {} failed {attempts} time{}, at last with: {error}",
-            self.shared.api.name(task.deed),
+            self.shared.objects.name(task.deed),
             task.object.index,
             task.object.bucket,
             if attempts == 1 { "" } else { "s" },
