@@ -1,0 +1,221 @@
+"""The samples of a page: a bounded number of them, lane by lane, for the chart that shows each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wanlat.analysis.bundle import Bundle, Series
+from wanlat.analysis.charts.style import styles
+from wanlat.analysis.endpoints import REMOTE, with_placement
+from wanlat.analysis.groups import in_order, positions
+from wanlat.analysis.names import series_labels
+from wanlat.analysis.samples import read_rows
+from wanlat.analysis.sweep import Sweep
+from wanlat.bundle.documents import OUTCOMES
+
+if TYPE_CHECKING:
+    from wanlat.analysis.figures.drill.read import Drill
+
+MOST = 10_000
+"""So many samples at most are on a page."""
+SLOWEST = 20
+"""So many of the slowest stay in a lane, however many there are."""
+_FEWEST = 10
+_TIMES = ("connect_ns", "first_byte_ns", "total_ns", "network_error_ns")
+_READ = (*_TIMES, "seq", "start_ns", "elapsed_ns", "outcome", "error", "retransmits", "rtt_ms")
+_LONGEST_ERROR = 200
+
+Row = Mapping[str, Any]
+
+
+def strip_of(sources: Sequence[tuple[str, Bundle | Sweep]], most: int = MOST) -> dict[str, Any]:
+    """The lanes of runs, and of points of matrices, with their samples as a page has them.
+
+    A lane is one endpoint's samples at one placement, or those of one client's reads or writes in a
+    drill; `of` names its run or point where there are several. Times are µs; a column of which all
+    values are the same is that value. Of more than `most` samples each lane has its share: failures
+    (up to a quarter), the slowest, and of the others an even choice in the order they were sent.
+    """
+    bundles = [
+        (" ".join(filter(None, (name, of))), bundle)
+        for name, source in sources
+        for of, bundle in _bundles(source)
+    ]
+    listed = [(bundle, list(_lanes(bundle, of))) for of, bundle in bundles]
+    share = max(_FEWEST, most // max(1, sum(len(lanes) for _, lanes in listed)))
+    series = list(dict.fromkeys(one for _, lanes in listed for one, _, _ in lanes))
+    looks, labels, errors = styles(series), series_labels(series), dict[str, int]()
+    lanes = []
+    for bundle, its in listed:
+        every = _shown(bundle, [rows for _, rows, _ in its], share)
+        zero = _zero_us(bundle, every)
+        for (one, rows, facts), columns in zip(its, every, strict=True):
+            columns["at"] = [None if each is None else each - zero for each in columns["at"]]
+            own = {"series": series.index(one), "n": len(rows), "shown": len(columns["at"])}
+            columns["error"] = [
+                errors.setdefault(text, len(errors)) if text else None for text in columns["error"]
+            ]
+            short = {key: _short(values) for key, values in columns.items()}
+            lanes.append({**own, **facts, **short})
+    drills = [_timeline(bundle) for _, bundle in bundles if bundle.is_drill]
+    rtts = {b.measured_rtt.median_ms for _, b in bundles if b.measured_rtt and _is_even(b)}
+    return {
+        "lanes": lanes,
+        "series": [
+            {
+                "name": labels[one],
+                "dark": looks[one].dark,
+                "fill": looks[one].fill,
+                "marker": looks[one].marker,
+            }
+            for one in series
+        ],
+        "errors": list(errors),
+        "outcomes": list(OUTCOMES),
+        "rtt_ms": round(max(rtts), 3) if rtts and max(rtts) <= 1.1 * min(rtts) else None,
+        "timeline": drills[0] if len(bundles) == len(drills) == 1 else None,
+    }
+
+
+def thinned(failed: NDArray[np.bool_], times: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Which of the samples of a lane are shown where there are more than `most`; ascending."""
+    count = len(failed)
+    if count <= most:
+        return np.arange(count)
+    few = min(SLOWEST, most // 4)
+    slowest = np.argpartition(np.nan_to_num(times, nan=-1.0), -few)[-few:]
+    kept = np.union1d(_evenly(np.flatnonzero(failed), most // 4), slowest)
+    others = np.setdiff1d(np.arange(count), kept, assume_unique=True)
+    shown: NDArray[np.intp] = np.union1d(kept, _evenly(others, most - len(kept)))
+    return shown
+
+
+def _evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    if len(places) <= most:
+        return places
+    return places[np.linspace(0, len(places) - 1, most).astype(int)]
+
+
+def _bundles(source: Bundle | Sweep) -> list[tuple[str, Bundle]]:
+    if isinstance(source, Bundle):
+        return [("", source)]
+    return [(point.name, point.bundle) for point in source.complete if point.bundle is not None]
+
+
+def _lanes(bundle: Bundle, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
+    """Each lane's rows, as little of them as tells which to show, and what the page says of it."""
+    if bundle.is_drill:
+        drill, rows = _drill(bundle), bundle.samples
+        rows = rows[rows["due_ns"].notna()]
+        for client, operation, _ in drill.clients:
+            of_client = rows["drill_client"] == client["client"]
+            own = rows[of_client & (rows["operation"] == operation)]
+            name = f"{operation}s of {client['client']}"
+            yield drill.series, own, {"name": name, "of": of, "open": False}
+        return
+    groups = positions(bundle.timed)
+    for group in in_order(groups, bundle):
+        facts = {
+            "name": with_placement(group.endpoint, group.placement),
+            "of": of,
+            "open": group.placement == REMOTE,
+        }
+        yield group.series, bundle.timed.iloc[groups[group]], facts
+
+
+def _shown(bundle: Bundle, lanes: Sequence[pd.DataFrame], most: int) -> list[dict[str, list[Any]]]:
+    """The columns of what is shown of each lane, read at once."""
+    kept = [
+        each.index[
+            thinned(each["outcome"].to_numpy() != OUTCOMES[0], _finite(each["total_ns"]), most)
+        ]
+        for each in lanes
+    ]
+    if not kept:
+        return []
+    at = np.sort(np.concatenate(kept))
+    names = (*_READ, "due_ns") if bundle.is_drill else _READ
+    is_read = "samples" in vars(bundle) or bundle.given is not None
+    rows = (
+        bundle.samples.loc[at, list(names)] if is_read else read_rows(bundle.directory, at, names)
+    )
+    columns = pd.DataFrame(_columns(rows, bundle.is_drill), index=at, dtype=object)
+    return [{str(name): of.tolist() for name, of in columns.loc[each].items()} for each in kept]
+
+
+def _columns(rows: pd.DataFrame, is_drill: bool) -> dict[str, Any]:
+    """What a page has of samples, `at` on the run's clock."""
+    us = {name: _finite(rows[name]) / 1e3 for name in map(str, rows) if name.endswith("_ns")}
+    begun = us["due_ns"] if is_drill else us["start_ns"]
+    total = np.where(np.isnan(us["total_ns"]), us["elapsed_ns"], us["total_ns"])
+    texts = rows["error"].astype(object).where(rows["error"].notna(), "").astype(str)
+    columns = {
+        "seq": _whole(_finite(rows["seq"])),
+        "at": _whole(begun),
+        "connect": _whole(us["connect_ns"]),
+        "first": _whole(us["first_byte_ns"]),
+        "total": _whole(total),
+        "network": _whole(us["network_error_ns"]),
+        "rtt": [each if math.isfinite(each) else None for each in _finite(rows["rtt_ms"]).tolist()],
+        "again": _whole(_finite(rows["retransmits"])),
+        "outcome": [OUTCOMES.index(each) for each in rows["outcome"].astype(str)],
+        "error": [text[:_LONGEST_ERROR] for text in texts],
+    }
+    if is_drill:
+        columns["wait"] = _whole(us["start_ns"] - begun)
+    return columns
+
+
+def _zero_us(bundle: Bundle, shown: Sequence[Mapping[str, list[Any]]]) -> int:
+    """When times count from: of a drill its origin, else when the first of its samples was sent."""
+    if bundle.is_drill:
+        return round((_drill(bundle).origin_ns or 0) / 1e3)
+    return min((at for columns in shown for at in columns["at"] if at is not None), default=0)
+
+
+def _timeline(bundle: Bundle) -> Row:
+    """What was broken when, in seconds since the origin, and the phases."""
+    from wanlat.analysis.report.drill import label
+
+    drill = _drill(bundle)
+    return {
+        "faults": [
+            {"name": label(each), "begin": each["begin_s"], "end": each["end_s"]}
+            for each in drill["faults"]
+        ],
+        "phases": [
+            {"name": each["name"], "begin": each["begin_s"], "end": each["end_s"]}
+            for each in drill["phases"]
+            if each["begin_s"] is not None
+        ],
+    }
+
+
+def _drill(bundle: Bundle) -> Drill:
+    from wanlat.analysis.figures.drill.read import read_drill  # not for every report
+
+    return read_drill(bundle)
+
+
+def _is_even(bundle: Bundle) -> bool:
+    """Whether multiples of one RTT mean something for all samples of a run."""
+    rtt = bundle.measured_rtt
+    return rtt is not None and rtt.is_uniform and not bundle.has_rtt_steps
+
+
+def _finite(column: pd.Series[Any]) -> NDArray[np.float64]:
+    return column.to_numpy(dtype="float64", na_value=np.nan)
+
+
+def _whole(values: NDArray[np.float64]) -> list[int | None]:
+    return [int(each) if math.isfinite(each) else None for each in np.rint(values).tolist()]
+
+
+def _short(values: list[Any]) -> Any:
+    return values[0] if values and all(each == values[0] for each in values) else values
