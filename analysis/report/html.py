@@ -32,6 +32,7 @@ from wanlat.analysis.report.strip import strip_of
 from wanlat.analysis.summary import Summary
 from wanlat.analysis.sweep import Sweep
 from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.errors import BundleError
 
 PAGE = Path(__file__).with_name("page")
 CALIBRATION = "calibration"
@@ -58,7 +59,7 @@ def page(summary: Summary, pictures: Sequence[Picture]) -> str:
     """The page of a run or a matrix."""
     run = _run(summary, pictures)
     again = f"wanlat report {shlex.quote(summary.source.directory.name)}"
-    strip = strip_of([("", summary.source)])
+    strip = _strip([("", summary.source)])
     return _render("report.html.j2", run=run, strip=strip, again=again)
 
 
@@ -81,7 +82,7 @@ def comparison(reports: Sequence[tuple[Summary, Sequence[Picture]]]) -> str:
         title=listing(titles, 3),
         blocks=list(_beside(summaries)),
         conditions=_conditions(runs, summaries),
-        strip=strip_of(sources),
+        strip=_strip(sources),
         again=f"wanlat report {' '.join(directories)} -o FILE",
     )
 
@@ -107,6 +108,14 @@ def _render(template: str, **given: Any) -> str:
     }
     marked = {kind: Markup(text) for kind, text in own.items()}  # ours, and no bundle's
     return _environment().get_template(template).render(**given, **marked, hashes=hashes)
+
+
+def _strip(sources: Sequence[tuple[str, Bundle | Sweep]]) -> dict[str, Any]:
+    """The samples; where a column that figures do not need is damaged, why there are none."""
+    try:
+        return strip_of(sources) | {"why": None}
+    except BundleError as error:
+        return {"lanes": [], "why": str(error)}
 
 
 # -- one run -------------------------------------------------------------------------------------

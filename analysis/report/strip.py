@@ -92,14 +92,14 @@ def thinned(failed: NDArray[np.bool_], times: NDArray[np.float64], most: int) ->
     slowest = np.argpartition(np.nan_to_num(times, nan=-1.0), -few)[-few:]
     kept = np.union1d(_evenly(np.flatnonzero(failed), most // 4), slowest)
     others = np.setdiff1d(np.arange(count), kept, assume_unique=True)
-    shown: NDArray[np.intp] = np.union1d(kept, _evenly(others, most - len(kept)))
-    return shown
+    return np.union1d(kept, _evenly(others, most - len(kept)))
 
 
 def _evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     if len(places) <= most:
         return places
-    return places[np.linspace(0, len(places) - 1, most).astype(int)]
+    chosen: NDArray[np.intp] = places[np.linspace(0, len(places) - 1, most).astype(int)]
+    return chosen
 
 
 def _bundles(source: Bundle | Sweep) -> list[tuple[str, Bundle]]:
