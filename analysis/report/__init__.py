@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -69,7 +70,9 @@ def report(
     if tables is not None:
         replace_text(directory / TABLES, tables)
     pictures = _draw(summary, directory / CHARTS, svg=svg)
-    replace_text(directory / PAGE, page(summary, pictures))
+    drawn = {picture.paths[0] for picture in pictures}
+    traces = [each for each in _traces(directory) if each.paths[0] not in drawn]
+    replace_text(directory / PAGE, page(summary, [*pictures, *traces]))
     return Report(
         summary,
         directory / SUMMARY,
@@ -132,6 +135,19 @@ def _charts(summary: Summary) -> Iterator[tuple[str, Figure]]:
         from wanlat.analysis.charts.calibration import draw
 
         yield "calibration", draw(calibration.document)
+
+
+def _traces(directory: Path) -> Iterator[Picture]:
+    """What `wanlat trace` has drawn into a bundle: its packets may be gone by now."""
+    from wanlat.analysis.report.html import Picture
+
+    for path in sorted([*directory.glob("trace.png"), *directory.glob(f"{CHARTS}/trace-*.png")]):
+        from wanlat.analysis.trace_words import title  # not for every report
+
+        said = path.stem.replace("-", " ")
+        with suppress(OSError, ValueError, KeyError, TypeError, BundleError):
+            said = title(json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+        yield Picture(path.stem, said, (path,))
 
 
 def replace_text(path: Path, text: str) -> None:
