@@ -97,6 +97,15 @@ def beside(directories: Sequence[Path], out: Path, messages_of: MessagesOf) -> N
         replace_text(out, comparison(reports))
 
 
+def page_of(directory: Path, messages_of: MessagesOf) -> str:
+    """The page of a run or a matrix whose bundle stays as it is. Raises BundleError."""
+    from wanlat.analysis.report.html import page
+
+    summary = _summary(directory, messages_of)
+    with TemporaryDirectory() as drawn:
+        return page(summary, _draw(summary, Path(drawn)))
+
+
 def _summary(directory: Path, messages_of: MessagesOf) -> Summary:
     from wanlat.analysis.bundle import read_bundle
     from wanlat.analysis.summary import summarize

@@ -100,14 +100,31 @@ def _environment() -> Environment:
     return made
 
 
-def _render(template: str, **given: Any) -> str:
-    own = {kind: (PAGE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")}
-    hashes = {
-        kind: f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-        for kind, text in own.items()
-    }
-    marked = {kind: Markup(text) for kind, text in own.items()}  # ours, and no bundle's
-    return _environment().get_template(template).render(**given, **marked, hashes=hashes)
+def bundles_page(directory: Path, entries: Sequence[Mapping[str, Any]]) -> str:
+    """The list of bundles that `wanlat view` shows."""
+    return _render("list.html.j2", directory=str(directory), entries=entries)
+
+
+def live_page(directory: Path, report: str, latest: int) -> str:
+    """The page of a run that is under way, which asks its server how far that is."""
+    own = {"name": directory.name, "directory": str(directory), "report": report}
+    return _render("live.html.j2", "live", **own, latest=latest, follows=True)
+
+
+def _render(template: str, *scripts: str, **given: Any) -> str:
+    """A page with our style and script; `scripts`: more of ours."""
+    css, js = (
+        "".join((PAGE / name).read_text(encoding="utf-8") for name in names)
+        for names in (["page.css"], ["page.js", *(f"{each}.js" for each in scripts)])
+    )
+    policy = {kind: _digest(text) for kind, text in (("css", css), ("js", js))}
+    own = {"css": Markup(css), "js": Markup(js), "hashes": policy}  # ours, and no bundle's
+    usual: dict[str, Any] = {"strip": {"lanes": [], "why": None}, "again": None, "follows": False}
+    return _environment().get_template(template).render(**{**usual, **own, **given})
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _strip(sources: Sequence[tuple[str, Bundle | Sweep]]) -> dict[str, Any]:

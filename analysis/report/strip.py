@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,19 +29,33 @@ SLOWEST = 20
 """So many of the slowest stay in a lane, however many there are."""
 _FEWEST = 10
 _TIMES = ("connect_ns", "first_byte_ns", "total_ns", "network_error_ns")
-_READ = (*_TIMES, "seq", "start_ns", "elapsed_ns", "outcome", "error", "retransmits", "rtt_ms")
+READ = (*_TIMES, "seq", "start_ns", "elapsed_ns", "outcome", "error", "retransmits", "rtt_ms")
 _LONGEST_ERROR = 200
+_LOOK = ("dark", "fill", "marker")
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The samples of one row of the chart: `n` were taken, `columns` are of those shown.
+
+    Its `facts`: `name`, of which run or point (`of`), whether its marks are `open`.
+    """
+
+    series: Series
+    n: int
+    facts: Row
+    columns: Mapping[str, list[Any]]
 
 
 def strip_of(sources: Sequence[tuple[str, Bundle | Sweep]], most: int = MOST) -> dict[str, Any]:
     """The lanes of runs, and of points of matrices, with their samples as a page has them.
 
     A lane is one endpoint's samples at one placement, or those of one client's reads or writes in a
-    drill; `of` names its run or point where there are several. Times are µs; a column of which all
-    values are the same is that value. Of more than `most` samples each lane has its share: failures
-    (up to a quarter), the slowest, and of the others an even choice in the order they were sent.
+    drill; `of` names its run or point where there are several. Of more than `most` samples each
+    lane has its share: failures (up to a quarter), the slowest, and of the others an even choice in
+    the order they were sent.
     """
     bundles = [
         (" ".join(filter(None, (name, of))), bundle)
@@ -49,38 +64,53 @@ def strip_of(sources: Sequence[tuple[str, Bundle | Sweep]], most: int = MOST) ->
     ]
     listed = [(bundle, list(_lanes(bundle, of))) for of, bundle in bundles]
     share = max(_FEWEST, most // max(1, sum(len(lanes) for _, lanes in listed)))
-    series = list(dict.fromkeys(one for _, lanes in listed for one, _, _ in lanes))
-    looks, labels, errors = styles(series), series_labels(series), dict[str, int]()
     lanes = []
     for bundle, its in listed:
         every = _shown(bundle, [rows for _, rows, _ in its], share)
         zero = _zero_us(bundle, every)
         for (one, rows, facts), columns in zip(its, every, strict=True):
-            columns["at"] = [None if each is None else each - zero for each in columns["at"]]
-            own = {"series": series.index(one), "n": len(rows), "shown": len(columns["at"])}
-            columns["error"] = [
-                errors.setdefault(text, len(errors)) if text else None for text in columns["error"]
-            ]
-            short = {key: _short(values) for key, values in columns.items()}
-            lanes.append({**own, **facts, **short})
-    drills = [_timeline(bundle) for _, bundle in bundles if bundle.is_drill]
+            lanes.append(Lane(one, len(rows), facts, since(columns, zero)))
+    drills = [bundle for _, bundle in bundles if bundle.is_drill]
     rtts = {b.measured_rtt.median_ms for _, b in bundles if b.measured_rtt and _is_even(b)}
+    is_one = bool(rtts) and max(rtts) <= 1.1 * min(rtts)
+    is_drill = len(bundles) == len(drills) == 1
+    return document(
+        lanes,
+        rtt_ms=round(max(rtts), 3) if is_one else None,
+        timeline=timeline(_drill(drills[0]).document) if is_drill else None,
+    )
+
+
+def document(
+    lanes: Sequence[Lane], *, rtt_ms: float | None = None, timeline: Row | None = None
+) -> dict[str, Any]:
+    """Lanes as JSON: times in µs; a column of which all values are the same is that value."""
+    series = list(dict.fromkeys(lane.series for lane in lanes))
+    looks, labels, errors = styles(series), series_labels(series), dict[str, int]()
+    made = []
+    for lane in lanes:
+        columns = {name: _short(values) for name, values in lane.columns.items() if name != "error"}
+        texts = lane.columns["error"]
+        numbers = [errors.setdefault(text, len(errors)) if text else None for text in texts]
+        own = {"series": series.index(lane.series), "n": lane.n, "shown": len(texts)}
+        made.append({**own, **lane.facts, **columns, "error": _short(numbers)})
     return {
-        "lanes": lanes,
+        "lanes": made,
         "series": [
-            {
-                "name": labels[one],
-                "dark": looks[one].dark,
-                "fill": looks[one].fill,
-                "marker": looks[one].marker,
-            }
+            {"name": labels[one], **{key: getattr(looks[one], key) for key in _LOOK}}
             for one in series
         ],
         "errors": list(errors),
         "outcomes": list(OUTCOMES),
-        "rtt_ms": round(max(rtts), 3) if rtts and max(rtts) <= 1.1 * min(rtts) else None,
-        "timeline": drills[0] if len(bundles) == len(drills) == 1 else None,
+        "rtt_ms": rtt_ms,
+        "timeline": timeline,
     }
+
+
+def since(columns: Mapping[str, list[Any]], zero_us: int) -> dict[str, list[Any]]:
+    """Columns whose instants count from `zero_us`."""
+    at = [None if each is None else each - zero_us for each in columns["at"]]
+    return {**columns, "at": at}
 
 
 def thinned(failed: NDArray[np.bool_], times: NDArray[np.float64], most: int) -> NDArray[np.intp]:
@@ -140,22 +170,22 @@ def _shown(bundle: Bundle, lanes: Sequence[pd.DataFrame], most: int) -> list[dic
     if not kept:
         return []
     at = np.sort(np.concatenate(kept))
-    names = (*_READ, "due_ns") if bundle.is_drill else _READ
+    names = (*READ, "due_ns") if bundle.is_drill else READ
     is_read = "samples" in vars(bundle) or bundle.given is not None
     rows = (
         bundle.samples.loc[at, list(names)] if is_read else read_rows(bundle.directory, at, names)
     )
-    columns = pd.DataFrame(_columns(rows, bundle.is_drill), index=at, dtype=object)
+    columns = pd.DataFrame(columns_of(rows, bundle.is_drill), index=at, dtype=object)
     return [{str(name): of.tolist() for name, of in columns.loc[each].items()} for each in kept]
 
 
-def _columns(rows: pd.DataFrame, is_drill: bool) -> dict[str, Any]:
+def columns_of(rows: pd.DataFrame, is_drill: bool) -> dict[str, list[Any]]:
     """What a page has of samples, `at` on the run's clock."""
     us = {name: _finite(rows[name]) / 1e3 for name in map(str, rows) if name.endswith("_ns")}
     begun = us["due_ns"] if is_drill else us["start_ns"]
     total = np.where(np.isnan(us["total_ns"]), us["elapsed_ns"], us["total_ns"])
     texts = rows["error"].astype(object).where(rows["error"].notna(), "").astype(str)
-    columns = {
+    columns: dict[str, list[Any]] = {
         "seq": _whole(_finite(rows["seq"])),
         "at": _whole(begun),
         "connect": _whole(us["connect_ns"]),
@@ -179,11 +209,10 @@ def _zero_us(bundle: Bundle, shown: Sequence[Mapping[str, list[Any]]]) -> int:
     return min((at for columns in shown for at in columns["at"] if at is not None), default=0)
 
 
-def _timeline(bundle: Bundle) -> Row:
-    """What was broken when, in seconds since the origin, and the phases."""
+def timeline(drill: Row) -> Row:
+    """What was broken when, in seconds since the origin, and the phases that were reached."""
     from wanlat.analysis.report.drill import label
 
-    drill = _drill(bundle)
     return {
         "faults": [
             {"name": label(each), "begin": each["begin_s"], "end": each["end_s"]}

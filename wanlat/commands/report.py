@@ -27,9 +27,9 @@ def report(
     verbose: o.Verbose = False,
     _quiet: o.Quiet = False,
 ) -> None:
-    """Write the summary, tables, charts and HTML page of a bundle again.
+    """Write the summary, tables, charts and page of a bundle again.
 
-    Several bundles are laid beside each other in one HTML page, and left as they are.
+    Several bundles are laid beside each other in one HTML page (-o), and left as they are.
     """
     if out is None and len(bundles) == 1:
         show_report(bundles[0], as_json=as_json, verbose=verbose, svg=svg)

@@ -141,11 +141,27 @@
   };
 
   class Strip {
-    constructor(place) {
+    constructor(place, data) {
       this.place = place;
-      this.data = JSON.parse(document.getElementById("strip-data").textContent);
-      const names = [...new Set(this.data.lanes.map((lane) => lane.name))];
-      this.lanes = this.data.lanes
+      this.details = place.parentElement.querySelector("[data-samples]");
+      this.details?.addEventListener("toggle", () => { if (this.details.open) this.list(); });
+      this.view = data.timeline ? "time" : "latency";
+      this.log = data.timeline !== null;
+      this.chosen = { name: "", of: "" };
+      this.dark = matchMedia("(prefers-color-scheme: dark)");
+      const again = () => { this.legend(); this.draw(); };
+      this.dark.addEventListener("change", again);
+      addEventListener("beforeprint", () => { this.printing = true; again(); });
+      addEventListener("afterprint", () => { this.printing = false; again(); });
+      this.take(data);
+    }
+
+    /** Shows these samples, in place of those before where it follows a run. */
+    take(data) {
+      const seen = this.current && this.sample();
+      const names = [...new Set(data.lanes.map((lane) => lane.name))];
+      this.data = data;
+      this.lanes = data.lanes
         .map((lane) => ({
           ...lane,
           latency: Array.from({ length: lane.shown }, (_, i) => {
@@ -154,11 +170,23 @@
           }),
         }))
         .sort((one, other) => names.indexOf(one.name) - names.indexOf(other.name));
-      this.view = this.data.timeline ? "time" : "latency";
-      this.log = this.data.timeline !== null;
-      this.chosen = { name: "", of: "" };
-      this.build(names);
+      const shape = JSON.stringify(this.lanes.map((lane) => [lane.name, lane.of, lane.series]));
+      if (shape !== this.shape) this.build(names);
+      this.shape = shape;
       this.show();
+      this.visible.forEach((lane, place) => {
+        if (seen?.key !== `${lane.of} ${lane.series} ${lane.name}`) return;
+        for (let i = 0; i < lane.shown; i++) if (at(lane.seq, i) === seen.seq) this.pick({ lane: place, place: i });
+      });
+    }
+
+    sample() {
+      const lane = this.visible[this.current.lane];
+      return { key: `${lane.of} ${lane.series} ${lane.name}`, seq: at(lane.seq, this.current.place) };
+    }
+
+    isDark() {
+      return this.dark.matches && !this.printing;
     }
 
     build(names) {
@@ -189,34 +217,27 @@
       this.plot = make("div", {
         class: "plot", tabindex: "0", role: "application", "aria-label": "Every sample; arrow keys go from one to the next",
       }, this.canvas);
-      const keys = make("div", { class: "keys" });
-      const dark = matchMedia("(prefers-color-scheme: dark)");
-      this.isDark = () => dark.matches && !this.printing;
-      const legend = () => {
-        keys.replaceChildren();
-        for (const look of [...this.data.series, null]) {
-          const canvas = make("canvas", { width: 24, height: 24 });
-          canvas.style.width = canvas.style.height = "12px";
-          const pen = canvas.getContext("2d");
-          pen.scale(2, 2);
-          if (look) mark(pen, look, 6, 6, 4, false, this.isDark() ? look.fill : look.dark, "transparent");
-          else { pen.strokeStyle = this.colour("alarm"); pen.lineWidth = 1.6; pen.beginPath(); cross(pen, 6, 6, 3.5); pen.stroke(); }
-          keys.append(make("span", {}, canvas, look ? look.name : "not ok: failed, or its outcome is unknown"));
-        }
-        if (this.lanes.some((lane) => lane.open)) keys.append(make("span", {}, "open: the target node holds no replica"));
-      };
-      this.place.append(tools, this.readout, this.plot, keys);
-      legend();
-      dark.addEventListener("change", () => { legend(); this.draw(); });
+      this.keys = make("div", { class: "keys" });
+      this.place.replaceChildren(tools, this.readout, this.plot, this.keys);
+      this.legend();
       this.plot.addEventListener("pointermove", (event) => this.point(event));
       this.plot.addEventListener("pointerdown", (event) => this.point(event));
       this.plot.addEventListener("keydown", (event) => this.key(event));
       new ResizeObserver(() => this.draw()).observe(this.plot);
-      addEventListener("beforeprint", () => { this.printing = true; legend(); this.draw(); });
-      addEventListener("afterprint", () => { this.printing = false; legend(); this.draw(); });
-      const details = this.place.parentElement.querySelector("[data-samples]");
-      details?.addEventListener("toggle", () => { if (details.open) this.list(details); });
-      this.details = details;
+    }
+
+    legend() {
+      this.keys.replaceChildren();
+      for (const look of [...this.data.series, null]) {
+        const canvas = make("canvas", { width: 24, height: 24, "aria-hidden": "true" });
+        canvas.style.width = canvas.style.height = "12px";
+        const pen = canvas.getContext("2d");
+        pen.scale(2, 2);
+        if (look) mark(pen, look, 6, 6, 4, false, this.isDark() ? look.fill : look.dark, "transparent");
+        else { pen.strokeStyle = this.colour("alarm"); pen.lineWidth = 1.6; pen.beginPath(); cross(pen, 6, 6, 3.5); pen.stroke(); }
+        this.keys.append(make("span", {}, canvas, look ? look.name : "not ok: failed, or its outcome is unknown"));
+      }
+      if (this.lanes.some((lane) => lane.open)) this.keys.append(make("span", {}, "open: the target node holds no replica"));
     }
 
     colour(name) {
@@ -233,7 +254,7 @@
       this.current = null;
       this.read();
       this.draw();
-      if (this.details?.open) this.list(this.details);
+      if (this.details?.open) this.list();
     }
 
     /** Lays the lanes out: where each sample is, and what the axes say. */
@@ -448,7 +469,7 @@
     }
 
     /** The same samples as a table. */
-    list(details) {
+    list() {
       const heads = ["of", "sequence", "outcome", "sent s", "connect ms", "first byte ms", "total ms", "network error ms", "error"];
       const most = 2000, rows = [];
       for (const lane of this.visible) {
@@ -466,13 +487,17 @@
         make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, place) => make("td", { class: isWords(place) ? "w" : "n" }, cell))))));
       const total = this.visible.reduce((sum, lane) => sum + lane.shown, 0);
       const bar = make("div", { class: "bar" }, make("p", { class: "small" }, total > most ? `The first ${count(most)} of ${count(total)}: choose fewer above.` : ""));
-      details.querySelector(".table")?.remove();
-      details.append(make("div", { class: "table" }, bar, make("div", { class: "scroll", role: "region", "aria-label": "Samples" }, table)));
+      this.details.querySelector(".table")?.remove();
+      this.details.append(make("div", { class: "table" }, bar, make("div", { class: "scroll", role: "region", "aria-label": "Samples" }, table)));
       enliven(table);
       reachable();
     }
   }
 
-  all("[data-strip]").forEach((place) => new Strip(place));
+  for (const place of all("[data-strip]")) {
+    const data = document.getElementById("strip-data");
+    if (data) new Strip(place, JSON.parse(data.textContent));
+    place.begin = (first) => new Strip(place, first);
+  }
   addEventListener("beforeprint", () => all("details:not([data-samples])").forEach((each) => { each.open = true; }));
 })();
