@@ -211,11 +211,11 @@ def _zero_us(bundle: Bundle, shown: Sequence[Mapping[str, list[Any]]]) -> int:
 
 def timeline(drill: Row) -> Row:
     """What was broken when, in seconds since the origin, and the phases that were reached."""
-    from wanlat.analysis.report.drill import label
+    from wanlat.analysis.figures.drill.read import fault_label
 
     return {
         "faults": [
-            {"name": label(each), "begin": each["begin_s"], "end": each["end_s"]}
+            {"name": fault_label(each), "begin": each["begin_s"], "end": each["end_s"]}
             for each in drill["faults"]
         ],
         "phases": [
