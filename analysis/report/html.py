@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from wanlat.analysis.bundle import Bundle
 from wanlat.analysis.claims import Verdict
@@ -96,8 +96,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["coded"] = _coded
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return made
+
+
+def _coded(text: str) -> Markup:
+    """Text in which what stands in backticks is code; all of it is escaped."""
+    parts = str(text).split("`")
+    if len(parts) % 2 == 0:  # one that is not closed is a backtick
+        return escape(text)
+    pairs = (
+        Markup("<code>{}</code>").format(p) if n % 2 else escape(p) for n, p in enumerate(parts)
+    )
+    return Markup("").join(pairs)
 
 
 def bundles_page(directory: Path, entries: Sequence[Mapping[str, Any]]) -> str:

@@ -320,6 +320,7 @@
       for (const { lane, begin, height: tall, xs, ys } of laid.laid) {
         const look = this.data.series[lane.series], colour = dark ? look.fill : look.dark;
         const name = [lane.of, lane.name].filter(Boolean).join(" · ");
+        if (laid.narrow) { pen.fillStyle = sheet; pen.fillRect(0, begin - 17, width, 16); }
         if (laid.narrow) text(`${name} · ${look.name}`, laid.left, begin - 9, ink, "left", laid.span + 10);
         else {
           text(name, 12, begin + tall / 2 - 7, ink, "left", laid.left - 24);
@@ -371,7 +372,7 @@
       const rtt = this.data.rtt_ms;
       if (!byTime && !this.log && rtt && high / 1e3 / rtt < 40) {
         const step = Math.ceil(high / 1e3 / rtt / (span / 44));
-        text("RTTs", left - 10, 14, quiet, "right");
+        if (!laid.narrow) text("RTTs", left - 10, 14, quiet, "right");
         for (let n = 0; n * rtt * 1e3 <= high; n += step) {
           const place = x(n * rtt * 1e3);
           stroke(place, top - 4, place, bottom, quiet, [1, 3]);
@@ -430,18 +431,21 @@
 
     /** The figures of the sample that is pointed at. */
     read() {
+      const fields = (given) => make("dl", {}, ...given.map(([name, value, kind]) => make("div", {},
+        make("dt", { class: "label" }, name), make("dd", kind ? { class: kind } : {}, value))));
+      this.readout.classList.toggle("idle", !this.current);
       if (!this.current) {
-        this.readout.replaceChildren(make("p", { class: "small plot-help" },
-          "Point at a sample, or go through them with the arrow keys: sequence number, outcome, phases and network error stand here."));
+        const names = ["sequence", "outcome", "sent", "connect", "first byte", "total", "network error", "requested RTT", "retransmits"];
+        this.readout.replaceChildren(make("p", {}, "Point at a sample, or go from one to the next with the arrow keys."), fields(names.map((name) => [name, "–"])));
         return;
       }
       const lane = this.visible[this.current.lane], i = this.current.place;
       const [total, first, connect, network, wait] = ["total", "first", "connect", "network", "wait"].map((key) => at(lane[key] ?? null, i));
       const outcome = this.data.outcomes[at(lane.outcome, i)], error = at(lane.error, i);
       const time = (us) => (us === null ? "–" : `${ms(us)} ms`);
-      const fields = [
+      const list = fields([
         ["sequence", String(at(lane.seq, i) ?? "–")],
-        ["outcome", outcome],
+        ["outcome", outcome, outcome === "ok" ? "" : "bad-outcome"],
         [lane.wait === undefined ? "sent" : "due", `${((at(lane.at, i) ?? 0) / 1e6).toFixed(3)} s`],
         ...(lane.wait === undefined ? [] : [["waited to be sent", wait === null ? "never sent" : time(wait)]]),
         ["connect", connect === 0 ? "kept" : time(connect)],
@@ -450,9 +454,7 @@
         ["network error", network === null ? "not known" : time(network)],
         ["requested RTT", at(lane.rtt, i) === null ? "–" : `${at(lane.rtt, i)} ms`],
         ["retransmits", String(at(lane.again, i) ?? "–")],
-      ];
-      const list = make("dl", {}, ...fields.map(([name, value]) => make("div", {},
-        make("dt", { class: "label" }, name), make("dd", name === "outcome" && outcome !== "ok" ? { class: "bad-outcome" } : {}, value))));
+      ]);
       if (error !== null) list.append(make("div", { class: "error" }, make("dt", { class: "label" }, "error"), make("dd", {}, this.data.errors[error])));
       const parts = [["queued", wait ?? 0], ["connect", connect ?? 0]];
       const begun = connect ?? 0;
