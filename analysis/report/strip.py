@@ -141,8 +141,10 @@ def _bundles(source: Bundle | Sweep) -> list[tuple[str, Bundle]]:
 def _lanes(bundle: Bundle, of: str) -> Iterator[tuple[Series, pd.DataFrame, Row]]:
     """Each lane's rows, as little of them as tells which to show, and what the page says of it."""
     if bundle.is_drill:
+        from wanlat.analysis.figures.drill.requests import PHASES
+
         drill, rows = _drill(bundle), bundle.samples
-        rows = rows[rows["due_ns"].notna()]
+        rows = rows[rows["phase"].isin(PHASES) & rows["due_ns"].notna()]
         for client, operation, _ in drill.clients:
             of_client = rows["drill_client"] == client["client"]
             own = rows[of_client & (rows["operation"] == operation)]

@@ -129,8 +129,12 @@ def test_a_drill_has_its_timeline_and_what_was_broken(tmp_path: Path) -> None:
     kill = Fault("kill", "n2", 5.0, 8.0, nodes=["n2"])
     path = tmp_path / "drill"
     write_drill(path, faults=[kill], troubles=[stalled(2.0, 5.0)], phases_s=(4.0, 6.0, 5.0))
+    rows = pd.read_parquet(path / "samples.parquet")
+    early = rows.head(3).assign(phase="warmup")
+    pd.concat([early, rows]).to_parquet(path / "samples.parquet")
     page = page_of(path)
     strip = page.strip
+    assert sum(lane["n"] for lane in strip["lanes"]) == len(rows)
     (fault,) = strip["timeline"]["faults"]
     assert (fault["begin"], fault["end"]) == (5.0, 8.0) and "kill n2" in fault["name"]
     assert [each["name"] for each in strip["timeline"]["phases"]] == ["before", "during", "after"]

@@ -1,4 +1,4 @@
-"""report.html in a real browser: no error, nothing fetched, and it works with mouse and keys."""
+"""Pages in a real browser: no error, nothing fetched, and they work with mouse and keys."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.needs import chromium, needs
 from wanlat.analysis.report import beside, report
 from wanlat.analysis.stats import intervals
+from wanlat.analysis.view.server import serve
 
 sys.path.append(str(Path(__file__).parents[1] / "analysis"))
 from drill_bundles import Fault, stalled, write_drill
@@ -35,12 +37,12 @@ class Tab:
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
-    def open(self, path: Path) -> Any:
+    def open(self, path: Path | str) -> Any:
         self.page.on("console", lambda said: self.complaints.append(f"{said.type}: {said.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
+        self.page.goto(path if isinstance(path, str) else path.as_uri())
         return self.page
 
     def check(self, path: Path) -> None:
@@ -167,19 +169,48 @@ def test_runs_beside_each_other_show_one_figure_at_a_time(tab: Tab, pages: dict[
     tab.check(pages["beside"])
 
 
-@pytest.mark.parametrize("name", ["study", "drill", "beside"])
+def test_a_run_under_way_is_followed(tab: Tab, tmp_path: Path) -> None:
+    write_bundle(tmp_path, systems=(GARAGE,), n=20, as_lines=True, manifest={"status": "running"})
+    lines = (tmp_path / "samples.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "samples.jsonl").write_bytes(b"".join(lines[:10]))
+    server, address = serve(tmp_path, lambda _: None)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        page = tab.open(address)
+        page.locator("tbody a").click()
+        page.locator(".plot canvas").wait_for()
+        with (tmp_path / "samples.jsonl").open("ab") as file:
+            file.writelines(lines[10:])
+        page.get_by_text("running, 100 samples").wait_for()
+        page.locator(".plot").press("End")
+        assert "Garage 2.5.0" in page.locator(".readout").inner_text()
+        manifest = tmp_path / "manifest.json"
+        manifest.write_text(manifest.read_text().replace('"running"', '"complete"'))
+        page.get_by_text("Its report").click()
+        page.get_by_text("RTTs on Garage").first.wait_for()
+        assert tab.complaints == []
+        assert all(url.startswith((address, "data:")) for url in tab.requests)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("study", "light"), ("study", "dark"), ("drill", "dark"), ("beside", "light")],
+)
 def test_it_is_within_reach_of_everybody_on_any_screen(
-    tab: Tab, pages: dict[str, Path], name: str
+    tab: Tab, pages: dict[str, Path], name: str, scheme: str
 ) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     page = tab.open(pages[name])
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-        found = Axe().run(page).response["violations"]
-        serious = [each["id"] for each in found if each["impact"] in ("serious", "critical")]
-        assert serious == []
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    found = Axe().run(page).response["violations"]
+    assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
     page.set_viewport_size(PHONE)
     wide = "document.documentElement.scrollWidth"
     assert page.evaluate(wide) <= PHONE["width"]
