@@ -37,8 +37,8 @@ from wanlat.bundle.errors import BundleError
 PAGE = Path(__file__).with_name("page")
 CALIBRATION = "calibration"
 LARGE = 700_000
-"""Charts that are larger together get a palette: a quarter of the bytes, a tenth of a second
-each."""
+"""Charts that are larger together get a palette, and so do those of several runs: a quarter of the
+bytes, a tenth of a second each."""
 _COLOURS = 128
 _NAMED_AT_MOST = 6
 _KINDS = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "fails"}
@@ -156,6 +156,10 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
     images = _images(pictures, letter)
     grids = [grid for _, grid in summary.grids()]
     plate = list(_plate(source))
+    charts = [image for image in images if image["stem"] != CALIBRATION]
+    findings: dict[str, str] = {}
+    for chart in charts:
+        findings.setdefault(chart["title"], chart["anchor"])
     own = manifest.get("drill" if manifest.get("kind") == "drill" else "study") or {}
     return {
         "letter": letter,
@@ -167,7 +171,8 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
         "when": _instant(manifest.get("started")),
         "plate": plate,
         "is_bad": any(bad for _, _, bad in plate),
-        "charts": [image for image in images if image["stem"] != CALIBRATION],
+        "charts": charts,
+        "findings": list(findings.items()),
         "claims": [claim for grid in grids for claim in _claims(grid)],
         "sentences": [_named(line) for grid in grids for line in grid.lines],
         "notes": [*summary.notes, *(n for grid in grids if not grid.headers for n in grid.notes)],
@@ -185,7 +190,7 @@ def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dic
 
 def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
     files = [(each, each.paths[0].read_bytes()) for each in pictures]
-    is_large = sum(len(data) for _, data in files) > LARGE
+    is_large = letter != "" or sum(len(data) for _, data in files) > LARGE
     made = []
     for each, data in files:
         small = _with_palette(data) if is_large else data

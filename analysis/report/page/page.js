@@ -54,19 +54,22 @@
         body.append(...keyed.map(([, row]) => row));
       });
     });
-    const bar = table.closest(".table")?.querySelector(".bar");
-    if (!bar || rows.length < 6) return;
+    if (!table.closest("[data-figures]")) sieve(table.closest(".table")?.querySelector(".bar"), [rows]);
+  };
+
+  /** A field in `bar` that leaves the rows which have all its words; of several tables at once. */
+  const sieve = (bar, tables) => {
+    if (!bar || tables[0].length < 6) return;
     const found = make("output", { class: "small" });
     const input = make("input", { type: "search", autocomplete: "off", spellcheck: "false" });
     input.addEventListener("input", () => {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      let shown = 0;
-      for (const row of rows) {
+      for (const row of tables.flat()) {
         const text = row.textContent.toLowerCase();
         row.hidden = !words.every((word) => text.includes(word));
-        shown += !row.hidden;
       }
-      found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
+      const shown = tables[0].filter((row) => !row.hidden).length;
+      found.textContent = words.length ? `${shown} of ${tables[0].length} rows` : "";
     });
     bar.append(make("div", { class: "tools" }, found, make("label", {}, "Filter ", input)));
   };
@@ -82,7 +85,9 @@
     select.selectedIndex = Number(block.dataset.figures);
     select.addEventListener("change", show);
     show();
-    block.querySelector(".bar").append(make("div", { class: "tools" }, make("label", {}, "Figure ", select)));
+    const bar = block.querySelector(".bar");
+    bar.append(make("div", { class: "tools" }, make("label", {}, "Figure ", select)));
+    sieve(bar, parts.map((part) => all("tbody tr", part)));
   }
 
   // What is wider than its place can be scrolled with the keyboard.
