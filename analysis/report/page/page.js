@@ -154,10 +154,14 @@
       this.log = data.timeline !== null;
       this.chosen = { name: "", of: "" };
       this.dark = matchMedia("(prefers-color-scheme: dark)");
-      const again = () => { this.legend(); this.draw(); };
-      this.dark.addEventListener("change", again);
-      addEventListener("beforeprint", () => { this.printing = true; again(); });
-      addEventListener("afterprint", () => { this.printing = false; again(); });
+      const again = (printing = false) => {
+        this.printing = document.documentElement.toggleAttribute("data-printing", printing);
+        this.legend();
+        this.draw();
+      };
+      this.dark.addEventListener("change", () => again());
+      addEventListener("beforeprint", () => again(true));
+      addEventListener("afterprint", () => again());
       this.take(data);
     }
 
