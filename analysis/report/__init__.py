@@ -70,8 +70,8 @@ def report(
     if tables is not None:
         replace_text(directory / TABLES, tables)
     pictures = _draw(summary, directory / CHARTS, svg=svg)
-    drawn = {picture.paths[0] for picture in pictures}
-    traces = [each for each in _traces(directory) if each.paths[0] not in drawn]
+    known = {each for picture in pictures for each in (picture.title, picture.paths[0])}
+    traces = [each for each in _traces(directory) if not known & {each.title, each.paths[0]}]
     replace_text(directory / PAGE, page(summary, [*pictures, *traces]))
     return Report(
         summary,
