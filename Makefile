@@ -75,7 +75,7 @@ test-minutes: .ready setup  ## Pass the tests that need nothing but time (5 minu
 	@$(PYTEST) -m "minutes and not stores and not programs"
 	@$(ALONE)
 
-test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, Mininet, grpcurl or Go (half a minute)
+test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, Mininet, grpcurl, Go or chromium (a minute)
 	@$(PYTEST) -m programs
 
 test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (a minute and a half)

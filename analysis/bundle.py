@@ -22,6 +22,7 @@ from wanlat.bundle.errors import NoSamplesError
 
 MEASURED_PHASE = "measure"
 """Preparation and warm-up are recorded too, and never counted."""
+UNCOUNTED_PHASES = ("prepare", "warmup")
 IDLE_PHASE = "idle"
 """What of a study under load says how fast its endpoints are: the probe client before the load."""
 HEALTHY_PHASE = "before"
@@ -200,6 +201,7 @@ def read_bundle(directory: Path | str, messages_of: MessagesOf = lambda _system:
         derived={
             "timed": rows.loc[_counts(manifest, rows), list(TIMED)],
             "late": int((_is_of_phase(manifest, rows) & _is_late(rows)).sum()),
+            "uncounted": _uncounted(rows),
             "network_error_ms": _quantiles_ms(
                 rows.loc[_counts(manifest, rows), "network_error_ns"]
             ),
@@ -225,6 +227,12 @@ def name_of(entry: object, otherwise: str) -> str:
 def _counts(manifest: Mapping[str, Any], rows: pd.DataFrame) -> pd.Series[bool]:
     """Which rows are of the phase that counts, and of no moment at which the network was late."""
     return _is_of_phase(manifest, rows) & ~_is_late(rows)
+
+
+def _uncounted(rows: pd.DataFrame) -> dict[str, int]:
+    """How many requests of preparation and warm-up there are."""
+    counts = rows["phase"].value_counts()
+    return {name: int(counts[name]) for name in UNCOUNTED_PHASES if counts.get(name)}
 
 
 def _is_late(rows: pd.DataFrame) -> pd.Series[bool]:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from wanlat.analysis.endpoints import PLACEMENTS, UNKNOWN
 from wanlat.bundle.documents import OUTCOMES
 from wanlat.bundle.errors import BundleError, NoSamplesError
-from wanlat.bundle.read import read_table
+from wanlat.bundle.read import read_some, read_table
 
 _GROUPED = ("system", "version", "topology", "endpoint", "outcome", "phase")
 _REQUIRED = (*_GROUPED, "total_ns")
@@ -68,6 +70,15 @@ def read_samples(
         if wrong.any():
             raise BundleError(_refusal(path, wrong, what))
     return frame, wanted == tuple(_KINDS), truncated
+
+
+def read_rows(directory: Path, at: NDArray[np.intp], names: Sequence[str]) -> pd.DataFrame:
+    """The samples in these rows of the table, ascending, with the columns `names`.
+
+    For the few that are looked at one by one of however many there are. Raises BundleError.
+    """
+    rows, path = read_some(directory, "samples", at, names)
+    return pd.DataFrame({name: _typed(rows, name, path) for name in names}, copy=False)
 
 
 def _typed(frame: pd.DataFrame, name: str, path: Path) -> pd.Series[Any]:

@@ -8,7 +8,7 @@ last, are the complete ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,9 @@ from wanlat.bundle.documents import SCHEMA_VERSION, Document, Manifest
 from wanlat.bundle.errors import BundleError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 D = TypeVar("D", bound=Document)
 _MOST_MISTAKES = 5
@@ -123,6 +125,34 @@ def read_table(
     except (OSError, pa.ArrowException) as error:
         raise BundleError(
             f"{table} is damaged: it cannot be read as Parquet ({error}). Run the study again."
+        ) from error
+
+
+def read_some(
+    directory: Path, name: str, at: NDArray[np.intp], columns: Sequence[str]
+) -> tuple[pd.DataFrame, Path]:
+    """The rows of a Parquet table in these places, ascending, and its file.
+
+    A part of the file is in memory at a time. Of `columns` those that it has. Raises BundleError.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path, parts, begin = directory / f"{name}.parquet", [], 0
+    try:
+        with pq.ParquetFile(path) as file:
+            known = [each for each in columns if each in file.schema_arrow.names]
+            parts.append(file.schema_arrow.empty_table().select(known))
+            for number in range(file.num_row_groups):
+                end = begin + file.metadata.row_group(number).num_rows
+                inside = at[(at >= begin) & (at < end)] - begin
+                if inside.size:
+                    parts.append(file.read_row_group(number, columns=known).take(inside))
+                begin = end
+        return pa.concat_tables(parts).to_pandas(), path
+    except (OSError, pa.ArrowException) as error:
+        raise BundleError(
+            f"{path} is damaged: it cannot be read as Parquet ({error}). Run the study again."
         ) from error
 
 

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import pytest
@@ -42,6 +43,7 @@ def needs(*names: str) -> None:
         "nginx": _nginx,
         **{name: partial(_on_path, name) for name in _DEBIAN},
         "mininet": _mininet,
+        "chromium": chromium,
     }
     for name in names:
         find = tools[name] if name in tools else registry.get(name).find
@@ -67,6 +69,20 @@ def _on_path(name: str) -> None:
 def _mininet() -> None:
     if not mininet_import.is_installed():
         raise SystemMissing("Mininet is not installed (Debian, Ubuntu: apt-get install mininet)")
+
+
+def chromium() -> str:
+    """The path of a browser, where what drives it is installed too."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        raise SystemMissing("chromium is not installed (Debian: apt-get install chromium)")
+    for module in ("playwright", "axe_playwright_python"):
+        if find_spec(module) is None:
+            raise SystemMissing(
+                f"{module} is not installed (pip install --require-hashes -r "
+                "requirements-browser.txt)"
+            )
+    return found
 
 
 @contextmanager

@@ -43,6 +43,7 @@ def show_report(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
         has_more = not verbose and "resources" in made.summary.hidden
         more = " (with resource usage, which `wanlat report -v` prints)" if has_more else ""
         say(f"tables: {made.tables_path}{more}")
+    say(f"report: {made.page_path}")
     charts = [chart for chart in made.charts if chart.suffix == ".png"]
     if "in_rtts" in blocks and charts[1:]:  # one answers the question
         others = ", ".join(chart.stem for chart in charts[1:])

@@ -38,7 +38,7 @@ from wanlat.analysis.charts.style import (
     VERDICT,
     scale_of,
 )
-from wanlat.analysis.figures.drill.read import Drill, Row
+from wanlat.analysis.figures.drill.read import Drill, Row, fault_label
 from wanlat.analysis.names import count, shortened
 from wanlat.analysis.report import drill as words
 
@@ -113,7 +113,7 @@ def picture_of(drill: Drill) -> Picture:
     for fault in drill["faults"]:
         until = min(end, (fault["end_s"] or math.inf) - zero_s)
         colour = _FAULT_COLOURS.get(fault["kind"], _LINK_COLOUR)
-        faults.append((words.label(fault), fault["begin_s"] - zero_s, until, colour, fault))
+        faults.append((fault_label(fault), fault["begin_s"] - zero_s, until, colour, fault))
     marks = [
         (f"{each['node']} died", each["at_s"] - zero_s, ALARM, "X") for each in drill["deaths"]
     ]

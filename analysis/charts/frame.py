@@ -119,6 +119,7 @@ def dress(
     A chart that has no series has `keys` in its legend: an artist, or a tuple of artists that stand
     side by side, and what it means. `verdicts` are lines of their own below the subtitle.
     """
+    figure.set_label(words.title)  # for whoever shows it: the finding in words
     width_in, panels_in = figure.get_size_inches()
     above = _lines([(words.title, TITLE), (words.subtitle, SUBTITLE), *verdicts], width_in)
     below = _lines([(text, ASIDE) for text in words.caption], width_in)

@@ -12,7 +12,7 @@ import pandas as pd
 from wanlat.analysis.bundle import Bundle, Series, read_bundle
 from wanlat.analysis.figures.rtt_steps import counts, rtt_steps
 from wanlat.analysis.names import listing, series_order
-from wanlat.analysis.sweep import REPEATED, is_sweep, read_sweep
+from wanlat.analysis.sweep import REPEATED, Sweep, is_sweep, read_sweep
 from wanlat.bundle.errors import BundleError
 
 Pair = tuple[Series | None, Series | None]
@@ -166,6 +166,15 @@ def what_to_know(old: Bundle, new: Bundle) -> Iterator[str]:
             yield f"{side} stored no calibration: what RTT its network really had is not known."
 
 
+def conditions_of(source: Bundle | Sweep) -> dict[str, Any]:
+    """Every condition that a run or a matrix says of itself, by name; None of what it does not."""
+    return {
+        **_said(source, _MUST_BE_EQUAL),
+        **_of_systems(source),
+        **_said(source, _MAY_DIFFER),
+    }
+
+
 def reference_rtt_ms(old: Bundle, new: Bundle, wanted_ms: float | None) -> float:
     """The RTT at which the latencies of two studies of round trips are compared.
 
@@ -202,7 +211,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
 
 
-def _of_systems(bundle: Bundle) -> dict[str, Any]:
+def _of_systems(bundle: Bundle | Sweep) -> dict[str, Any]:
     """What the manifest says of each system: its API, and its options."""
     found = {}
     for entry in bundle.manifest.get("systems") or ():
@@ -212,7 +221,7 @@ def _of_systems(bundle: Bundle) -> dict[str, Any]:
     return found
 
 
-def _said(bundle: Bundle, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _said(bundle: Bundle | Sweep, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """What the manifest says under paths of keys; None where one is not there."""
     found: dict[str, Any] = {}
     for name, path in paths.items():

@@ -1,12 +1,14 @@
-"""A bundle's report: summary.json, tables.md and the charts, made from the bundle alone."""
+"""A bundle's report: summary.json, tables.md, charts and a page, made from the bundle alone."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from wanlat.bundle.errors import BundleError
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from wanlat.analysis.bundle import Bundle, MessagesOf
+    from wanlat.analysis.report.html import Picture
     from wanlat.analysis.summary import Summary
     from wanlat.analysis.sweep import Sweep
 
 # pandas, scipy and matplotlib take a second to import. Nothing here needs them before a report is
 # really asked for, so that importing this module costs a command line nothing.
 
-SUMMARY, TABLES, CHARTS = "summary.json", "tables.md", "charts"
+SUMMARY, TABLES, CHARTS, PAGE = "summary.json", "tables.md", "charts", "report.html"
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Report:
 
     summary: Summary
     summary_path: Path
+    page_path: Path
     charts: tuple[Path, ...]
     tables_path: Path | None = None
 
@@ -42,7 +46,7 @@ class Report:
 def report(
     directory: Path | str, *, svg: bool = False, messages_of: MessagesOf = lambda _system: None
 ) -> Report:
-    """Write summary.json, tables.md and charts/ of the run or the matrix in `directory`.
+    """Write summary.json, tables.md, charts/ and report.html of the run or matrix in `directory`.
 
     Charts are PNG; with `svg` there is an SVG beside each. `messages_of`: see `Bundle`.
     A matrix is reported however few of its points are complete; points' own bundles are left alone.
@@ -51,13 +55,11 @@ def report(
     that samples come from. The same bundle gives the same bytes. Raises BundleError (NoSamplesError
     where a study measured nothing; a drill is reported however far it got).
     """
-    from wanlat.analysis.bundle import read_bundle
-    from wanlat.analysis.summary import summarize
-    from wanlat.analysis.sweep import is_sweep, read_sweep
+    from wanlat.analysis.report.html import page
 
     directory = Path(directory)
-    source = read_sweep(directory) if is_sweep(directory) else read_bundle(directory, messages_of)
-    summary = summarize(source)
+    summary = _summary(directory, messages_of)
+    source = summary.source
     replace_text(directory / SUMMARY, summary.to_text())
     if "packets" in source.derived:  # what was found in them stays when they are thrown away
         from wanlat.analysis.packets import evidence
@@ -67,16 +69,60 @@ def report(
     tables = _tables(summary)
     if tables is not None:
         replace_text(directory / TABLES, tables)
+    pictures = _draw(summary, directory / CHARTS, svg=svg)
+    known = {each for picture in pictures for each in (picture.title, picture.paths[0])}
+    traces = [each for each in _traces(directory) if not known & {each.title, each.paths[0]}]
+    replace_text(directory / PAGE, page(summary, [*pictures, *traces]))
+    return Report(
+        summary,
+        directory / SUMMARY,
+        directory / PAGE,
+        tuple(path for picture in pictures for path in picture.paths),
+        None if tables is None else directory / TABLES,
+    )
 
+
+def beside(directories: Sequence[Path], out: Path, messages_of: MessagesOf) -> None:
+    """Write the page `out` of several runs or matrices beside each other; their bundles stay.
+
+    Raises BundleError.
+    """
+    from wanlat.analysis.report.html import comparison
+
+    reports = []
+    with TemporaryDirectory() as drawn:
+        for number, directory in enumerate(directories):
+            summary = _summary(directory, messages_of)
+            reports.append((summary, _draw(summary, Path(drawn) / str(number))))
+        replace_text(out, comparison(reports))
+
+
+def page_of(directory: Path, messages_of: MessagesOf) -> str:
+    """The page of a run or a matrix whose bundle stays as it is. Raises BundleError."""
+    from wanlat.analysis.report.html import page
+
+    summary = _summary(directory, messages_of)
+    with TemporaryDirectory() as drawn:
+        return page(summary, _draw(summary, Path(drawn)))
+
+
+def _summary(directory: Path, messages_of: MessagesOf) -> Summary:
+    from wanlat.analysis.bundle import read_bundle
+    from wanlat.analysis.summary import summarize
+    from wanlat.analysis.sweep import is_sweep, read_sweep
+
+    is_matrix = is_sweep(directory)
+    return summarize(read_sweep(directory) if is_matrix else read_bundle(directory, messages_of))
+
+
+def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
     from wanlat.analysis.charts.style import save
+    from wanlat.analysis.report.html import Picture
 
-    charts = [
-        path
+    return [
+        Picture(stem, str(figure.get_label()), tuple(save(figure, place / stem, svg=svg)))
         for stem, figure in _charts(summary)
-        for path in save(figure, directory / CHARTS / stem, svg=svg)
     ]
-    tables_path = None if tables is None else directory / TABLES
-    return Report(summary, directory / SUMMARY, tuple(charts), tables_path)
 
 
 def _tables(summary: Summary) -> str | None:
@@ -98,6 +144,19 @@ def _charts(summary: Summary) -> Iterator[tuple[str, Figure]]:
         from wanlat.analysis.charts.calibration import draw
 
         yield "calibration", draw(calibration.document)
+
+
+def _traces(directory: Path) -> Iterator[Picture]:
+    """What `wanlat trace` has drawn into a bundle: its packets may be gone by now."""
+    from wanlat.analysis.report.html import Picture
+
+    for path in sorted([*directory.glob("trace.png"), *directory.glob(f"{CHARTS}/trace-*.png")]):
+        from wanlat.analysis.trace_words import title  # not for every report
+
+        said = path.stem.replace("-", " ")
+        with suppress(OSError, ValueError, KeyError, TypeError, BundleError):
+            said = title(json.loads(path.with_suffix(".json").read_text(encoding="utf-8")))
+        yield Picture(path.stem, said, (path,))
 
 
 def replace_text(path: Path, text: str) -> None:

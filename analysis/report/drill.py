@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wanlat.analysis.claims import Verdict
 from wanlat.analysis.figures.drill.matrix import DrillMatrix, Run, read_matrix, worst
-from wanlat.analysis.figures.drill.read import ENDED, Drill, how_it_ended, read_drill
+from wanlat.analysis.figures.drill.read import ENDED, Drill, fault_label, how_it_ended, read_drill
 from wanlat.analysis.figures.drill.verdicts import WRONG, bound_of
 from wanlat.analysis.grid import Grid, markdown
 from wanlat.analysis.names import EN_DASH, count, format_ms, listing, row_labels, series_labels
@@ -107,12 +107,6 @@ def claims_sentence(claims: Iterable[Row]) -> str | None:
     return f"Claims: {said}" if said else None
 
 
-def label(fault: Row) -> str:
-    """A fault for people: ``slow n2, +200 ms``."""
-    detail = f", {fault['detail']}" if fault["detail"] else ""
-    return f"{fault['kind']} {fault['subject']}{detail}"
-
-
 def _failed_before(drill: Drill) -> Iterator[str]:
     """Reads and writes that failed although nothing was broken yet."""
     begun_s = min((fault["begin_s"] for fault in drill["faults"]), default=float("inf"))
@@ -147,7 +141,7 @@ _NOTES: Mapping[str, Callable[[Drill], Iterable[str]]] = {
         if figures["limit_ms"] is None and drill["faults"]
     ),
     "Not healed by the end of the record: {}.": lambda drill: (
-        label(each) for each in drill["faults"] if each["end_s"] is None
+        fault_label(each) for each in drill["faults"] if each["end_s"] is None
     ),
     "Not what they were before their fault: {}.": lambda drill: (
         each["subject"] for each in drill["recalibrations"] if each["verdict"] != "pass"

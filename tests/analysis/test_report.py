@@ -94,8 +94,8 @@ def test_a_report_is_a_summary_tables_and_charts(make_bundle: MakeBundle) -> Non
     after = contents(path)
     stems = ("endpoint-latency", "published", "calibration")
     charts = {f"charts/{stem}.{suffix}" for stem in stems for suffix in ("png", "svg")}
-    written = {"summary.json", "tables.md"} | charts
-    paths = (made.summary_path, made.tables_path or path, *made.charts)
+    written = {"summary.json", "tables.md", "report.html"} | charts
+    paths = (made.summary_path, made.tables_path or path, made.page_path, *made.charts)
     assert {str(p.relative_to(path)) for p in paths} == written
     assert after.keys() - before.keys() == written
     assert {name: after[name] for name in before} == before

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.registry
 CRATES = ("emulator/wire/", "systems/quorum/", "probes/oneshot/", "proto/")
 OF_CRATES = ("proto/bob.proto", "systems/quorum/hooks.py", "systems/quorum/system.yaml")
 """What lies beside a crate, and is in the wheel."""
-KINDS = (".py", ".yaml", ".j2", ".json", ".csv", ".proto", "py.typed")
+KINDS = (".py", ".yaml", ".j2", ".css", ".js", ".json", ".csv", ".proto", "py.typed")
 SHADOW = "MINE = True\n"
 STUDY = """
 name: mine

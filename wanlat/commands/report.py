@@ -1,4 +1,4 @@
-"""``wanlat report``: summary and charts from a bundle alone."""
+"""``wanlat report``: what a bundle says, from it alone; of several, beside each other."""
 
 from __future__ import annotations
 
@@ -8,15 +8,42 @@ from typing import Annotated
 import typer
 
 from wanlat import options as o
-from wanlat.results import show_any
+from wanlat.output import say
+from wanlat.results import messages_of, show_any
+from wanlat.topologies.errors import UserError
 
 
 def report(
-    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="The directory of a run")],
+    bundles: Annotated[
+        list[Path], typer.Argument(metavar="BUNDLE...", help="The directory of a run, or several")
+    ],
+    out: Annotated[
+        Path | None,
+        o.option("FILE", "Lay several runs beside each other in this HTML file", "--out", "-o"),
+    ] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Draw an SVG beside each PNG")] = False,
+    force: o.Force = False,
     as_json: o.Json = False,
     verbose: o.Verbose = False,
     _quiet: o.Quiet = False,
 ) -> None:
-    """Write the summary, tables and charts of a bundle again."""
-    show_any(bundle, as_json=as_json, verbose=verbose, svg=svg)
+    """Write the summary, tables, charts and page of a bundle again.
+
+    Several bundles are laid beside each other in one HTML page (-o), and left as they are.
+    """
+    if out is None and len(bundles) == 1:
+        show_any(bundles[0], as_json=as_json, verbose=verbose, svg=svg)
+        return
+    if out is None:
+        raise UserError(
+            "Where to? Several bundles are laid beside each other in one file: -o FILE."
+        )
+    if svg or as_json:
+        raise UserError("--svg and --json are of the report of one bundle, without -o.")
+    if out.exists() and not force:
+        raise UserError(f"{out} exists; --force replaces it.")
+
+    from wanlat.analysis.report import beside
+
+    beside(bundles, out, messages_of)
+    say(f"report: {out}")

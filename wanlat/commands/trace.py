@@ -111,6 +111,10 @@ def trace(
         leave(ended, incomplete(ended), as_json)
     place = ended.directory
     _draw(place, system, endpoint, wanted.placement, slowest, place / "trace", as_json)
+
+    from wanlat.analysis.report import report
+
+    say(f"report: {report(place, messages_of=messages_of).page_path}")
     say(f"bundle: {place}")
 
 

@@ -118,6 +118,12 @@ def how_it_ended(document: Row) -> str | None:
     return f"The drill {'failed' if how == 'failed' else f'was {how}'}" if how else None
 
 
+def fault_label(fault: Row) -> str:
+    """A fault for people: ``slow n2, +200 ms``."""
+    detail = f", {fault['detail']}" if fault["detail"] else ""
+    return f"{fault['kind']} {fault['subject']}{detail}"
+
+
 def _read(bundle: Bundle) -> Drill:
     manifest = bundle.manifest
     spec = manifest.get("drill") or {}

@@ -1,0 +1,501 @@
+"""The page of a report, and of several beside each other: one HTML file that needs nothing else.
+
+First what was found, then charts, every sample, tables, and where it all comes from. Templates,
+style and script lie in `page/`. Whatever a bundle says is text: Jinja2 escapes it, data for the
+script is JSON in which no tag can begin, and the page's own policy lets nothing run but our script,
+which is known by its hash, and nothing be fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import shlex
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from wanlat.analysis.bundle import Bundle
+from wanlat.analysis.claims import Verdict
+from wanlat.analysis.grid import Grid
+from wanlat.analysis.names import EN_DASH, count, display_system, format_ms, listing, series_labels
+from wanlat.analysis.report.strip import strip_of
+from wanlat.analysis.summary import Summary
+from wanlat.analysis.sweep import Sweep
+from wanlat.bundle.documents import OUTCOMES
+from wanlat.bundle.errors import BundleError
+
+PAGE = Path(__file__).with_name("page")
+CALIBRATION = "calibration"
+LARGE = 700_000
+"""Charts that are larger together get a palette, and so do those of several runs: a quarter of the
+bytes, a tenth of a second each."""
+_COLOURS = 128
+_NAMED_AT_MOST = 6
+_KINDS = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "fails"}
+
+Fact = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart of a report: its files, PNG first, and the finding that it states."""
+
+    stem: str
+    title: str
+    paths: tuple[Path, ...]
+
+
+def page(summary: Summary, pictures: Sequence[Picture]) -> str:
+    """The page of a run or a matrix."""
+    run = _run(summary, pictures)
+    again = f"wanlat report {shlex.quote(summary.source.directory.name)}"
+    strip = _strip([("", summary.source)])
+    return _render("report.html.j2", run=run, strip=strip, again=again)
+
+
+def comparison(reports: Sequence[tuple[Summary, Sequence[Picture]]]) -> str:
+    """The page of several runs beside each other, lettered in their order."""
+    letters = string.ascii_uppercase
+    runs = [
+        _run(summary, pictures, letters[number % 26])
+        for number, (summary, pictures) in enumerate(reports)
+    ]
+    summaries = [summary for summary, _ in reports]
+    sources = [
+        (run["letter"], summary.source) for run, summary in zip(runs, summaries, strict=True)
+    ]
+    directories = [shlex.quote(str(summary.source.directory)) for summary in summaries]
+    titles = list(dict.fromkeys(summary.title for summary in summaries))
+    return _render(
+        "compare.html.j2",
+        runs=runs,
+        title=listing(titles, 3),
+        blocks=list(_beside(summaries)),
+        conditions=_conditions(runs, summaries),
+        strip=_strip(sources),
+        again=f"wanlat report {' '.join(directories)} -o FILE",
+    )
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["coded"] = _coded
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return made
+
+
+def _coded(text: str) -> Markup:
+    """Text in which what stands in backticks is code; all of it is escaped."""
+    parts = str(text).split("`")
+    if len(parts) % 2 == 0:  # one that is not closed is a backtick
+        return escape(text)
+    pairs = (
+        Markup("<code>{}</code>").format(p) if n % 2 else escape(p) for n, p in enumerate(parts)
+    )
+    return Markup("").join(pairs)
+
+
+def bundles_page(directory: Path, entries: Sequence[Mapping[str, Any]]) -> str:
+    """The list of bundles that `wanlat view` shows."""
+    return _render("list.html.j2", directory=str(directory), entries=entries)
+
+
+def live_page(directory: Path, report: str, latest: int) -> str:
+    """The page of a run that is under way, which asks its server how far that is."""
+    own = {"name": directory.name, "directory": str(directory), "report": report}
+    return _render("live.html.j2", "live", **own, latest=latest, follows=True)
+
+
+def _render(template: str, *scripts: str, **given: Any) -> str:
+    """A page with our style and script; `scripts`: more of ours."""
+    css, js = (
+        "".join((PAGE / name).read_text(encoding="utf-8") for name in names)
+        for names in (["page.css"], ["page.js", *(f"{each}.js" for each in scripts)])
+    )
+    policy = {kind: _digest(text) for kind, text in (("css", css), ("js", js))}
+    own = {"css": Markup(css), "js": Markup(js), "hashes": policy}  # ours, and no bundle's
+    usual: dict[str, Any] = {"strip": {"lanes": [], "why": None}, "again": None, "follows": False}
+    return _environment().get_template(template).render(**{**usual, **own, **given})
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _strip(sources: Sequence[tuple[str, Bundle | Sweep]]) -> dict[str, Any]:
+    """The samples; where a column that figures do not need is damaged, why there are none."""
+    try:
+        return strip_of(sources) | {"why": None}
+    except BundleError as error:
+        return {"lanes": [], "why": str(error)}
+
+
+# -- one run -------------------------------------------------------------------------------------
+
+
+def _run(summary: Summary, pictures: Sequence[Picture], letter: str = "") -> dict[str, Any]:
+    """All that a template needs of a run or a matrix."""
+    source, manifest = summary.source, summary.source.manifest
+    images = _images(pictures, letter)
+    grids = [grid for _, grid in summary.grids()]
+    plate = list(_plate(source))
+    charts = [image for image in images if image["stem"] != CALIBRATION]
+    findings: dict[str, str] = {}
+    for chart in charts:
+        findings.setdefault(chart["title"], chart["anchor"])
+    own = manifest.get("drill" if manifest.get("kind") == "drill" else "study") or {}
+    return {
+        "letter": letter,
+        "name": source.study,
+        "topology": source.topology,
+        "kind": str(manifest.get("kind")),
+        "directory": str(source.directory) if letter else source.directory.name,
+        "about": str(own.get("description") or ""),
+        "when": _instant(manifest.get("started")),
+        "plate": plate,
+        "is_bad": any(bad for _, _, bad in plate),
+        "charts": charts,
+        "findings": list(findings.items()),
+        "claims": [claim for grid in grids for claim in _claims(grid)],
+        "sentences": [_named(line) for grid in grids for line in grid.lines],
+        "notes": [*summary.notes, *(n for grid in grids if not grid.headers for n in grid.notes)],
+        "tables": [
+            (grid.title.removesuffix(f": {summary.title}"), grid) for grid in grids if grid.headers
+        ],
+        "facts": list(_facts(manifest)),
+        "systems": list(_programs(source)),
+        "left_out": list(_left_out(source)),
+        "calibration": _calibration(source, images),
+        "definitions": {key: str(text) for key, text in _definitions(summary).items()},
+        "documents": [("manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False))],
+    }
+
+
+def _images(pictures: Sequence[Picture], letter: str) -> list[dict[str, Any]]:
+    files = [(each, each.paths[0].read_bytes()) for each in pictures]
+    is_large = letter != "" or sum(len(data) for _, data in files) > LARGE
+    made = []
+    for each, data in files:
+        small = _with_palette(data) if is_large else data
+        made.append(
+            {
+                "stem": each.stem,
+                "anchor": f"chart-{letter}{each.stem}",
+                "title": each.title or each.stem,
+                # Width and height stand in a PNG's header, big-endian.
+                "width": int.from_bytes(data[16:20]),
+                "height": int.from_bytes(data[20:24]),
+                "uri": f"data:image/png;base64,{base64.b64encode(small).decode()}",
+            }
+        )
+    return made
+
+
+def _with_palette(png: bytes) -> bytes:
+    from PIL import Image  # matplotlib has it
+
+    made, image = io.BytesIO(), Image.open(io.BytesIO(png)).convert("RGB")
+    few = image.quantize(_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(made, "PNG")
+    return made.getvalue()
+
+
+def _plate(source: Bundle | Sweep) -> Iterator[tuple[str, str, bool]]:
+    """What a reader must know first: name, value, and whether it is not as it should be."""
+    is_complete = source.status == "complete"
+    yield "status", source.status, not is_complete
+    if isinstance(source, Bundle) and source.is_drill:
+        from wanlat.analysis.figures.drill.read import read_drill
+
+        failures = read_drill(source)["failures"]
+        yield (
+            "drill",
+            f"{count(len(failures), 'failure')}" if failures else "passed",
+            bool(failures),
+        )
+    if isinstance(source, Sweep):
+        complete, every = len(source.complete), len(source.points)
+        yield "points", f"{complete} of {every} complete", complete < every
+    bundles = _bundles_of(source)
+    series = list(dict.fromkeys(one for bundle in bundles for one in bundle.systems))
+    yield "systems", ", ".join(series_labels(series).values()) or EN_DASH, False
+    rtts = [bundle.measured_rtt for bundle in bundles if bundle.measured_rtt is not None]
+    steps = any(bundle.has_rtt_steps for bundle in bundles)
+    if rtts and not steps:
+        ends = [end for rtt in rtts for end in (rtt.low_pair_ms, rtt.high_pair_ms)]
+        ends = [rtts[0].median_ms] if len(rtts) == 1 and rtts[0].is_uniform else ends
+        written = dict.fromkeys(map(format_ms, (min(ends), max(ends))))
+        yield "RTT between sites", f"{EN_DASH.join(written)} ms", False
+    counts = _outcomes(bundles)
+    if counts:
+        rest = [f"{counts[name]:,} {name}" for name in OUTCOMES[1:] if counts[name]]
+        all_ok = f"{counts.total():,}, all ok"
+        yield "samples", all_ok if not rest else f"{counts.total():,}: {', '.join(rest)}", False
+    verdicts = [bundle.calibration.verdict for bundle in bundles if bundle.calibration]
+    if verdicts:
+        failed = verdicts.count("fail")
+        of = f" in {failed} of {len(verdicts)}" if failed and len(verdicts) > 1 else ""
+        yield CALIBRATION, f"failed{of}" if failed else "passed", failed > 0
+    elif bundles:
+        yield CALIBRATION, "none stored", False
+    if backend := source.manifest.get("backend"):
+        yield "backend", str(backend), False
+    yield "seed", str(source.manifest.get("seed", EN_DASH)), False
+
+
+def _bundles_of(source: Bundle | Sweep) -> list[Bundle]:
+    if isinstance(source, Bundle):
+        return [source]
+    return [point.bundle for point in source.complete if point.bundle is not None]
+
+
+def _outcomes(bundles: Sequence[Bundle]) -> Counter[str]:
+    found = Counter[str]()
+    for bundle in bundles:
+        rows = bundle.timed
+        if bundle.is_drill:
+            from wanlat.analysis.figures.drill.read import read_drill
+
+            rows = read_drill(bundle).requests
+        found.update({str(k): int(n) for k, n in rows["outcome"].value_counts().items() if n})
+    return found
+
+
+def _claims(grid: Grid) -> Iterator[dict[str, str]]:
+    """The claims of a table that has verdicts on them."""
+    if not {"claim", "verdict"} <= set(grid.headers):
+        return
+    for row in grid.rows:
+        cells = {
+            key: "" if cell == EN_DASH else cell
+            for key, cell in zip(grid.headers, row, strict=True)
+        }
+        yield {
+            "verdict": cells["verdict"],
+            "kind": next((k for one, k in _KINDS.items() if one == cells["verdict"]), "unsure"),
+            "text": cells["claim"],
+            "of": cells.get("of", ""),
+            "found": cells.get("found", "") or cells.get("decided by", ""),
+            "bound": f"bound: {cells.get('bound', '')}",
+        }
+
+
+def _named(line: str) -> Fact:
+    """A sentence, apart from whose it is: "PutObject: one round trip"."""
+    name, colon, rest = line.partition(": ")
+    return (name, rest) if colon else ("", line)
+
+
+def _instant(text: object) -> str:
+    return str(text or "").replace("T", " ").replace("+00:00", " UTC")
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[Fact]:
+    """Where it was measured, and how."""
+    if command := manifest.get("command"):
+        yield "command", shlex.join(map(str, command))
+    for key in ("reason", "started", "ended", "wanlat", "kernel"):
+        if value := manifest.get(key):
+            yield key, _instant(value)
+    cpu = manifest.get("cpu") or {}
+    if cpu:
+        yield (
+            "processor",
+            ", ".join(
+                str(value)
+                for value in (cpu.get("model"), cpu.get("cores") and f"{cpu['cores']} cores")
+                if value
+            ),
+        )
+    if memory := manifest.get("memory_bytes"):
+        yield "memory", f"{memory / 2**30:.1f} GiB"
+    for key in ("backend", "storage", "shard"):
+        if value := manifest.get(key):
+            yield key, str(value)
+    for key in ("client", "target"):
+        place = manifest.get(key)
+        if isinstance(place, Mapping):
+            yield key, ", ".join(f"{name} {value}" for name, value in place.items())
+    if tcp := manifest.get("tcp"):
+        yield "TCP settings", "; ".join(f"{key} {value}" for key, value in tcp.items())
+
+
+def _programs(source: Bundle | Sweep) -> Iterator[dict[str, str]]:
+    """Each system and what runs beside it: version, options, hash of its program; once."""
+    seen = set()
+    for bundle in _bundles_of(source):
+        for entry in bundle.manifest.get("systems") or ():
+            for program in (entry, *(entry.get("beside") or ())):
+                options = (program.get("options") or {}).items()
+                made = {
+                    "name": display_system(str(program.get("name"))),
+                    "version": str(program.get("version")),
+                    "sha256": str(program.get("sha256") or ""),
+                    "options": ", ".join(f"{k} {_short(v)}" for k, v in options),
+                }
+                if (key := tuple(made.values())) not in seen:
+                    seen.add(key)
+                    yield made
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _left_out(source: Bundle | Sweep) -> Iterator[str]:
+    """What is in the bundle and in no figure."""
+    phases, late, cut = Counter[str](), 0, 0
+    for bundle in _bundles_of(source):
+        phases.update(bundle.derived.get("uncounted", {}))
+        late, cut = late + bundle.late, cut + bundle.truncated
+    if phases:
+        named = " and ".join(f"{n:,} of {phase}" for phase, n in phases.items())
+        yield f"Requests that count in no figure: {named}."
+    if late:
+        yield f"{count(late, 'sample')} of moments at which the network was late."
+    if cut:
+        yield "The last line of samples.jsonl, which is cut short."
+    if isinstance(source, Sweep) and (missing := source.missing):
+        whys = [f"{point.name} ({point.why_missing})" for point in missing]
+        yield f"{count(len(missing), 'point')}: {listing(whys, _NAMED_AT_MOST)}."
+
+
+def _calibration(source: Bundle | Sweep, images: Sequence[Mapping[str, Any]]) -> Any:
+    """What every pair was requested to be, and was; None of a matrix, and where none is stored."""
+    found = source.calibration if isinstance(source, Bundle) else None
+    if found is None or not found.pairs:
+        return None
+    headers = (
+        "system",
+        "from",
+        "to",
+        "requested RTT ms",
+        "measured median ms",
+        "least ms",
+        "most ms",
+        "error p99 ms",
+        "verdict",
+    )
+    rows = []
+    for pair in found.pairs:
+        rtt, error, requested = pair.rtt_ms, pair.error_ms, pair.requested_rtt_ms
+        measured = (rtt.p50, rtt.min, rtt.max) if rtt else (None, None, None)
+        rows.append(
+            (
+                display_system(pair.system),
+                pair.source,
+                pair.destination,
+                EN_DASH if requested is None else f"{requested:g}",
+                *map(format_ms, (*measured, error.p99 if error else None)),
+                pair.verdict,
+            )
+        )
+    grid = Grid(
+        title="Requested and measured RTT of every ordered pair",
+        headers=headers,
+        rows=tuple(rows),
+        text=frozenset(("system", "from", "to", "verdict")),
+        troubled=frozenset(n for n, pair in enumerate(found.pairs) if pair.verdict != "pass"),
+    )
+    charts = [image for image in images if image["stem"] == CALIBRATION]
+    return {"verdict": found.verdict, "grid": grid, "charts": charts}
+
+
+def _definitions(summary: Summary) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for block in summary.blocks.values():
+        found |= getattr(block, "definitions", {})
+        section = getattr(block, "section", None)
+        found |= getattr(section, "definitions", {})
+    return found
+
+
+# -- runs beside each other ----------------------------------------------------------------------
+
+
+def _beside(summaries: Sequence[Summary]) -> Iterator[dict[str, Any]]:
+    """Each table that runs have, figure by figure: its rows, and what each run has in them."""
+    tables: dict[tuple[str, int], list[tuple[int, Grid]]] = {}
+    for run, summary in enumerate(summaries):
+        numbers = Counter[str]()
+        for name, grid in summary.grids():
+            if grid.headers:
+                tables.setdefault((name, numbers[name]), []).append((run, grid))
+                numbers[name] += 1
+    for grids in tables.values():
+        every = list(dict.fromkeys(header for _, grid in grids for header in grid.headers))
+        words = [header for header in every if all(header in grid.text for _, grid in grids)]
+        keys = [each for each in ("claim", "of") if each in every] if "verdict" in every else words
+        figures = [header for header in every if header not in keys]
+        if not figures:
+            continue
+        rows: dict[tuple[str, ...], dict[int, dict[str, str]]] = {}
+        for run, grid in grids:
+            names = _without_versions(summaries[run])
+            for row in grid.rows:
+                cells = dict(zip(grid.headers, row, strict=True))
+                key = tuple(names.get(c, c) for c in (cells.get(each, EN_DASH) for each in keys))
+                rows.setdefault(key, {})[run] = cells
+        likely = [n for n, each in enumerate(figures) if "[95" in each or each == "verdict"]
+        title = grids[0][1].title
+        yield {
+            "title": title.removesuffix(f": {summaries[grids[0][0]].title}"),
+            "headers": keys,
+            "first": likely[0] if likely else min(1, len(figures) - 1),
+            "figures": [
+                {
+                    "name": figure,
+                    "kind": "w" if figure in words else "n",
+                    "rows": [
+                        (key, [of.get(n, {}).get(figure, EN_DASH) for n in range(len(summaries))])
+                        for key, of in rows.items()
+                    ],
+                }
+                for figure in figures
+            ],
+        }
+
+
+def _without_versions(summary: Summary) -> dict[str, str]:
+    """The name of each system by its label: versions may be what is compared."""
+    series = {one for bundle in _bundles_of(summary.source) for one in bundle.systems}
+    return {label: display_system(one.system) for one, label in series_labels(list(series)).items()}
+
+
+def _conditions(runs: Sequence[Mapping[str, Any]], summaries: Sequence[Summary]) -> Grid:
+    """What each run was measured under; what differs is marked."""
+    from wanlat.analysis.compare.conditions import conditions_of  # for few pages, and much of it
+
+    said = [conditions_of(summary.source) for summary in summaries]
+    names = list(dict.fromkeys(name for each in said for name in each))
+    values = [
+        tuple(_short(each[n]) if each.get(n) is not None else EN_DASH for each in said)
+        for n in names
+    ]
+    pairs = [(name, its) for name, its in zip(names, values, strict=True) if set(its) != {EN_DASH}]
+    headers = ("condition", *(str(run["letter"]) for run in runs))
+    return Grid(
+        title="Conditions; those that differ are marked",
+        headers=headers,
+        rows=tuple((name, *its) for name, its in pairs),
+        text=frozenset(headers),
+        troubled=frozenset(n for n, (_, its) in enumerate(pairs) if len(set(its)) > 1),
+    )

@@ -1,0 +1,1 @@
+"""`wanlat view`: bundles in a browser on this machine, and runs that are under way."""

@@ -1,0 +1,31 @@
+"""``wanlat view``: bundles in a browser on this machine, and runs that are under way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wanlat.output import say
+from wanlat.results import messages_of
+
+
+def view(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where bundles are", exists=True, file_okay=False)
+    ] = Path("results"),
+) -> None:
+    """Show bundles in a browser, and follow runs that are under way.
+
+    Prints an address of this machine alone, with a token in it, and serves until Ctrl-C. Bundles
+    are only read.
+    """
+    from wanlat.analysis.view.server import serve
+
+    server, address = serve(directory, messages_of)
+    say(f"view: {address}")
+    try:
+        server.serve_forever()
+    finally:
+        server.server_close()
