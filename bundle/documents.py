@@ -132,6 +132,8 @@ class Manifest(Document):
     started: str | None = None
     ended: str | None = None
     wanlat: str | None = None
+    host: str | None = None
+    """The machine's name."""
     kernel: str | None = None
     cpu: Json | None = None
     memory_bytes: int | None = None

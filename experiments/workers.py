@@ -1,5 +1,8 @@
 """Processes that run points of a matrix, and how many of them may at once.
 
+What runs points beside each other is an `Engine`: processes of this machine (`Jobs`), or Dask's
+workers (`experiments.dask_engine`).
+
 A worker (this module as a program) reads `{"bundle": …, "point": …}` from its standard input, runs
 that point of the matrix in that bundle, and writes lines of JSON: progress, and at the end how it
 ended. It is told no code and no study: both are its own, from the bundle. So whatever can start a
@@ -17,12 +20,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from wanlat.emulator.machine import cores
-from wanlat.experiments.matrix_points import PointEnded, read_unfinished, run_point
+from wanlat.experiments.matrix_points import (
+    Point,
+    PointEnded,
+    PreparedMatrix,
+    read_unfinished,
+    run_point,
+)
 from wanlat.experiments.session import Report
 from wanlat.topologies.errors import MachineError
 
@@ -37,8 +48,51 @@ _OF_A_CORE = 8
 """A study mostly waits, but a lab is memory too."""
 
 
+class Runner(Protocol):
+    """Runs points, one at a time. Of use to one thread, and `interrupt` to any."""
+
+    def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
+        """Run a point of the matrix in a bundle. Raises MachineError where nobody knows how it
+        ended.
+        """
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be told another point."""
+
+    def interrupt(self) -> None:
+        """Have it end its point, and say so."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Engine(Protocol):
+    """Where points are run, and how many of them at once."""
+
+    most: int
+    """No more than so many, ever."""
+
+    @property
+    def allowed(self) -> int:
+        """How many may run now."""
+
+    @property
+    def history(self) -> Sequence[dict[str, float]]:
+        """When, in seconds, how many were allowed."""
+
+    def look(self, running: int) -> None:
+        """Allow more or fewer, where ``running`` are at work; wait while none is allowed.
+
+        Raises MachineError where no point can be run any more.
+        """
+
+    def runner(self) -> Runner:
+        """Return what runs one point beside the others."""
+
+
 class Worker:
-    """A process that runs points, one at a time. Of use to one thread, and `interrupt` to any."""
+    """A process that runs points: a `Runner`."""
 
     def __init__(self) -> None:
         """Start it; away from the terminal's process group, whose Ctrl-C is for its parent."""
@@ -101,7 +155,7 @@ class Jobs:
 
     def __init__(self, wanted: int | None) -> None:
         """``wanted``: None is `auto`."""
-        self._wanted = wanted
+        self._wanted, self.most = wanted, wanted or MOST_JOBS
         self._began_s = time.monotonic()
         self.allowed = wanted or 1
         self.history: list[dict[str, float]] = []
@@ -125,6 +179,10 @@ class Jobs:
             self.allowed = before - 1
         if self.allowed != before:
             self._note(busy)
+
+    def runner(self) -> Runner:
+        """Return a process of its own."""
+        return Worker()
 
     def _note(self, busy: float) -> None:
         at_s = round(time.monotonic() - self._began_s, 1)
@@ -166,8 +224,7 @@ def _read(lines: IO[str], asked: queue.Queue[dict[str, str]]) -> None:
 
 
 def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
-    prepared = read_unfinished(bundle).prepared()
-    (point,) = (each for each in prepared.points if each.name == name)
+    prepared, points = _prepared(bundle)
     next_s = time.monotonic()
 
     def report(stage: str, done: float = 0, total: float | None = None, detail: str = "") -> None:
@@ -176,7 +233,14 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
             next_s = time.monotonic() + _PROGRESS_EVERY_S
             _say(lines, {"progress": [stage, done, total, detail]})
 
-    return run_point(prepared, point, report)
+    return run_point(prepared, points[name], report)
+
+
+@lru_cache(maxsize=1)
+def _prepared(bundle: Path) -> tuple[PreparedMatrix, dict[str, Point]]:
+    """Return a matrix and its points by name; reading a thousand takes a quarter of a second."""
+    prepared = read_unfinished(bundle).prepared()
+    return prepared, {each.name: each for each in prepared.points}
 
 
 def _say(lines: IO[str], what: dict[str, Any]) -> None:
