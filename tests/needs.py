@@ -33,11 +33,11 @@ _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()
 
 
 def needs(*names: str) -> None:
-    """Skip where a store, grpcurl, nginx or tshark is absent, and say how to get it."""
+    """Skip where a store or a program is absent, and say how to get it."""
     tools: dict[str, Callable[[], object]] = {
         **{name: partial(registry.find_tool, name) for name in registry.tools()},
         "nginx": _nginx,
-        "tshark": _tshark,
+        **{name: partial(_programs, name) for name in _PACKAGES},
     }
     for name in names:
         find = tools[name] if name in tools else registry.get(name).find
@@ -55,9 +55,22 @@ def _nginx() -> None:
     find_program(front.program, SHIPPED)
 
 
-def _tshark() -> None:
-    if shutil.which("tshark") is None:
-        raise SystemMissing("tshark is not installed (Debian, Ubuntu: apt-get install tshark)")
+_PACKAGES = {
+    "tshark": ("tshark", ["tshark"]),
+    "sshd": ("openssh-server", ["sshd", "ssh-keygen"]),
+    "slurm": ("slurm-wlm", ["slurmctld", "slurmd", "sbatch", "munged"]),
+}
+"""Of Debian and Ubuntu, and which programs of each are needed."""
+
+
+def _programs(name: str) -> None:
+    package, programs = _PACKAGES[name]
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    for program in programs:
+        if shutil.which(program, path=path) is None:
+            raise SystemMissing(
+                f"{program} is not installed (Debian, Ubuntu: apt-get install {package})"
+            )
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +35,7 @@ class Cluster:
         self._file = directory / "scheduler.json"
         about = ("--scheduler-file", str(self._file))
         self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", *about)
-        await_that(self._file.exists)
+        await_that(lambda: self._file.is_file() and self._file.read_text().endswith("}"))
         self.address = str(json.loads(self._file.read_text())["address"])
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -112,11 +111,3 @@ def measured(bundle: Path) -> list[tuple[int, int]]:
         rows = samples_of(bundle / point["directory"])
         spans.append((int(rows.start_ns.min()), int((rows.start_ns + rows.total_ns).max())))
     return sorted(spans)
-
-
-def soon(seconds: float = 60.0) -> Iterator[None]:
-    """Yield again and again until it is too late."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        yield
-        time.sleep(0.1)

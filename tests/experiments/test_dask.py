@@ -37,7 +37,7 @@ def test_two_runs_share_one_machine_and_never_measure_at_once(tmp_path: Path) ->
         dask.worker("spare", machine=False)
         runs = [dask.run(file, bundle) for bundle in bundles]
         for run in runs:
-            _, said = run.communicate(timeout=120)
+            _, said = run.communicate(timeout=600)
             assert run.returncode == 0, said
     assert [statuses(bundle) for bundle in bundles] == [["complete"] * 2] * 2
     spans = sorted(span for bundle in bundles for span in measured(bundle))
@@ -61,7 +61,7 @@ def test_a_point_whose_worker_is_killed_is_run_again_and_all_is_as_in_a_serial_r
         await_that(lambda: len(dask.measuring()) > 0, run)
         killed = dask.measuring()[0]
         dask.workers.pop(killed).kill()
-        _, said = run.communicate(timeout=300)
+        _, said = run.communicate(timeout=600)
         assert run.returncode == 0, said
     assert f"the Dask worker on {manifest_of(bundle)['host']} died; it was run again" in said
     serial = tmp_path / "serial"
@@ -85,12 +85,12 @@ def test_the_schedulers_death_leaves_what_is_complete_and_resume_goes_on(tmp_pat
         run = dask.run(file, bundle)
         await_that(lambda: "complete" in statuses(bundle) and len(dask.measuring()) > 0, run)
         dask.scheduler.kill()
-        _, said = run.communicate(timeout=120)
+        _, said = run.communicate(timeout=600)
         assert run.returncode == 1, said
         assert f"--scheduler {dask.address} is gone" in said
         assert f"`wanlat run --resume {bundle}` resumes it" in said
         for each in dask.workers.values():  # without a scheduler it ends, and what it measured
-            each.wait(timeout=120)
+            each.wait(timeout=600)
     assert statuses(bundle) == ["complete", "failed", "planned"]
     kept = bundle / points(bundle)[0]["directory"] / "samples.parquet"
     was = kept.stat()
@@ -108,12 +108,12 @@ def test_ctrl_c_ends_what_workers_measure_and_they_go_on_for_others(tmp_path: Pa
         await_that(lambda: len(dask.measuring()) == 2, run)
         assert len(dask.commands()) == 2
         run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=600)
         assert run.returncode == 130, said
         assert statuses(bundle) == ["interrupted"] * 2 + ["planned"]
         await_that(lambda: dask.commands() == [])
         again = dask.run(study(tmp_path, 10), tmp_path / "again")
-        _, said = again.communicate(timeout=120)
+        _, said = again.communicate(timeout=600)
         assert again.returncode == 0, said
 
 
@@ -132,7 +132,7 @@ def test_workers_without_the_resource_measure_nothing(tmp_path: Path) -> None:
     with cluster_of(tmp_path / "dask") as dask:
         dask.worker("spare", machine=False)
         run = dask.run(study(tmp_path, 10), tmp_path / "bundle")
-        _, said = run.communicate(timeout=120)
+        _, said = run.communicate(timeout=600)
     assert run.returncode == 1
     assert f"dask worker {dask.address} --nthreads 1 --resources machine=1" in " ".join(
         said.split()
