@@ -153,6 +153,7 @@ def run(file: Path, bundle: Path, scheduler: str, **environment: str) -> None:
         text=True,
         timeout=600,
         check=False,
+        cwd=bundle.parent,  # where Slurm writes what jobs print
         env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr
