@@ -75,7 +75,7 @@ test-minutes: .ready setup  ## Pass the tests that need nothing but time (5 minu
 	@$(PYTEST) -m "minutes and not stores and not programs"
 	@$(ALONE)
 
-test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, Mininet, grpcurl, Go or chromium (a minute)
+test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, Mininet, grpcurl, Go, chromium, sshd or Slurm (two minutes)
 	@$(PYTEST) -m programs
 
 test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (a minute and a half)
@@ -104,10 +104,11 @@ format: setup  ## Format everything
 	@$(BIN)/ruff format .
 	@cargo fmt
 
-bench: setup  ## What the probe costs, beside its peers, what verifying costs, what the generator reaches
+bench: setup  ## What the probe costs, beside its peers, what verifying costs, what the generator reaches, what a point costs
 	@$(BIN)/python -m benchmarks.probe
 	@$(BIN)/python -m benchmarks.verify
 	@$(BIN)/python -m benchmarks.generator
+	@$(BIN)/python -m benchmarks.points
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
 	@rm -rf $(VENV) target build dist *.egg-info

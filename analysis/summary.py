@@ -258,7 +258,9 @@ def _matrix(sweep: Sweep) -> dict[str, Any]:
     ]
     missing = [point.name for point in sweep.missing]
     untrusted = sweep.untrusted
-    return {"parameters": parameters, "points": points, "missing": missing, "untrusted": untrusted}
+    hosts = {host: len(points) for host, points in sweep.hosts.items()}
+    lists = {"missing": missing, "untrusted": untrusted, "hosts": hosts}
+    return {"parameters": parameters, "points": points, **lists}
 
 
 IDLE = "Latencies of single requests are those of the probe client alone, before the load."
@@ -293,6 +295,12 @@ def notes_on_matrix(sweep: Sweep) -> list[str]:
             f"{count(len(missing), 'point')} of {len(sweep.points)} missing, in no figure: "
             f"{listing(whys, _NAMED_AT_MOST)}. `wanlat run --resume {sweep.directory}` measures "
             "what is not complete."
+        )
+    if len(hosts := sweep.hosts) > 1:
+        said = [f"{host}: {len(points)}" for host, points in hosts.items()]
+        notes.append(
+            f"Points were measured on {len(hosts)} hosts ({listing(said, _NAMED_AT_MOST)}): a "
+            "difference between points of different hosts may be one between the hosts."
         )
     if untrusted := sweep.untrusted:
         notes.append(

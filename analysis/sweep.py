@@ -142,6 +142,15 @@ class Sweep(Source):
         """The names of complete points whose network was not as asked for."""
         return [p.name for p in self.complete if p.bundle and not p.bundle.is_trusted]
 
+    @property
+    def hosts(self) -> Mapping[str, list[str]]:
+        """The machines that complete points were measured on, with the names of these points."""
+        found: dict[str, list[str]] = {}
+        for point in self.complete:
+            if point.bundle and (host := point.bundle.manifest.get("host")):
+                found.setdefault(host, []).append(point.name)
+        return found
+
     def varies(self, parameter: str) -> bool:
         """Whether `parameter` takes several values in this matrix."""
         return any(p.name == parameter and len(p.values) > 1 for p in self.parameters)

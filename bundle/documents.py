@@ -136,6 +136,8 @@ class Manifest(Document):
     wall_s: float | None = None
     """How long it took; absent where it was resumed."""
     wanlat: str | None = None
+    host: str | None = None
+    """The machine's name."""
     kernel: str | None = None
     cpu: Json | None = None
     memory_bytes: int | None = None

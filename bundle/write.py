@@ -176,18 +176,18 @@ def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[p
 def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
     """Write ``manifest.json`` in one step. Raises ValidationError, MachineError."""
     Manifest.model_validate(manifest)
-    _write_json(directory / "manifest.json", manifest)
+    _write(directory / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False))
 
 
 def write_document(directory: Path, document: Document) -> None:
     """Write a document of the bundle in ``directory`` in one step. Raises MachineError."""
-    _write_json(directory / document.FILE, document.model_dump(mode="json"))
+    _write(directory / document.FILE, document.model_dump_json(indent=2))
 
 
-def _write_json(target: Path, document: Any) -> None:
+def _write(target: Path, document: str) -> None:
     partial = target.with_name(f".{target.name}.partial")
     try:
-        partial.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        partial.write_text(f"{document}\n", "utf-8")
         os.replace(partial, target)
     except OSError as error:
         with suppress(OSError):

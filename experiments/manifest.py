@@ -71,6 +71,7 @@ def machine() -> dict[str, Any]:
     """Return the machine's part of a manifest."""
     return {
         "wanlat": VERSION,
+        "host": platform.node(),
         "kernel": platform.release(),
         "cpu": {"model": cpu_model(), "cores": cores()},
         "memory_bytes": memory_bytes(),

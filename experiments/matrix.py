@@ -41,7 +41,7 @@ from wanlat.experiments.matrix_points import (
     unfinished_of,
 )
 from wanlat.experiments.session import Ended, Report, under
-from wanlat.experiments.workers import LOOK_EVERY_S, MOST_JOBS, Jobs, LatenessWatch, Worker
+from wanlat.experiments.workers import LOOK_EVERY_S, Engine, Jobs, Runner
 from wanlat.systems.engine.progress import elapsed
 from wanlat.topologies.errors import DiskFull, MachineError, UserError
 from wanlat.topologies.wording import listing
@@ -69,14 +69,16 @@ def run_matrix(
     *,
     unfinished: Unfinished | None = None,
     jobs: int | None = 1,
+    engine: Engine | None = None,
     lane: Lane | None = None,
 ) -> MatrixOutcome:
     """Measure what is not measured yet. ``unfinished``: the matrix that is resumed.
 
-    ``jobs`` points at once; None: as many as the machine carries (`experiments.workers`).
-    ``report`` gets how far the whole is; ``lane`` makes what shows the progress of one point beside
-    the others'. However it ends, `points.json` says how far it came. Raises UserError when the
-    directory cannot be written, or another run is writing to it.
+    ``jobs`` points at once; None: as many as the machine carries (`experiments.workers`); or as
+    many as an ``engine`` allows, and where it does. ``report`` gets how far the whole is; ``lane``
+    makes what shows the progress of one point beside the others'. However it ends, `points.json`
+    says how far it came. Raises UserError when the directory cannot be written, or another run is
+    writing to it.
     """
     hold = take_directory(
         prepared.directory,
@@ -89,11 +91,11 @@ def run_matrix(
         running = _Running(prepared, report, shown, hold, is_resumed=unfinished is not None)
         outcome = running.outcome
         try:
-            if jobs == 1:
+            if jobs == 1 and engine is None:
                 for point in running.progress.left():
                     running.measure(point)
             else:
-                running.measure_side_by_side(Jobs(jobs))
+                running.measure_side_by_side(engine or Jobs(jobs))
             running.count()
         except KeyboardInterrupt:
             outcome.status, outcome.reason = "interrupted", "interrupted by the user"
@@ -138,38 +140,37 @@ class _Running:
         self._write_manifest()
         self.progress.write()
 
-    def measure_side_by_side(self, jobs: Jobs) -> None:
-        """Run what is left, several points at once. Raises KeyboardInterrupt and DiskFull.
+    def measure_side_by_side(self, engine: Engine) -> None:
+        """Run what is left, several points at once. Raises KeyboardInterrupt and MachineError.
 
         What runs then is interrupted first, and has said how it ended.
         """
-        left, late = deque(self.progress.left()), LatenessWatch()
-        idle: list[Worker] = []
-        busy: dict[Future[None], Worker] = {}
-        with ThreadPoolExecutor(MOST_JOBS) as pool:
+        left = deque(self.progress.left())
+        idle: list[Runner] = []
+        busy: dict[Future[None], Runner] = {}
+        with ThreadPoolExecutor(engine.most) as pool:
             try:
                 while left or busy:
-                    self._at_once = max(1, min(jobs.allowed, len(left) + len(busy)))
-                    while left and len(busy) < jobs.allowed:
-                        worker = idle.pop() if idle else Worker()
+                    if engine.look(self._allowed_ms()):
+                        self._tell()
+                    self._at_once = max(1, min(engine.allowed, len(left) + len(busy)))
+                    while left and len(busy) < engine.allowed:
+                        worker = idle.pop() if idle else engine.runner()
                         busy[pool.submit(self.measure, left.popleft(), worker)] = worker
                     done, _ = wait(busy, LOOK_EVERY_S, FIRST_COMPLETED)
                     for each in done:
                         worker = busy.pop(each)
                         (idle if worker.is_alive else []).append(worker)
                         each.result()
-                    if jobs.is_due:
-                        jobs.look(len(busy), late.look(self._allowed_ms()))
-                        self._tell()
             finally:
                 for worker in busy.values():
                     worker.interrupt()
                 wait(busy)
                 for worker in [*idle, *busy.values()]:
                     worker.close()
-                self._manifest["jobs"] = jobs.history
+                self._manifest["jobs"] = [*engine.history]
 
-    def measure(self, point: AnyPoint, worker: Worker | None = None) -> None:
+    def measure(self, point: AnyPoint, worker: Runner | None = None) -> None:
         """Run a point, here or by a worker, and note how it ended.
 
         Raises KeyboardInterrupt and DiskFull.

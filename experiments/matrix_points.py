@@ -240,6 +240,7 @@ class Progress:
         """``points`` in the order in which they are run."""
         self.points = points
         self._directory = directory
+        self._parameters = [documents.Parameter(**each) for each in parameters_of(points)]
 
     def read(self) -> None:
         """Take over what the file says, where there is one. Raises UserError."""
@@ -275,8 +276,7 @@ class Progress:
 
     def write(self) -> None:
         """Write the file."""
-        parameters = [documents.Parameter(**each) for each in parameters_of(self.points)]
-        document = documents.Points(parameters=parameters, points=self.points)
+        document = documents.Points(parameters=self._parameters, points=self.points)
         write_document(self._directory, document)
 
 

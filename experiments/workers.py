@@ -1,5 +1,8 @@
 """Processes that run points of a matrix, or drills, and how many of them may at once.
 
+What runs points beside each other is an `Engine`: processes of this machine (`Jobs`), or Dask's
+workers (`experiments.dask_engine`).
+
 A worker (this module as a program) reads `{"bundle": …, "point": …}` from its standard input, runs
 that point of the matrix in that bundle, and writes lines of JSON: progress, and at the end how it
 ended. It is told no code and no study: both are its own, from the bundle. So whatever can start a
@@ -17,14 +20,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from wanlat.emulator.machine import cores
-from wanlat.experiments.matrix_points import PointEnded, read_unfinished, run_point
+from wanlat.experiments.matrix_points import (
+    AnyPoint,
+    PointEnded,
+    PreparedPoints,
+    read_unfinished,
+    run_point,
+)
 from wanlat.experiments.session import Report
 from wanlat.topologies.errors import MachineError
 
@@ -43,8 +53,52 @@ _OF_A_CORE = 8
 """A study mostly waits, but a lab is memory too."""
 
 
+class Runner(Protocol):
+    """Runs points, one at a time. Of use to one thread, and `interrupt` to any."""
+
+    def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
+        """Run a point of the matrix in a bundle. Raises MachineError where nobody knows how it
+        ended.
+        """
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be told another point."""
+
+    def interrupt(self) -> None:
+        """Have it end its point, and say so."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Engine(Protocol):
+    """Where points are run, and how many of them at once."""
+
+    most: int
+    """No more than so many, ever."""
+
+    @property
+    def allowed(self) -> int:
+        """How many may run now."""
+
+    @property
+    def history(self) -> Sequence[dict[str, float]]:
+        """When, in seconds, how many were allowed."""
+
+    def look(self, running: Mapping[Path, float]) -> bool:
+        """Allow more or fewer, from time to time; wait while none is allowed and none runs.
+
+        ``running``: the bundles of the points that run, and what the network of each may be late
+        by, ms. Returns whether it was time. Raises MachineError where no point can be run any more.
+        """
+
+    def runner(self) -> Runner:
+        """Return what runs one point beside the others."""
+
+
 class Worker:
-    """A process that runs points, one at a time. Of use to one thread, and `interrupt` to any."""
+    """A process that runs points: a `Runner`."""
 
     def __init__(self) -> None:
         """Start it; away from the terminal's process group, whose Ctrl-C is for its parent."""
@@ -108,7 +162,8 @@ class Jobs:
 
     def __init__(self, wanted: int | None) -> None:
         """``wanted``: None is `auto`."""
-        self._wanted = wanted
+        self._wanted, self.most = wanted, wanted or MOST_JOBS
+        self._watch = LatenessWatch()
         self._began_s = time.monotonic()
         self.allowed = wanted or 1
         self.history: list[dict[str, float]] = []
@@ -118,26 +173,28 @@ class Jobs:
         self._note(0.0, 0.0)
         self._spent = _spent()
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time for the next look."""
-        return time.monotonic() >= self._next_s
-
-    def look(self, running: int, late: float) -> None:
-        """Allow more or fewer; ``running`` are at work, whose networks were so often ``late``."""
-        self._next_s = time.monotonic() + LOOK_EVERY_S
+    def look(self, running: Mapping[Path, float]) -> bool:
+        """Allow more or fewer, every few seconds."""
+        if time.monotonic() < self._next_s:
+            return False
+        self._next_s, late = time.monotonic() + LOOK_EVERY_S, self._watch.look(running)
         spent, self._spent = self._spent, _spent()
         whole, idle = (now - then for now, then in zip(self._spent, spent, strict=True))
         busy, before = 1 - idle / max(whole, 1), self.allowed
         if self._wanted:
-            return
+            return True
         is_calm, most = busy < _CALM and late < _PUNCTUAL, min(MOST_JOBS, _OF_A_CORE * cores())
-        if is_calm and before <= running and before < most:
+        if is_calm and before <= len(running) and before < most:
             self.allowed = before + 1
-        elif (busy > _BUSY or late > _LATE) and before > 1 and running <= before:
+        elif (busy > _BUSY or late > _LATE) and before > 1 and len(running) <= before:
             self.allowed = before - 1
         if self.allowed != before:
             self._note(busy, late)
+        return True
+
+    def runner(self) -> Runner:
+        """Return a process of its own."""
+        return Worker()
 
     def _note(self, busy: float, late: float) -> None:
         at_s = round(time.monotonic() - self._began_s, 1)
@@ -211,8 +268,7 @@ def _read(lines: IO[str], asked: queue.Queue[dict[str, str]]) -> None:
 
 
 def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
-    prepared = read_unfinished(bundle).prepared()
-    (point,) = (each for each in prepared.points if each.name == name)
+    prepared, points = _prepared(bundle)
     next_s = time.monotonic()
 
     def report(stage: str, done: float = 0, total: float | None = None, detail: str = "") -> None:
@@ -221,7 +277,14 @@ def _run(bundle: Path, name: str, lines: IO[str]) -> PointEnded:
             next_s = time.monotonic() + _PROGRESS_EVERY_S
             _say(lines, {"progress": [stage, done, total, detail]})
 
-    return run_point(prepared, point, report)
+    return run_point(prepared, points[name], report)
+
+
+@lru_cache(maxsize=1)
+def _prepared(bundle: Path) -> tuple[PreparedPoints[Any], dict[str, AnyPoint]]:
+    """Return a matrix and its points by name; reading a thousand takes a quarter of a second."""
+    prepared = read_unfinished(bundle).prepared()
+    return prepared, {each.name: each for each in prepared.points}
 
 
 def _say(lines: IO[str], what: dict[str, Any]) -> None:

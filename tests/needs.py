@@ -31,8 +31,6 @@ from wanlat.topologies.resolve import resolve
 from wanlat.topologies.variants import with_nodes
 
 _OURS = {"quorum", "service"}
-_DEBIAN = ("tshark", "zsh", "fish")
-"""Programs of Debian's packages of the same names."""
 _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()
 
 
@@ -41,7 +39,7 @@ def needs(*names: str) -> None:
     tools: dict[str, Callable[[], object]] = {
         **{name: partial(registry.find_tool, name) for name in registry.tools()},
         "nginx": _nginx,
-        **{name: partial(_on_path, name) for name in _DEBIAN},
+        **{name: partial(_programs, name) for name in _PACKAGES},
         "mininet": _mininet,
         "chromium": chromium,
     }
@@ -61,11 +59,6 @@ def _nginx() -> None:
     find_program(front.program, SHIPPED)
 
 
-def _on_path(name: str) -> None:
-    if shutil.which(name) is None:
-        raise SystemMissing(f"{name} is not installed (Debian, Ubuntu: apt-get install {name})")
-
-
 def _mininet() -> None:
     if not mininet_import.is_installed():
         raise SystemMissing("Mininet is not installed (Debian, Ubuntu: apt-get install mininet)")
@@ -83,6 +76,26 @@ def chromium() -> str:
                 "requirements-browser.txt)"
             )
     return found
+
+
+_PACKAGES = {
+    "tshark": ("tshark", ["tshark"]),
+    "zsh": ("zsh", ["zsh"]),
+    "fish": ("fish", ["fish"]),
+    "sshd": ("openssh-server", ["sshd", "ssh-keygen"]),
+    "slurm": ("slurm-wlm", ["slurmctld", "slurmd", "sbatch", "munged"]),
+}
+"""Of Debian and Ubuntu, and which programs of each are needed."""
+
+
+def _programs(name: str) -> None:
+    package, programs = _PACKAGES[name]
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    for program in programs:
+        if shutil.which(program, path=path) is None:
+            raise SystemMissing(
+                f"{program} is not installed (Debian, Ubuntu: apt-get install {package})"
+            )
 
 
 @contextmanager

@@ -165,6 +165,17 @@ Jobs = Annotated[
         parse=_jobs,
     ),
 ]
+Engine = Annotated[
+    Literal["dask"] | None,
+    option("dask", "Have points measured by Dask's workers, one at a time on each machine"),
+]
+Scheduler = Annotated[
+    str | None,
+    option(
+        "ADDRESS|local:N|ssh:HOST,…|slurm:N",
+        "Dask's scheduler, or the workers to start for this run (default: local:1)",
+    ),
+]
 Shard = Annotated[
     str | None,
     option("I/N", "Measure the I-th of N parts of a matrix; `wanlat merge` puts them together"),

@@ -37,6 +37,7 @@ _MUST_BE_EQUAL = {
 }
 """What changes what a request does, or how it may end; samples and warm-up do not."""
 _MAY_DIFFER = {
+    "host": ("host",),
     "processor": ("cpu",),
     "kernel": ("kernel",),
     "TCP settings": ("tcp",),
@@ -73,6 +74,7 @@ def read(directory: Path) -> Bundle:
         raise BundleError(f"{directory} has no complete cluster whose network was right.")
     systems = {e["name"]: e for one in clusters for e in one.manifest.get("systems") or ()}
     own = {key: sweep.manifest.get(key) for key in ("status", "started", "seed")}
+    own["host"] = ", ".join(sorted(sweep.hosts)) or None
     return Bundle(
         directory,
         {**clusters[0].manifest, **own, "systems": list(systems.values())},

@@ -7,7 +7,8 @@ says it covers 95 times (tests/analysis/test_clusters.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,7 +33,8 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
 
     A cluster of which a figure does not exist (no request succeeded) is in `without`, and in no
     estimate; one whose network was wrong is left out altogether. `spread` is the standard deviation
-    of the first figure between clusters, a share of its mean. Arrays: the rows of the clusters.
+    of the first figure between clusters, a share of its mean. `hosts`: how many of them ran on each
+    machine, where there are several machines. Arrays: the rows of the clusters.
     """
     if not sweep.varies(REPLICATE):
         return None
@@ -42,7 +44,9 @@ def over_clusters(sweep: Sweep, figures: Figures, names: Sequence[str]) -> Figur
         if row["point"] not in left_out:
             key = tuple(str(row[name]) for name in (*_KEYS, *others))
             groups.setdefault(key, []).append(row)
-    pairs = [(_row(rows, names, (*_KEYS, *others)), rows) for rows in groups.values()]
+    hosts = sweep.hosts if len(sweep.hosts) > 1 else {}
+    host_of = {point: host for host, points in hosts.items() for point in points}
+    pairs = [(_row(rows, names, (*_KEYS, *others), host_of), rows) for rows in groups.values()]
     order = endpoint_order({row["endpoint"] for row, _ in pairs}, sweep.manifest.get("study"))
     found = figures_of(sorted(pairs, key=lambda pair: order.index(pair[0]["endpoint"])))
     return None if found is None else replace(found, parameters=others)
@@ -64,13 +68,17 @@ def per_request(bundle: Bundle) -> Figures | None:
     return replace(found, rows=tuple(rows))
 
 
-def _row(rows: Sequence[Row], names: Sequence[str], keys: Sequence[str]) -> Row:
+def _row(
+    rows: Sequence[Row], names: Sequence[str], keys: Sequence[str], host_of: Mapping[str, str]
+) -> Row:
     found: dict[str, Any] = {key: rows[0][key] for key in keys}
+    on = Counter(host_of.get(row["point"], "unknown") for row in rows if host_of)
     values = [row[names[0]] for row in rows if row[names[0]] is not None]
     found |= {
         "clusters": len(values),
         "without": len(rows) - len(values),
         "n": sum(row["n"] for row in rows),
+        "hosts": dict(sorted(on.items())),
     }
     for name in names:
         mine = np.array([row[name] for row in rows if row[name] is not None], dtype=np.float64)
@@ -97,6 +105,7 @@ def _range(figures: int) -> Callable[[Row], str]:
 _WHOSE = (
     ENDPOINT,
     Column("clusters", "{clusters}"),
+    Column("hosts", lambda row: str(len(row["hosts"])) if row["hosts"] else None, optional=True),
     Column("n", "{n}"),
 )
 _NOTES = (
@@ -108,6 +117,11 @@ _NOTES = (
         f"Fewer than {ENOUGH} clusters, so that intervals are wide: {{rows}}.",
         lambda row: 1 < row["clusters"] < ENOUGH,
     ),
+    Note(
+        "Clusters of several hosts: how these differ is in the interval, and it holds for them "
+        "alone: {rows}.",
+        lambda row: len(row["hosts"]) > 1,
+    ),
     Note("One cluster, so no interval: {rows}.", lambda row: row["clusters"] == 1),
     Note(
         "Clusters without a figure are in no estimate: {rows}.",
@@ -117,6 +131,7 @@ _NOTES = (
 )
 _DEFINITIONS = {
     "clusters": "fresh clusters that have the figure; each is one value",
+    "hosts": "how many of them ran on each machine, where there are several machines",
     "ci95": "Student's interval of the mean over clusters",
     "spread": "standard deviation between clusters, a share of the mean",
 }

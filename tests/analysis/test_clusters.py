@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -90,3 +91,28 @@ def test_students_interval_covers_with_few_clusters_where_a_bootstrap_does_not()
     low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
     assert 0.94 <= covers <= 0.96
     assert np.mean((low <= 100) & (high >= 100)) < 0.88
+
+
+def test_clusters_of_several_hosts_say_so(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "s", {"replicate": REPLICATES}, systems=(MINIO, GARAGE), values=values)
+    for point in (tmp_path / "s" / "points").iterdir():
+        file = point / "manifest.json"
+        host = "b" if point.name in ("minio-replicate-4", "minio-replicate-5") else "a"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"host": host}))
+    summary = summarize(read_sweep(tmp_path / "s"))
+    rows = summary.blocks["clusters"].to_json()["entries"]
+    assert {row["system"]: row["hosts"] for row in rows} == {
+        "minio": {"a": 3, "b": 2},
+        "garage": {"a": 5},
+    }
+    assert summary.to_json()["matrix"]["hosts"] == {"a": 8, "b": 2}
+    said = " ".join(summary.notes)
+    assert "Points were measured on 2 hosts (a: 8; b: 2): a difference between" in said
+    (grid,) = (grid for name, grid in summary.grids() if name == "clusters")
+    assert any("how these differ is in the interval" in note for note in grid.notes)
+    assert {row[grid.headers.index("hosts")] for row in grid.rows} == {"1", "2"}
+    # One host is not worth a column.
+    alone = summary_of(tmp_path / "t", {"replicate": REPLICATES}, point_manifest={"host": "a"})
+    (grid,) = (grid for name, grid in alone.grids() if name == "clusters")
+    assert "hosts" not in grid.headers
+    assert not any("host" in note for note in alone.notes)

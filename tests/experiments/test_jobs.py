@@ -113,15 +113,18 @@ def test_auto_adds_while_calm_and_takes_back_when_busy_or_late(
     clock, spent = [0.0], [0, 0]
     monkeypatch.setattr(workers.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(workers, "_spent", lambda: (spent[0], spent[1]))
+    share_late = [0.0]
+    monkeypatch.setattr(LatenessWatch, "look", lambda *_: share_late[0])
     jobs = Jobs(None)
 
     def after(busy: float, running: int, late: float = 0.0) -> int:
         clock[0] += LOOK_EVERY_S
         spent[0] += 100
         spent[1] += round(100 * (1 - busy))
-        assert jobs.is_due
-        jobs.look(running, late)
-        assert not jobs.is_due
+        share_late[0] = late
+        at_work = {Path(str(number)): 2.0 for number in range(running)}
+        assert jobs.look(at_work)
+        assert not jobs.look(at_work)
         return jobs.allowed
 
     assert jobs.allowed == 1
@@ -131,8 +134,8 @@ def test_auto_adds_while_calm_and_takes_back_when_busy_or_late(
     assert [each["jobs"] for each in jobs.history] == [1, 2, 3, 2, 1, 2, 1]
     assert jobs.history[-1]["late"] == 0.5
     fixed = Jobs(4)
-    fixed.look(4, 1.0)
-    assert fixed.allowed == 4
+    clock[0] += LOOK_EVERY_S
+    assert fixed.look({}) and fixed.allowed == 4
 
 
 def test_lateness_is_the_share_of_time_in_which_networks_were_too_late(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.points.__main__ import measured, simulated_points
 from tests.command_line import here
 from tests.experiments.commands import manifest_of
-from wanlat.bundle.write import BundleWriter
-from wanlat.experiments import matrix_points
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.matrix import merge, run_matrix
 from wanlat.experiments.matrix_points import PreparedMatrix, Shard, prepare_matrix
-from wanlat.experiments.prepare import Prepared
-from wanlat.experiments.session import Outcome, silent
+from wanlat.experiments.session import silent
 from wanlat.topologies.errors import UserError
 
 KEYS = {"name": "many", "topology": "one-site", "nodes": 1, "endpoints": ["GetObject"], "seed": 3}
@@ -31,15 +30,8 @@ def plan(keys: dict[str, Any], directory: Path, shard: str | None = None) -> Pre
 
 
 @pytest.fixture
-def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shards:
-    """Return what runs a study in so many shards, whose points take no time, with their bundles."""
-
-    def run(prepared: Prepared, _report: object) -> Outcome:
-        manifest = {"kind": "study", "study": prepared.study.to_dict(), "seed": prepared.seed}
-        BundleWriter.create(prepared.directory, manifest).close("complete", None)
-        return Outcome(prepared.directory, "complete")
-
-    monkeypatch.setattr(matrix_points, "run", run)
+def shards(tmp_path: Path) -> Iterator[Shards]:
+    """Yield what runs a study in so many shards, whose points take no time, with their bundles."""
 
     def run_shards(of: int, only: int | None = None, **keys: Any) -> list[Path]:
         made = []
@@ -50,7 +42,8 @@ def shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shards:
             made.append(directory)
         return made
 
-    return run_shards
+    with simulated_points():
+        yield run_shards
 
 
 def points_of(bundle: Path) -> list[dict[str, Any]]:
@@ -96,3 +89,14 @@ def test_only_parts_of_one_run_merge(tmp_path: Path, shards: Shards) -> None:
         merge([first / points_of(first)[0]["directory"]], tmp_path / "point")
     with pytest.raises(UserError, match="is not empty"):
         merge([first, second], first)
+
+
+def test_what_a_point_costs_does_not_grow_with_their_number() -> None:
+    def calls(points: int) -> float:
+        """Of functions, for each point: what no busy machine changes."""
+        profile = cProfile.Profile()
+        profile.runcall(measured, points, shards=1)
+        return sum(each.callcount for each in profile.getstats()) / points
+
+    calls(5)  # what is imported once
+    assert calls(100) < 1.3 * calls(10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +20,10 @@ from wanlat.topologies.units import Duration, Size
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
+    from wanlat.experiments.matrix import MatrixOutcome
     from wanlat.experiments.matrix_points import Unfinished
     from wanlat.experiments.session import CaptureWanted
+    from wanlat.running import Reporter
     from wanlat.topologies.model import Topology
 
 
@@ -62,6 +65,8 @@ def run(
     ] = None,
     capture_snap: o.CaptureSnap = o.DEFAULT_SNAP,
     jobs: o.Jobs = None,
+    engine: o.Engine = None,
+    scheduler: o.Scheduler = None,
     shard: o.Shard = None,
     dry_run: o.DryRun = False,
     as_json: o.Json = False,
@@ -76,10 +81,13 @@ def run(
     if study is None and resume is None:
         STUDIES.show_list(as_json=as_json)
         return
+    workers = _workers(engine, scheduler, jobs)
     unfinished = None
     if resume is not None:
         o.refuse_others(
-            context, f"--resume {resume} goes on as that run was begun", "resume", "jobs"
+            context,
+            f"--resume {resume} goes on as that run was begun",
+            *("resume", "jobs", "engine", "scheduler"),
         )
         from wanlat.experiments.matrix_points import read_unfinished
 
@@ -124,7 +132,10 @@ def run(
         show_study(wanted, how, as_json=as_json)
         return
     if wanted.has_points:
-        bundle = _measure_matrix(wanted, how, unfinished, 1 if jobs is None else jobs, as_json)
+        side_by_side = 1 if jobs is None else jobs
+        bundle = _measure_matrix(wanted, how, unfinished, side_by_side, workers, as_json)
+    elif workers is not None:
+        raise UserError("--engine: this study has one point. Give it a --matrix or --replicates.")
     else:
         bundle = _measure(wanted, how, as_json)
     made = show_report(bundle, as_json=as_json, verbose=verbose)
@@ -151,23 +162,48 @@ def _measure(study: Study, how: dict[str, Any], as_json: bool) -> Path:
     return ended.directory
 
 
+def _workers(engine: str | None, scheduler: str | None, jobs: int | None) -> str | None:
+    """Return which of Dask's workers are to measure; None: this process. Raises UserError."""
+    if engine is None and scheduler is None:
+        return None
+    if engine is None:
+        raise UserError(f"--scheduler {scheduler}: that is Dask's. Add --engine dask.")
+    if jobs is not None:
+        raise UserError("--jobs: Dask has as many points measured at once as there are workers.")
+    return scheduler or "local:1"
+
+
 def _measure_matrix(
-    study: Study, how: dict[str, Any], unfinished: Unfinished | None, jobs: int, as_json: bool
+    study: Study,
+    how: dict[str, Any],
+    unfinished: Unfinished | None,
+    jobs: int,
+    workers: str | None,
+    as_json: bool,
 ) -> Path:
-    """Run the points of a matrix that are left, likewise; ``jobs`` at once, 0 is `auto`."""
+    """Run the points of a matrix that are left, likewise: ``jobs`` at once, 0 is `auto`; or by
+    Dask's ``workers``.
+    """
     from wanlat.emulator.doctor import demand_lab
     from wanlat.experiments.matrix import run_matrix
     from wanlat.experiments.matrix_points import prepare_matrix
 
     prepared = prepare_matrix(study, **how)
     heed_interruptions()
-    demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
+    if workers is None:
+        demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
     remark(f"{len(prepared.points)} points; bundle: {prepared.directory}")
-    ended = carry_out(
-        lambda report: run_matrix(
-            prepared, report, unfinished=unfinished, jobs=jobs or None, lane=report.lane
-        )
-    )
+
+    def run(report: Reporter) -> MatrixOutcome:
+        measure = partial(run_matrix, prepared, report, unfinished=unfinished, lane=report.lane)
+        if workers is None:
+            return measure(jobs=jobs or None)
+        from wanlat.experiments.dask_engine import dask_engine
+
+        with dask_engine(workers, report) as engine:
+            return measure(engine=engine)
+
+    ended = carry_out(run)
     document = demand_complete(ended, "run")
     if document is not None:
         leave(ended, document, as_json)

@@ -75,7 +75,7 @@ def reached(run: subprocess.Popen[str], out: Path, stage: str) -> None:
 
 def await_that(is_so: Callable[[], bool], run: subprocess.Popen[str] | None = None) -> None:
     """Wait for something that comes, or for the end of the process that it comes from."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not is_so():
         assert run is None or run.poll() is None, run.communicate()
         assert time.monotonic() < deadline, "it never came"

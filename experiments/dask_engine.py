@@ -1,0 +1,327 @@
+"""Where Dask runs points: on this machine, over SSH, in jobs of Slurm, or where a scheduler says.
+
+Dask carries data: the manifest of a bundle and the name of a point go to a worker that has the
+resource `machine`. `measure`, of the wanlat that is installed there, runs the command that `--jobs`
+runs (`experiments.workers`), and what comes back is the point's bundle, with its SHA-256. So no
+file system is shared, and nothing of ours is pickled. A worker that dies leaves its point to
+another one; how often, Dask limits (`distributed.scheduler.allowed-failures`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import platform
+import shutil
+import threading
+import time
+import uuid
+from asyncio import CancelledError as Unscheduled
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from wanlat.bundle.write import is_full
+from wanlat.emulator.doctor import demand_lab
+from wanlat.experiments.matrix_points import PointEnded
+from wanlat.experiments.session import Report
+from wanlat.experiments.workers import LOOK_EVERY_S, Runner, Worker
+from wanlat.topologies.errors import MachineError, UserError
+from wanlat.topologies.version import VERSION
+
+if TYPE_CHECKING:
+    from distributed import Client, SpecCluster
+
+RESOURCE = {"machine": 1}
+"""A host has one: on one machine two points at once would disturb each other."""
+START = "dask worker {} --nthreads 1 --resources machine=1"
+_LATEST_END_S = 1.0
+"""So long a point goes on that nobody wants any more."""
+
+
+def measure(manifest: str, point: str, topic: str) -> dict[str, Any]:
+    """Run a point on this Dask worker; return how it ended, and its bundle.
+
+    Raises MachineError where the command ended without a word.
+    """
+    from distributed import get_worker
+
+    here, over = get_worker(), threading.Event()
+    key = here.get_current_task()
+
+    def tell(*told: object) -> None:
+        here.log_event(topic, {"point": point, "told": told})
+
+    def end_where_unwanted() -> None:
+        while not over.wait(_LATEST_END_S):
+            task = here.state.tasks.get(key)
+            if task is None or task.state == "cancelled" or here.status.name.startswith("clos"):
+                worker.close()
+                return
+
+    tell(f"begins on {platform.node()}")
+    # (What a killed worker leaves there, Dask's next one removes.)
+    with TemporaryDirectory(dir=here.local_directory) as place:
+        bundle, worker = Path(place), Worker()
+        threading.Thread(target=end_where_unwanted, daemon=True).start()
+        try:
+            bundle.joinpath("manifest.json").write_text(manifest, "utf-8")
+            bundle.joinpath("points").mkdir()
+            ended = worker.run(bundle, point, tell)
+        finally:
+            over.set()
+            worker.close()
+        return {"host": platform.node(), "ended": asdict(ended), **packed(bundle / "points")}
+
+
+def packed(directory: Path) -> dict[str, Any]:
+    """Return all that a directory holds as bytes, with their SHA-256."""
+    with TemporaryDirectory(dir=directory.parent) as place:
+        whole = Path(shutil.make_archive(f"{place}/bundle", "zip", directory)).read_bytes()
+    return {"bundle": whole, "sha256": hashlib.sha256(whole).hexdigest()}
+
+
+def check_host(version: str) -> None:
+    """Raise MachineError where this Dask worker's host can measure no point of that version."""
+    if version != VERSION:
+        raise MachineError(f"it has wanlat {VERSION}, and the run is of {version}")
+    demand_lab()
+
+
+@contextmanager
+def dask_engine(scheduler: str, report: Report) -> Iterator[DaskEngine]:
+    """Yield the workers of a scheduler, or of a cluster that is made for that long.
+
+    ``scheduler``: as `--scheduler`. Raises UserError, and MachineError where there is none.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise MachineError(
+            f"--engine dask needs Dask ({error}). Install it: pip install 'wanlat[dask]'"
+        ) from error
+    for name in (
+        "distributed",
+        *(n for n in logging.root.manager.loggerDict if "distributed." in n),
+    ):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is said by us
+    report(f"connecting to Dask: {scheduler}")
+    try:
+        cluster = _cluster(scheduler)
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        raise MachineError(f"--scheduler {scheduler}: no cluster came of it: {error}") from error
+    try:
+        try:
+            client = distributed.Client(cluster or scheduler, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise MachineError(
+                f"--scheduler {scheduler}: no Dask scheduler answers there ({error}). Start one: "
+                "dask scheduler"
+            ) from error
+        try:
+            yield DaskEngine(client, scheduler, report)
+        finally:
+            client.close()
+    finally:
+        if cluster is not None:
+            cluster.close()
+
+
+def _cluster(scheduler: str) -> SpecCluster | None:
+    """Make the cluster that is asked for; None for one that has an address.
+
+    But for Slurm's and SSH's workers all of it is in this process, and ends with it: without a
+    scheduler, workers end, too.
+    """
+    from distributed import LocalCluster, Scheduler, SpecCluster
+
+    kind, _, of = scheduler.partition(":")
+    if kind in ("local", "slurm") and not (of or "1").isdecimal():
+        raise UserError(f"--scheduler {scheduler}: give a number of workers, such as {kind}:4.")
+    if kind == "local":
+        return LocalCluster(
+            n_workers=int(of or 1),
+            threads_per_worker=1,
+            resources=RESOURCE,
+            memory_limit=None,
+            dashboard_address=None,
+        )
+    if kind == "slurm":
+        from dask import config
+        from dask_jobqueue import SLURMCluster
+
+        known = config.get("jobqueue.slurm")
+        return SLURMCluster(
+            n_workers=int(of or 1),
+            cores=known["cores"] or 1,
+            processes=1,
+            memory=known["memory"] or "2GiB",
+            worker_extra_args=[*known["worker-extra-args"], "--resources", "machine=1"],
+            job_extra_directives=[*known["job-extra-directives"], "--exclusive"],
+            scheduler_options={"dashboard": False},
+        )
+    if kind == "ssh":
+        from distributed.deploy.ssh import Worker as SSHWorker
+
+        options = {"nthreads": 1, "resources": RESOURCE, "memory_limit": 0}
+        return SpecCluster(
+            {
+                n: {
+                    "cls": SSHWorker,
+                    "options": {"address": host, "connect_options": {}, "kwargs": options},
+                }
+                for n, host in enumerate(of.split(","))
+            },
+            {"cls": Scheduler, "options": {"dashboard": False}},
+        )
+    return None
+
+
+class DaskEngine:
+    """The workers of a Dask scheduler that have the resource `machine`: an `Engine`."""
+
+    most = 1024
+
+    def __init__(self, client: Client, scheduler: str, report: Report) -> None:
+        """``report`` gets what is waited for."""
+        self.client, self.scheduler = client, scheduler
+        self.topic = f"wanlat-{uuid.uuid4().hex}"
+        self.lanes: dict[str, Report] = {}
+        """Who gets the progress of a point."""
+        self.allowed = 0
+        self.history: list[dict[str, float]] = []
+        self._report, self._began_s = report, time.monotonic()
+        self._checked: set[str] = set()
+        client.subscribe_topic(self.topic, self._hear)
+
+    def look(self, running: Mapping[Path, float]) -> bool:
+        """Count the workers, and check the new ones; wait for one where there is none."""
+        while True:
+            self._count()
+            if self.allowed or running:
+                return True
+            self._report(f"waiting for a Dask worker: {self.scheduler}")
+            time.sleep(LOOK_EVERY_S)
+
+    def runner(self) -> Runner:
+        """Return what runs a point on whichever worker is free."""
+        return _Remote(self)
+
+    @property
+    def is_gone(self) -> MachineError | None:
+        """What to raise where there is no scheduler any more."""
+        if self.client.status == "running":
+            return None
+        return MachineError(
+            f"The Dask scheduler of --scheduler {self.scheduler} is gone. Points that are complete "
+            "are kept."
+        )
+
+    def _count(self) -> None:
+        if gone := self.is_gone:
+            raise gone
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        have = {name: each["resources"].get("machine", 0) for name, each in workers.items()}
+        if have and not any(have.values()):
+            start = START.format(self.client.scheduler.address)
+            raise MachineError(
+                f"None of the {len(have)} workers of --scheduler {self.scheduler} has the resource "
+                f"`machine`. Start one on each host: {start}"
+            )
+        new = [name for name, number in have.items() if number and name not in self._checked]
+        said = self.client.run(check_host, VERSION, workers=new, on_error="return") if new else {}
+        for name, error in said.items():
+            if isinstance(error, Exception):
+                host = workers[name]["host"]
+                raise MachineError(f"The Dask worker on {host} can measure nothing: {error}")
+        self._checked |= said.keys()
+        allowed = int(sum(have.values()))
+        if allowed != self.allowed:
+            self.allowed, at_s = allowed, round(time.monotonic() - self._began_s, 1)
+            self.history.append({"at_s": at_s, "jobs": allowed})
+
+    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
+        _, said = event
+        if lane := self.lanes.get(said["point"]):
+            lane(*said["told"])
+
+
+class _Remote:
+    """A point on some Dask worker: a `Runner`."""
+
+    def __init__(self, engine: DaskEngine) -> None:
+        self._engine = engine
+        self._interrupted = threading.Event()
+        self._future: Any = None
+
+    is_alive = True
+
+    def run(self, bundle: Path, point: str, report: Report) -> PointEnded:
+        """Run a point there, and write its bundle here. Raises MachineError."""
+        engine, began = self._engine, list[str]()
+
+        def hear(stage: str, *more: Any) -> None:
+            if stage.startswith("begins on "):
+                began.append(stage.removeprefix("begins on "))
+            report(stage, *more)
+
+        engine.lanes[point] = hear
+        self._future = engine.client.submit(
+            measure,
+            *(bundle.joinpath("manifest.json").read_text("utf-8"), point, engine.topic),
+            key=f"{point}-{uuid.uuid4().hex}",
+            resources=RESOURCE,
+            pure=False,
+        )
+        if self._interrupted.is_set():
+            self._future.cancel()
+        try:
+            found = self._future.result()
+        except (CancelledError, Unscheduled) as error:
+            if self._interrupted.is_set():
+                return PointEnded("interrupted", "interrupted by the user")
+            raise engine.is_gone or MachineError(f"Dask dropped point {point}: {error}") from error
+        except Exception as error:  # of the worker: it died too often, or has no wanlat
+            raise MachineError(f"Dask could not run it: {type(error).__name__}: {error}") from error
+        finally:
+            engine.lanes.pop(point)
+            self._future.release()
+        ended = arrived(found, bundle)
+        for host in began[:-1]:
+            ended.remarks.append(f"the Dask worker on {host} died; it was run again on {began[-1]}")
+        return ended
+
+    def interrupt(self) -> None:
+        """Have it ended; nothing of it comes back."""
+        self._interrupted.set()
+        if self._future is not None:
+            self._future.cancel()
+
+    def close(self) -> None:
+        """Do nothing: workers are Dask's."""
+
+
+def arrived(found: dict[str, Any], bundle: Path) -> PointEnded:
+    """Write a point's bundle that came from a worker, whole; return how it ended there."""
+    whole = found["bundle"]
+    if hashlib.sha256(whole).hexdigest() != found["sha256"]:
+        raise MachineError(f"What came from {found['host']} is not the bundle that was sent there.")
+    try:
+        bundle.joinpath("points").mkdir(exist_ok=True)
+        with TemporaryDirectory(prefix=".arriving-", dir=bundle) as place:
+            archive = Path(place, "bundle.zip")
+            archive.write_bytes(whole)
+            shutil.unpack_archive(archive, f"{place}/points")
+            for each in Path(place, "points").iterdir():
+                os.replace(each, bundle / "points" / each.name)
+    except OSError as error:
+        return PointEnded("failed", f"its bundle cannot be written: {error}", is_full(error))
+    ended = PointEnded(**found["ended"])
+    # A worker's full disk is no reason to end all.
+    ended.is_disk_full = False
+    return ended
