@@ -8,25 +8,42 @@ import secrets
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
-from wanlat.experiments.config.endpoints import MethodEndpoint, asked_of, endpoints_of, has, name_of
+from wanlat.experiments.config.endpoints import (
+    DEFINED,
+    asked_of,
+    endpoints_of,
+    has,
+    measured,
+    name_of,
+)
 from wanlat.experiments.config.study import Study, node_of
 from wanlat.experiments.config.workloads import BUCKET, check_rtt_steps
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
 from wanlat.probes.bob_plan import turns as bob_turns
+from wanlat.probes.body import body
 from wanlat.probes.fewer import Turn, fewer
 from wanlat.probes.method_plan import method_steps
-from wanlat.probes.plan import GrpcHeader, Header, PlanHeader, StepsPlan, Window
+from wanlat.probes.plan import (
+    ExecHeader,
+    GrpcHeader,
+    Header,
+    HttpHeader,
+    PlanHeader,
+    StepsPlan,
+    Window,
+)
 from wanlat.probes.plan import Plan as Requests
 from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, Cluster
+from wanlat.systems.engine.endpoints import Requested
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
@@ -49,7 +66,7 @@ class RequestPlan:
 
     study: Study
     api: Api
-    endpoints: tuple[str | MethodEndpoint, ...]
+    endpoints: tuple[str | Requested, ...]
     target: str
     replicas: Replicas
     seed: int
@@ -85,13 +102,13 @@ class RequestPlan:
             "object_bytes": study.object_size.bytes,
             "seed": self.seed,
         }
-        if self.api == "grpc":
-            made = (MethodEndpoint(method=e) if isinstance(e, str) else e for e in self.endpoints)
-            return method_steps([each.measured() for each in made], **counts)
+        if self.api in DEFINED:
+            return method_steps([measured(each) for each in self.endpoints], **counts)
+        api = cast(Literal["s3", "bob"], self.api)
         is_one_key, fill, prefilled = study.key_mode == "same", study.prefill, None
         if fill is not None:  # reads are of it where it has the size to be read
             is_read = fill.object_bytes(study.object_size) == study.object_size.bytes
-            prefilled = Prefilled(self.api, BUCKET, fill.objects, self.seed, is_read)
+            prefilled = Prefilled(api, BUCKET, fill.objects, self.seed, is_read)
         if self.api == "s3":
             return s3_steps(
                 cast(Sequence[S3Endpoint], self.endpoints),
@@ -131,25 +148,37 @@ class RequestPlan:
         """Return where the requests go to."""
         study = self.study
         deadline_ms = study.deadline.ns // 1_000_000
+        connection = study.connection
         if self.api == "s3":
             s3 = cluster.s3(self.target)
-            return PlanHeader(
-                *(s3.host, s3.port, s3.region, s3.access_key, s3.secret_key),
-                connection=study.connection,
-                deadline_ms=deadline_ms,
-            )
+            who = (s3.host, s3.port, s3.region, s3.access_key, s3.secret_key)
+            return PlanHeader(*who, connection, deadline_ms)
+        if self.api == "http":
+            http = cluster.http(self.target)
+            return HttpHeader(http.host, http.port, connection, deadline_ms, http.headers)
+        if self.api == "exec":
+            program = cluster.program(self.target)
+            return ExecHeader(program.command, program.environment, connection, deadline_ms)
         grpc = cluster.grpc(self.target)
         defined = self.api == "grpc"  # Bob's API is known without
         return GrpcHeader(
             host=grpc.host,
             port=grpc.port,
-            connection=study.connection,
+            connection=connection,
             deadline_ms=deadline_ms,
             max_message_bytes=study.max_message.bytes,
             window=_WINDOWS[study.grpc_window],
             protos=[path.absolute() for path in grpc.protos] if defined else [],
             includes=[path.absolute() for path in grpc.includes] if defined else [],
         )
+
+    def place(self, cluster: Cluster) -> None:
+        """Put on a cluster's disks what its nodes serve as files; nothing runs yet."""
+        steps = self.plan_of_steps().steps
+        every = (each for step in steps for each in (*step.warmup, *step.measure) if each.placed)
+        for each in {request.key: request for request in every}.values():
+            assert each.key is not None and each.body_seed is not None
+            cluster.put_on_disk(each.key, body(each.body_seed, each.object_bytes or 0))
 
 
 def plan_requests(
@@ -160,14 +189,14 @@ def plan_requests(
     target: str,
     replicas: Replicas,
     seed: int,
-    own: Sequence[MethodEndpoint] = (),
+    own: Sequence[Requested] = (),
 ) -> RequestPlan:
     """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
 
     ``target`` is the node that is asked; ``own`` what the system's definition says can be asked of
     it, for a study of stores that names none of its methods.
     """
-    endpoints = asked_of(api, study.endpoints) or (tuple(own) if api == "grpc" else ())
+    endpoints = asked_of(api, study.endpoints) or (tuple(own) if api in DEFINED else ())
     if not endpoints:
         raise UserError(
             f"System {system} has none of the endpoints of study {study.name} "
@@ -176,11 +205,11 @@ def plan_requests(
         )
     of_stores = [key for key in ("prefill", "load", "reclaim") if getattr(study, key) is not None]
     of_stores += ["key_mode"] if study.key_mode == "same" else []
-    if of_stores and api == "grpc":
+    if of_stores and api in DEFINED:
         key = of_stores[0]
         raise UserError(
             f"`{key}` makes requests that S3 or Bob's API has. System {system} has none of them, "
-            f"but what its .proto files define. Leave `{key}` out of the study, or the system."
+            f"but what its definition says. Leave `{key}` out of the study, or the system."
         )
     asked = RequestPlan(study, api, endpoints, target, replicas, seed)
     limit = study.max_message.bytes - _MESSAGE_AROUND_OBJECT

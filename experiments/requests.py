@@ -302,10 +302,10 @@ class NotFoundTracker:
 
 def api_of(api: Api) -> StoreApi:
     """Return the API of a cluster. Raises UserError where a drill cannot speak it."""
-    if api == "grpc":
+    if api not in ("s3", "bob"):
         raise UserError(
-            "A drill puts, gets and removes objects, and over a gRPC service of your own it does "
-            "not know how. It speaks S3 and Bob's API."
+            "A drill puts, gets and removes objects, and with requests of a definition's own it "
+            "does not know how. It speaks S3 and Bob's API."
         )
     return StoreApi(api)
 

@@ -1,16 +1,16 @@
-"""The plan of requests to gRPC services of the user's own: methods and messages as data.
+"""The plan of requests that a user defines, as data: methods of gRPC, HTTP, a program's operations.
 
-Every request has a fresh random key. Where a method needs something to be there (a read, a
-removal), its ``prepare`` names the method that makes it, which is called once for each key first.
+Every request has a fresh random key. Where one needs something to be there (a read, a removal),
+its ``prepare`` says what makes it, which is asked once for each key first; or the objects are put
+on disk before anything starts, fewer than there are requests.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, cycle, islice
 from typing import Any
 
 from wanlat.probes.plan import (
@@ -22,39 +22,29 @@ from wanlat.probes.plan import (
     StepsPlan,
     body_seed,
     check_key,
+    read_objects,
     shuffled,
 )
-
-METHOD = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*/[A-Za-z_]\w*", re.ASCII)
-"""``package.Service/Method``."""
-
-PLACEHOLDERS = ("{body}", "{key}", "{seq}", "{now}")
-"""What a text in a message can stand for: the object, the key, the request's number, the time."""
-
-BOB_SERVICE = "bob_storage.BobApi/"
-"""What the methods begin with that take keys of ``KEY_BYTES`` only."""
+from wanlat.systems.engine.endpoints import BOB_SERVICE
 
 
 @dataclass(frozen=True)
 class Call:
-    """A unary method, and the message it is sent.
+    """A request as it is sent, whatever the protocol.
 
-    ``request`` is the message as proto3 JSON, in which a text may be one of ``PLACEHOLDERS``.
+    ``request``: of gRPC the message as proto3 JSON; over HTTP method, path, headers and body; what
+    a program is told. In its texts stand `wanlat.systems.engine.endpoints.PLACEHOLDERS`.
     """
 
-    method: str
+    endpoint: str
+    """``package.Service/Method``, ``GET /path``, or an operation."""
     request: Mapping[str, Any] = field(default_factory=dict)
     response_object: str | None = None
-    """The path of the answer's bytes field that must hold the key's object."""
-
-    def __post_init__(self) -> None:
-        """Refuse what names no method."""
-        if METHOD.fullmatch(self.method) is None:
-            raise ValueError(f"{self.method!r} is no method, such as `package.Service/Method`")
+    """What of the answer must hold the key's object."""
 
     @property
     def has_key(self) -> bool:
-        """Does the message have the key in it?"""
+        """Is the key told?"""
         return _holds(self.request, "{key}")
 
     @property
@@ -65,13 +55,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Measured(Call):
-    """A method that is to be measured."""
+    """A request that is to be measured."""
 
     prepare: Call | None = None
-    """What is called for each key beforehand."""
+    """What is asked for each key beforehand."""
+    placed: bool = False
+    """Whether the key's object is put on disk before the start instead."""
     key_bytes: int = KEY_BYTES
     name: str | None = None
-    """What samples call it, where that is not the method."""
+    """What samples call it, where that is not the endpoint."""
 
 
 def method_plan(
@@ -99,7 +91,12 @@ def method_steps(
 
     Every request of every step has a key of its own.
     """
-    keys = {number: _keys(seed, number, each.key_bytes) for number, each in enumerate(methods)}
+    files = read_objects(samples + warmup, object_bytes, steps)
+    keys = {
+        number: cycle(islice(drawn, files)) if each.placed else drawn
+        for number, each in enumerate(methods)
+        for drawn in (_keys(seed, number, each.key_bytes),)
+    }
     drawn = [
         (step, phase, number, next(keys[number]))
         for step in range(steps)
@@ -110,18 +107,21 @@ def method_steps(
     seq = count()
 
     def request(phase: Phase, call: Call, key: str) -> Request:
-        if call.has_key and call.method.startswith(BOB_SERVICE):
-            check_key(call.method, key)
+        if call.has_key and call.endpoint.startswith(BOB_SERVICE):
+            check_key(call.endpoint, key)
+        is_placed = isinstance(call, Measured) and call.placed
+        has_object = call.has_object or is_placed
         return Request(
             next(seq),
             phase,
-            call.method,
+            call.endpoint,
             key=key if call.has_key else None,
-            object_bytes=object_bytes if call.has_object else None,
-            body_seed=body_seed(seed, key) if call.has_object else None,
+            object_bytes=object_bytes if has_object else None,
+            body_seed=body_seed(seed, key) if has_object else None,
             request=call.request,
             response_object=call.response_object,
             name=call.name if isinstance(call, Measured) else None,
+            placed=is_placed,
         )
 
     prepare = [
@@ -141,7 +141,7 @@ def _holds(value: Any, placeholder: str) -> bool:
         return any(_holds(inner, placeholder) for inner in value.values())
     if isinstance(value, list | tuple):
         return any(_holds(inner, placeholder) for inner in value)
-    return bool(value == placeholder)
+    return isinstance(value, str) and placeholder in value
 
 
 def _keys(seed: int, number: int, length: int) -> Iterator[str]:

@@ -39,7 +39,7 @@ def needs(*names: str) -> None:
     """Skip where a store, a program or Mininet is absent, and say how to get it."""
     tools: dict[str, Callable[[], object]] = {
         **{name: partial(registry.find_tool, name) for name in registry.tools()},
-        "nginx": _nginx,
+        "nginx-light": _nginx,
         **{name: partial(_on_path, name) for name in _DEBIAN},
         "mininet": _mininet,
     }

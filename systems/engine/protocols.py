@@ -1,15 +1,17 @@
-"""The protocols that wanlat asks stores over. HTTP and programs of the user's have a place here."""
+"""The protocols that wanlat asks stores over."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from wanlat.emulator.binaries import PACKAGE
 
-Api = Literal["s3", "bob", "grpc"]
-"""What is measured: S3, Bob's gRPC service, or whatever gRPC service a user brings."""
+Api = Literal["s3", "bob", "grpc", "http", "exec"]
+"""What is measured: S3, Bob's gRPC service, or requests that a user defines: of a gRPC service,
+over HTTP, or made by a program."""
 
 BOB_PROTO = PACKAGE / "proto" / "bob.proto"
 """Bob's gRPC interface, as wanlat has written it down."""
@@ -27,6 +29,8 @@ PROTOCOLS: dict[Api, Protocol] = {
     "s3": Protocol("S3"),
     "bob": Protocol("Bob's gRPC API", (BOB_PROTO,)),
     "grpc": Protocol("gRPC, as its own .proto files define it"),
+    "http": Protocol("HTTP, as its definition says"),
+    "exec": Protocol("what a program of its definition speaks"),
 }
 
 
@@ -52,3 +56,20 @@ class GrpcTarget:
     port: int
     protos: tuple[Path, ...] = ()
     includes: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class HttpTarget:
+    """The HTTP interface of one node, and the headers of every request."""
+
+    host: str
+    port: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProgramTarget:
+    """The program that makes the requests to one node."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
