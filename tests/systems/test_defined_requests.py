@@ -22,7 +22,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 if "--version" in sys.argv:
-    sys.exit("shelf 1.2.3")
+    sys.exit(print("shelf 1.2.3"))
 directory, address = sys.argv[1:]
 
 

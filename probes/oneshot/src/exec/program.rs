@@ -162,7 +162,7 @@ impl Program {
     /// Reads what it has written to its standard error.
     fn listen(&mut self) {
         while let Some(stderr) = &self.stderr {
-            match read(stderr, &mut self.buffer) {
+            match read(stderr, &mut self.buffer[..]) {
                 Ok(length @ 1..) => self.words.extend_from_slice(&self.buffer[..length]),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
@@ -231,7 +231,7 @@ impl Asking<'_> {
     /// Reads once. True: the answer is whole.
     fn receive(&mut self) -> Result<bool, Silence> {
         let program = &mut *self.program;
-        let came = match read(&program.stdout, &mut program.buffer) {
+        let came = match read(&program.stdout, &mut program.buffer[..]) {
             Ok(0) => return Err(Silence::Broken("closed its output".into())),
             Ok(length) => &program.buffer[..length],
             Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
