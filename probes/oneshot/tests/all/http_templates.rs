@@ -70,7 +70,7 @@ fn what_comes_of_an_answer() {
         chunked | GET | [200] | ok |
         wrong-body | GET | [] | fail | checksum mismatch
         ok | GET | [206] | fail | http 200, which is not expected
-        ok | POST | [201] | unknown | http 200, which is not expected
+        ok | PUT | [201] | unknown | http 200, which is not expected
         status:404:NoSuchKey | GET | [] | fail | http 404
         status:404:NoSuchKey | DELETE | [204, 404] | ok |
         status:503:SlowDown | GET | [] | unknown | http 503
