@@ -3,6 +3,7 @@
 import base64
 import socket
 import sys
+from collections.abc import Sequence
 from typing import BinaryIO
 
 from wanlat.probes.program import Fail, serve
@@ -19,7 +20,7 @@ class Session:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answers: BinaryIO = self._socket.makefile("rb")
 
-    def ask(self, *commands: list[bytes | str | int]) -> list[bytes | int | None]:
+    def ask(self, *commands: Sequence[bytes | str | int]) -> list[bytes | int | None]:
         """Send commands at once; return their answers. Ends the program where one is broken."""
         self._socket.sendall(b"".join(map(_encoded, commands)))
         return [self._answer() for _ in commands]
@@ -38,7 +39,7 @@ class Session:
         return text
 
 
-def _encoded(command: list[bytes | str | int]) -> bytes:
+def _encoded(command: Sequence[bytes | str | int]) -> bytes:
     words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
     parts = [b"$%d\r\n%s\r\n" % (len(word), word) for word in words]
     return b"*%d\r\n%s" % (len(parts), b"".join(parts))
@@ -47,12 +48,17 @@ def _encoded(command: list[bytes | str | int]) -> bytes:
 writer, reader = Session(primary), Session(node)
 
 
-def set_(key: str, value: str) -> None:
-    """Write an object, and wait for replicas; both commands travel together."""
-    written = ["SET", key, base64.b64decode(value)]
-    _, reached = writer.ask(written, ["WAIT", wait, DEADLINE_MS])
+def _replicated(*command: bytes | str) -> bytes | int | None:
+    """Have the primary do something, and wait for replicas; both commands travel together."""
+    answer, reached = writer.ask(command, ["WAIT", wait, DEADLINE_MS])
     if not isinstance(reached, int) or reached < wait:
-        raise TimeoutError(f"{reached} replicas have it, not {wait}")
+        raise TimeoutError(f"{reached!r} replicas have it, not {wait}")
+    return answer
+
+
+def set_(key: str, value: str) -> None:
+    """Write an object."""
+    _replicated("SET", key, base64.b64decode(value))
 
 
 def set_no_wait(key: str, value: str) -> None:
@@ -69,11 +75,8 @@ def get(key: str) -> bytes:
 
 
 def delete(key: str) -> None:
-    """Delete an object, and wait for replicas."""
-    deleted, reached = writer.ask(["DEL", key], ["WAIT", wait, DEADLINE_MS])
-    if not isinstance(reached, int) or reached < wait:
-        raise TimeoutError(f"{reached} replicas have it, not {wait}")
-    if deleted != 1:
+    """Delete an object."""
+    if _replicated("DEL", key) != 1:
         raise Fail("no such key")
 
 
