@@ -6,9 +6,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import psycopg
-
 from wanlat.probes.program import Fail, serve
+
+try:
+    import psycopg
+except ImportError as error:
+    sys.exit(f'{error}: pip install "wanlat[postgresql]"')
 
 node, primary, port = sys.argv[1:]
 
