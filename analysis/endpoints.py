@@ -12,6 +12,9 @@ _ROWS = (
 )
 """One row of a table or a chart holds what S3 and another API call the same; in this order."""
 
+_VERBS = ("get", "head", "put", "post", "patch", "delete")
+"""Keys of a request over HTTP."""
+
 _LONGEST_LINE = 20
 """Characters of a method that are still written in one line."""
 
@@ -49,11 +52,11 @@ def endpoint_order(present: Iterable[str], study: object = None) -> list[str]:
     """The endpoints that are `present`: those of one row together, the rows in order.
 
     The order is that of `study`, then of the rows above, then of the alphabet; a row stands where
-    the first of its endpoints belongs. `study` is a manifest's, whose "endpoints" are names or, for
-    methods of a service, objects that name a "method".
+    the first of its endpoints belongs. `study` is a manifest's, whose "endpoints" are names or
+    requests written out.
     """
     listed = (study.get("endpoints") if isinstance(study, Mapping) else None) or ()
-    asked = [str(each["method"] if isinstance(each, Mapping) else each) for each in listed]
+    asked = [_called(each) if isinstance(each, Mapping) else str(each) for each in listed]
     order = list(dict.fromkeys([*asked, *(name for row in _ROWS for name in row)]))
     ranks = {name: rank for rank, name in enumerate(order)}
 
@@ -62,6 +65,13 @@ def endpoint_order(present: Iterable[str], study: object = None) -> list[str]:
         return min(ranks.get(name, len(ranks)) for name in row), row, row.index(endpoint)
 
     return sorted(set(present), key=place)
+
+
+def _called(request: Mapping[str, object]) -> str:
+    """What samples call a request that a study writes out."""
+    named = [str(request[key]) for key in ("name", "method", "op") if request.get(key)]
+    over_http = [f"{verb.upper()} {request[verb]}" for verb in _VERBS if request.get(verb)]
+    return next(iter([*named, *over_http]), "")
 
 
 def _in_lines(endpoint: str) -> str:

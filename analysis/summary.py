@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rich.console import Console
 
-from wanlat.analysis.bundle import HOW_ENDED, Bundle, sites_by_node
+from wanlat.analysis.bundle import HOW_ENDED, Bundle, Source, sites_by_node
 from wanlat.analysis.figures.latency import DEFINITIONS, EndpointSummary, rounded
 from wanlat.analysis.grid import Grid, print_grid, print_notes
-from wanlat.analysis.names import count, display_system, listing, series_labels
+from wanlat.analysis.names import count, display_system, format_ms, listing, series_labels
 from wanlat.analysis.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -281,6 +281,7 @@ def notes_on_run(bundle: Bundle) -> list[str]:
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
     if bundle.late and not bundle.is_drill:  # which counts those of all its phases itself
         notes.append(_on_lateness(bundle))
+    notes += filter(None, [program_note(bundle)])
     idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
     return [*notes, *_on_calibration(bundle), *idle]
 
@@ -323,6 +324,19 @@ def run_note(bundle: Bundle) -> str | None:
     """How the run ended, if it did not end as it should."""
     how = _how_ended(bundle, "The run")
     return how and f"{how}: these are the samples it had taken by then."
+
+
+def program_note(bundle: Source | None) -> str | None:
+    """What a program that makes the requests adds to each, where one does."""
+    if not isinstance(bundle, Bundle):
+        return None
+    shares = [
+        f"{display_system(name)} is asked by a program, whose own share of each sample is "
+        f"{format_ms(own['median_ms'])} ms (median of {own['n']} requests to do nothing; p99 "
+        f"{format_ms(own['p99_ms'])} ms)."
+        for name, own in bundle.manifest.get("program_overhead", {}).items()
+    ]
+    return " ".join(shares) or None
 
 
 def _how_ended(source: Bundle | Sweep, what: str) -> str | None:

@@ -75,6 +75,15 @@ class System(Program):
     promised_round_trips: Sequence[Json] = ()
 
 
+class ProgramOverhead(Document):
+    """How long the program that makes a system's requests took to do nothing, `n` times."""
+
+    command: Sequence[str]
+    n: int
+    median_ms: float
+    p99_ms: float
+
+
 class Parameter(Document):
     """A key of a study that is varied, and all its values."""
 
@@ -160,6 +169,8 @@ class Manifest(Document):
     """What sampling them cost."""
     max_network_error_ms: float | None = None
     """The network may have been so late during a request that counts; absent: not known."""
+    program_overhead: Mapping[str, ProgramOverhead] = {}
+    """Of systems whose requests a program makes, by their names."""
     budget: Sequence[Budgeted] = ()
     load: Mapping[str, Json] = {}
     """What was offered and achieved, by system."""

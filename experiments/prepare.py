@@ -14,10 +14,11 @@ from wanlat.bundle.write import default_directory
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.endpoints import (
-    MethodEndpoint,
+    DEFINED,
     asked_of,
     endpoints_of,
     has,
+    measured,
     name_of,
     objects_of,
 )
@@ -26,6 +27,7 @@ from wanlat.experiments.config.workloads import BUCKET, CARRY_NO_OBJECT, check_r
 from wanlat.experiments.session import CaptureWanted, Setup
 from wanlat.probes.bob_plan import BobEndpoint, Replicas, bob_steps
 from wanlat.probes.bob_plan import turns as bob_turns
+from wanlat.probes.body import body
 from wanlat.probes.fewer import Turn, fewer
 from wanlat.probes.method_plan import method_steps
 from wanlat.probes.objects import HOW_OBJECTS, ObjectApi
@@ -35,6 +37,8 @@ from wanlat.probes.prefilled import Prefilled
 from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, Cluster
+from wanlat.systems.engine.endpoints import Requested
+from wanlat.systems.engine.protocols import PROTOCOLS
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
@@ -54,7 +58,7 @@ class RequestPlan:
     api: Api
     objects: ObjectApi | None
     """How it is asked for objects; None: nobody knows."""
-    endpoints: tuple[str | MethodEndpoint, ...]
+    endpoints: tuple[str | Requested, ...]
     target: str
     replicas: Replicas
     seed: int
@@ -96,9 +100,8 @@ class RequestPlan:
             is_read = fill.object_bytes(study.object_size) == study.object_size.bytes
             text_keys = self.objects.text_keys
             prefilled = Prefilled(BUCKET, fill.objects, self.seed, text_keys, is_read)
-        if self.api == "grpc":
-            made = (MethodEndpoint(method=e) if isinstance(e, str) else e for e in self.endpoints)
-            methods = [each.measured() for each in made]
+        if self.api in DEFINED:
+            methods = [measured(each) for each in self.endpoints]
             if self.objects is not None:
                 methods = [self.objects.known(each) for each in methods]
             return method_steps(methods, prefilled=prefilled, **counts)
@@ -148,6 +151,14 @@ class RequestPlan:
             window=_WINDOWS[study.grpc_window],
         )
 
+    def place(self, cluster: Cluster) -> None:
+        """Put on a cluster's disks what its nodes serve as files; nothing runs yet."""
+        steps = self.plan_of_steps().steps
+        every = (each for step in steps for each in (*step.warmup, *step.measure) if each.placed)
+        for each in {request.key: request for request in every}.values():
+            assert each.key is not None and each.body_seed is not None
+            cluster.put_on_disk(each.key, body(each.body_seed, each.object_bytes or 0))
+
 
 def plan_requests(
     study: Study,
@@ -158,7 +169,7 @@ def plan_requests(
     replicas: Replicas,
     seed: int,
     objects: ObjectApi | None,
-    own: Sequence[MethodEndpoint] = (),
+    own: Sequence[Requested] = (),
 ) -> RequestPlan:
     """Return what the study asks of a system. Raises UserError when that is nothing, or too much.
 
@@ -179,9 +190,15 @@ def plan_requests(
             f"`{key}` writes and reads objects, and the definition of system {system} does not say "
             f"how: {HOW_OBJECTS} Or leave `{key}` out of the study."
         )
-    if study.key_mode == "same" and api == "grpc":
+    if of_stores and not PROTOCOLS[api].is_loaded:
         raise UserError(
-            f"`key_mode: same` is of S3 and Bob's API; the methods of system {system} get a fresh "
+            f"`{of_stores[0]}` has many requests in flight, which wanlat can over S3 and gRPC; "
+            f"system {system} is asked over {PROTOCOLS[api].spoken}. Leave `{of_stores[0]}` out of "
+            "the study, or the system."
+        )
+    if study.key_mode == "same" and api in DEFINED:
+        raise UserError(
+            f"`key_mode: same` is of S3 and Bob's API; the requests of system {system} get a fresh "
             "key each time. Leave it out of the study, or the system."
         )
     asked = RequestPlan(study, api, objects, endpoints, target, replicas, seed)

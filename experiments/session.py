@@ -323,8 +323,14 @@ class Session:
             self.bundle.write_manifest(max_network_error_ms=allowed_ms)
         return NetworkErrors(lab.lateness, allowed_ms)
 
-    def start(self, lab: Lab, setup: Setup, ready_s: float) -> Cluster:
-        """Start the cluster. Raises as `System.start`."""
+    def start(
+        self,
+        lab: Lab,
+        setup: Setup,
+        ready_s: float,
+        before: Callable[[Cluster], object] = lambda _: None,
+    ) -> Cluster:
+        """Start the cluster. Arguments and what it raises are those of `System.start`."""
         cluster = setup.system.start(
             lab,
             setup.options,
@@ -333,6 +339,7 @@ class Session:
             self.tell,
             binary=setup.binary,
             asked=setup.targets,
+            before=before,
         )
         self.bundle.event("ready", setup.name)
         return cluster

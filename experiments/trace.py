@@ -15,7 +15,7 @@ from typing import Any
 
 from wanlat.bundle.documents import RttStep
 from wanlat.emulator.lab import BackendName, Lab
-from wanlat.experiments.config.endpoints import BOB, S3, MethodEndpoint, endpoints_of, has, name_of
+from wanlat.experiments.config.endpoints import BOB, S3, endpoints_of, has, name_of
 from wanlat.experiments.config.study import Study, changed
 from wanlat.experiments.config.workloads import RoundTripsSpec
 from wanlat.experiments.prepare import Prepared, Subject, prepare
@@ -35,6 +35,7 @@ from wanlat.probes.plan import Plan as Requests
 from wanlat.probes.process import Spawn
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Cluster
+from wanlat.systems.engine.endpoints import Requested
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.units import Duration, Size
@@ -127,7 +128,7 @@ def run_trace(wanted: PreparedTrace, report: Report) -> Outcome:
     return run(wanted.prepared, report, parts=parts)
 
 
-def _endpoint(wish: Wish, api: Api, own: Sequence[MethodEndpoint]) -> str | MethodEndpoint:
+def _endpoint(wish: Wish, api: Api, own: Sequence[Requested]) -> str | Requested:
     """The endpoint, if the system has it. Raises UserError."""
     named = {name_of(each): each for each in own}
     if wish.endpoint in named:
@@ -140,7 +141,7 @@ def _endpoint(wish: Wish, api: Api, own: Sequence[MethodEndpoint]) -> str | Meth
         hint = f"; with `--option quorum.api={'bob' if wish.endpoint in BOB else 's3'}` it has"
     raise UserError(
         f"--endpoint {show(wish.endpoint)}: system {wish.system} has no such endpoint{hint}. "
-        f"It has {has(api)}."
+        f"It has {listing(named) or has(api)}."
     )
 
 

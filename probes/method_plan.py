@@ -1,15 +1,15 @@
-"""The plan of requests to gRPC services of the user's own: methods and messages as data.
+"""The plan of requests that a user defines, as data: methods of gRPC, HTTP, a program's operations.
 
-Every request has a fresh random key. Where a method needs something to be there (a read, a
-removal), its ``prepare`` names the method that makes it, which is called once for each key first.
+Every request has a fresh random key. Where one needs something to be there (a read, a removal),
+its ``prepare`` says what makes it, which is asked once for each key first; or the objects are put
+on disk before anything starts, fewer than there are requests.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, cycle, islice
 from typing import Any
 
@@ -22,45 +22,35 @@ from wanlat.probes.plan import (
     StepsPlan,
     body_seed,
     check_key,
+    read_objects,
     shuffled,
 )
 from wanlat.probes.prefilled import Prefilled
+from wanlat.systems.engine.endpoints import BOB_SERVICE
 from wanlat.systems.engine.protocols import Operation
-
-METHOD = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*/[A-Za-z_]\w*", re.ASCII)
-"""``package.Service/Method``."""
-
-PLACEHOLDERS = ("{body}", "{key}", "{seq}", "{now}")
-"""What a text in a message can stand for: the object, the key, the request's number, the time."""
-
-BOB_SERVICE = "bob_storage.BobApi/"
-"""What the methods begin with that take keys of ``KEY_BYTES`` only."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A unary method, and the message it is sent.
+    """A request as it is sent, whatever the protocol.
 
-    ``request`` is the message as proto3 JSON, in which a text may be one of ``PLACEHOLDERS``.
+    ``request``: of gRPC the message as proto3 JSON; over HTTP method, path, headers and body; what
+    a program is told. In its texts stand `wanlat.systems.engine.endpoints.PLACEHOLDERS`.
     """
 
-    method: str
+    endpoint: str
+    """``package.Service/Method``, ``GET /path``, or an operation."""
     request: Mapping[str, Any] = field(default_factory=dict)
     response_object: str | None = None
-    """The path of the answer's bytes field that must hold the key's object."""
+    """What of the answer must hold the key's object."""
     name: str | None = None
-    """What samples call it, where that is not the method."""
+    """What samples call it, where that is not the endpoint."""
     operation: Operation | None = None
     """What it does to the key's object, as far as that is known."""
 
-    def __post_init__(self) -> None:
-        """Refuse what names no method."""
-        if METHOD.fullmatch(self.method) is None:
-            raise ValueError(f"{self.method!r} is no method, such as `package.Service/Method`")
-
     @property
     def has_key(self) -> bool:
-        """Does the message have the key in it?"""
+        """Is the key told?"""
         return _holds(self.request, "{key}")
 
     @property
@@ -72,12 +62,12 @@ class Call:
         self, seq: int, phase: Phase, key: str, object_bytes: int = 0, seed: int = 0
     ) -> Request:
         """Return the request of a key; ``seed`` is that of the object's bytes."""
-        if key and self.has_key and self.method.startswith(BOB_SERVICE):
-            check_key(self.method, key)
+        if key and self.has_key and self.endpoint.startswith(BOB_SERVICE):
+            check_key(self.endpoint, key)
         return Request(
             seq,
             phase,
-            self.method,
+            self.endpoint,
             key=key if self.has_key else None,
             object_bytes=object_bytes if self.has_object else None,
             body_seed=seed if self.has_object else None,
@@ -90,11 +80,22 @@ class Call:
 
 @dataclass(frozen=True)
 class Measured(Call):
-    """A method that is to be measured."""
+    """A request that is to be measured."""
 
     prepare: Call | None = None
-    """What is called for each key beforehand."""
+    """What is asked for each key beforehand."""
+    placed: bool = False
+    """Whether the key's object is put on disk before the start instead."""
     key_bytes: int = KEY_BYTES
+
+    def asked(
+        self, seq: int, phase: Phase, key: str, object_bytes: int = 0, seed: int = 0
+    ) -> Request:
+        """As `Call.asked`; of an object that lies on disk its bytes are known, too."""
+        made = super().asked(seq, phase, key, object_bytes, seed)
+        if not self.placed:
+            return made
+        return replace(made, object_bytes=object_bytes, body_seed=seed, placed=True)
 
 
 def method_plan(
@@ -128,11 +129,15 @@ def method_steps(
     if prefilled is not None and prefilled.is_read:
         drawn_of = islice(prefilled.drawn(), steps * (samples + warmup))
         there = {prefilled.key(each): prefilled.body_seed(each) for each in drawn_of}
+    files = read_objects(samples + warmup, object_bytes, steps)
     keys = {
         number: cycle(there)
         if there and each.response_object and each.prepare is not None
-        else _keys(seed, number, each.key_bytes)
+        else cycle(islice(drawn, files))
+        if each.placed
+        else drawn
         for number, each in enumerate(methods)
+        for drawn in (_keys(seed, number, each.key_bytes),)
     }
     drawn = [
         (step, phase, number, next(keys[number]))
@@ -164,7 +169,7 @@ def _holds(value: Any, placeholder: str) -> bool:
         return any(_holds(inner, placeholder) for inner in value.values())
     if isinstance(value, list | tuple):
         return any(_holds(inner, placeholder) for inner in value)
-    return bool(value == placeholder)
+    return isinstance(value, str) and placeholder in value
 
 
 def _keys(seed: int, number: int, length: int) -> Iterator[str]:

@@ -78,7 +78,7 @@ class ObjectApi:
         """Return a call, and what prepares it, with what they do to objects."""
         if isinstance(call, Measured) and call.prepare is not None:
             call = replace(call, prepare=self.known(call.prepare))
-        asked, blanks = (call.method, call.request), self.blanks.items()
+        asked, blanks = (call.endpoint, call.request), self.blanks.items()
         does = (does for does, each in blanks if (each.endpoint, each.request) == asked)
         return replace(call, operation=next(does, None))
 

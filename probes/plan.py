@@ -7,8 +7,8 @@ like *measure* but shorter: caches, connections and locks are in their working s
 A plan of steps warms up and measures several times: once for each state that the network is put
 into. All of them are prepared beforehand, and none asks for what another one used up.
 
-What a plan asks is in a module of its own for each API: ``s3_plan``, ``bob_plan`` and, for gRPC
-services of the user's own, ``method_plan``.
+What a plan asks is in a module of its own for each API: ``s3_plan``, ``bob_plan`` and, for whatever
+a user defines (methods of gRPC, requests over HTTP, operations of a program), ``method_plan``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
-from wanlat.systems.engine.protocols import Operation, S3Target, Target, does
+from wanlat.systems.engine.protocols import (
+    HttpTarget,
+    Operation,
+    ProgramTarget,
+    S3Target,
+    Target,
+    does,
+)
 
 Phase = Literal["prepare", "warmup", "measure"]
 Connection = Literal["keep-alive", "new"]
@@ -93,7 +100,45 @@ class GrpcHeader:
         return _line(asdict(self) | {name: list(map(str, each)) for name, each in paths.items()})
 
 
-Header = PlanHeader | GrpcHeader
+@dataclass(frozen=True)
+class HttpHeader:
+    """The first line of a plan for any service over HTTP."""
+
+    subcommand: ClassVar[str] = "http"
+    """Of oneshot."""
+
+    host: str
+    port: int
+    connection: Connection = "keep-alive"
+    deadline_ms: int = 30_000
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request."""
+
+    def line(self) -> bytes:
+        """Return the line that oneshot reads."""
+        return _line(asdict(self))
+
+
+@dataclass(frozen=True)
+class ExecHeader:
+    """The first line of a plan whose requests a program makes."""
+
+    subcommand: ClassVar[str] = "exec"
+    """Of oneshot."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Added to oneshot's."""
+    connection: Connection = "keep-alive"
+    """``new``: the program is started for each request, before the clock is."""
+    deadline_ms: int = 30_000
+
+    def line(self) -> bytes:
+        """Return the line that oneshot reads."""
+        return _line(asdict(self))
+
+
+Header = PlanHeader | GrpcHeader | HttpHeader | ExecHeader
 
 
 def header_to(
@@ -107,6 +152,10 @@ def header_to(
     """Return the header of requests to a node; the last two are of gRPC alone."""
     if isinstance(target, S3Target):
         return PlanHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
+    if isinstance(target, HttpTarget):
+        return HttpHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
+    if isinstance(target, ProgramTarget):
+        return ExecHeader(**vars(target), connection=connection, deadline_ms=deadline_ms)
     own = not target.is_known
     return GrpcHeader(
         host=target.host,
@@ -127,10 +176,10 @@ class Request:
     seq: int
     phase: Phase
     endpoint: str
-    """S3's or Bob's name, or ``package.Service/Method``."""
+    """S3's or Bob's name, ``package.Service/Method``, ``GET /path``, or a program's operation."""
     bucket: str | None = None
     key: str | None = None
-    """S3: text. gRPC: the key's bytes, in order, as hex digits."""
+    """S3: text. Elsewhere the key's bytes, in order, as hex digits."""
     prefix: str | None = None
     object_bytes: int | None = None
     """Length of the object to send, or of the one that must come back."""
@@ -141,10 +190,11 @@ class Request:
     exists: bool | None = None
     """Exist: the answer that is right."""
     request: Mapping[str, Any] | None = None
-    """``package.Service/Method``: the message as proto3 JSON, with ``{body}``, ``{key}``,
-    ``{seq}`` and ``{now}`` where these are to be put."""
+    """What is sent, with ``{body}``, ``{key}``, ``{seq}`` and ``{now}`` where these are to be put.
+    Of ``package.Service/Method`` the message as proto3 JSON; over HTTP method, path, headers, body;
+    what a program is told."""
     response_object: str | None = None
-    """The path of the answer's field that must hold the object."""
+    """What of the answer must hold the object: of a gRPC message the path of a field."""
     deadline_ms: int | None = None
     """The time that it has, where that is not the header's."""
     placement: Placement = "unknown"
@@ -152,7 +202,9 @@ class Request:
     name: str | None = None
     """What samples call it, where that is not the endpoint. oneshot is not told."""
     operation: Operation | None = None
-    """What a method does to the object at the key. oneshot is not told."""
+    """What a defined request does to the object at the key. oneshot is not told."""
+    placed: bool = False
+    """Whether the key's object was put on disk before the start. oneshot is not told."""
 
     def __post_init__(self) -> None:
         """Refuse a key that would end the server's process."""
@@ -175,8 +227,8 @@ class Request:
         return _line({name: value for name, value in told if value is not None})
 
 
-_NOT_TOLD = ("placement", "name", "operation")
-_TOLD = tuple(each.name for each in fields(Request) if each.name not in _NOT_TOLD)
+_UNTOLD = ("placement", "name", "operation", "placed")
+_TOLD = tuple(each.name for each in fields(Request) if each.name not in _UNTOLD)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def needs(*names: str) -> None:
     """Skip where a store, a program or Mininet is absent, and say how to get it."""
     tools: dict[str, Callable[[], object]] = {
         **{name: partial(registry.find_tool, name) for name in registry.tools()},
-        "nginx": _nginx,
+        "nginx-light": _nginx,
         **{name: partial(_programs, name) for name in _PACKAGES},
         "mininet": _mininet,
         "chromium": chromium,

@@ -34,7 +34,7 @@ from wanlat.analysis.figures.latency import EndpointSummary
 from wanlat.analysis.figures.result import series_of
 from wanlat.analysis.names import EN_DASH, count, format_ms, listing, row_labels, series_labels
 from wanlat.analysis.stats.modes import Clump, clumps
-from wanlat.analysis.summary import run_note
+from wanlat.analysis.summary import program_note, run_note
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
@@ -90,6 +90,7 @@ def draw(answer: Answer, bundle: Bundle) -> Figure:
             + f". Dots: samples, at most {_MOST_DOTS} a row. Failures are in no bar and no figure.",
             rtt_sentence(bundle, lines=rtt_ms is None),
             lateness_sentence(bundle),
+            program_note(bundle),
             f"{count(beyond, 'sample')} beyond the axis, named at its end." if beyond else None,
             run_note(bundle),
         ),
@@ -238,6 +239,7 @@ def draw_published(answer: Answer) -> Figure:
             ),
             rtt_sentence(answer.source, lines=False),
             lateness_sentence(answer.source),
+            program_note(answer.source),
         ),
     )
     keys = ("mean_ms", "published_mean_ms", "published_max_ms")  # no outlier of ours sets the axis

@@ -37,6 +37,7 @@ from wanlat.analysis.figures import round_trips as report
 from wanlat.analysis.figures.result import Row, series_of
 from wanlat.analysis.figures.round_trips import RoundTrips, Status
 from wanlat.analysis.names import EN_DASH, format_trips, listing, row_labels
+from wanlat.analysis.summary import program_note
 
 if TYPE_CHECKING:
     from wanlat.analysis.report.section import Answer
@@ -106,6 +107,7 @@ def draw_marks(answer: Answer) -> Figure:
             _on_least(answer.figures.rows),
             *answer.say([report.NO_SLOPE, report.DISAGREEMENT]),
             lateness_sentence(answer.source),
+            program_note(answer.source),
         ),
     )
     beside = []
@@ -187,6 +189,7 @@ def draw_lines(answer: Answer) -> Figure:
             "on no line (crosses), and beyond the axis (triangles).",
             *answer.say([report.NO_SLOPE]),
             lateness_sentence(answer.source),
+            program_note(answer.source),
         ),
     )
     columns = len(series) if len(series) > 1 else 3

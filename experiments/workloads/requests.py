@@ -19,6 +19,7 @@ from wanlat.experiments.calibration_gate import tolerating
 from wanlat.experiments.config.workloads import BUCKET, Stopwatch, budget_remark
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.experiments.prepare import Prepared, RequestPlan, Subject
+from wanlat.experiments.program_overhead import note_overhead
 from wanlat.experiments.requests import NotFoundTracker, Row, row_of, spawn_on
 from wanlat.experiments.resources import Sampler, StoredBytes
 from wanlat.experiments.session import Recording, Session, requested_rtt_ms
@@ -83,7 +84,8 @@ class Workload:
             self.errors = session.network_errors(lab, study.max_network_error.ms)
             session.calibrate(lab, self.tolerance, may_tolerate=True)
             self.before_start(lab)
-            cluster = session.start(lab, self.subject, study.ready_timeout.s)
+            place = self.subject.requests.place
+            cluster = session.start(lab, self.subject, study.ready_timeout.s, place)
             # A study measures whole clusters: with a node gone there is nothing left to measure.
             cluster.when_one_died(lab.abort)
             with self._sampling(lab, cluster):
@@ -212,6 +214,7 @@ class Workload:
         take: OnSample = lambda *_: None,
     ) -> None:
         """Write what requests need that are measured later, and report how far it is."""
+        note_overhead(spawn, header, self.bundle, self.name)
         done = 0
 
         def on_sample(request: Request, sample: Sample) -> None:
@@ -312,7 +315,8 @@ class Retakes:
     def _once_more(self, request: Request) -> Iterator[Request]:
         """Yield a request like this one, after what makes its key anew where it needs that."""
         key, made_by = request.key, self._made_by.get(request.key or "")
-        is_spent = request.does not in ("read", "exists")  # it cannot be done to its key again
+        # Else it cannot be done to its key again.
+        is_spent = request.does not in ("read", "exists") and not request.placed
         if key is not None and is_spent and self._of.study.key_mode != "same":
             key = self._key_like(request, key)
             if made_by is not None:

@@ -87,7 +87,8 @@ class Cache:
 
     def installed(self, name: str, version: str) -> Path:
         """Directory of a finished build."""
-        return self.root / "systems" / name / version
+        # Lists of directories have colons between them.
+        return self.root / "systems" / name / version.removesuffix(".*").replace(":", "-")
 
     def build(self, name: str, version: str) -> Path:
         """Directory of a build in progress, kept when it is interrupted."""

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.systems.engine.definition import Http, Step
 from wanlat.systems.engine.process import NodeProcess, what_is_full
 from wanlat.systems.engine.program import Binary
-from wanlat.systems.engine.protocols import PROTOCOLS, Api, GrpcTarget, S3Target, Target
+from wanlat.systems.engine.protocols import (
+    PROTOCOLS,
+    Api,
+    GrpcTarget,
+    HttpTarget,
+    ProgramTarget,
+    S3Target,
+    Target,
+)
 from wanlat.systems.engine.request import PATIENCE_S, Answer, NoAnswer, ask, encoded, sign
-from wanlat.systems.engine.scene import Node, at
+from wanlat.systems.engine.scene import Node, argv_of, at
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.topologies.errors import MachineError, UserError
@@ -75,7 +86,9 @@ class Cluster:
 
     def target(self, node: str) -> Target:
         """Return where a node answers what is measured of it. Raises UserError."""
-        return self.s3(node) if self.api == "s3" else self.grpc(node)
+        by_api: dict[Api, Callable[[str], Target]]
+        by_api = {"s3": self.s3, "http": self.http, "exec": self.program}
+        return by_api.get(self.api, self.grpc)(node)
 
     def s3(self, node: str) -> S3Target:
         """Return where and with which credentials a node answers S3, through what stands before it.
@@ -100,7 +113,7 @@ class Cluster:
     def grpc(self, node: str) -> GrpcTarget:
         """Return where a node answers gRPC. Raises UserError where the system does not speak it."""
         grpc, scene = self.of.definition.grpc, self._at(node)
-        if grpc is None or self.api == "s3":
+        if grpc is None or self.api not in ("bob", "grpc"):
             raise self._does_not_speak("gRPC")
         ours = PROTOCOLS[self.api].protos
         protos = [self.of.directory / each for each in fill(grpc.protos, scene)] or list(ours)
@@ -109,6 +122,40 @@ class Cluster:
         address = self.lab.node(node).address
         port, is_known = _port(grpc.port, scene), bool(ours)
         return GrpcTarget(address, port, tuple(protos), tuple(includes), is_known)
+
+    def http(self, node: str) -> HttpTarget:
+        """Return where a node answers HTTP. Raises UserError where the system is not asked so."""
+        http, scene = self.of.definition.http, self._at(node)
+        if self.api != "http":
+            raise self._does_not_speak("HTTP")
+        headers = {name: filled(text, scene) for name, text in http.headers.items()}
+        return HttpTarget(self.lab.node(node).address, _port(http.port, scene), headers)
+
+    def program(self, node: str) -> ProgramTarget:
+        """Return the program that asks a node. Raises UserError where the system has none."""
+        client = self.of.definition.exec_
+        if client is None or self.api != "exec":
+            raise self._does_not_speak("through a program")
+        scene = self._at(node) | {"here": self.of.directory.absolute(), "python": sys.executable}
+        own = {name: filled(text, scene) for name, text in client.environment.items()}
+        # So that plain `python3` finds `wanlat.probes.program`.
+        ours = {"PYTHONPATH": str(SEARCH_PATH)}
+        return ProgramTarget(tuple(argv_of(client.command, scene)), ours | own)
+
+    def put_on_disk(self, key: str, data: bytes) -> None:
+        """Write an object where every node serves it from: one file, if one disk has them all."""
+        assert self.of.definition.objects_on_disk is not None
+        first: Path | None = None
+        for node in self.scene["nodes"]:
+            scene = {**at(self.scene, node), "key": key}
+            file = node.home / filled(self.of.definition.objects_on_disk, scene)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(OSError):
+                if first is not None:
+                    file.hardlink_to(first)
+                    continue
+            file.write_bytes(data)
+            first = first or file
 
     def replicas(self, key: bytes) -> tuple[str, ...] | None:
         """Return the nodes that hold a key, the first one first; None when that is not known."""

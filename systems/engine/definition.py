@@ -26,7 +26,8 @@ from pydantic import (
     model_validator,
 )
 
-from wanlat.systems.engine.protocols import PROTOCOLS, Objects, Operation
+from wanlat.systems.engine.endpoints import Request, lacks
+from wanlat.systems.engine.protocols import PROTOCOLS, Objects
 from wanlat.systems.engine.text import KNOWN, Expression, Json, Known, Template, Text
 from wanlat.topologies.findings import Finding, YamlError
 from wanlat.topologies.units import Duration, Size
@@ -87,7 +88,9 @@ class Install(YamlModel):
     maven: str | None = Field(default=None, description="a jar, as `group:artifact`")
     path: str | None = Field(default=None, description="a program on PATH, or beside this file")
     checkout: str | None = Field(default=None, description="a program of wanlat's own")
-    version: StrictStr = Field(default="", description="pinned; of all but path and checkout")
+    version: StrictStr = Field(
+        default="", description="pinned; of all but path and checkout; of debian also `15.*`"
+    )
     program: str | None = Field(default=None, description="its file name; default: the last word")
     also: list[str] = Field(default_factory=list, description="more packages, or paths to look at")
     needs: list[Literal["cc", "make"]] = Field(
@@ -259,24 +262,18 @@ class Grpc(YamlModel):
     includes: Json = ()
 
 
-class Endpoint(YamlModel):
-    """A request of a gRPC program, as studies write it."""
+class HttpService(YamlModel):
+    """Where a node answers HTTP, and what every request is sent with."""
 
-    method: StrictStr
-    request: dict[str, Any] = Field(default_factory=dict)
-    response_object: StrictStr | None = None
-    prepare: dict[str, Any] | None = None
+    port: Text | int = "{ports.http}"
+    headers: dict[str, Text] = Field(default_factory=dict)
 
-    def lacks(self, operation: Operation) -> str | None:
-        """Say what keeps it from being this operation on objects; None: nothing."""
-        asked = self.model_dump_json(exclude={"prepare"})
-        if operation != "list" and "{key}" not in asked:
-            return f"{show(self.method)} is sent no `{{key}}`, so that it is of no object"
-        if operation == "write" and "{body}" not in asked:
-            return f"{show(self.method)} is sent no `{{body}}`: what would it write?"
-        if operation == "read" and self.response_object is None:
-            return f"{show(self.method)} has no `response_object`: what did it read?"
-        return None
+
+class Client(YamlModel):
+    """The program that makes the requests, on the client's node; `node` is the one to ask."""
+
+    command: list[Argument] = Field(description="`{here}` is this file's directory")
+    environment: dict[str, Text] = Field(default_factory=dict)
 
 
 class Stop(YamlModel):
@@ -345,9 +342,15 @@ class Definition(Program):
     leader: Step | None = Field(default=None, description="a step that only the leader passes")
     s3: S3 | None = None
     grpc: Grpc | None = None
+    http: HttpService = HttpService()
+    exec_: Client | None = Field(default=None, alias="exec")
+    objects_on_disk: Text | None = Field(
+        default=None,
+        description="where in the node's directory a file serves an object, with `{key}`",
+    )
     front: Front | None = None
     stop: Stop = Stop()
-    endpoints: dict[str, Endpoint] = Field(
+    endpoints: dict[Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,39}$")], Request] = Field(
         default_factory=dict, description="what a study of stores asks it, in place of S3's"
     )
     objects: Objects = Field(
@@ -362,17 +365,17 @@ class Definition(Program):
         "construction; with `to_node(NAME)` and `to_majority(NAME)`: 0 in one site, else 1",
     )
 
-    def misfits(self) -> list[Finding]:
+    def _unfit_objects(self) -> list[Finding]:
         """What works on objects is there, and carries what it must."""
         usual = [name for each in PROTOCOLS.values() for name in each.objects.names.values()]
         known, found = {*self.endpoints, *usual}, []
         for operation, name in self.objects.names.items():
-            lacks = self.endpoints[name].lacks(operation) if name in self.endpoints else None
+            why = lacks(self.endpoints[name], operation) if name in self.endpoints else None
             if name not in known:
                 near = did_you_mean(name, list(known))
-                lacks = f"`endpoints` has no {show(name)}{near}; it has {listing(self.endpoints)}"
-            if lacks:
-                found.append(Finding(("objects", operation), lacks))
+                why = f"`endpoints` has no {show(name)}{near}; it has {listing(self.endpoints)}"
+            if why:
+                found.append(Finding(("objects", operation), why))
         return found
 
     @model_validator(mode="before")
@@ -397,11 +400,37 @@ class Definition(Program):
         KNOWN.set(Known(directory, _names(raw, hooks)))
         return raw
 
+    def misfits(self) -> list[Finding]:
+        """What it is asked is of its protocol, and that has all it needs."""
+        if "{" in self.protocol:
+            return []
+        if self.protocol not in PROTOCOLS:
+            near, all_ = did_you_mean(self.protocol, list(PROTOCOLS)), listing(PROTOCOLS)
+            text = f"{show(self.protocol)} is no protocol{near}; there are {all_}"
+            return [Finding(("protocol",), text)]
+        found = []
+        section = {"s3": self.s3, "exec": self.exec_}.get(self.protocol, self.grpc)
+        if self.protocol == "http":
+            if self.http.port == HttpService().port and "http" not in self.ports:
+                found.append(Finding(("protocol",), "`ports` has no `http` to ask"))
+        elif section is None:
+            missing = "grpc" if self.protocol == "bob" else self.protocol
+            found.append(Finding(("protocol",), f"`{missing}` is missing, which says whom to ask"))
+        for name, each in self.endpoints.items():
+            if each.api != self.protocol:
+                text = f"this is a request of {each.api}, and the protocol is {self.protocol}"
+                found.append(Finding(("endpoints", name), text))
+            if each.prepare == "objects_on_disk" and self.objects_on_disk is None:
+                text = "`objects_on_disk` is missing, which says where"
+                found.append(Finding(("endpoints", name, "prepare"), text))
+        return [*found, *self._unfit_objects()]
+
 
 _NODE = ("name", "site", "address", "directory", "data", "facts")
 _ANYTHING = (
     *("nodes", "peers", "later", "topology", "version", "answer", "expected", "bucket"),
     *("each", "derive", "numbers", "range", "loop", "program", "plan", "listen"),
+    *("here", "python", "key"),
     *("target", "endpoint", "placement", "near", "to_node", "to_majority"),
 )
 

@@ -202,7 +202,7 @@ def _place(recipe: Recipe, cache: Cache, place: Place, seconds: float) -> Instal
             )
     receipt = Receipt(
         name=recipe.name,
-        version=recipe.version,
+        version=kind.exact(recipe.install, place.out),
         binary=str(built.relative_to(place.out)),
         sha256=sha256_of(built),
         bytes=built.stat().st_size,

@@ -93,6 +93,8 @@ class Kind:
     """Where in ``out`` the program is, as a pattern before its name."""
     needed: Callable[[Path], dict[str, str]] = lambda _: {}
     """What its environment needs where it was put."""
+    exact: Callable[[Install, Path], str] = lambda install, _: install.version
+    """Which version it is, where the one that was asked for leaves that open (`15.*`)."""
 
 
 def _cargo(install: Install, place: Place) -> list[list[str]]:
@@ -104,10 +106,22 @@ def _go(install: Install, _: Place) -> list[list[str]]:
     return [["go", "install", "-v", "-trimpath", f"{install.source}@{install.version}"]]
 
 
+_PACKAGES = "packages"
+"""What was unpacked, in which versions."""
+
+
 def _debian(install: Install, place: Place) -> list[list[str]]:
     packages = [f"{install.source}={install.version}", *install.also]
-    unpack = 'for each in *.deb; do dpkg -x "$each" "$0"; done'
+    unpack = (
+        'for each in *.deb; do dpkg -x "$each" "$0"; '
+        f'dpkg -f "$each" Package Version >> "$0/{_PACKAGES}"; done'
+    )
     return [["apt-get", "download", *packages], ["sh", "-ec", unpack, str(place.out)]]
+
+
+def _debian_version(install: Install, out: Path) -> str:
+    named = f"Package: {install.source}\nVersion: "
+    return (out / _PACKAGES).read_text().partition(named)[2].partition("\n")[0]
 
 
 def _debian_needs(out: Path) -> dict[str, str]:
@@ -151,6 +165,7 @@ KINDS: dict[str, Kind] = {
         commands=_debian,
         at="**/*bin",
         needed=_debian_needs,
+        exact=_debian_version,
     ),
     "pypi": Kind(
         tools=(),

@@ -1,8 +1,9 @@
-"""The protocols that wanlat asks stores over. HTTP and programs of the user's have a place here."""
+"""The protocols that wanlat asks stores over."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -13,8 +14,9 @@ from wanlat.emulator.binaries import PACKAGE
 from wanlat.topologies.units import Size
 from wanlat.topologies.yaml_model import YamlModel
 
-Api = Literal["s3", "bob", "grpc"]
-"""What is measured: S3, Bob's gRPC service, or whatever gRPC service a user brings."""
+Api = Literal["s3", "bob", "grpc", "http", "exec"]
+"""What is measured: S3, Bob's gRPC service, or requests that a user defines: of a gRPC service,
+over HTTP, or made by a program."""
 
 BOB_PROTO = PACKAGE / "proto" / "bob.proto"
 """Bob's gRPC interface, as wanlat has written it down."""
@@ -61,8 +63,10 @@ class Protocol:
     protos: tuple[Path, ...] = ()
     """None: each system has its own."""
     objects: Objects = _NONE
-    in_messages: bool = True
+    in_messages: bool = False
     """Whether requests and answers are messages, of which the longest is known."""
+    is_loaded: bool = True
+    """Whether oneshot can have many requests in flight."""
 
 
 PROTOCOLS: dict[Api, Protocol] = {
@@ -75,14 +79,16 @@ PROTOCOLS: dict[Api, Protocol] = {
             exists="HeadObject",
             list="ListObjects",
         ),
-        in_messages=False,
     ),
     "bob": Protocol(
         "Bob's gRPC API",
         (BOB_PROTO,),
         Objects(write="Put", read="Get", delete="Delete", exists="Exist"),
+        in_messages=True,
     ),
-    "grpc": Protocol("gRPC, as its own .proto files define it"),
+    "grpc": Protocol("gRPC, as its own .proto files define it", in_messages=True),
+    "http": Protocol("HTTP, as its definition says", is_loaded=False),
+    "exec": Protocol("what a program of its definition speaks", is_loaded=False),
 }
 
 
@@ -118,4 +124,21 @@ class GrpcTarget:
     is_known: bool = False
 
 
-Target = S3Target | GrpcTarget
+@dataclass(frozen=True)
+class HttpTarget:
+    """The HTTP interface of one node, and the headers of every request."""
+
+    host: str
+    port: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ProgramTarget:
+    """The program that makes the requests to one node."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+Target = S3Target | GrpcTarget | HttpTarget | ProgramTarget

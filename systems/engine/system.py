@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from wanlat.systems.engine import options as checked
 from wanlat.systems.engine import program
 from wanlat.systems.engine.cluster import Cluster
-from wanlat.systems.engine.definition import Arguments, Definition, Program, Step
+from wanlat.systems.engine.definition import Definition, Program, Step
 from wanlat.systems.engine.install import Recipe
 from wanlat.systems.engine.kinds import KINDS
 from wanlat.systems.engine.options import Options
 from wanlat.systems.engine.process import NodeProcess
 from wanlat.systems.engine.program import Binary, Companion
 from wanlat.systems.engine.protocols import PROTOCOLS, Api, Objects
-from wanlat.systems.engine.scene import Node, at, of_lab, recorded, scene_of
+from wanlat.systems.engine.scene import Node, argv_of, at, listed, of_lab, recorded, scene_of
 from wanlat.systems.engine.text import evaluate, fill, filled, render
 from wanlat.systems.engine.wait import Wait
 from wanlat.systems.errors import SystemMissing
@@ -245,6 +245,8 @@ class System:
             return definition.ready
         if definition.s3 is not None:
             return [Step(name="S3", s3="ListBuckets")]
+        if definition.protocol == "http":
+            return [Step(name="port", tcp=definition.http.port)]
         return [Step(name="port", tcp=definition.grpc.port)] if definition.grpc else []
 
     # -- starting ----------------------------------------------------------------------------
@@ -259,11 +261,13 @@ class System:
         binary: Binary | None = None,
         *,
         asked: Sequence[str] = (),
+        before: Callable[[Cluster], object] = lambda _: None,
     ) -> Cluster:
         """Start one process a node and return once every node serves requests.
 
         ``binary`` is what to start; None looks for it. ``asked`` are the nodes that requests will
-        be sent to, where what stands before a cluster stands; none: the first.
+        be sent to, where what stands before a cluster stands; none: the first. ``before`` is called
+        once everything is configured and nothing runs.
 
         What an earlier start left in the nodes' directories is removed.
 
@@ -282,6 +286,7 @@ class System:
         cluster = self.configure(lab, options, binary, log_dir)
         for node in cluster.nodes.values():
             node.home = homes[node.node]
+        before(cluster)
         try:
             wait = Wait(cluster.nodes, ready_timeout_s, on_progress)
             for node in cluster.nodes.values():
@@ -304,7 +309,7 @@ class System:
         for node in nodes:
             node.home.mkdir(parents=True, exist_ok=True)
             for directory in definition.directories:
-                for each in _listed(fill(directory, at(scene, node))):
+                for each in listed(fill(directory, at(scene, node))):
                     (node.home / each).mkdir(parents=True, exist_ok=True)
         self._hooked("check_nodes", scene)
         processes = [self._process(node, at(scene, node), binary, log_dir) for node in nodes]
@@ -318,7 +323,7 @@ class System:
     ) -> NodeProcess:
         argv: list[str] | None = self._hooked("command", scene)
         if argv is None:
-            argv = _argv(self.definition.command, scene)
+            argv = argv_of(self.definition.command, scene)
         env = {key: fill(value, scene) for key, value in self.definition.environment.items()}
         env |= self._hooked("environment", scene) or {}
         env = {key: str(value) for key, value in env.items() if value is not None}
@@ -351,7 +356,7 @@ class System:
             scene = {**cluster.scene, "node": own, "version": its.version, "listen": front.port}
             for file, template in front.files.items():
                 (home / file).write_text(render(self.directory / template, scene), "utf-8")
-            argv = [str(its.path), *_argv(front.command, scene)[1:]]
+            argv = [str(its.path), *argv_of(front.command, scene)[1:]]
             log = log_dir / f"{self.name}-{name}-{front.program.name}.log"
             fronts[name] = NodeProcess(front.program.name, name, argv, {}, log)
         return fronts
@@ -370,19 +375,3 @@ def recipe_of(of: Program, name: str) -> Recipe | None:
         return program.read_version(of, path, environment)
 
     return Recipe(name, of.install, version, KINDS[of.install.kind])
-
-
-def _argv(arguments: Sequence[str | Arguments], scene: dict[str, Any]) -> list[str]:
-    argv: list[str] = []
-    for argument in arguments:
-        if isinstance(argument, str):
-            argv += map(str, _listed(fill(argument, scene)))
-        elif argument.when is None or evaluate(argument.when, scene):
-            values = [None] if argument.each is None else evaluate(argument.each, scene)
-            for value in values:
-                argv += [filled(word, {**scene, "each": value}) for word in argument.run]
-    return argv
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]

@@ -198,6 +198,7 @@ PAGE = "ListBuckets ListObjects GetObject Get PutObject Put RemoveObject Delete 
         (BOB_ENDPOINTS, BOB_ENDPOINTS, "Put Get Exist Delete Ping"),
         (["GetObject", "Get", "Ping"], ["Ping", "Get"], "Ping GetObject Get"),
         (["kv.S/Read", "Ping", "kv.Store/Write"], METHODS, "kv.Store/Write Ping kv.S/Read"),
+        (["A", "b", "Z"], [{"get": "/z", "name": "Z"}, {"op": "b"}, {"put": "/a"}], "Z b A"),
     ],
 )
 def test_rows_are_in_order_and_whole(present: Any, studied: Any, order: str) -> None:

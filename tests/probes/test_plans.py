@@ -318,7 +318,7 @@ def method_plan_of(*methods: Measured, **changes: Any) -> Plan:
 
 def test_each_method_is_measured_as_often_as_asked() -> None:
     plan = method_plan_of()
-    names = [FIND.method, COUNT.method]
+    names = [FIND.endpoint, COUNT.endpoint]
     assert Counter(r.endpoint for r in plan.measure) == dict.fromkeys(names, 20)
     assert Counter(r.endpoint for r in plan.warmup) == dict.fromkeys(names, 3)
     assert {r.placement for r in plan.measure} == {"unknown"}
@@ -332,8 +332,8 @@ def test_what_a_method_needs_is_made_for_each_key() -> None:
     plan = method_plan_of()
     made = {r.key: r for r in plan.prepare}
     assert len(made) == len(plan.prepare) == 23
-    assert {r.endpoint for r in plan.prepare} == {ADD.method}
-    found = [r for r in (*plan.warmup, *plan.measure) if r.endpoint == FIND.method]
+    assert {r.endpoint for r in plan.prepare} == {ADD.endpoint}
+    found = [r for r in (*plan.warmup, *plan.measure) if r.endpoint == FIND.endpoint]
     assert {r.key for r in found} == made.keys(), "each is asked for once"
     for request in found:
         assert request.body_seed == made[request.key].body_seed

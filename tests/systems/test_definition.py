@@ -25,7 +25,7 @@ def test_every_shipped_definition_is_right(name: str) -> None:
     assert registry.get(name).name == name
 
 
-@pytest.mark.parametrize("protocol", ["s3", "grpc"])
+@pytest.mark.parametrize("protocol", ["s3", "grpc", "http", "exec"])
 def test_what_a_new_system_begins_with_is_right(tmp_path: Path, protocol: str) -> None:
     text = (SHIPPED / "engine" / f"new-{protocol}.yaml").read_text().replace("NAME", "mine")
     assert read(written(tmp_path / "mine", text))[0].protocol == protocol

@@ -20,7 +20,7 @@ from wanlat.systems.catalogue import install_systems, list_systems, list_tools
 from wanlat.systems.engine.cache import Cache, Receipt, sha256_of
 from wanlat.systems.engine.definition import Install, Program
 from wanlat.systems.engine.install import Damaged, find_installed, install
-from wanlat.systems.engine.kinds import TOOLS, check_tool
+from wanlat.systems.engine.kinds import KINDS, TOOLS, check_tool
 from wanlat.systems.engine.program import find, go_version, label, read_version
 from wanlat.systems.errors import InstallFailed, SystemMissing
 from wanlat.topologies.errors import MachineError, UserError
@@ -297,3 +297,15 @@ def test_the_go_linker_s_record_is_read(tmp_path: Path, module: str, version: st
     binary.write_bytes(b"\0" * 24 + b"\xff Go buildinf:" + bytes(20) + record + bytes(16))
     assert go_version(binary, f"{module}/cmd") == version
     assert go_version(Path(sys.executable).resolve(), "example.org/x") is None
+
+
+def test_a_debian_package_of_which_the_beginning_is_pinned_has_its_exact_version(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "packages").write_text(
+        "Package: libx\nVersion: 9\nPackage: store\nVersion: 5:7.0.15-1~deb12u10\n"
+    )
+    pinned = Install(debian="store", version="5:7.0.*")
+    assert KINDS["debian"].exact(pinned, tmp_path) == "5:7.0.15-1~deb12u10"
+    # LD_LIBRARY_PATH has colons between its directories.
+    assert ":" not in str(Cache(tmp_path).installed("store", pinned.version))

@@ -105,7 +105,8 @@ def schema() -> None:
 def new(
     name: Annotated[str, o.argument("NAME", "The system's name: a new directory gets it")],
     protocol: Annotated[
-        Literal["s3", "grpc"], o.option("[s3|grpc]", "What its nodes speak")
+        Literal["s3", "grpc", "http", "exec"],
+        o.option("[s3|grpc|http|exec]", "What its nodes speak; exec: a program asks them"),
     ] = "s3",
 ) -> None:
     """Write a definition to begin with, in a new directory of that name."""
@@ -117,6 +118,9 @@ def new(
     text = (SHIPPED / "engine" / f"new-{protocol}.yaml").read_text(encoding="utf-8")
     directory.mkdir(parents=True)
     (directory / FILE).write_text(text.replace("NAME", directory.name), encoding="utf-8")
+    if protocol == "exec":
+        client = (SHIPPED / "engine" / "new_exec_client.py").read_text(encoding="utf-8")
+        (directory / "client.py").write_text(client, encoding="utf-8")
     say(f"{directory / FILE}: adapt it, then `wanlat system check {directory}`")
 
 
@@ -140,15 +144,16 @@ def check(
 
     system = registry.get(registry.adopt(directory))
     api = system.api(system.parse_options())
-    every: dict[str, list[Any]] = {"s3": list(S3), "bob": list(BOB), "grpc": endpoints_of(system)}
-    if not every[api]:
+    known: dict[str, list[Any]] = {"s3": list(S3), "bob": list(BOB)}
+    every: list[Any] = known.get(api) or [*endpoints_of(system)]
+    if not every:
         raise UserError(f"{directory}: `endpoints` has no request to try.")
     with tempfile.TemporaryDirectory(prefix="wanlat-check-") as place:
         study = Study(
             name="check",
             topology="one-site",
             systems=[system.name],
-            endpoints=every[api],
+            endpoints=every,
             samples=1,
             warmup=0,
         )

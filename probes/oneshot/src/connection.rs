@@ -107,21 +107,26 @@ impl Connection {
     }
 
     fn wait(&self, events: PollFlags, deadline_ns: u64) -> Result<Wake, Errno> {
-        loop {
-            let left_ns = deadline_ns.saturating_sub(clock::now_ns());
-            if left_ns == 0 {
-                return Ok(Wake::Deadline);
-            }
-            let timeout = Timespec {
-                tv_sec: (left_ns / 1_000_000_000) as i64,
-                tv_nsec: (left_ns % 1_000_000_000) as i64,
-            };
-            match poll(&mut [PollFd::new(&self.socket, events)], Some(&timeout)) {
-                Ok(0) => {} // the loop finds that no time is left
-                Ok(_) => return Ok(Wake::Ready),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error),
-            }
+        wait(&mut [PollFd::new(&self.socket, events)], deadline_ns)
+    }
+}
+
+/// Waits until one of them is ready, which `revents` tells, or the deadline.
+pub fn wait(polled: &mut [PollFd<'_>], deadline_ns: u64) -> Result<Wake, Errno> {
+    loop {
+        let left_ns = deadline_ns.saturating_sub(clock::now_ns());
+        if left_ns == 0 {
+            return Ok(Wake::Deadline);
+        }
+        let timeout = Timespec {
+            tv_sec: (left_ns / 1_000_000_000) as i64,
+            tv_nsec: (left_ns % 1_000_000_000) as i64,
+        };
+        match poll(polled, Some(&timeout)) {
+            Ok(0) => {} // the loop finds that no time is left
+            Ok(_) => return Ok(Wake::Ready),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
         }
     }
 }

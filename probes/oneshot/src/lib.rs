@@ -6,7 +6,8 @@
 //!   [`lanes`] many of them at a time.
 //! - [`protocol`] says what a protocol is, and carries out a plan with any. [`s3`] is one, with
 //!   [`http`] as its timed part: one request, one response. [`grpc`] is another, for Bob's API and
-//!   any service by its .proto files; its timed part is in [`grpc::call`].
+//!   any service by its .proto files; its timed part is in [`grpc::call`]. [`http::template`] and
+//!   [`exec`] send what [`placeholders`] make of a user's templates: over HTTP, and by a program.
 //! - A large body is never held: [`outgoing`] makes it while it is sent, [`verify`] compares it while
 //!   it comes.
 //! - They wait on a [`connection`], with the instants of [`timing`] on [`clock`].
@@ -17,6 +18,7 @@
 pub mod body;
 pub mod clock;
 pub mod connection;
+pub mod exec;
 pub mod failure;
 pub mod grpc;
 pub mod http;
@@ -24,6 +26,7 @@ pub mod lanes;
 pub mod load;
 pub mod outcome;
 pub mod outgoing;
+pub mod placeholders;
 pub mod plan;
 pub mod protocol;
 pub mod record;

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use oneshot::exec::Exec;
 use oneshot::grpc::Grpc;
+use oneshot::http::template::Http;
 use oneshot::plan::Stopped;
 use oneshot::s3::S3;
 use oneshot::{body, load, protocol};
@@ -24,6 +26,10 @@ enum Command {
     S3,
     /// The same with requests to Bob, or to any unary method of a gRPC service
     Grpc,
+    /// The same with requests of any HTTP/1.1 service, as templates say
+    Http,
+    /// The same with requests that a program makes, which is told one a line
+    Exec,
     /// Keeps many requests in flight: carries out a job read from standard input (a header line,
     /// then the job)
     Load,
@@ -43,6 +49,8 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::S3 => end(protocol::run::<S3>(input, output.lock())),
         Command::Grpc => end(protocol::run::<Grpc>(input, output.lock())),
+        Command::Http => end(protocol::run::<Http>(input, output.lock())),
+        Command::Exec => end(protocol::run::<Exec>(input, output.lock())),
         Command::Load => end(load::run(input, output)),
         Command::Body { seed, bytes } => write_body(seed, bytes),
     }

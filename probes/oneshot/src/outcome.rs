@@ -8,6 +8,7 @@
 //! | 2xx, complete, body checks | ok | |
 //! | 2xx, complete, body does not check | fail | a read whose answer is wrong |
 //! | 2xx before the request was sent whole | unknown | what did the server act on? |
+//! | 2xx, but another one than expected | unknown of a write, fail of a read | something was done |
 //! | not connected; or no byte of the request taken by the kernel | fail | it never left |
 //! | timed out, reset, closed, truncated, malformed after that | unknown | |
 //! | 3xx | fail | never followed; the answer says to ask elsewhere |
@@ -79,6 +80,11 @@ pub fn of_failure(failure: &Failure, sent_bytes: usize) -> Verdict {
     } else {
         Verdict::unknown(error)
     }
+}
+
+/// The verdict on a request for which the machine gave no socket.
+pub fn no_socket(errno: rustix::io::Errno) -> Verdict {
+    of_failure(&Failure::from_errno(Stage::Connect, errno), 0)
 }
 
 fn message_of(errno: rustix::io::Errno) -> String {

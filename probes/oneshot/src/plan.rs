@@ -36,11 +36,9 @@ pub trait PlanLine: DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
-/// Where a plan's requests go.
+/// What holds for all requests of a plan.
 #[derive(Debug, Clone, Copy)]
-pub struct Destination<'a> {
-    pub host: &'a str,
-    pub port: u16,
+pub struct Terms {
     pub connection: ConnectionMode,
     /// For connecting, sending and receiving together.
     pub deadline_ms: u64,
@@ -48,7 +46,7 @@ pub struct Destination<'a> {
 
 /// The first line of a plan.
 pub trait HeaderLine: PlanLine {
-    fn destination(&self) -> Destination<'_>;
+    fn terms(&self) -> Terms;
 }
 
 /// One request, as planned. Which fields it needs and may have is its endpoint's to say.
@@ -59,7 +57,7 @@ pub struct Request {
     pub phase: Phase,
     pub endpoint: Cow<'static, str>,
     pub bucket: Option<String>,
-    /// S3: text. gRPC: bytes, as hexadecimal digits.
+    /// gRPC: bytes, as hexadecimal digits. Elsewhere text.
     pub key: Option<String>,
     pub prefix: Option<String>,
     /// The object's length: of the body to send, or of the body that must come back.
@@ -70,9 +68,10 @@ pub struct Request {
     pub listed: Option<u64>,
     /// Exist: the answer that is right.
     pub exists: Option<bool>,
-    /// A method's request in JSON, with placeholders (see [`crate::grpc::template`]).
+    /// A method's request in JSON, with placeholders (see [`crate::grpc::template`]), or a template
+    /// of HTTP's or of a program's (see [`crate::placeholders`]).
     pub request: Option<Value>,
-    /// The field of a method's response that must hold the body: names joined by dots.
+    /// What of the response must hold the body. gRPC: a field, its names joined by dots.
     pub response_object: Option<String>,
     /// For this request, in place of the header's.
     pub deadline_ms: Option<u64>,

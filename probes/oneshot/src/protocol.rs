@@ -6,16 +6,11 @@
 //! [`Client`].
 
 use std::io::{BufRead, Write};
-use std::net::SocketAddr;
-
-use rustix::io::Errno;
 
 use crate::clock;
-use crate::failure::{Cause, Failure, Stage};
-use crate::outcome::{self, Verdict};
-use crate::plan::{self, ConnectionMode, HeaderLine, Plan, PlanError, Request, Stopped};
+use crate::outcome::Verdict;
+use crate::plan::{self, ConnectionMode, HeaderLine, Plan, PlanError, Request, Stopped, Terms};
 use crate::record::Record;
-use crate::target::Target;
 use crate::tcp_info::TcpInfo;
 use crate::timing::Timing;
 
@@ -50,7 +45,7 @@ pub trait Protocol: Sized {
     ///
     /// # Errors
     /// The header is of no use.
-    fn new(header: &Self::Header, target: &Target, lean: bool) -> Result<Self, PlanError>;
+    fn new(header: &Self::Header, lean: bool) -> Result<Self, PlanError>;
 
     /// Makes the very bytes that will be sent, and room for the answer, before any clock runs.
     ///
@@ -58,23 +53,24 @@ pub trait Protocol: Sized {
     /// The request makes no sense: what is wrong with it, and what is allowed.
     fn build(&mut self, request: &Request) -> Result<Built<Self::Ready>, String>;
 
-    /// A connection that is not made yet: no packet is sent.
+    /// A connection that is not made yet: no packet is sent. (Or a program, which is started.)
     ///
     /// # Errors
-    /// The machine gives no socket.
-    fn link(&self) -> Result<Self::Link, Errno>;
+    /// There is none, and that is the outcome of the request that it was for.
+    fn link(&self) -> Result<Self::Link, Verdict>;
 
     /// Can a kept connection carry a request? Asked before one is sent, never after.
     fn is_alive(link: &mut Self::Link) -> bool;
 
+    /// All zero where that is nobody's to know.
     fn tcp_info(link: &Self::Link) -> TcpInfo;
 
-    /// The timed part: sends the request and reads the answer. `address` is given where the
-    /// connection is yet to be made. Nothing is ever sent twice.
+    /// The timed part: sends the request and reads the answer. `is_new`: the connection is yet to
+    /// be made. Nothing is ever sent twice.
     fn exchange(
         &mut self,
         link: &mut Self::Link,
-        address: Option<SocketAddr>,
+        is_new: bool,
         ready: &mut Self::Ready,
         allowed_ns: u64,
     ) -> (Timing, Self::Done);
@@ -112,9 +108,7 @@ pub fn run<P: Protocol>(input: impl BufRead, mut output: impl Write) -> Result<(
 /// Sends requests to one server, one at a time.
 pub struct Client<P: Protocol> {
     protocol: P,
-    address: SocketAddr,
-    connection_mode: ConnectionMode,
-    deadline_ms: u64,
+    terms: Terms,
     lean: bool,
     kept: Option<P::Link>,
 }
@@ -123,13 +117,9 @@ impl<P: Protocol> Client<P> {
     /// # Errors
     /// The header is of no use.
     pub fn new(header: &P::Header, lean: bool) -> Result<Self, PlanError> {
-        let destination = header.destination();
-        let target = Target::resolve(destination.host, destination.port)?;
         Ok(Client {
-            protocol: P::new(header, &target, lean)?,
-            address: target.address,
-            connection_mode: destination.connection,
-            deadline_ms: destination.deadline_ms,
+            protocol: P::new(header, lean)?,
+            terms: header.terms(),
             lean,
             kept: None,
         })
@@ -156,23 +146,18 @@ impl<P: Protocol> Client<P> {
         let is_new = kept.is_none();
         let mut link = match kept.map_or_else(|| self.protocol.link(), Ok) {
             Ok(link) => link,
-            Err(errno) => {
-                let failure = Failure {
-                    stage: Stage::Connect,
-                    cause: Cause::Os(errno),
-                };
-                let mut record = unsent(request, outcome::of_failure(&failure, 0));
+            Err(verdict) => {
+                let mut record = unsent(request, verdict);
                 record.new_connection = true;
                 return record;
             }
         };
         // What happened on a kept connection between two requests belongs to neither.
         let before = (!self.lean && !is_new).then(|| P::tcp_info(&link));
-        let allowed_ns = plan::allowed_ns(request.deadline_ms, self.deadline_ms);
-        let address = is_new.then_some(self.address);
+        let allowed_ns = plan::allowed_ns(request.deadline_ms, self.terms.deadline_ms);
         let (timing, done) = self
             .protocol
-            .exchange(&mut link, address, &mut ready, allowed_ns);
+            .exchange(&mut link, is_new, &mut ready, allowed_ns);
         let after = (!self.lean).then(|| P::tcp_info(&link));
 
         let mut record = Record::new(request, timing);
@@ -181,7 +166,7 @@ impl<P: Protocol> Client<P> {
         if let Some(after) = after {
             record.add_tcp_info(before, after);
         }
-        if judged.is_reusable && self.connection_mode == ConnectionMode::KeepAlive {
+        if judged.is_reusable && self.terms.connection == ConnectionMode::KeepAlive {
             self.kept = Some(link);
         }
         record.judged(judged.verdict)

@@ -6,12 +6,10 @@
 //! connects again by itself: here each connection is made for a request that shows it.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use http::HeaderMap;
 use http::uri::Authority;
-use rustix::io::Errno;
 use serde::Deserialize;
 use tonic::{Code, Status};
 
@@ -21,7 +19,7 @@ use crate::grpc::method::Methods;
 use crate::grpc::request::Ready;
 use crate::grpc::window::Window;
 use crate::outcome::{self as outcomes, Refusal, Verdict};
-use crate::plan::{self, ConnectionMode, Destination, HeaderLine, PlanError, PlanLine, Request};
+use crate::plan::{self, ConnectionMode, HeaderLine, PlanError, PlanLine, Request, Terms};
 use crate::protocol::{Built, Judged, Protocol};
 use crate::record::Record;
 use crate::target::Target;
@@ -89,10 +87,8 @@ impl PlanLine for Header {
 }
 
 impl HeaderLine for Header {
-    fn destination(&self) -> Destination<'_> {
-        Destination {
-            host: &self.host,
-            port: self.port,
+    fn terms(&self) -> Terms {
+        Terms {
             connection: self.connection,
             deadline_ms: self.deadline_ms,
         }
@@ -116,12 +112,13 @@ impl Protocol for Grpc {
     type Ready = Ready;
     type Done = Done;
 
-    fn new(header: &Header, target: &Target, lean: bool) -> Result<Self, PlanError> {
+    fn new(header: &Header, lean: bool) -> Result<Self, PlanError> {
+        let target = Target::resolve(&header.host, header.port)?;
         let unusable = |what: String| PlanError { line: 1, what };
         let authority = Authority::try_from(target.authority.as_str())
             .map_err(|error| unusable(format!("host {:?}: {error}", header.host)))?;
         Ok(Grpc {
-            target: target.clone(),
+            target,
             authority,
             metadata: request::metadata(&header.metadata).map_err(unusable)?,
             methods: Methods::compile(&header.protos, &header.includes).map_err(unusable)?,
@@ -135,8 +132,9 @@ impl Protocol for Grpc {
         self.make_ready(request)
     }
 
-    fn link(&self) -> Result<Session, Errno> {
+    fn link(&self) -> Result<Session, Verdict> {
         Session::new(self.target.address, self.max_message_bytes, self.window)
+            .map_err(outcomes::no_socket)
     }
 
     fn is_alive(link: &mut Session) -> bool {
@@ -150,7 +148,7 @@ impl Protocol for Grpc {
     fn exchange(
         &mut self,
         link: &mut Session,
-        address: Option<SocketAddr>,
+        is_new: bool,
         ready: &mut Ready,
         allowed_ns: u64,
     ) -> (Timing, Done) {
@@ -158,7 +156,7 @@ impl Protocol for Grpc {
         let message = std::mem::take(&mut ready.message);
         link.call(
             ready.known.expected.seed(),
-            address,
+            is_new.then_some(self.target.address),
             http,
             message,
             allowed_ns,

@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use httparse::Status;
 
+use crate::outcome::Verdict;
 use crate::verify::Verifier;
 
 const HEAD_BYTES: usize = 64 * 1024;
@@ -395,6 +396,19 @@ impl Head {
             head.keep_alive = false;
         }
         Ok(head)
+    }
+
+    /// Is the length that it announces the object's, where that is known?
+    pub fn check_length(&self, expected: Option<u64>) -> Verdict {
+        match (self.content_length, expected) {
+            (Some(announced), Some(expected)) if announced != expected => Verdict::fail(format!(
+                "length mismatch: {announced} bytes, not {expected}"
+            )),
+            (None, Some(expected)) => {
+                Verdict::fail(format!("length mismatch: none given, not {expected}"))
+            }
+            _ => Verdict::ok(),
+        }
     }
 }
 

@@ -7,19 +7,18 @@
 
 use std::cell::Cell;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
-use rustix::io::Errno;
 use serde::Deserialize;
 
 use crate::body;
 use crate::connection::Connection;
-use crate::http::exchange::{self, Exchange, Message};
-use crate::http::response::{Head, Response};
-use crate::outcome::{self, Refusal, Verdict};
+use crate::http::exchange::{Exchange, Message};
+use crate::http::response::Head;
+use crate::http::{Speaker, is_success};
+use crate::outcome::Verdict;
 use crate::outgoing::Outgoing;
-use crate::plan::{self, ConnectionMode, Destination, HeaderLine, PlanError, PlanLine, Request};
+use crate::plan::{self, ConnectionMode, HeaderLine, PlanError, PlanLine, Request, Terms};
 use crate::protocol::{Built, Judged, Protocol};
 use crate::record::Record;
 use crate::s3::endpoint::{Check, Endpoint};
@@ -27,7 +26,6 @@ use crate::s3::sign::Signer;
 use crate::target::Target;
 use crate::tcp_info::{self, TcpInfo};
 use crate::timing::Timing;
-use crate::verify::Verifier;
 
 pub mod endpoint;
 pub mod sign;
@@ -79,10 +77,8 @@ impl PlanLine for Header {
 }
 
 impl HeaderLine for Header {
-    fn destination(&self) -> Destination<'_> {
-        Destination {
-            host: &self.host,
-            port: self.port,
+    fn terms(&self) -> Terms {
+        Terms {
             connection: self.connection,
             deadline_ms: self.deadline_ms,
         }
@@ -91,12 +87,10 @@ impl HeaderLine for Header {
 
 /// Speaks S3 to one server.
 pub struct S3 {
-    target: Target,
+    http: Speaker,
     connection_mode: ConnectionMode,
     signer: Signer,
     payload: Payload,
-    lean: bool,
-    response: Response,
 }
 
 /// A request, signed.
@@ -114,7 +108,8 @@ impl Protocol for S3 {
     type Ready = Ready;
     type Done = Exchange;
 
-    fn new(header: &Header, target: &Target, lean: bool) -> Result<Self, PlanError> {
+    fn new(header: &Header, lean: bool) -> Result<Self, PlanError> {
+        let target = Target::resolve(&header.host, header.port)?;
         let Header {
             access_key,
             secret_key,
@@ -123,11 +118,9 @@ impl Protocol for S3 {
         } = header;
         Ok(S3 {
             signer: Signer::new(access_key, secret_key, region, &target.authority),
-            target: target.clone(),
+            http: Speaker::new(target, lean),
             connection_mode: header.connection,
             payload: header.payload,
-            lean,
-            response: Response::default(),
         })
     }
 
@@ -148,8 +141,8 @@ impl Protocol for S3 {
         Ok(Built::Ready(self.sign(endpoint, request)))
     }
 
-    fn link(&self) -> Result<Connection, Errno> {
-        Connection::new(self.target.address)
+    fn link(&self) -> Result<Connection, Verdict> {
+        self.http.link()
     }
 
     fn is_alive(link: &mut Connection) -> bool {
@@ -163,13 +156,12 @@ impl Protocol for S3 {
     fn exchange(
         &mut self,
         link: &mut Connection,
-        address: Option<SocketAddr>,
+        is_new: bool,
         ready: &mut Ready,
         allowed_ns: u64,
     ) -> (Timing, Exchange) {
-        let message = &mut ready.message;
-        let done = exchange::run(link, address, message, &mut self.response, allowed_ns);
-        (done.timing, done)
+        self.http
+            .exchange(link, is_new, &mut ready.message, allowed_ns)
     }
 
     fn judge(
@@ -179,61 +171,37 @@ impl Protocol for S3 {
         done: &Exchange,
         record: &mut Record,
     ) -> Judged {
-        let (endpoint, head) = (ready.endpoint, self.response.head());
-        record.status = head.map(|head| head.status);
-        record.object_bytes = self.response.body_bytes() as u64;
-        record.verify_ns = self.response.verifier().map(Verifier::spent_ns);
+        let endpoint = ready.endpoint;
+        self.http.note(record);
         if endpoint.sends_object {
             record.object_bytes = done.sent_bytes.saturating_sub(ready.message.head.len()) as u64;
             record.sha256.clone_from(&ready.sha256);
             record.make_ns = Some(ready.making_ns.get());
         }
-        let verdict = match (&done.result, head) {
-            (Err(failure), _) => outcome::of_failure(failure, done.sent_bytes),
-            (Ok(()), Some(head)) if !(200..300).contains(&head.status) => {
-                let document = self.response.body_text(ERROR_DOCUMENT_BYTES);
-                let refusal = Refusal {
-                    status: head.status,
-                    code: error_code(&document),
-                    location: head.location.as_deref(),
-                };
-                outcome::of_refusal(refusal, endpoint.writes)
+        let document = match record.status {
+            Some(status) if !is_success(status) => {
+                self.http.response.body_text(ERROR_DOCUMENT_BYTES)
             }
-            (Ok(()), Some(head)) if !done.is_sent => {
-                Verdict::unknown(format!("http {} before the request was sent", head.status))
-            }
-            (Ok(()), Some(head)) => self.check(endpoint, request, head, record),
-            (Ok(()), None) => unreachable!("a complete response has a head"),
+            _ => String::new(),
+        };
+        let code = error_code(&document);
+        let verdict = match self.http.answer(done, is_success, code, endpoint.writes) {
+            Ok(head) => self.check(endpoint, request, head, record),
+            Err(unwanted) => unwanted,
         };
         Judged {
             verdict,
-            is_reusable: done.result.is_ok()
-                && done.is_sent
-                && head.is_some_and(|head| head.keep_alive)
-                && !self.response.is_ended_by_close()
-                && !self.response.has_leftover(),
+            is_reusable: self.http.is_reusable(done),
         }
     }
 }
 
 impl S3 {
-    /// A large GetObject whose bytes are known is compared as it comes, and so is any of a load;
-    /// anything else is held.
     fn prepare_response(&mut self, endpoint: &Endpoint, request: &Request) {
-        let received = request.object_bytes.filter(|_| !endpoint.sends_object);
-        match (endpoint.check, request.body_seed, received) {
-            (Check::Object, Some(seed), Some(bytes)) if bytes > body::WHOLE_BYTES || self.lean => {
-                self.response.prepare_verified(Verifier::new(seed), bytes);
-            }
-            (check, _, received) => {
-                let expected = if check == Check::Object {
-                    received
-                } else {
-                    None
-                };
-                let expected = expected.unwrap_or(0);
-                self.response.prepare(expected, endpoint.method == "HEAD");
-            }
+        if endpoint.check == Check::Object {
+            self.http.expect_object(request);
+        } else {
+            self.http.response.prepare(0, endpoint.method == "HEAD");
         }
     }
 
@@ -243,7 +211,7 @@ impl S3 {
             false => (0, 0),
         };
         let is_unsigned = endpoint.sends_object && self.payload == Payload::Unsigned;
-        let sha256 = (!is_unsigned || !self.lean).then(|| body::sha256(seed, bytes));
+        let sha256 = (!is_unsigned || !self.http.lean).then(|| body::sha256(seed, bytes));
         let payload = match &sha256 {
             Some(sha256) if !is_unsigned => sha256,
             _ => "UNSIGNED-PAYLOAD",
@@ -258,7 +226,7 @@ impl S3 {
         let _ = write!(
             head,
             "{method} {target} HTTP/1.1\r\nhost: {}\r\nuser-agent: wanlat-oneshot/{}\r\n",
-            self.target.authority,
+            self.http.target.authority,
             env!("CARGO_PKG_VERSION")
         );
         for (name, value) in content_type {
@@ -295,18 +263,10 @@ impl S3 {
     ) -> Verdict {
         match endpoint.check {
             Check::Nothing => Verdict::ok(),
-            Check::Object => self.check_object(request, record),
-            Check::AnnouncedLength => match (head.content_length, request.object_bytes) {
-                (Some(announced), Some(expected)) if announced != expected => Verdict::fail(
-                    format!("length mismatch: {announced} bytes, not {expected}"),
-                ),
-                (None, Some(expected)) => {
-                    Verdict::fail(format!("length mismatch: none given, not {expected}"))
-                }
-                _ => Verdict::ok(),
-            },
+            Check::Object => self.http.check_object(request, record),
+            Check::AnnouncedLength => head.check_length(request.object_bytes),
             Check::Listing { root, item } => {
-                let text = self.response.body_text(usize::MAX);
+                let text = self.http.response.body_text(usize::MAX);
                 if !text.contains(root) {
                     return Verdict::fail(format!("listing mismatch: no {root}> in it"));
                 }
@@ -320,25 +280,6 @@ impl S3 {
                 }
             }
         }
-    }
-
-    /// An object that was compared as it came, or one that was held.
-    fn check_object(&self, request: &Request, record: &mut Record) -> Verdict {
-        let response = &self.response;
-        let held = match (response.verifier(), request.body_seed) {
-            (None, Some(seed)) => {
-                let mut held = Verifier::new(seed);
-                response.body_parts().for_each(|part| held.take(part));
-                Some(held)
-            }
-            _ => None,
-        };
-        let came = response.verifier().or(held.as_ref());
-        if !self.lean {
-            let of_parts = || body::sha256_of(response.body_parts());
-            record.sha256 = Some(came.map_or_else(of_parts, Verifier::sha256));
-        }
-        record.object_came(response.body_bytes() as u64, came, request.object_bytes)
     }
 }
 

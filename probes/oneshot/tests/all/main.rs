@@ -6,11 +6,13 @@
 
 mod common;
 
+mod exec_programs;
 mod grpc_methods;
 mod grpc_on_the_wire;
 mod grpc_outcomes;
 mod grpc_timing;
 mod grpc_windows;
+mod http_templates;
 mod large_bodies;
 mod on_the_wire;
 mod outcomes;

@@ -110,7 +110,11 @@ impl Probe {
         Self::speaking("grpc", header)
     }
 
-    fn speaking(protocol: &str, header: Value) -> Self {
+    /// `oneshot http`, or `exec`, with this header and a deadline.
+    pub fn speaking(protocol: &str, mut header: Value) -> Self {
+        if header.get("deadline_ms").is_none() {
+            merge(&mut header, json!({"deadline_ms": 10_000}));
+        }
         let mut child = Command::new(env!("CARGO_BIN_EXE_oneshot"))
             .arg(protocol)
             .stdin(Stdio::piped())
@@ -141,7 +145,7 @@ impl Probe {
         self.line(request)
     }
 
-    /// One request to a gRPC endpoint; its record.
+    /// One request to a gRPC, HTTP or program's endpoint; its record.
     pub fn call(&mut self, endpoint: &str, fields: Value) -> Value {
         let mut request = json!({"seq": self.seq, "phase": "measure", "endpoint": endpoint});
         merge(&mut request, fields);

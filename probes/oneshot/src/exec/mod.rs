@@ -1,0 +1,271 @@
+//! `oneshot exec`: requests that a program of the user's makes, in whatever protocol it knows.
+//!
+//! It is told one request a line, `{"op": "write", "key": "0aff"}`, and answers each with one line:
+//! `{"ok": true}`, `{"fail": "why it was certainly not executed"}` or `{"unknown": "why nobody
+//! knows"}`; of a read with `body` (base64) or `sha256` beside it. What is timed is from the line
+//! handed over to the line that came. `{"op": "nothing"}` is to be answered with ok by itself: so a
+//! program says that it is ready, before anything is timed, and so its own share is measured.
+//!
+//! A program is kept for many requests, or started for each. One that ended, was silent until the
+//! deadline or said what is no answer is replaced, and no request is told to two.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::body;
+use crate::exec::program::{Asked, Program, Silence};
+use crate::failure::{Cause, Failure};
+use crate::outcome::{self, Verdict};
+use crate::placeholders::Placeholders;
+use crate::plan::{self, ConnectionMode, HeaderLine, PlanError, PlanLine, Request, Terms};
+use crate::protocol::{Built, Judged, Protocol};
+use crate::record::Record;
+use crate::tcp_info::TcpInfo;
+use crate::timing::Timing;
+use crate::verify::Verifier;
+
+pub mod program;
+
+/// For a program to be ready: more than an interpreter needs on a busy machine.
+const START_NS: u64 = 30_000_000_000;
+
+/// The plan's first line: which program, for how long a request at most.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    pub command: Vec<String>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    #[serde(default)]
+    pub connection: ConnectionMode,
+    pub deadline_ms: u64,
+}
+
+impl PlanLine for Header {
+    fn check(&self) -> Result<(), String> {
+        if self.command.is_empty() {
+            return Err("`command` names no program".into());
+        }
+        plan::check_deadline(Some(self.deadline_ms))
+    }
+}
+
+impl HeaderLine for Header {
+    fn terms(&self) -> Terms {
+        Terms {
+            connection: self.connection,
+            deadline_ms: self.deadline_ms,
+        }
+    }
+}
+
+/// Asks one program.
+pub struct Exec {
+    command: Vec<String>,
+    environment: BTreeMap<String, String>,
+}
+
+/// How an answer tells the object that was read.
+#[derive(Debug, Clone, Copy)]
+enum Object {
+    Body,
+    Sha256,
+}
+
+/// A line.
+pub struct Ready {
+    line: Vec<u8>,
+    object: Option<Object>,
+    /// Of the object that is sent.
+    sha256: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Answer {
+    ok: bool,
+    fail: Option<String>,
+    unknown: Option<String>,
+    sha256: Option<String>,
+    body: Option<String>,
+}
+
+impl Protocol for Exec {
+    type Header = Header;
+    type Link = Program;
+    type Ready = Ready;
+    type Done = Asked;
+
+    fn new(header: &Header, _: bool) -> Result<Self, PlanError> {
+        Ok(Exec {
+            command: header.command.clone(),
+            environment: header.environment.clone(),
+        })
+    }
+
+    fn build(&mut self, request: &Request) -> Result<Built<Ready>, String> {
+        let may_have = [
+            "key",
+            "object_bytes",
+            "body_seed",
+            "request",
+            "response_object",
+        ];
+        request.check_fields(&[], &may_have)?;
+        let object = match request.response_object.as_deref() {
+            None => None,
+            Some("body") => Some(Object::Body),
+            Some("sha256") => Some(Object::Sha256),
+            Some(other) => {
+                return Err(format!(
+                    "`response_object` is {other:?}, expected body or sha256"
+                ));
+            }
+        };
+        if object.is_some() && request.body_seed.is_none() {
+            return Err("`response_object` needs `object_bytes` and `body_seed`".into());
+        }
+        let mut values = Placeholders::of(request);
+        let template = request
+            .request
+            .clone()
+            .unwrap_or_else(|| Value::Object(Default::default()));
+        let Value::Object(mut fields) = values.json(&template)? else {
+            return Err("`request` is no mapping".into());
+        };
+        if fields
+            .insert("op".into(), request.endpoint.as_ref().into())
+            .is_some()
+        {
+            return Err("`request` has an `op`, which is the endpoint's name".into());
+        }
+        let mut line = Value::Object(fields).to_string().into_bytes();
+        line.push(b'\n');
+        Ok(Built::Ready(Ready {
+            line,
+            object,
+            sha256: values.object,
+        }))
+    }
+
+    /// A program that is ready: started, and has answered that it does nothing.
+    fn link(&self) -> Result<Program, Verdict> {
+        let file = self.command.first().map(String::as_str).unwrap_or_default();
+        let mut program = Program::start(&self.command, &self.environment)
+            .map_err(|error| Verdict::fail(format!("{file} cannot be started: {error}")))?;
+        let fail = |what: String| Verdict::fail(format!("{file} did not become ready: {what}"));
+        match program.ask(b"{\"op\":\"nothing\"}\n", START_NS).result {
+            Ok(line) => match answer(&line) {
+                Ok(Answer { ok: true, .. }) => Ok(program),
+                _ => Err(fail(format!(
+                    "to {{\"op\": \"nothing\"}} it answers {:.200}, not {{\"ok\": true}}",
+                    String::from_utf8_lossy(&line)
+                ))),
+            },
+            Err(Silence::Deadline(_)) => Err(fail("it has not answered".into())),
+            Err(Silence::Broken(what)) => Err(fail(what)),
+        }
+    }
+
+    fn is_alive(link: &mut Program) -> bool {
+        link.is_idle()
+    }
+
+    fn tcp_info(_: &Program) -> TcpInfo {
+        TcpInfo::default()
+    }
+
+    fn exchange(
+        &mut self,
+        link: &mut Program,
+        _: bool,
+        ready: &mut Ready,
+        allowed_ns: u64,
+    ) -> (Timing, Asked) {
+        let asked = link.ask(&ready.line, allowed_ns);
+        (asked.timing, asked)
+    }
+
+    fn judge(&self, request: &Request, ready: &Ready, done: &Asked, record: &mut Record) -> Judged {
+        if ready.sha256.is_some() {
+            let is_sent = done.sent_bytes == ready.line.len();
+            record.object_bytes = request.object_bytes.filter(|_| is_sent).unwrap_or(0);
+            record.sha256.clone_from(&ready.sha256);
+        }
+        let (verdict, is_reusable) = match &done.result {
+            Err(Silence::Broken(what)) if done.sent_bytes == 0 => (Verdict::fail(what), false),
+            Err(Silence::Broken(what)) => (Verdict::unknown(what), false),
+            Err(Silence::Deadline(stage)) => {
+                let (stage, cause) = (*stage, Cause::Timeout);
+                let failure = Failure { stage, cause };
+                (outcome::of_failure(&failure, done.sent_bytes), false)
+            }
+            Ok(line) => match answer(line).and_then(|answer| judge(request, ready, answer, record))
+            {
+                Ok(verdict) => (verdict, true),
+                Err(what) => (
+                    Verdict::unknown(format!("malformed response: {what}")),
+                    false,
+                ),
+            },
+        };
+        Judged {
+            verdict,
+            is_reusable,
+        }
+    }
+}
+
+/// One answer, which says one thing.
+fn answer(line: &[u8]) -> Result<Answer, String> {
+    let text = || String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+    let answer: Answer = serde_json::from_slice(line).map_err(|_| text())?;
+    let said = [answer.ok, answer.fail.is_some(), answer.unknown.is_some()];
+    match said.iter().filter(|is_said| **is_said).count() {
+        1 => Ok(answer),
+        _ => Err(format!("one of ok, fail and unknown is wanted: {}", text())),
+    }
+}
+
+/// What it says. Err: it is malformed.
+fn judge(
+    request: &Request,
+    ready: &Ready,
+    answer: Answer,
+    record: &mut Record,
+) -> Result<Verdict, String> {
+    if let Some(why) = answer.fail {
+        return Ok(Verdict::fail(why));
+    }
+    if let Some(why) = answer.unknown {
+        return Ok(Verdict::unknown(why));
+    }
+    let (seed, bytes) = request.object();
+    match ready.object {
+        None => Ok(Verdict::ok()),
+        Some(Object::Body) => {
+            let text = answer.body.ok_or("there is no `body` in it")?;
+            let data = BASE64_STANDARD
+                .decode(text)
+                .map_err(|error| format!("`body`: {error}"))?;
+            let mut came = Verifier::new(seed);
+            came.take(&data);
+            record.sha256 = Some(came.sha256());
+            Ok(record.object_came(data.len() as u64, Some(&came), Some(bytes)))
+        }
+        Some(Object::Sha256) => {
+            let sha256 = answer.sha256.ok_or("there is no `sha256` in it")?;
+            record.object_bytes = bytes;
+            let is_right = sha256.eq_ignore_ascii_case(&body::sha256(seed, bytes));
+            record.sha256 = Some(sha256);
+            Ok(match is_right {
+                true => Verdict::ok(),
+                false => Verdict::fail("checksum mismatch"),
+            })
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `oneshot http`: what a template sends, and what comes of it.
+
+use serde_json::{Value, json};
+
+use crate::common::{Probe, Server, assert_ok, assert_outcome, assert_phases, refused, rows};
+
+fn probe(server: &Server, changes: &str) -> Probe {
+    let mut header = json!({"host": "127.0.0.1", "port": server.port});
+    let changes: Value = serde_json::from_str(changes).unwrap();
+    let changes = changes.as_object().unwrap().clone();
+    header.as_object_mut().unwrap().extend(changes);
+    Probe::speaking("http", header)
+}
+
+fn get(probe: &mut Probe, bytes: u64) -> Value {
+    let request = json!({"method": "GET", "path": "/bucket/key"});
+    let object = json!({"request": request, "response_object": "body", "object_bytes": bytes, "body_seed": 0});
+    probe.call("Get", object)
+}
+
+#[test]
+fn an_object_that_is_put_comes_back_and_its_head_announces_it() {
+    let server = Server::with(&["--memory"], &[]);
+    let mut probe = probe(
+        &server,
+        r#"{"headers": {"x-who": "wanlat", "x-n": "{seq}"}}"#,
+    );
+    let sized = |request: Value, response: Option<&str>, bytes: u64| json!({"request": request, "response_object": response, "key": "0a/{b}", "object_bytes": bytes, "body_seed": 9});
+    let bucket = json!({"request": {"method": "PUT", "path": "/bucket"}});
+    assert_ok(&probe.call("Make", bucket));
+    for bytes in [3000, 9 << 20] {
+        let request =
+            json!({"method": "PUT", "path": "/bucket/k", "body": "{body}", "expect": [200]});
+        let put = probe.call("Write", sized(request, None, bytes));
+        assert_ok(&put);
+        assert_eq!(
+            (&put["object_bytes"], &put["endpoint"]),
+            (&bytes.into(), &"Write".into())
+        );
+        let request = json!({"method": "GET", "path": "/bucket/k"});
+        let read = probe.call("Read", sized(request, Some("body"), bytes));
+        assert_ok(&read);
+        assert_eq!(read["sha256"], put["sha256"]);
+        assert_eq!(read["object_bytes"], bytes);
+        let head = json!({"method": "HEAD", "path": "/bucket/k"});
+        assert_ok(&probe.call("Head", sized(head.clone(), Some("content-length"), bytes)));
+        let wrong = probe.call("Head", sized(head, Some("content-length"), 7));
+        assert_outcome(
+            &wrong,
+            "fail",
+            &format!("length mismatch: {bytes} bytes, not 7"),
+        );
+        assert_eq!(wrong["new_connection"], false);
+    }
+    assert_eq!(probe.finish(), 0);
+    let journal = server.journal();
+    assert_eq!(journal.len(), 9);
+    let headers = journal[1]["headers"].to_string();
+    assert!(
+        headers.contains("wanlat") && headers.contains("x-n"),
+        "{headers}"
+    );
+}
+
+#[test]
+fn what_comes_of_an_answer() {
+    for [answer, method, expect, outcome, error] in rows(
+        "
+        ok | GET | [] | ok |
+        chunked | GET | [200] | ok |
+        wrong-body | GET | [] | fail | checksum mismatch
+        ok | GET | [206] | fail | http 200, which is not expected
+        ok | PUT | [201] | unknown | http 200, which is not expected
+        status:404:NoSuchKey | GET | [] | fail | http 404
+        status:404:NoSuchKey | DELETE | [204, 404] | ok |
+        status:503:SlowDown | GET | [] | unknown | http 503
+        redirect:307:http://192.0.2.1/b/k | GET | [] | fail | http 307 to http://192.0.2.1/b/k
+        truncate | GET | [] | unknown | truncated response
+        close | GET | [] | unknown | closed (first byte)
+        ",
+    ) {
+        let server = Server::answering(&[answer]);
+        let expect: Value = serde_json::from_str(expect).unwrap();
+        let request = json!({"method": method, "path": "/bucket/key", "expect": expect});
+        let object = json!({"response_object": "body", "object_bytes": 1024, "body_seed": 0});
+        let mut fields = if method == "GET" { object } else { json!({}) };
+        fields
+            .as_object_mut()
+            .unwrap()
+            .insert("request".into(), request);
+        let record = probe(&server, "{}").call("It", fields);
+        match outcome {
+            "ok" => assert_ok(&record),
+            _ => assert_outcome(&record, outcome, error),
+        }
+    }
+}
+
+#[test]
+fn a_connection_is_kept_or_made_for_each_request_and_a_deadline_holds() {
+    let server = Server::answering(&["ok"]);
+    let mut kept = probe(&server, "{}");
+    assert_phases(|| get(&mut kept, 1024));
+    let mut fresh = probe(&server, r#"{"connection": "new"}"#);
+    for _ in 0..3 {
+        assert_eq!(get(&mut fresh, 1024)["new_connection"], true);
+    }
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let header = json!({"host": "127.0.0.1", "port": port, "deadline_ms": 50});
+    let late = get(&mut Probe::speaking("http", header), 1);
+    assert_outcome(&late, "unknown", "timeout (first byte)");
+    assert!(late["elapsed_ns"].as_u64() >= Some(50_000_000));
+}
+
+#[test]
+fn a_template_that_makes_no_request_says_what_is_wrong() {
+    for [request, fields, expected] in rows(
+        r#"
+        {"method": "GET", "path": "a"} | {} | begins with a slash
+        {"method": "GET", "path": "/{key}"} | {} | the line has none
+        {"method": "get", "path": "/"} | {} | no method of HTTP
+        {"method": "PUT", "path": "/", "body": "{body}"} | {} | no `object_bytes`
+        {"method": "PUT", "path": "/", "body": "x", "json": 1} | {} | a `body` and `json`
+        {"method": "GET", "path": "/", "headers": {"Content-Length": "1"}} | {} | the protocol's own
+        {"method": "GET", "path": "/", "headers": {"a b": "1"}} | {} | is no header
+        {"method": "GET", "path": "/", "colour": 1} | {} | unknown field `colour`
+        {"method": "GET", "path": "/"} | {"response_object": "data"} | expected body or content-length
+        {"method": "GET", "path": "/"} | {"bucket": "b"} | `bucket` means nothing
+        "#,
+    ) {
+        let mut line = json!({"seq": 0, "phase": "measure", "endpoint": "It"});
+        for part in [format!(r#"{{"request": {request}}}"#), fields.to_owned()] {
+            let part: Value = serde_json::from_str(&part).unwrap();
+            line.as_object_mut()
+                .unwrap()
+                .extend(part.as_object().unwrap().clone());
+        }
+        let header = r#"{"host":"127.0.0.1","port":9,"deadline_ms":1000}"#;
+        let error = refused("http", &format!("{header}\n{line}\n"));
+        assert!(error.starts_with("oneshot: plan line 2: "), "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}

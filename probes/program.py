@@ -1,0 +1,58 @@
+"""A program that makes requests for `oneshot exec`: told one a line, it answers with one line.
+
+    import base64
+    from wanlat.probes.program import Fail, serve
+
+    store = connect()                        # not timed: it is ready when it serves
+
+    def write(key, value):                   # {op: write, request: {key: "{key}", value: "{body}"}}
+        store.set(key, base64.b64decode(value))
+
+    serve(write=write, read=lambda key: store.get(key))
+
+An operation gets what it is told by name. It returns nothing, the bytes of the object that it read,
+or a mapping that is added to the answer, such as ``{"sha256": ...}``. It raises `Fail` where the
+request was certainly not executed; whatever else it raises leaves that open. What it prints goes to
+standard error, whose last line is reported when the program dies.
+
+This module needs nothing but Python's standard library, and little of it: programs that are started
+for each request import it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["Fail", "serve"]
+
+
+class Fail(Exception):
+    """The request was certainly not executed, or answered in the negative. The text says why."""
+
+
+def serve(**operations: Callable[..., Any]) -> None:
+    """Answer until there is nothing left to ask. ``nothing`` is known already, and does nothing."""
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr
+    known = {"nothing": lambda: None, **operations}
+    for line in sys.stdin.buffer:
+        answers.write(json.dumps(_answer(known, json.loads(line))).encode() + b"\n")
+        answers.flush()
+
+
+def _answer(known: Mapping[str, Callable[..., Any]], request: dict[str, Any]) -> dict[str, Any]:
+    name = request.pop("op")
+    if name not in known:
+        return {"fail": f"there is no operation {name}; there are {', '.join(known)}"}
+    try:
+        came = known[name](**request)
+    except Fail as refusal:
+        return {"fail": str(refusal) or type(refusal).__name__}
+    except Exception as error:
+        return {"unknown": " ".join(f"{type(error).__name__}: {error}".split())}
+    if isinstance(came, (bytes, bytearray, memoryview)):
+        came = {"body": b64encode(came).decode()}
+    return {"ok": True, **(came or {})}
