@@ -126,6 +126,8 @@ class _Running:
         self._began_s = time.monotonic()
         self._running: dict[str, float] = {}
         """When points began that run, by their names."""
+        self._ahead: list[AnyPoint] = []
+        """Those that this run has not ended yet."""
         self._lock = threading.Lock()
         self._at_once = 1
         self.outcome = MatrixOutcome(self._directory, points=len(prepared.points))
@@ -137,6 +139,7 @@ class _Running:
         for point in prepared.points:
             if not (self._directory / point.directory).exists():  # it was never begun, or removed
                 point.status, point.reason = "planned", None
+        self._ahead = self.progress.left()
         self._write_manifest()
         self.progress.write()
 
@@ -180,6 +183,7 @@ class _Running:
             if _status(directory) == "complete":
                 # The run was killed when it was through with the point, and had not said so yet.
                 self.progress.ends(point, "complete")
+                self._ahead.remove(point)
                 return
             _put_aside(directory)
             self.progress.begins(point)
@@ -207,6 +211,7 @@ class _Running:
             self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
             self.progress.ends(point, ended.status, ended.reason)
             del self._running[point.name]
+            self._ahead.remove(point)
             if ended.status == "complete":
                 self._took_s[point.system].append(time.monotonic() - began_s)
             self._tell()
@@ -217,17 +222,17 @@ class _Running:
 
     def _tell(self) -> None:
         """Say how far the whole is: of how many points, how many run, and how long it takes."""
-        points, left, left_s = self._prepared.points, self.progress.left(), self._left_s()
+        total, ahead, left_s = len(self._prepared.points), len(self._ahead), self._left_s()
         said = f"{len(self._running)} running"
         if left_s is not None:
             said += f", about {elapsed(left_s)} left"
-        self._report(f"{len(points)} points", len(points) - len(left), len(points), said)
+        self._report(f"{total} points", total - ahead, total, said)
 
     def _left_s(self) -> float | None:
         """Judge how long the rest takes: by what is known of points, else by those before."""
         now_s, each_s = time.monotonic(), list[float]()
         every = [took_s for took in self._took_s.values() for took_s in took]
-        for point in self.progress.left():
+        for point in tuple(self._ahead):
             before = self._took_s.get(point.system) or every
             expected_s = point.expected_s or (statistics.fmean(before) if before else None)
             if expected_s is None:
