@@ -280,7 +280,7 @@ def notes_on_run(bundle: Bundle) -> list[str]:
             names = list(series_labels(unseen).values())
             notes.append(f"Not one measured sample of {listing(names, _NAMED_AT_MOST)}.")
     if bundle.late and not bundle.is_drill:  # which counts those of all its phases itself
-        notes.append(_on_lateness(bundle))
+        notes.append(_on_lateness([bundle]))
     notes += filter(None, [program_note(bundle)])
     idle = [IDLE] if bundle.is_load and not bundle.timed.empty else []
     return [*notes, *_on_calibration(bundle), *idle]
@@ -309,6 +309,8 @@ def notes_on_matrix(sweep: Sweep) -> list[str]:
             f"{listing(untrusted, _NAMED_AT_MOST)}."
         )
     bundles = {point.name: point.bundle for point in sweep.complete if point.bundle}
+    if any(bundle.late for bundle in bundles.values()):
+        notes.append(_on_lateness([*bundles.values()]))
     notes += [IDLE] if any(bundle.is_load for bundle in bundles.values()) else []
     warned: dict[str, list[str]] = {text: [] for text in sweep.manifest.get("warnings", ())}
     own = set(warned)
@@ -346,11 +348,12 @@ def _how_ended(source: Bundle | Sweep, what: str) -> str | None:
     return f"{what} {HOW_ENDED[source.status]}{why}" if source.status in HOW_ENDED else None
 
 
-def _on_lateness(bundle: Bundle) -> str:
-    allowed_ms = bundle.manifest.get("max_network_error_ms")
-    by = f"more than {allowed_ms:g} ms " if allowed_ms is not None else ""
-    again = "" if bundle.is_load else ", and were taken again"
-    samples, are = count(bundle.late, "sample"), "is" if bundle.late == 1 else "are"
+def _on_lateness(bundles: Sequence[Bundle]) -> str:
+    allowed_ms = {bundle.manifest.get("max_network_error_ms") for bundle in bundles} - {None}
+    by = f"more than {allowed_ms.pop():g} ms " if len(allowed_ms) == 1 else ""
+    again = "" if any(bundle.is_load for bundle in bundles) else ", and were taken again"
+    late = sum(bundle.late for bundle in bundles)
+    samples, are = count(late, "sample"), "is" if late == 1 else "are"
     return (
         f"{samples} of moments at which the machine made the network {by}late {are} in no figure "
         f"of latency{again}."
