@@ -163,7 +163,7 @@ def replace_text(path: Path, text: str) -> None:
     """Replace `path` by `text` in one step. Raises BundleError where it cannot be written."""
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8", errors="replace")  # half a surrogate pair
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):

@@ -121,7 +121,9 @@ def thinned(failed: NDArray[np.bool_], times: NDArray[np.float64], most: int) ->
     few = min(SLOWEST, most // 4)
     slowest = np.argpartition(np.nan_to_num(times, nan=-1.0), -few)[-few:]
     kept = np.union1d(_evenly(np.flatnonzero(failed), most // 4), slowest)
-    others = np.setdiff1d(np.arange(count), kept, assume_unique=True)
+    is_left = np.ones(count, dtype=bool)
+    is_left[kept] = False
+    others = np.flatnonzero(is_left)
     return np.union1d(kept, _evenly(others, most - len(kept)))
 
 
@@ -165,7 +167,7 @@ def _shown(bundle: Bundle, lanes: Sequence[pd.DataFrame], most: int) -> list[dic
     """The columns of what is shown of each lane, read at once."""
     kept = [
         each.index[
-            thinned(each["outcome"].to_numpy() != OUTCOMES[0], _finite(each["total_ns"]), most)
+            thinned((each["outcome"] != OUTCOMES[0]).to_numpy(), _finite(each["total_ns"]), most)
         ]
         for each in lanes
     ]

@@ -151,6 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(*routes[what](bundle))
         except BundleError as error:
             return self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        except Exception as error:  # of whatever a damaged bundle has where something else belongs
+            why = f"this bundle is damaged ({type(error).__name__}: {error})"
+            return self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, why)
 
     def _why_not(self, token: str) -> str | None:
         """Why this request gets nothing; None for one of our reader's."""

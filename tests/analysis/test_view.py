@@ -17,6 +17,7 @@ from synthetic_bundles import QUORUM, MakeBundle
 from wanlat.analysis.view.server import serve
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
+DAMAGED = '{"schema_version": 2, "kind": "<i>"}'
 
 
 class View:
@@ -55,7 +56,7 @@ def place(make_bundle: MakeBundle, tmp_path: Path) -> Path:
     shelf.mkdir()
     shutil.copytree(tmp_path / "secret", shelf / "a study")
     (shelf / "damaged").mkdir()
-    (shelf / "damaged" / "manifest.json").write_text('{"schema_version": 2, "kind": "<i>"}')
+    (shelf / "damaged" / "manifest.json").write_text(DAMAGED)
     (shelf / "out").symlink_to(tmp_path / "secret")
     return shelf
 
@@ -79,6 +80,14 @@ def test_bundles_are_listed_and_shown_and_stay_as_they_are(place: Path, view: Vi
     assert status == 200 and Page(text).text("h1") == ["endpoint-latency on five-sites"]
     status, text = view.ask("report/damaged")
     assert status == 422 and "manifest.json" in text
+    fuzzed = json.loads((place / "a study" / "manifest.json").read_text())
+    fuzzed["topology"]["sites"] = ["<script>"]
+    (place / "damaged" / "manifest.json").write_text(json.dumps(fuzzed))
+    shutil.copy(place / "a study" / "samples.parquet", place / "damaged")
+    status, text = view.ask("report/damaged")
+    assert status == 422 and "damaged" in text
+    (place / "damaged" / "samples.parquet").unlink()
+    (place / "damaged" / "manifest.json").write_text(DAMAGED)
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
 
 
