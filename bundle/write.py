@@ -22,6 +22,7 @@ from wanlat.bundle.documents import (
     SCHEMA_VERSION,
     Document,
     Manifest,
+    Points,
     Prefill,
     Prefills,
     Reclaim,
@@ -182,6 +183,12 @@ def write_manifest(directory: Path, manifest: Mapping[str, Any]) -> None:
 def write_document(directory: Path, document: Document) -> None:
     """Write a document of the bundle in ``directory`` in one step. Raises MachineError."""
     _write(directory / document.FILE, document.model_dump_json(indent=2))
+
+
+def write_points(directory: Path, parameters: str, points: Iterable[str]) -> None:
+    """Write `points.json` of JSON, a line for each point: of thousands, one has changed."""
+    lines = ",\n".join(points)
+    _write(directory / Points.FILE, f'{{"parameters": {parameters}, "points": [\n{lines}\n]}}')
 
 
 def _write(target: Path, document: str) -> None:

@@ -228,10 +228,9 @@ class DaskEngine:
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
         have = {name: each["resources"].get("machine", 0) for name, each in workers.items()}
         if have and not any(have.values()):
-            start = START.format(self.client.scheduler.address)
             raise MachineError(
                 f"None of the {len(have)} workers of --scheduler {self.scheduler} has the resource "
-                f"`machine`. Start one on each host: {start}"
+                f"`machine`. Start one on each host: {START.format(self.scheduler)}"
             )
         new = [name for name, number in have.items() if number and name not in self._checked]
         said = self.client.run(check_host, VERSION, workers=new, on_error="return") if new else {}
@@ -322,6 +321,6 @@ def arrived(found: dict[str, Any], bundle: Path) -> PointEnded:
     except OSError as error:
         return PointEnded("failed", f"its bundle cannot be written: {error}", is_full(error))
     ended = PointEnded(**found["ended"])
-    # A worker's full disk is no reason to end all.
-    ended.is_disk_full = False
+    ended.is_disk_full = False  # a worker's is no reason to end all
+    ended.reason = ended.reason and f"on {found['host']}: {ended.reason}"
     return ended

@@ -232,9 +232,10 @@ class _Running:
         """Judge how long the rest takes: by what is known of points, else by those before."""
         now_s, each_s = time.monotonic(), list[float]()
         every = [took_s for took in self._took_s.values() for took_s in took]
+        of_any_s = statistics.fmean(every) if every else None
+        of_system_s = {name: statistics.fmean(took) for name, took in self._took_s.items()}
         for point in tuple(self._ahead):
-            before = self._took_s.get(point.system) or every
-            expected_s = point.expected_s or (statistics.fmean(before) if before else None)
+            expected_s = point.expected_s or of_system_s.get(point.system, of_any_s)
             if expected_s is None:
                 return None
             ran_s = now_s - self._running.get(point.name, now_s)

@@ -34,7 +34,7 @@ from wanlat.bundle.write import (
     default_directory,
     is_nearly_full,
     now_iso,
-    write_document,
+    write_points,
 )
 from wanlat.emulator.lab import BackendName
 from wanlat.experiments.config.claims import claims_on
@@ -240,7 +240,8 @@ class Progress:
         """``points`` in the order in which they are run."""
         self.points = points
         self._directory = directory
-        self._parameters = [documents.Parameter(**each) for each in parameters_of(points)]
+        self._parameters = json.dumps(parameters_of(points), ensure_ascii=False)
+        self._said = dict[str, str]()
 
     def read(self) -> None:
         """Take over what the file says, where there is one. Raises UserError."""
@@ -263,21 +264,23 @@ class Progress:
         """Note that an attempt at a point begins."""
         point.status, point.reason, point.attempts = "running", None, point.attempts + 1
         point.began, point.ended = now_iso(), None
-        self.write()
+        self.write(point)
 
     def ends(self, point: AnyPoint, status: documents.Status, reason: str | None = None) -> None:
         """Note how an attempt ended."""
         point.status, point.reason, point.ended = status, reason, now_iso()
-        self.write()
+        self.write(point)
 
     def left(self) -> list[AnyPoint]:
         """Return what is not complete, in the order it is run."""
         return [each for each in self.points if each.status != "complete"]
 
-    def write(self) -> None:
-        """Write the file."""
-        document = documents.Points(parameters=self._parameters, points=self.points)
-        write_document(self._directory, document)
+    def write(self, *changed: AnyPoint) -> None:
+        """Write the file; ``changed``: the only points that are no longer as they were written."""
+        whole = set(documents.Point.model_fields)
+        for each in changed or self.points:
+            self._said[each.name] = each.model_dump_json(include=whole)
+        write_points(self._directory, self._parameters, self._said.values())
 
 
 def _stem(value: Any) -> str:
@@ -392,7 +395,8 @@ def prepare_matrix(
     are measured.
     """
     seed = seed_of_all(study.seed if seed is None else seed, shard)
-    points, known = in_order(points_of(study), seed), topologies or {}
+    listed, known = points_of(study), topologies or {}
+    points = in_order(listed, seed)
     names = dict.fromkeys(point.study.topology for point in points)
     prepared = PreparedMatrix(
         study=study,
@@ -407,7 +411,7 @@ def prepare_matrix(
     )
     systems: dict[str, Mapping[str, Any]] = {}
     binaries: dict[str, Binary] = {}
-    for point in points_of(study):
+    for point in listed:
         try:
             (subject,) = prepared.prepare(point, binaries=binaries).subjects
         except (UserError, MachineError) as error:
