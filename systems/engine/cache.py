@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from wanlat.topologies.errors import MachineError
@@ -27,13 +26,7 @@ _WAY_OUT = "Built stores are kept there; set WANLAT_CACHE to a directory that ma
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hex digits, read anew where it changed. Raises OSError."""
-    now = path.stat()
-    return _sha256_of(path, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-
-
-@lru_cache
-def _sha256_of(path: Path, *_as_it_is: int) -> str:
+    """Return the SHA-256 of a file as 64 hex digits. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

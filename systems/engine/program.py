@@ -115,10 +115,24 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
     )
 
 
+_KNOWN: dict[tuple[object, ...], Binary] = {}
+
+
 def of_file(program: Program, path: Path) -> Binary:
-    """Return a binary that is asked for its version. Raises SystemMissing."""
-    version = read_version(program, path)
-    return Binary(path, version, sha256_of(path), label(program, version))
+    """Return a binary that is asked for its version, again where its file was changed since.
+
+    Raises SystemMissing.
+    """
+    try:
+        now = path.stat()
+    except OSError as error:
+        raise SystemMissing(f"{path} does not tell its version: {error}") from error
+    as_it_is = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+    key = (program.name, repr(program.version), path, *as_it_is)
+    if key not in _KNOWN:
+        version = read_version(program, path)
+        _KNOWN[key] = Binary(path, version, sha256_of(path), label(program, version))
+    return _KNOWN[key]
 
 
 def label(program: Program, version: str) -> str:
