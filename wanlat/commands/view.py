@@ -9,6 +9,7 @@ import typer
 
 from wanlat.output import say
 from wanlat.results import messages_of
+from wanlat.running import heed_interruptions
 
 
 def view(
@@ -23,6 +24,7 @@ def view(
     """
     from wanlat.analysis.view.server import serve
 
+    heed_interruptions()
     server, address = serve(directory, messages_of)
     say(f"view: {address}")
     try:
