@@ -57,6 +57,7 @@ def test_drills_systems_and_replicates_are_points_with_seeds_of_their_own(tmp_pa
     assert json.loads(part.stdout)["drill"] in ("short", "other")
 
 
+@pytest.mark.minutes
 def test_several_run_side_by_side_and_are_resumed(tmp_path: Path) -> None:
     file = drill(tmp_path, "systems: [quorum]\nfaults: [{stop: victim}]\n", SHORTEST)
     out = tmp_path / "out"
