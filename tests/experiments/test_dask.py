@@ -31,6 +31,7 @@ replicates: {replicates}
 """
 
 
+@pytest.mark.minutes
 def test_two_runs_share_one_machine_and_never_measure_at_once(tmp_path: Path) -> None:
     file, bundles = study(tmp_path, 100, 2), [tmp_path / "a", tmp_path / "b"]
     with cluster_of(tmp_path / "dask", "able") as dask:
@@ -128,6 +129,7 @@ def test_workers_of_this_machine_are_there_for_one_run(tmp_path: Path) -> None:
     assert manifest_of(bundle)["jobs"][-1]["jobs"] == 2
 
 
+@pytest.mark.minutes
 def test_workers_without_the_resource_measure_nothing(tmp_path: Path) -> None:
     with cluster_of(tmp_path / "dask") as dask:
         dask.worker("spare", machine=False)
