@@ -31,6 +31,9 @@ from wanlat.topologies.resolve import resolve
 from wanlat.topologies.variants import with_nodes
 
 _OURS = {"quorum", "service"}
+_DEBIAN = {name: name for name in ("tshark", "zsh", "fish")}
+_DEBIAN |= {"sshd": "openssh-server", "slurmctld": "slurm-wlm"}
+"""The packages of Debian that programs are in."""
 _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()
 
 
@@ -39,7 +42,7 @@ def needs(*names: str) -> None:
     tools: dict[str, Callable[[], object]] = {
         **{name: partial(registry.find_tool, name) for name in registry.tools()},
         "nginx-light": _nginx,
-        **{name: partial(_programs, name) for name in _PACKAGES},
+        **{name: partial(_on_path, name) for name in _DEBIAN},
         "mininet": _mininet,
         "chromium": chromium,
     }
@@ -59,6 +62,12 @@ def _nginx() -> None:
     find_program(front.program, SHIPPED)
 
 
+def _on_path(name: str) -> None:
+    if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        package = _DEBIAN[name]
+        raise SystemMissing(f"{name} is not installed (Debian, Ubuntu: apt-get install {package})")
+
+
 def _mininet() -> None:
     if not mininet_import.is_installed():
         raise SystemMissing("Mininet is not installed (Debian, Ubuntu: apt-get install mininet)")
@@ -76,26 +85,6 @@ def chromium() -> str:
                 "requirements-browser.txt)"
             )
     return found
-
-
-_PACKAGES = {
-    "tshark": ("tshark", ["tshark"]),
-    "zsh": ("zsh", ["zsh"]),
-    "fish": ("fish", ["fish"]),
-    "sshd": ("openssh-server", ["sshd", "ssh-keygen"]),
-    "slurm": ("slurm-wlm", ["slurmctld", "slurmd", "sbatch", "munged"]),
-}
-"""Of Debian and Ubuntu, and which programs of each are needed."""
-
-
-def _programs(name: str) -> None:
-    package, programs = _PACKAGES[name]
-    path = f"{os.environ['PATH']}:/usr/sbin"
-    for program in programs:
-        if shutil.which(program, path=path) is None:
-            raise SystemMissing(
-                f"{program} is not installed (Debian, Ubuntu: apt-get install {package})"
-            )
 
 
 @contextmanager
