@@ -183,7 +183,7 @@ def started_by_logins(directory: Path) -> list[int]:
 
 
 def test_jobs_of_slurm_measure(tmp_path: Path) -> None:
-    needs("slurm")
+    needs("slurmctld")
     with slurm(tmp_path) as config:
         environment = {"SLURM_CONF": str(config), **PATHS}
         run(study(tmp_path, 50, 2), tmp_path / "bundle", "slurm:1", **environment)
