@@ -17,6 +17,7 @@ import pytest
 
 from wanlat.experiments.workloads.load import ProbeClient, load_result
 from wanlat.probes.load import End, LoadJob
+from wanlat.probes.objects import ObjectApi
 from wanlat.probes.plan import Plan, PlanHeader, Request
 from wanlat.probes.process import spawn_here
 from wanlat.probes.records import Sample
@@ -106,7 +107,9 @@ def test_what_was_due_while_the_store_stood_still_waits_and_is_cut_with_its_part
         assert (cut.outcome, due_ns >= ended_ns) == ("unknown", True)
 
 
-JOB = LoadJob("mix", Path("records"), ["b"], 10, 1024, seed=1, workers=4, duration_ms=10_000)
+S3 = ObjectApi.of("s3")
+assert S3 is not None
+JOB = LoadJob("mix", Path("records"), S3, ["b"], 10, 1024, 1, workers=4, duration_ms=10_000)
 CALM = End(
     end="complete",
     reason=None,

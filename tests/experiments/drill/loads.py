@@ -65,6 +65,9 @@ class LoopbackStore:
     def create_bucket(self, _: str) -> None:
         pass
 
+    def replicas(self, _: bytes) -> None:
+        pass
+
     def __enter__(self) -> LoopbackStore:
         return self
 
