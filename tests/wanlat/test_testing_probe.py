@@ -17,6 +17,7 @@ from wanlat.probes.body import body
 from wanlat.probes.errors import ProbeFailed
 from wanlat.probes.plan import Request
 from wanlat.probes.records import Sample
+from wanlat.systems import registry
 from wanlat.systems.base import S3Target
 from wanlat.testing import Probe
 from wanlat.testing import probe as module
@@ -84,7 +85,7 @@ class Store:
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     made = Store()
     monkeypatch.setattr(module, "Oneshot", made)
-    monkeypatch.setattr("wanlat.experiments.requests.prepare", lambda *_: None)
+    monkeypatch.setattr(module, "prepare", lambda *_: None)
     return made
 
 
@@ -99,8 +100,10 @@ def probe(store: Store, rows: list[dict[str, Any]]) -> Probe:
     lateness = SimpleNamespace(during=lambda *_: 3_000_000)
     lab: Any = SimpleNamespace(plan=plan, nodes=plan.nodes, lateness=lateness)
     target = S3Target("127.0.0.1", 1, "garage", "ACCESS", "SECRET")
-    known = {"api": "s3", "system": "fake", "version": "1"}
-    cluster: Any = SimpleNamespace(s3=lambda _: target, create_bucket=lambda _: None, **known)
+    quorum = registry.get("quorum")
+    known = {"of": quorum, "scene": {"given": quorum.parse_options()}, "version": "1"}
+    does = {"target": lambda _: target, "create_bucket": lambda _: None, "replicas": None}
+    cluster: Any = SimpleNamespace(system="fake", **known, **does)
     return Probe(lab, cluster, rows.append)
 
 
