@@ -4,3 +4,6 @@
 what they say. A run appends to `NAME.jsonl` while it lasts, and turns that into `NAME.parquet` at
 its end; so a run that was killed can be read too.
 """
+
+BIN_NS = 4_000_000
+"""Width of a bin of time in `lateness.parquet`, as `wire` has it."""

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BIN_NS = 4_000_000
-"""Width of a bin, as `wire` has it."""
+from wanlat.bundle import BIN_NS
 
 MOVING_NS = 10
 """What a request's network may be late by for each byte of its object, beyond what is allowed.
