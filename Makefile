@@ -55,7 +55,7 @@ $(CRATES): Cargo.toml Cargo.lock $(RUST)
 	    "Building the Rust programs: two to three minutes the first time" crates cargo build --release --locked
 	@touch $@
 
-test: .ready setup  ## Pass the tests that need nothing but what README names (3 to 4 minutes)
+test: .ready setup  ## Pass the tests that need nothing but what README names (6 minutes)
 	@tools/calmly target/tests.log "Building the Rust tests: about two minutes the first time" crates \
 	    cargo test --release --locked $(TESTED) --no-run
 	@RUST_TEST_THREADS=8 cargo test --release --locked --quiet $(TESTED)
