@@ -64,24 +64,24 @@ test: .ready setup  ## Pass the tests that need nothing but what README names (6
 # What test-all adds in Python; stores among it where they are there.
 REST ?= minutes or programs or registry or stores
 
-test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (a quarter of an hour)
+test-all: test  ## Pass all tests; what needs something absent is skipped, and says how to get it (half an hour)
 	@$(LONG)
 	@$(PYTEST) -m "$(REST)"
 	@$(ALONE)
 	@$(KERNEL)
 
-test-minutes: .ready setup  ## Pass the tests that need nothing but time (5 minutes)
+test-minutes: .ready setup  ## Pass the tests that need nothing but time (8 minutes)
 	@$(LONG)
 	@$(PYTEST) -m "minutes and not stores and not programs"
 	@$(ALONE)
 
-test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, Mininet, grpcurl, Go, chromium, sshd or Slurm (two minutes)
+test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, Mininet, grpcurl, Go, chromium, sshd or Slurm (several minutes)
 	@$(PYTEST) -m programs
 
 test-registry: .ready setup  ## Pass those that install packages: the wheel in an empty environment (a minute and a half)
 	@$(PYTEST) -m registry
 
-test-stores: .ready setup  ## Pass those that need a real store: wanlat system install garage minio (2 minutes)
+test-stores: .ready setup  ## Pass those that need a real store: wanlat system install garage minio (4 minutes)
 	@$(PYTEST) -m stores
 
 test-kernel: .ready setup  ## Pass those of netem, inside User-Mode Linux (5 minutes)
