@@ -29,6 +29,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.stores
+def test_it_is_led_by_the_node_that_is_asked_for(cluster: Cluster) -> None:
+    assert cluster.leader() == list(cluster.nodes)[-1]
+
+
+@pytest.mark.stores
 def test_objects_as_large_as_its_definition_says_fit_and_no_larger_ones(cluster: Cluster) -> None:
     largest = cluster.of.definition.objects.largest
     assert largest is not None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.needs import lab_of, needs
+from tests.needs import needs
 from wanlat.bundle.read import read_table
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.prepare import prepare
 from wanlat.experiments.run import run
 from wanlat.experiments.session import silent
 from wanlat.systems import registry
-from wanlat.systems.base import Cluster
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 
@@ -81,17 +79,3 @@ def test_a_study_of_stores_asks_for_its_own_endpoints_and_they_take_what_is_prom
         fastest_ms = rows[rows["endpoint"] == endpoint]["total_ns"].min() / 1e6
         # Jitter of 20 ms; what a busy machine adds, no fastest of five has twice.
         assert round_trips * (RTT_MS - 20) <= fastest_ms < (round_trips + 1) * (RTT_MS - 20)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    needs("etcd")
-    etcd = registry.get("etcd")
-    with lab_of("one-site") as lab:
-        options = etcd.parse_options({"leader": lab.nodes[-1].name})
-        yield etcd.start(lab, options, tmp_path_factory.mktemp("logs"), 60, print)
-
-
-@pytest.mark.stores
-def test_it_is_led_by_the_node_that_is_asked_for(cluster: Cluster) -> None:
-    assert cluster.leader() == list(cluster.nodes)[-1]
