@@ -256,7 +256,7 @@ class Fraction(Quantity):
             number = value
         elif isinstance(value, str) and (match := re.fullmatch(cls._written, value)):
             number = Exact(match[1]) / (100 if match[3] else 1)
-            number = -1 if value.startswith("-") else number
+            number = -number if value.startswith("-") else number
         else:
             raise QuantityError(f"{_shown(value)} is not a fraction; {cls._allowed}")
         if not 0 <= number <= 1:
@@ -264,7 +264,7 @@ class Fraction(Quantity):
             if isinstance(value, int) and 1 < value <= 100:
                 hint = f" ({value} in a hundred is `{value}%`)"
             raise QuantityError(f"{show(value)} is outside 0..1; {cls._allowed}{hint}")
-        return float(number)
+        return abs(float(number))  # -0.0 is 0
 
     def __str__(self) -> str:
         """In percent; below a millionth as a bare number with an exponent."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wanlat.topologies.errors import UserError
@@ -75,6 +75,7 @@ def test_every_count_prints_back(unit: type[Duration | Rate | Size], count: int)
 
 
 @given(st.sampled_from([Duration, Rate, Size, Fraction]), st.text() | st.floats() | st.integers())
+@example(Fraction, -0.0)
 def test_any_scalar_is_a_quantity_or_a_clean_error(unit: type[Quantity], written: object) -> None:
     try:
         quantity = unit.parse(written)
