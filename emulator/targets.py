@@ -174,7 +174,7 @@ class Targets:
             if rest and site not in sites:
                 raise UserError(
                     f"{listing(sorted(some))} shares the WAN links of site {site} with "
-                    f"{listing(rest, at_most=5)}, so they cannot be told apart there. Name the "
+                    f"{listing(rest, at_most=5)}, so they cannot be distinguished there. Name the "
                     f"site `{site}`, or the node alone for its own LAN link."
                 )
             sites[site] = None

@@ -66,10 +66,10 @@ def least_of(needed: int, replicas: int, near: Iterable[int], what: str = "repli
     needs = f"{_count(needed)} of {_count(replicas, what)} must answer"
     if most < needed:
         only = f"only {_count(most)} {_is(most)}" if most else "none is"
-        return Least(1, f"{needs}, and {only} in the asked node's site")
+        return Least(1, f"{needs}, and {only} in the target node's site")
     if min(counts) < needed:
-        return Least(0, f"{needs}, and of some keys that many are in the asked node's site")
-    return Least(0, f"{needs}, and {_count(most)} {_is(most)} in the asked node's site")
+        return Least(0, f"{needs}, and of some keys that many are in the target node's site")
+    return Least(0, f"{needs}, and {_count(most)} {_is(most)} in the target node's site")
 
 
 def near(plan: Plan, target: str, held: Iterable[Iterable[str]]) -> list[int]:

@@ -1,6 +1,6 @@
 """A matrix of round-trip times, or of one-way delays, between places: read from CSV, and checked.
 
-Two forms are told apart by their first line. Sites × sites: names across and down, figures in
+Two forms are distinguished by their first line. Sites × sites: names across and down, figures in
 the cells. Long: a line a direction, with columns `from`, `to` and `rtt_ms` (or `delay_ms`), and
 `jitter_ms`, `loss`, `rate` where known. `docs/real-places.md` shows both.
 """

@@ -31,7 +31,7 @@ _ERRORS_IN, _PANEL_IN = 3.4, 3.6
 _NAMED_PAIRS = 42  # of more, the names could not be read
 _FLOOR_MS = 0.001
 _BLUE, _GREY = "#004488", "#8c8c8c"
-# Paul Tol's "bright": told apart also by the colour-blind; marks differ too.
+# Paul Tol's "bright": distinct to the colour-blind; marks differ too.
 _KINDS = (("#4477aa", "o"), ("#ee6677", "s"), ("#228833", "^"), ("#aa3377", "D"))
 _JITTER = ("distribution", "p_value", "requested_quantiles_ms", "measured_quantiles_ms")
 _COLUMNS = [

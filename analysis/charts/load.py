@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Of operations: none of them is a system's, and the first two differ in lightness too.
 _LOOKS = (("#117755", "o"), ("#b58be0", "s"), ("#5b8fd6", "^"), ("#8a8a8a", "D"))
 _FAILED = "failed"
-_MOST_STEPS = 2000
+_MOST_STEPS, _MOST_NAMED = 2000, 2
 _FEWEST = 1e-4
 """Of requests, that a tail shows."""
 
@@ -150,10 +150,13 @@ def _rate(row: Row) -> float:
 
 
 def _probe_said(row: Row, key: str) -> str:
-    """A figure of each endpoint that the probe client asked."""
-    said = [
-        f"{with_placement(each['endpoint'], each['placement'])} {value:.3g}"
+    """A figure of each endpoint that the probe client asked; of many the smallest and greatest."""
+    values = {
+        with_placement(each["endpoint"], each["placement"]): value
         for each in row["probe_client"]
         if (value := below(each, key)) is not None
-    ]
-    return ", ".join(said) or EN_DASH
+    }
+    named, between = list(values), ", "
+    if len(named) > _MOST_NAMED:
+        named, between = sorted(named, key=lambda name: values[name])[:: len(named) - 1], " to "
+    return between.join(f"{name} {values[name]:.3g}" for name in named) or EN_DASH

@@ -185,8 +185,8 @@ def draw_lines(answer: Answer) -> Figure:
             placed,
             "Every point: one request, spread a little so that points do not hide each other. "
             "Lines: modes, the solid one with the greatest share; at the end the slope, which is "
-            "the round trips. Grey lines: whole round trips that take no other time. Red: requests "
-            "on no line (crosses), and beyond the axis (triangles).",
+            "the round trips. Grey lines: whole round trips that take no other time. Red: "
+            "unexplained requests (crosses), and those beyond the axis (triangles).",
             *answer.say([report.NO_SLOPE]),
             lateness_sentence(answer.source),
             program_note(answer.source),

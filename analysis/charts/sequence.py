@@ -47,7 +47,7 @@ from wanlat.analysis.trace import Trace, traces_of
 from wanlat.analysis.trace_messages import BACKGROUND, OTHER, REQUEST, Row
 
 PATH = "#d55e00"
-"""Vermillion of Okabe and Ito's palette, and its blue: told apart by everybody's eyes."""
+"""Vermillion of Okabe and Ito's palette, and its blue: distinct to everybody's eyes."""
 MOST_ARROWS = 60
 
 _PATH_LOOK: dict[str, Any] = {"color": PATH, "lw": 2.4, "ls": "-", "zorder": 3}

@@ -61,7 +61,7 @@ QUANTITIES = {
     "gained_chain": Quantity(Kind.ROUND_TRIPS, "share", "share", "critical path grew"),
     "latency_at_rtt_ms": Quantity(Kind.LATENCY, "ms", "latency_ms", "latency at {at_rtt_ms:g} ms"),
     "intercept_ms": Quantity(Kind.INTERCEPT, "ms", "intercept_ms", "intercept"),
-    "unexplained": Quantity(Kind.UNEXPLAINED, "share", "share", "on no line"),
+    "unexplained": Quantity(Kind.UNEXPLAINED, "share", "share", "unexplained"),
     "wan_bytes": Quantity(Kind.BYTES, "bytes", "wan_bytes", "WAN bytes"),
     "wan_packets": Quantity(Kind.BYTES, "packets", "wan_packets", "WAN packets"),
     "median_ms": Quantity(Kind.LATENCY, "ms", "latency_ms", "median"),

@@ -8,7 +8,7 @@ disagree where either of these holds:
 2. more than one request in ten (and more than one at all) has a path that lies outside the
    interval, so widened, of the mode that its latency puts it in.
 
-Requests on no line say nothing of round trips and contradict nothing; neither do those whose path
+Unexplained requests say nothing of round trips and contradict nothing; neither do those whose path
 is not known. The widening is for what the interval does not cover: a store that works while
 messages travel hides a part of a round trip. Modes whose widened intervals touch cannot be told
 apart by paths, which are counts, and are taken together: two parallel lines are one length.

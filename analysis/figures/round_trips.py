@@ -335,7 +335,7 @@ def usual(row: Row, key: str) -> list[tuple[float, float]]:
 def slope_cell(row: Row) -> str:
     """The slope with its interval, and what else many requests make.
 
-    Where the latencies are on no line, what the packets say, and of how many requests.
+    Where no line explains the latencies, what the packets say, and of how many requests.
     """
     if row["status"] is Status.LINE:
         low, high = (format_trips(bound) for bound in row["ci95"])
@@ -355,7 +355,7 @@ def path_cell(row: Row) -> str | None:
 
 
 def modes_cell(row: Row) -> str:
-    """Share and slope of each mode, and the share of what is on no line; together 100 %."""
+    """Share and slope of each mode, and the share of what no mode explains; together 100 %."""
     modes = row["modes"]
     if not modes:
         return str(Status.NOT_A_LINE) if row["status"] is Status.NOT_A_LINE else EN_DASH
@@ -363,7 +363,7 @@ def modes_cell(row: Row) -> str:
     if len(modes) == 1 and not rest:
         return "one"
     said = [f"{n} %: {format_trips(m['round_trips'])}" for n, m in zip(shares, modes, strict=True)]
-    return ", ".join([*said, *([f"{rest} % on no line"] if rest else [])])
+    return ", ".join([*said, *([f"{rest} % unexplained"] if rest else [])])
 
 
 def cost_cell(key: str, places: int) -> Column:
@@ -445,7 +445,7 @@ ROUND_TRIPS = Section(
         reasons("why_no_chain", "No critical path."),
         Note(_remarks),
         Note(
-            "{total} requests on no line, in no mode and no slope: {rows}.",
+            "{total} requests unexplained, in no mode and no slope: {rows}.",
             lambda row: row["why"] is None and bool(row["unexplained"]),
             each=" {unexplained} of {n}",
             total="unexplained",

@@ -27,7 +27,7 @@ _NAMED_AT_MOST = 6
 _DISTURBING = {
     "corrupt": "a damaged packet is lost",
     "duplicate": "a copy costs bytes and packets",
-    "loss": "a lost packet is sent again after a timer, and its request lies on no line",
+    "loss": "a lost packet is sent again after a timer, and no line explains its request",
     "rate": "a rate adds the time to send the bytes, which is in the intercept",
 }
 """Impairments that do not forbid the number, and widen it or move the intercept."""

@@ -151,7 +151,7 @@ def record_of(
     """The record of a system's rows of packets.parquet, whose index is their number among them.
 
     Of the manifest it takes the topology and the target node. Packets of calibration are not
-    told apart here.
+    distinguished here.
     """
     frame = frame[~frame["duplicate"].astype(bool) & frame["entry_ns"].notna()]
     frame = frame.sort_values("entry_ns", kind="stable")

@@ -21,7 +21,7 @@ from wanlat.analysis.stats.slopes import RARE, Indexes, Levels, Truths, Values
 MIN_RTTS = 3
 """Through two points goes a line whatever the truth: a third is needed to contradict it."""
 NEAR_MS, NEAR_SHARE = 20.0, 0.1
-"""A request so near a line is on it, and lines farther apart at an RTT are told apart there; of
+"""A request so near a line is on it, and lines farther apart at an RTT are distinguished there; of
 the greatest RTT at most NEAR_SHARE, so that a message makes five times the difference."""
 CROWD = 0.25
 """A mode's crowd is within this part of that distance. Of scatter as much is there as anywhere."""
@@ -40,7 +40,7 @@ _CROWDS = 8
 
 @dataclass(frozen=True)
 class Modes:
-    """K lines, the one with the greatest share first, and where they can be told apart.
+    """K lines, the one with the greatest share first, and where they can be distinguished.
 
     `at_ms`, shape (L, K): latency of each at each level. `members`, shape (n,): index of the line
     of each request, -1 none. `near`, shape (n, K): whether a request is near enough to a line to be
@@ -126,7 +126,7 @@ def _is_mode(
 
 
 def _ordered(at: Values, off: Values, levels: Levels, near_ms: float) -> Modes:
-    """The lines in the order of their shares, counted where all of them can be told apart."""
+    """The lines in the order of their shares, counted where all of them can be distinguished."""
     count = at.shape[1]
     gaps = np.abs(at[:, :, None] - at[:, None, :])
     apart: Truths = np.all((gaps > near_ms) | np.eye(count, dtype=bool), axis=2)

@@ -31,7 +31,7 @@ MIN_MAIN_SHARE = 0.25
 class Mode:
     """Requests whose latencies lie on one line.
 
-    `share` (0..1) is of all requests, those on no line included; `n` of them count as members.
+    `share` (0..1) is of all requests, unexplained ones included; `n` of them count as members.
     `round_trips` is the slope.
     """
 
@@ -48,7 +48,7 @@ class Estimate:
     """The lines of one endpoint and placement, the greatest share first.
 
     `why` says in words why a line is the wrong model of the main mode; then there is no mode and no
-    number. `members`, shape (n,): for each request the index of its mode, -1 for those on no line
+    number. `members`, shape (n,): for each request the index of its mode, -1 for unexplained ones
     (`unexplained` of them). `draws`, shape (B, 2): draws of slope (round trips) and intercept (ms)
     of the main mode, as wide as the intervals and in no order that means anything, so that the
     draws of two independent estimates may be subtracted row by row. `mean_round_trips` weighs the

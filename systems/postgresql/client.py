@@ -1,4 +1,4 @@
-"""Asks PostgreSQL for what wanlat tells it: writes the primary, reads the asked node."""
+"""Asks PostgreSQL for what wanlat tells it: writes the primary, reads the target node."""
 
 import base64
 import sys

@@ -1,4 +1,4 @@
-"""Asks Redis for what wanlat tells it, in RESP: writes the primary, reads the asked node."""
+"""Asks Redis for what wanlat tells it, in RESP: writes the primary, reads the target node."""
 
 import base64
 import socket

@@ -168,7 +168,7 @@ def test_both_answers_stand_side_by_side(
     assert document["wan_bytes"] == 4321.5 and document["wan_bytes_ci95"] == [4300, 4350]
     said = cells(answer)
     assert said["critical path"] == f"{chain:g}" + ("" if agrees else " ≠")
-    assert said["modes"] == "98 %: 2.00, 2 % on no line"
+    assert said["modes"] == "98 %: 2.00, 2 % unexplained"
     assert said["WAN packets"] == "≤ 22.5"  # that may be nothing
     assert any("disagree" in note for note in answer.notes) is not agrees
 
