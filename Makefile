@@ -18,7 +18,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: .ready help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel lint format build setup bench clean
+.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel lint format build setup bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -93,9 +93,14 @@ wheel: setup  ## Build a wheel of everything, the Rust programs included, into d
 	@ls dist/wanlat-*.whl
 
 lint: setup  ## Check format, lints and types
+	@$(MAKE) --no-print-directory -j2 --output-sync=target .lint-python .lint-rust
+
+.lint-python:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+
+.lint-rust:
 	@cargo fmt --check
 	@cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
 

@@ -14,8 +14,6 @@ import pytest
 
 from tests.command_line import here
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "test_my_store.py"
-
 SUITE = """
 import pytest
 
@@ -140,15 +138,6 @@ def test_a_failed_test_leaves_its_bundle_and_the_others_none(suite: tuple[Path, 
     assert done.returncode == 0, done.stderr
     (put,) = [row for row in json.loads(done.stdout)["endpoints"] if row["endpoint"] == "PutObject"]
     assert put["ok"] == 1
-
-
-@pytest.mark.alone
-def test_the_example_passes_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / EXAMPLE.name).write_text(EXAMPLE.read_text())
-    done = run(tmp_path, "-n", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed, 1 skipped" in done.stdout, done.stdout
-    assert not (tmp_path / "results").exists() or not any((tmp_path / "results").iterdir())
 
 
 @pytest.mark.parametrize(
