@@ -6,18 +6,21 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
 
 from wanlat.output import emit, is_quiet, is_verbose, people, remark, say
+from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
     from wanlat.experiments.matrix import MatrixOutcome
+    from wanlat.experiments.matrix_points import PreparedPoints, Unfinished
     from wanlat.experiments.session import Outcome
 
 Ended = TypeVar("Ended", "Outcome", "MatrixOutcome")
@@ -150,6 +153,44 @@ def carry_out(work: Callable[[Reporter], Ended], what: str = "run", *, log: bool
     elif ended.status != "complete":
         say(f"The {what} failed: {ended.reason}", style="bold red")
     return ended
+
+
+def dask_workers(engine: str | None, scheduler: str | None, jobs: int | None) -> str | None:
+    """Return which of Dask's workers are to measure; None: this machine. Raises UserError."""
+    if engine is None and scheduler is None:
+        return None
+    if engine is None:
+        raise UserError(f"--scheduler {scheduler}: that is Dask's. Add --engine dask.")
+    if jobs is not None:
+        raise UserError("--jobs: Dask has as many points measured at once as there are workers.")
+    return scheduler or "local:1"
+
+
+def measure_points(
+    prepared: PreparedPoints[Any],
+    unfinished: Unfinished | None,
+    jobs: int | None,
+    workers: str | None,
+    what: str = "run",
+) -> MatrixOutcome:
+    """Run the points that are left: ``jobs`` at once (None: one; 0: `auto`), or Dask does."""
+    from wanlat.emulator.doctor import demand_lab
+    from wanlat.experiments.matrix import run_matrix
+
+    heed_interruptions()
+    if workers is None:
+        demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
+
+    def work(report: Reporter) -> MatrixOutcome:
+        measure = partial(run_matrix, prepared, report, unfinished=unfinished, lane=report.lane)
+        if workers is None:
+            return measure(jobs=1 if jobs is None else jobs or None)
+        from wanlat.experiments.dask_engine import dask_engine
+
+        with dask_engine(workers, report) as engine:
+            return measure(engine=engine)
+
+    return carry_out(work, what)
 
 
 def exit_code(ended: Outcome | MatrixOutcome) -> int:

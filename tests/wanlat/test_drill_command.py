@@ -58,7 +58,7 @@ def test_drills_systems_and_replicates_are_points_with_seeds_of_their_own(tmp_pa
 
 
 @pytest.mark.minutes
-def test_several_run_side_by_side_and_are_resumed(tmp_path: Path) -> None:
+def test_several_run_side_by_side_and_are_resumed_by_dask(tmp_path: Path) -> None:
     file = drill(tmp_path, "systems: [quorum]\nfaults: [{stop: victim}]\n", SHORTEST)
     out = tmp_path / "out"
     started_ = command("drill", "run", file, "--replicates", "2", "--jobs", "2", "--out", str(out))
@@ -75,9 +75,10 @@ def test_several_run_side_by_side_and_are_resumed(tmp_path: Path) -> None:
         assert (out / each["directory"] / "charts" / "drill-timeline.png").exists()
     assert len(json.loads((out / "matrix.json").read_text())["cells"][0]["runs"]) == 2
     shutil.rmtree(out / points[0]["directory"])
-    again = here("drill", "run", "--resume", str(out), "--jobs", "1", "--json")
+    again = here("drill", "run", "--resume", str(out), "--engine", "dask", "--json")
     assert again.returncode in (0, 1), again.stderr
     assert len(json.loads(again.stdout)["drills"]) == 2
     kept = json.loads((out / "points.json").read_text())["points"]
     assert [each["attempts"] for each in kept] == [2, 1]
+    assert json.loads((out / "manifest.json").read_text())["jobs"][-1]["jobs"] == 1
     assert "drill run --resume" in here("run", "--resume", str(out)).stderr

@@ -19,10 +19,12 @@ from wanlat.results import show_drills, show_report
 from wanlat.running import (
     Reporter,
     carry_out,
+    dask_workers,
     demand_complete,
     exit_code,
     heed_interruptions,
     incomplete,
+    measure_points,
 )
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.wording import listing, show
@@ -88,6 +90,8 @@ def run(
         int, o.option("N", "Run each N times, with a seed and a cluster of its own", min=1)
     ] = 1,
     jobs: o.Jobs = None,
+    engine: o.Engine = None,
+    scheduler: o.Scheduler = None,
     shard: o.Shard = None,
     seed: o.Seed = None,
     set_: o.Set = None,
@@ -119,10 +123,13 @@ def run(
     from wanlat.experiments.drill.prepare import prepare
     from wanlat.experiments.session import CaptureWanted
 
+    workers = dask_workers(engine, scheduler, jobs)
     unfinished: UnfinishedDrills | None = None
     if resume is not None:
         o.refuse_others(
-            context, f"--resume {resume} goes on as that run was begun", "resume", "jobs"
+            context,
+            f"--resume {resume} goes on as that run was begun",
+            *("resume", "jobs", "engine", "scheduler"),
         )
         from wanlat.experiments.matrix_points import read_unfinished
 
@@ -145,6 +152,8 @@ def run(
             if dry_run:
                 _show_plans([one], as_json=as_json)
                 return
+            if workers is not None:
+                raise UserError("--engine: this is one drill. Name several, or give --replicates.")
             heed_interruptions()
             demand_lab(one.plan, one.backend)
             outcome = _run(one)
@@ -162,9 +171,7 @@ def run(
     if dry_run:
         _show_plans([every.prepare(each) for each in every.points], as_json=as_json)
         return
-    heed_interruptions()
-    demand_lab(backend=every.backend)
-    raise typer.Exit(_run_all(every, unfinished, 1 if jobs is None else jobs, as_json))
+    raise typer.Exit(_run_all(every, unfinished, jobs, workers, as_json))
 
 
 @app.command()
@@ -236,18 +243,15 @@ def _show_plans(prepared: list[PreparedDrill], *, as_json: bool) -> None:
 
 
 def _run_all(
-    prepared: PreparedDrills, unfinished: UnfinishedDrills | None, jobs: int, as_json: bool
+    prepared: PreparedDrills,
+    unfinished: UnfinishedDrills | None,
+    jobs: int | None,
+    workers: str | None,
+    as_json: bool,
 ) -> int:
-    """Run what is left of several drills, ``jobs`` at once, 0 is `auto`; return the exit code."""
-    from wanlat.experiments.matrix import run_matrix
-
+    """Run what is left of several drills; return the exit code."""
     remark(f"{counted(len(prepared.points), 'drill')}; bundle: {prepared.directory}")
-    ended = carry_out(
-        lambda report: run_matrix(
-            prepared, report, unfinished=unfinished, jobs=jobs or None, lane=report.lane
-        ),
-        "drills",
-    )
+    ended = measure_points(prepared, unfinished, jobs, workers, "drills")
     left = demand_complete(ended, "drill run")
     passed = show_drills(ended.directory, as_json=as_json, verbose=is_verbose())
     say(f"bundle: {ended.directory}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,16 +13,22 @@ from wanlat.commands.settings import adopted, axes, settings, use_bobd, with_opt
 from wanlat.commands.study import STUDIES
 from wanlat.output import remark, say
 from wanlat.results import next_step, show_report
-from wanlat.running import carry_out, demand_complete, heed_interruptions, incomplete, leave
+from wanlat.running import (
+    carry_out,
+    dask_workers,
+    demand_complete,
+    heed_interruptions,
+    incomplete,
+    leave,
+    measure_points,
+)
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration, Size
 
 if TYPE_CHECKING:
     from wanlat.experiments.config.study import Study
-    from wanlat.experiments.matrix import MatrixOutcome
     from wanlat.experiments.matrix_points import Unfinished
     from wanlat.experiments.session import CaptureWanted
-    from wanlat.running import Reporter
     from wanlat.topologies.model import Topology
 
 
@@ -81,7 +86,7 @@ def run(
     if study is None and resume is None:
         STUDIES.show_list(as_json=as_json)
         return
-    workers = _workers(engine, scheduler, jobs)
+    workers = dask_workers(engine, scheduler, jobs)
     unfinished = None
     if resume is not None:
         o.refuse_others(
@@ -132,8 +137,7 @@ def run(
         show_study(wanted, how, as_json=as_json)
         return
     if wanted.has_points:
-        side_by_side = 1 if jobs is None else jobs
-        bundle = _measure_matrix(wanted, how, unfinished, side_by_side, workers, as_json)
+        bundle = _measure_matrix(wanted, how, unfinished, jobs, workers, as_json)
     elif workers is not None:
         raise UserError("--engine: this study has one point. Give it a --matrix or --replicates.")
     else:
@@ -162,48 +166,20 @@ def _measure(study: Study, how: dict[str, Any], as_json: bool) -> Path:
     return ended.directory
 
 
-def _workers(engine: str | None, scheduler: str | None, jobs: int | None) -> str | None:
-    """Return which of Dask's workers are to measure; None: this process. Raises UserError."""
-    if engine is None and scheduler is None:
-        return None
-    if engine is None:
-        raise UserError(f"--scheduler {scheduler}: that is Dask's. Add --engine dask.")
-    if jobs is not None:
-        raise UserError("--jobs: Dask has as many points measured at once as there are workers.")
-    return scheduler or "local:1"
-
-
 def _measure_matrix(
     study: Study,
     how: dict[str, Any],
     unfinished: Unfinished | None,
-    jobs: int,
+    jobs: int | None,
     workers: str | None,
     as_json: bool,
 ) -> Path:
-    """Run the points of a matrix that are left, likewise: ``jobs`` at once, 0 is `auto`; or by
-    Dask's ``workers``.
-    """
-    from wanlat.emulator.doctor import demand_lab
-    from wanlat.experiments.matrix import run_matrix
+    """Run the points of a matrix that are left, likewise."""
     from wanlat.experiments.matrix_points import prepare_matrix
 
     prepared = prepare_matrix(study, **how)
-    heed_interruptions()
-    if workers is None:
-        demand_lab(backend=prepared.backend)  # a point that is too large fails by itself
     remark(f"{len(prepared.points)} points; bundle: {prepared.directory}")
-
-    def run(report: Reporter) -> MatrixOutcome:
-        measure = partial(run_matrix, prepared, report, unfinished=unfinished, lane=report.lane)
-        if workers is None:
-            return measure(jobs=jobs or None)
-        from wanlat.experiments.dask_engine import dask_engine
-
-        with dask_engine(workers, report) as engine:
-            return measure(engine=engine)
-
-    ended = carry_out(run)
+    ended = measure_points(prepared, unfinished, jobs, workers)
     document = demand_complete(ended, "run")
     if document is not None:
         leave(ended, document, as_json)
