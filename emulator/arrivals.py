@@ -57,6 +57,8 @@ class Arrivals:
         try:
             only_icmp(self._socket)
             self._ring = self._map(capacity)
+            # What came before there was a ring has found no room for another reason.
+            self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
         except BaseException:
             self._socket.close()
             raise

@@ -25,10 +25,11 @@ import numpy as np
 from benchmarks.comparison import Claim, finish, in_rounds, parser, positive, run, spread, table
 from benchmarks.emulation import peers
 from benchmarks.emulation.pingpong import PORT, SERVE, ask_command
+from benchmarks.networks import mesh
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.emulator.lab import BackendName, Lab
 from wanlat.topologies.errors import MachineError, RunFailed, WanlatError
-from wanlat.topologies.resolve import Impairment, LanLink, Node, Plan, Site, WanLink
+from wanlat.topologies.resolve import Impairment
 
 _HERE = Path(__file__).parent
 _DOCS = _HERE.parents[1] / "docs"
@@ -86,15 +87,7 @@ class OfLab:
 
     def _lab(self, rtt_ms: float) -> Lab:
         way = Impairment(delay_ns=round(rtt_ms * 1e6 / 2) if self._backend else 0)
-        plain = Impairment()
-        nodes = [Node(f"n{each}", f"dc{each}", f"10.{each}.0.1") for each in (1, 2)]
-        sites = tuple(
-            Site(node.site, index, f"10.{index}.0.0/16", f"10.{index}.255.254", (node,))
-            for index, node in enumerate(nodes, 1)
-        )
-        lans = tuple(LanLink(node.name, node.site, plain, plain) for node in nodes)
-        wans = (WanLink("dc1", "dc2", way, way),)
-        return Lab(Plan("emulation", sites, tuple(nodes), lans, wans), backend=self._backend)
+        return Lab(mesh("emulation", 2, 2, way), backend=self._backend)
 
 
 def _output(lab: Lab, argv: list[str]) -> str:
