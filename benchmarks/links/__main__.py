@@ -53,6 +53,8 @@ _COLUMNS = {
     "machine busy": "{busy:.0%}",
     "error of RTT, median": "{error_ms[0]:.2f} ms",
     "p99": "{error_ms[1]:.2f} ms",
+    "marked late": "{late:.0%}",
+    "p99 of the others": "{rest_ms:.2f} ms",
     "sent again": "{again:.2%}",
     "dropped": "{dropped:,}",
 }
@@ -75,6 +77,9 @@ def _claims(rows: Sequence[Row]) -> Iterator[Claim]:
         most = max((row["links"] for row in good), default=0)
         text = f"{shape}: {_MBIT_PER_S} Mbit/s each way, p99 of the error within {_LATE_MS:g} ms"
         yield Claim(text, f"up to {most} loaded links of {_LINKS}", most > 0)
+        worst_ms = max((row["rest_ms"] or 0.0 for row in mine), default=0.0)
+        text = f"{shape}: at every load, p99 of what is not marked late within {2 * _LATE_MS:g} ms"
+        yield Claim(text, f"{worst_ms:.2f} ms", worst_ms <= 2 * _LATE_MS)
 
 
 def _is_carried(row: Row) -> bool:
@@ -139,7 +144,9 @@ def _measure(links: int, segments: int, options: argparse.Namespace) -> dict[str
             process = lab.spawn(node, argv, env=environment, stdout=out, stderr=out)
             running[node] = (process, out)
         probed = loaded[:_PROBED]
-        prober = opened.enter_context(Prober(lab, sorted({one for pair in probed for one in pair})))
+        prober = opened.enter_context(
+            Prober(lab, sorted({one for pair in probed for one in pair}), _LATE_MS)
+        )
         time.sleep(max(0, begin_ns - time.monotonic_ns()) / 1e9)
         before = _Usage.of(lab)
         count = round((options.seconds - 0.5) / _PROBE_EVERY_S)
@@ -149,8 +156,12 @@ def _measure(links: int, segments: int, options: argparse.Namespace) -> dict[str
     lasted_s, packets = after.at_s - before.at_s, after.packets - before.packets
     received = sum(each["received"] for each in found)
     mbit_per_s = received * 8 / 1e6 / options.seconds
-    rtt_ns = np.concatenate([each.rtt_ns for each in echoes.values()])
-    error_ms = rtt_ns / 1e6 - 2 * _WAY.delay_ns / 1e6
+    back_ns = np.concatenate([each.arrived_ns for each in echoes.values()])
+    sent_ns = np.concatenate([each.sent_ns for each in echoes.values()])
+    late = np.concatenate([each.is_late for each in echoes.values()])
+    error_ms = (back_ns - sent_ns - 2 * _WAY.delay_ns) / 1e6
+    came = back_ns > 0
+    rest_ms = error_ms[came & ~late]
     wire_s = after.wire_s - before.wire_s
     dropped = after.dropped - before.dropped
     return {
@@ -161,7 +172,9 @@ def _measure(links: int, segments: int, options: argparse.Namespace) -> dict[str
         "wire_cpu": round(wire_s / lasted_s, 3),
         "packet_us": round(wire_s / packets * 1e6, 3),
         "busy": round((after.busy_s - before.busy_s) / lasted_s / (os.cpu_count() or 1), 3),
-        "error_ms": [round(float(each), 3) for each in np.percentile(error_ms, [50, 99])],
+        "error_ms": [round(float(each), 3) for each in np.percentile(error_ms[came], [50, 99])],
+        "late": round(float(late.mean()), 4),
+        "rest_ms": round(float(np.percentile(rest_ms, 99)), 3) if rest_ms.size else None,
         "lost_echoes": sum(each.lost for each in echoes.values()),
         "again": sum(each["retransmitted"] for each in found) / max(1, packets),
         "dropped": dropped,
@@ -184,7 +197,7 @@ if __name__ == "__main__":
     made.add_argument(
         "--links",
         type=lambda text: [positive(each) for each in text.split(",")],
-        default="5,10,20,40,80,210",
+        default="1,2,5,10,20,40,80,210",
         help="how many are loaded (default: %(default)s)",
     )
     run(_compare, made.parse_args())
