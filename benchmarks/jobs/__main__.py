@@ -150,6 +150,11 @@ def _drills(place: Path, options: argparse.Namespace) -> Found:
             "late": sum(each["late_requests"] for each in summaries),
             "apart_ms": None,
             "verdicts": {each["name"]: _verdict(each) for each in summaries},
+            "unfinished": {
+                each.name: each.reason
+                for each in (known.points if known else ())
+                if each.status != "complete"
+            },
         }
     at_once, serial = runs[options.jobs], runs.get("1")
     whole_s, of = at_once["own_s"], "their own times' sum"
@@ -159,7 +164,11 @@ def _drills(place: Path, options: argparse.Namespace) -> Found:
     said = f"{at_once['took_s']:.0f} s of {whole_s:.0f} s: {share:.2f}"
     claims = [
         Claim(f"drills take at most {_DRILLS:g} of {of}", said, share <= _DRILLS),
-        Claim("drills that did not come to their end", str(missing), missing == 0),
+        Claim(
+            "drills that did not come to their end",
+            "; ".join(f"{name}: {why}" for name, why in at_once["unfinished"].items()) or "none",
+            missing == 0,
+        ),
     ]
     if serial:
         before, now = serial["verdicts"], at_once["verdicts"]
