@@ -64,7 +64,7 @@ def test_a_study_of_stores_asks_for_its_own_endpoints_and_they_take_what_is_prom
         name="promised",
         topology="five-sites",
         systems=[system],
-        endpoints=["PutObject", "GetObject", "RemoveObject", "ListBuckets"],
+        endpoints=["PutObject", "GetObject", "HeadObject", "RemoveObject", "ListBuckets"],
         options={system: options},
         samples=5,
         warmup=1,
