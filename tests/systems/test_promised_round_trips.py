@@ -26,6 +26,12 @@ PROMISED: dict[str, tuple[str, dict[str, str | int], dict[str, int]]] = {
     ),
     "nginx": ("nginx", {}, {"Get": 0, "Head": 0, "Put": 0, "Delete": 0}),
     "apache": ("apache", {}, {"Get": 0, "Head": 0, "Put": 0, "Delete": 0}),
+    "nats": ("nats", {}, {"Publish": 1, "Purge": 1, "Get": 0, "DirectGet": 0}),
+    "nats, led elsewhere": (
+        "nats",
+        {"leader": "n2"},
+        {"Publish": 2, "Purge": 2, "Get": 1, "DirectGet": 0},
+    ),
     "postgresql": ("postgresql", {}, {"Commit": 1, "Delete": 1, "LocalCommit": 0, "Read": 0}),
     "postgresql, asynchronous, at a standby": (
         "postgresql",
