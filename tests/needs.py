@@ -32,7 +32,7 @@ from wanlat.topologies.variants import with_nodes
 
 _OURS = {"quorum", "service"}
 _DEBIAN = {name: name for name in ("tshark", "zsh", "fish")}
-_DEBIAN |= {"sshd": "openssh-server", "slurmctld": "slurm-wlm"}
+_DEBIAN |= {"sshd": "openssh-server", "slurmctld": "slurm-wlm", "mvn": "maven"}
 """The packages of Debian that programs are in."""
 _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -136,7 +135,7 @@ class Cluster:
         client = self.of.definition.exec_
         if client is None or self.api != "exec":
             raise self._does_not_speak("through a program")
-        scene = self._at(node) | {"here": self.of.directory.absolute(), "python": sys.executable}
+        scene = self._at(node)
         own = {name: filled(text, scene) for name, text in client.environment.items()}
         # So that plain `python3` finds `wanlat.probes.program`.
         ours = {"PYTHONPATH": str(SEARCH_PATH)}
@@ -332,7 +331,8 @@ class Cluster:
     def _output(self, name: str, argv: Sequence[str]) -> Any:
         """Run a command on a node; return what it prints, read as JSON where it is that."""
         try:
-            done = self.lab.run(name, argv, env=dict(self.nodes[name].env))
+            env = {"PYTHONPATH": str(SEARCH_PATH), **self.nodes[name].env}
+            done = self.lab.run(name, argv, env=env)
         except (OSError, TimeoutError) as error:
             raise NoAnswer(f"{argv[0]}: {error}") from error
         if done.returncode != 0:

@@ -91,7 +91,9 @@ class Install(YamlModel):
     version: StrictStr = Field(
         default="", description="pinned; of all but path and checkout; of debian also `15.*`"
     )
-    program: str | None = Field(default=None, description="its file name; default: the last word")
+    program: str | None = Field(
+        default=None, description="its file name; default: the last word, of maven the jar's"
+    )
     also: list[str] = Field(default_factory=list, description="more packages, or paths to look at")
     needs: list[Literal["cc", "make"]] = Field(
         default_factory=list, description="what building needs"
@@ -127,7 +129,8 @@ class Install(YamlModel):
     @property
     def file(self) -> str:
         """The program's file name."""
-        return self.program or re.split(r"[/:]", self.source)[-1]
+        last = re.split(r"[/:]", self.source)[-1]
+        return self.program or (f"{last}-{self.version}.jar" if self.maven else last)
 
 
 class Version(YamlModel):

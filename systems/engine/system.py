@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -306,6 +307,7 @@ class System:
         definition, nodes = self.definition, of_lab(lab, self.name)
         scene = scene_of(definition, self.hooks, lab.plan, options, nodes)
         scene |= {"program": str(binary.path), "version": binary.version}
+        scene |= {"here": self.directory.absolute(), "python": sys.executable}
         for node in nodes:
             node.home.mkdir(parents=True, exist_ok=True)
             for directory in definition.directories:

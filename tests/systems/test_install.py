@@ -14,6 +14,7 @@ import pytest
 import systems_doubles
 from systems_doubles import fake_recipe, plain_reporter
 
+from tests.needs import needs
 from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.catalogue import install_systems, list_systems, list_tools
@@ -22,6 +23,7 @@ from wanlat.systems.engine.definition import Install, Program
 from wanlat.systems.engine.install import Damaged, find_installed, install
 from wanlat.systems.engine.kinds import KINDS, TOOLS, check_tool
 from wanlat.systems.engine.program import find, go_version, label, read_version
+from wanlat.systems.engine.system import recipe_of
 from wanlat.systems.errors import InstallFailed, SystemMissing
 from wanlat.topologies.errors import MachineError, UserError
 
@@ -179,6 +181,41 @@ def test_where_the_cache_is(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert Cache.from_environment().root == Path(root)
+
+
+@pytest.mark.registry
+@pytest.mark.parametrize(
+    ("kind", "source", "version", "run", "says"),
+    [
+        ("pypi", "cowsay", "6.1", ["{}", "--text", "42"], "| 42 |"),
+        (
+            *("maven", "com.h2database:h2", "2.2.224"),
+            ["java", "-cp", "{}", "org.h2.tools.Shell", "-url", "jdbc:h2:mem:", "-sql", "select 42"],
+            "42\n(1 row",
+        ),
+    ],
+)
+def test_a_package_of_an_index_is_installed_and_runs_from_the_cache(
+    cache: Cache, tmp_path: Path, kind: str, source: str, version: str, run: list[str], says: str
+) -> None:
+    needs(*["mvn"] * (kind == "maven"))
+    program = Program(
+        name="small",
+        install=Install.model_validate({kind: source, "version": version, "disk": "10MB"}),
+    )
+    recipe = recipe_of(program, "small")
+    assert recipe is not None
+    (made,) = install([recipe], cache, plain_reporter())
+    found = find(program, tmp_path)
+    assert (found.path, found.version, found.sha256) == (made.path, version, sha256_of(made.path))
+    done = subprocess.run(
+        [word.format(found.path) for word in run],
+        env=os.environ | dict(found.environment),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert says in done.stdout
 
 
 # -- finding ---------------------------------------------------------------------------------

@@ -1,0 +1,92 @@
+"""Asks NATS JetStream for what wanlat tells it, through the target node."""
+
+import asyncio
+import base64
+import json
+import sys
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from wanlat.probes.program import Fail, NotFound, serve
+
+try:
+    import nats
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.errors import Error, NoRespondersError
+except ImportError as error:
+    sys.exit(f'{error}: pip install "wanlat[nats]"')
+
+server = f"nats://{sys.argv[1]}:{sys.argv[2]}"
+DEADLINE_S = 3600  # oneshot's comes first
+NO_MESSAGE = 10037
+loop = asyncio.new_event_loop()
+
+
+@cache
+def connection() -> Client:
+    """Return the connection; one that could not be made is tried again when it is wanted."""
+    try:
+        return loop.run_until_complete(
+            nats.connect(server, allow_reconnect=False, connect_timeout=2)
+        )
+    except (OSError, Error) as error:
+        raise Fail(f"{server}: {error}") from error
+
+
+def ask(subject: str, data: bytes) -> Msg:
+    """Send a message and return the answer. Ends the program when the connection breaks."""
+    try:
+        asked = connection().request(subject, data, timeout=DEADLINE_S)
+        return loop.run_until_complete(asked)
+    except NoRespondersError as error:
+        raise Fail("nobody leads the stream") from error
+    except (OSError, Error, asyncio.CancelledError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")  # the next request gets a new program
+
+
+def answer(message: Msg) -> Any:
+    """Return what JetStream answers, which may be an error."""
+    said = json.loads(message.data)
+    if wrong := said.get("error"):
+        kind = NotFound if wrong["err_code"] == NO_MESSAGE else Fail
+        raise kind(wrong["description"])
+    return said
+
+
+def api(call: str, request: str) -> Any:
+    """Call JetStream's API."""
+    return answer(ask(f"$JS.API.{call}", request.encode()))
+
+
+def publish(key: str, value: str) -> None:
+    """Write an object, as the last message of its subject."""
+    answer(ask(f"objects.{key}", base64.b64decode(value)))
+
+
+def get(key: str) -> bytes:
+    """Read an object from the stream's leader."""
+    found = api("STREAM.MSG.GET.objects", json.dumps({"last_by_subj": f"objects.{key}"}))
+    return base64.b64decode(found["message"]["data"])
+
+
+def direct_get(key: str) -> bytes:
+    """Read an object from any replica."""
+    found = ask(f"$JS.API.DIRECT.GET.objects.objects.{key}", b"")
+    if (found.headers or {}).get("Status"):
+        raise NotFound("no such key")
+    return found.data
+
+
+def delete(key: str) -> None:
+    """Delete an object."""
+    if not api("STREAM.PURGE.objects", json.dumps({"filter": f"objects.{key}"}))["purged"]:
+        raise NotFound("no such key")
+
+
+if len(sys.argv) > 3:  # a step of system.yaml
+    sys.exit(print(json.dumps(api(*sys.argv[3:]))))
+with suppress(Fail):
+    connection()
+serve(publish=publish, get=get, direct_get=direct_get, delete=delete)
