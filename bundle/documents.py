@@ -2,8 +2,8 @@
 
 Whoever runs something makes them, whoever reads a bundle gets them checked. A key that is not here
 is an error on both sides, so that none is misspelt, and none is read that nobody writes; what is
-`Json` is a document of another room's, or, as docs/bundle.md says, of one writer and one reader.
-Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
+`Json` is a document of another room's, or, as docs/reference/bundle.md says, of one writer and one
+reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 """
 
 from __future__ import annotations

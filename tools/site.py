@@ -1,8 +1,8 @@
 """What mkdocs does besides: fills in the generated reference, and takes along what pages link to.
 
-Pages lie in docs/ and link to files all over the checkout, as a code host shows them. Each such file
-gets a place below ``source/`` of the site, pages of components as pages. A site that asks anything
-of another host is refused.
+Pages lie in docs/ and link to files all over the checkout, as a code host shows them. Each such
+file gets a place below ``source/`` of the site, pages of components as pages. A site that asks
+anything of another host is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
+
 from tools.reference import PARTS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -48,8 +49,7 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
         target = _target(found[0], home)
         if target is None:
             return found[0]
-        start = os.path.dirname(page.file.src_uri) or "."
-        return os.path.relpath(_place(target, files), start)
+        return os.path.relpath(_place(target, files), Path(page.file.src_uri).parent)
 
     return _LINK.sub(led, _MARK.sub(lambda found: PARTS[found[1]](), markdown))
 
@@ -64,7 +64,7 @@ def on_post_page(output: str, page: Any, **_: Any) -> str:
 def _home(place: str) -> str:
     """The directory in the checkout of a page of the site."""
     inside = place.removeprefix("source/") if place.startswith("source/") else f"docs/{place}"
-    return os.path.dirname(inside)
+    return str(Path(inside).parent)
 
 
 def _targets(text: str, home: str) -> list[str]:
@@ -76,7 +76,7 @@ def _target(link: str, home: str) -> str | None:
     """The file in the checkout that a link leads to; None: elsewhere, or nowhere."""
     if re.match(r"[a-z]+:|/", link):
         return None
-    target = os.path.normpath(os.path.join(home, link))
+    target = os.path.normpath(Path(home) / link)
     if (CHECKOUT / target).is_dir():
         names = (f"{target}/{name}" for name in ("README.md", "tables.md"))
         target = next((name for name in names if (CHECKOUT / name).is_file()), target)

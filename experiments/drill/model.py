@@ -234,7 +234,7 @@ class Drill(YamlModel):
         "samples": "how many requests there are follows from `phases` and `interval`",
         "fault": "`faults` takes a list",
         "ready_timeout": "it is `ready`, under `timeouts`",
-        "claims": "claims are in files of their own; docs/drills.md shows one",
+        "claims": "claims are in files of their own; docs/reference/claims.md shows one",
     }
 
     @property

@@ -195,7 +195,7 @@ def test_a_large_lab_is_told_in_few_lines_and_killed_leaves_nothing(tmp_path: Pa
         assert many.process.pid not in [each["pid"] for each in client.labs()]
 
 
-# -- the page: docs/live-changes.md ---------------------------------------------------------
+# -- the page: docs/how-to/live-changes.md ---------------------------------------------------------
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
