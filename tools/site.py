@@ -78,8 +78,14 @@ def _target(link: str, home: str) -> str | None:
         return None
     target = os.path.normpath(Path(home) / link)
     if (CHECKOUT / target).is_dir():
-        names = (f"{target}/{name}" for name in ("README.md", "tables.md"))
-        target = next((name for name in names if (CHECKOUT / name).is_file()), target)
+        names = [
+            "README.md",
+            "tables.md",
+            *sorted(each.name for each in (CHECKOUT / target).iterdir()),
+        ]
+        target = next(
+            (f"{target}/{name}" for name in names if (CHECKOUT / target / name).is_file()), target
+        )
     return target if (CHECKOUT / target).is_file() else None
 
 
