@@ -156,8 +156,8 @@ class _Model:
         if "$ref" in each:
             return _words(_name(each))
         if "enum" in each or "const" in each:
-            values = each.get("enum", [each.get("const")])
-            return ", ".join(code(_yaml(value)) for value in values)
+            choices = each.get("enum", [each.get("const")])
+            return ", ".join(code(_yaml(choice)) for choice in choices)
         if several := each.get("anyOf") or each.get("oneOf"):
             kinds = [self.kind(one) for one in several if one.get("type") != "null"]
             return " or ".join(dict.fromkeys(kinds))
@@ -191,10 +191,10 @@ def _range(each: Json) -> str:
     kind = {"string": "text", "boolean": "true or false"}.get(each.get("type", ""), "")
     low = each.get("minimum", each.get("exclusiveMinimum"))
     high = each.get("maximum")
-    bounds = (
-        "" if low is None else f", {low:,} or more" if high is None else f", {low:,} to {high:,}"
-    )
-    return (kind or str(each.get("type", "any value"))) + bounds
+    kind = kind or str(each.get("type", "any value"))
+    if low is None:
+        return kind
+    return f"{kind}, {low:,} or more" if high is None else f"{kind}, {low:,} to {high:,}"
 
 
 def _name(each: Json) -> str:
@@ -248,9 +248,9 @@ def bundle() -> str:
             [code(field.name), str(field.type), (field.metadata or {})[b"meaning"].decode()]
             for field in schema
         ]
-        parts += [f"## {name}\n", table(("column", "type", "meaning"), rows)]
+        parts += [f"### {name}\n", table(("column", "type", "meaning"), rows)]
     for name, made in _FILES.items():
-        parts += [f"## {name}\n", f"{' '.join((made.__doc__ or '').split())}\n", model(made, 3)]
+        parts += [f"### {name}\n", f"{' '.join((made.__doc__ or '').split())}\n", model(made, 4)]
     return "\n".join(parts)
 
 
@@ -263,7 +263,7 @@ def stores() -> str:
     for name in registry.names():
         system = registry.get(name)
         known = system.definition
-        parts += [f"## {name}\n", f"{known.title or name}. {known.origin}\n"]
+        parts += [f"### Options of {name}\n", f"{known.title or name}: {known.origin}.\n"]
         install = known.install
         if install is not None and install.kind not in ("path", "checkout"):
             parts.append(f"`wanlat system install {name}`: {install.takes}.\n")
@@ -300,7 +300,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "study": lambda: model(Study),
     "drill": lambda: model(Drill),
     "system": lambda: model(Definition),
-    "topology": lambda: model(Topology),
+    "topology": lambda: model(Topology, 3),
     "bundle": bundle,
     "stores": stores,
     "faults": faults,

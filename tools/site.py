@@ -77,16 +77,11 @@ def _target(link: str, home: str) -> str | None:
     if re.match(r"[a-z]+:|/", link):
         return None
     target = os.path.normpath(Path(home) / link)
-    if (CHECKOUT / target).is_dir():
-        names = [
-            "README.md",
-            "tables.md",
-            *sorted(each.name for each in (CHECKOUT / target).iterdir()),
-        ]
-        target = next(
-            (f"{target}/{name}" for name in names if (CHECKOUT / target / name).is_file()), target
-        )
-    return target if (CHECKOUT / target).is_file() else None
+    place = CHECKOUT / target
+    if place.is_dir():  # a code host lists it; here its page stands for it, or its first file
+        first = [place / "README.md", place / "tables.md", *sorted(place.iterdir())]
+        place = next((each for each in first if each.is_file()), place)
+    return str(place.relative_to(CHECKOUT)) if place.is_file() else None
 
 
 def _place(target: str, files: Files) -> str:
