@@ -26,7 +26,7 @@ from wanlat.emulator.control import address, client
 from wanlat.topologies.errors import MachineError, UserError
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = CHECKOUT / "docs" / "live-changes.md"
+PAGE = CHECKOUT / "docs" / "how-to" / "live-changes.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 EXEC = [sys.executable, "-m", "wanlat", "lab", "exec"]
 
