@@ -18,7 +18,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel lint format build setup bench clean
+.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel docs lint format build setup bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,11 @@ $(VENV)/.run: requirements.txt pyproject.toml setup.py
 $(VENV)/.dev: $(VENV)/.run requirements-dev.txt
 	@tools/calmly target/pip-dev.log "Installing what the tests need (pinned, hashed): about a minute" packages \
 	    $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run requirements-docs.txt
+	@tools/calmly target/pip-docs.log "Installing what the documentation needs (pinned, hashed)" packages \
+	    $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --require-hashes -r requirements-docs.txt
 	@touch $@
 
 $(CRATES): Cargo.toml Cargo.lock $(RUST)
@@ -91,6 +96,11 @@ wheel: setup  ## Build a wheel of everything, the Rust programs included, into d
 	@rm -rf build
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 	@ls dist/wanlat-*.whl
+
+docs: $(VENV)/.docs  ## Build the documentation into target/site; a broken link or an orphan page fails (10 seconds)
+	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 tools/calmly target/docs.log "Building the documentation" pages \
+	    $(BIN)/mkdocs build --strict
+	@echo "target/site/index.html; with its search: $(BIN)/python -m http.server -d target/site"
 
 lint: setup  ## Check format, lints and types
 	@$(MAKE) --no-print-directory -j2 --output-sync=target .lint-python .lint-rust

@@ -89,7 +89,7 @@ class Bundle(Source):
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """Every request of every phase, one row each, columns as in docs/bundle.md; ns.
+        """Every request of every phase, one row each, columns as in docs/reference/bundle.md; ns.
 
         Raises BundleError for a damaged column.
         """

@@ -5,7 +5,7 @@ of other rows, and a bound. One claim is about many rows as a rule (every size, 
 nodes): each is a comparison of its own, whose verdict rests on the 95 % interval of the figure. A
 claim holds where all its comparisons do, and does not hold where one of them does not. All
 comparisons of a report are corrected for together (Holm), as one in twenty on the brink would be
-judged wrongly. docs/claims.md has the keys.
+judged wrongly. docs/reference/claims.md has the keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is computed from the latencies of one endpoint, and by which definition.
 
-Only requests that succeeded come here; how many did not is counted elsewhere and never averaged
-in. docs/statistics.md says why each definition was chosen and how well the intervals hold.
+Only requests that succeeded come here; how many did not is counted elsewhere and never averaged in.
+docs/reference/statistics.md says why each definition was chosen and how well the intervals hold.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One request, message by message: what crossed the WAN links between its start and its answer.
 
-A trace is of the *typical* request of an endpoint: of those whose critical path is as long as
-most requests' is, the one with the median latency. Its messages come from the packet record
-(docs/capture.md), its path from `wanlat.analysis.packets.critical_path`, what is background from
-`wanlat.analysis.packets.background`; docs/traces.md says how to read the picture.
+A trace is of the *typical* request of an endpoint: of those whose critical path is as long as most
+requests' is, the one with the median latency. Its messages come from the packet record
+(docs/how-to/capture.md), its path from `wanlat.analysis.packets.critical_path`, what is background
+from `wanlat.analysis.packets.background`; docs/how-to/traces.md says how to read the picture.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from wanlat.analysis.trace_messages import Row, messages_within
 from wanlat.bundle.errors import BundleError
 
 Trace = Row
-"""The document trace.json, whose keys docs/traces.md explains; times are ms since the start."""
+"""The document trace.json, whose keys docs/how-to/traces.md explains; times are ms since the
+start."""
 
 MOST_RTT_MS = 100.0
 """Of a study with several RTTs, the greatest up to this is drawn: farther apart shows no more."""

@@ -3,11 +3,11 @@
     python -m benchmarks.compare [--pairs 100]
 
 How often does it fail where nothing changed, where each start draws other shares of the same ways,
-and where one endpoint of ten changed (docs/compare.md)? Requests are drawn from a seed: each takes
-the round trips of its way, 3 ms (0.7 less without distance), noise of its own and of its RTT step;
-2 % stall for 40 ms. The packet record knows two requests of five, one path in 50 a round trip too
-long. Ends with 1 when more than 5 % of the pairs fail where nothing changed, or less than 95 % with
-one round trip more in all of 225 requests.
+and where one endpoint of ten changed (docs/results/instrument)? Requests are drawn from a seed:
+each takes the round trips of its way, 3 ms (0.7 less without distance), noise of its own and of its
+RTT step; 2 % stall for 40 ms. The packet record knows two requests of five, one path in 50 a round
+trip too long. Ends with 1 when more than 5 % of the pairs fail where nothing changed, or less than
+95 % with one round trip more in all of 225 requests.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Whoever runs something makes them, whoever reads a bundle gets them checked. A key that is not here
 is an error on both sides, so that none is misspelt, and none is read that nobody writes; what is
-`Json` is a document of another room's, or, as docs/bundle.md says, of one writer and one reader.
-Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
+`Json` is a document of another room's, or, as docs/reference/bundle.md says, of one writer and one
+reader. Instants are CLOCK_MONOTONIC in nanoseconds, as those of samples.
 """
 
 from __future__ import annotations
@@ -134,37 +134,59 @@ class Manifest(Document):
     """
 
     schema_version: int
+    """Of the bundle; another version is refused."""
     kind: Literal["study", "drill", "matrix", "drills"]
+    """What was run; `matrix` and `drills` have points."""
     status: Status = "complete"
+    """`running`: under way, or killed."""
     reason: str | None = None
+    """Why it ended early."""
     warnings: Sequence[str] = ()
+    """What a reader must know."""
     seed: int = 0
+    """Of every random choice."""
     command: Sequence[str] = ()
+    """The command line."""
     started: str | None = None
+    """Wall-clock time."""
     ended: str | None = None
+    """Wall-clock time."""
     wall_s: float | None = None
     """How long it took; absent where it was resumed."""
     wanlat: str | None = None
+    """The version that wrote it."""
     host: str | None = None
     """The machine's name."""
     kernel: str | None = None
+    """Its release."""
     cpu: Json | None = None
+    """Model and number of processors."""
     memory_bytes: int | None = None
+    """Of the machine."""
     requested: Json | None = None
     """What the command line requested that no study says."""
     claims: Sequence[Json] = ()
+    """Those that are judged, as their files have them."""
     systems: Sequence[System] = ()
+    """What was measured."""
     study: Json | None = None
+    """The study as it was run, defaults filled in."""
 
     # Of what was run in labs on one topology.
     topology: Json | None = None
+    """As its file has it; loads to an equal topology."""
     backend: str | None = None
+    """`netem` or `wire`."""
     storage: str | None = None
+    """Where the stores' data were: `memory` or `disk`."""
     client: Json | None = None
+    """Node and site where the client ran."""
     target: Json | None = None
+    """Node and site that requests went to."""
     tcp: Mapping[str, int | str] | None = None
     """The kernel's settings, by name."""
     capture: Json | None = None
+    """The packet record: limits, packets, missing ones, and why it ended."""
     resources: Json | None = None
     """What sampling them cost."""
     max_network_error_ms: float | None = None
@@ -172,6 +194,7 @@ class Manifest(Document):
     program_overhead: Mapping[str, ProgramOverhead] = {}
     """Of systems whose requests a program makes, by their names."""
     budget: Sequence[Budgeted] = ()
+    """How many samples were planned, and why."""
     load: Mapping[str, Json] = {}
     """What was offered and achieved, by system."""
     round_trips: Json | None = None
@@ -179,26 +202,37 @@ class Manifest(Document):
 
     # Of a drill.
     drill: Json | None = None
+    """The drill as it was run, its times multiplied by `scale`."""
     roles: Mapping[str, Sequence[str]] = {}
+    """The nodes of each."""
     clients: Mapping[str, Json] = {}
+    """`node`, `site` and `target` of each."""
     stated_time_s: float | None = None
+    """How long it was to take at most."""
     origin_ns: int | None = None
     """The planned begin of its phase `before`."""
     reached: str | None = None
+    """The last stage: `lab`, `calibrated`, `ready`, `filled`, a phase, `healed`, … `done`."""
     failures: Sequence[str] = ()
+    """What did not hold, besides what samples and ledger say."""
 
     # Of several drills.
     drills: Sequence[Json] = ()
+    """Each as its file has it."""
     how: Json | None = None
     """On which systems, how often, and what else the command line said."""
 
     # Of both, and of a matrix.
     parameters: Sequence[Parameter] = ()
+    """What is varied."""
     topologies: Mapping[str, Json] = {}
+    """Those that it was begun with, by name."""
     adopted: Mapping[str, str] = {}
     """The directories of systems of the user's own."""
     attempts: int = 1
+    """How often it was begun."""
     resumed: Sequence[str] = ()
+    """When."""
     shard: str | None = None
     """Which part of its points this is, such as "2/4"."""
     parts: Sequence[Json] = ()

@@ -1,7 +1,7 @@
 """The records of `oneshot load`: 72 bytes a request, written as it happens.
 
-A run under load that was killed leaves them; one that ended leaves load.parquet. docs/load.md has
-the layout, for whoever reads them without this.
+A run under load that was killed leaves them; one that ended leaves load.parquet.
+probes/oneshot/README.md has the layout, for whoever reads them without this.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _name_in(record: bytes) -> str:
 
 
 def records_table(records: Records, constant: Mapping[str, str] | None = None) -> pa.Table:
-    """Return the rows of ``load.parquet`` (docs/bundle.md), with constant columns before them."""
+    """Return the rows of ``load.parquet`` (docs/reference/bundle.md), with constant columns before
+    them."""
     rows, constant = records.rows, constant or {}
     is_ramp, is_new = (rows["flags"] & RAMP) != 0, (rows["flags"] & NEW_CONNECTION) != 0
     error = rows["error"].astype(np.int32) - 1

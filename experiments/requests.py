@@ -34,7 +34,7 @@ NOT_SENT = "not sent: an earlier request was still waiting"
 
 T = TypeVar("T")
 Row = dict[str, Any]
-"""As the bundle's samples have it (docs/bundle.md)."""
+"""As the bundle's samples have it (docs/reference/bundle.md)."""
 
 _COLUMNS = tuple(field.name for field in fields(Sample))
 _COUNTS = ("object_bytes", "retransmits", "out_of_order", "acks_sent", "rtt_us", "longest_gap_ns")

@@ -2,7 +2,7 @@
 
 ``Generator`` is one running job (``mix``, ``fill`` or ``remove``); ``probes.prefilled`` says which
 objects it writes and reads; ``bundle.load_records`` reads what it writes down. The lines that it
-speaks are in docs/load.md.
+speaks are in probes/oneshot/README.md.
 """
 
 from __future__ import annotations

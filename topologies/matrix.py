@@ -2,7 +2,7 @@
 
 Two forms are distinguished by their first line. Sites × sites: names across and down, figures in
 the cells. Long: a line a direction, with columns `from`, `to` and `rtt_ms` (or `delay_ms`), and
-`jitter_ms`, `loss`, `rate` where known. `docs/real-places.md` shows both.
+`jitter_ms`, `loss`, `rate` where known. `docs/how-to/topologies.md` shows both.
 """
 
 from __future__ import annotations

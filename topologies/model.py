@@ -1,7 +1,7 @@
 """The topology file as typed, frozen models: what one may write, before anything is resolved.
 
-`docs/topologies.md` shows the format by example. The models check the types of their fields;
-what must hold between fields is in `checks.py`.
+`docs/reference/topology.md` shows the format by example. The models check the types of their
+fields; what must hold between fields is in `checks.py`.
 """
 
 import re

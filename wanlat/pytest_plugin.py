@@ -7,7 +7,7 @@
         with wanlat_fault("kill", "n2"):
             assert wanlat_probe.at("n3").get(key).ok
 
-docs/testing.md has all of it. Everything heavy is imported when a test asks for it.
+docs/how-to/testing.md has all of it. Everything heavy is imported when a test asks for it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Two bundles compared: which endpoints changed, and whether any became worse.
 
-docs/compare.md defines every figure and verdict. `compare` is the way in.
+docs/how-to/compare.md defines every figure and verdict. `compare` is the way in.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _OF_LATENCIES = {Kind.FAILURES, Kind.LATENCY, Kind.OUTLIERS}
 class Comparison:
     """Two bundles, endpoint by endpoint.
 
-    An endpoint is a row as its JSON has it (docs/compare.md), with its `changes`. `at_rtt_ms` is
-    the RTT at which latencies of studies of round trips are compared, None of other studies.
-    `differs` says what was not alike and compared nevertheless. `notes` must be read with the
-    figures.
+    An endpoint is a row as its JSON has it (docs/how-to/compare.md), with its `changes`.
+    `at_rtt_ms` is the RTT at which latencies of studies of round trips are compared, None of other
+    studies. `differs` says what was not alike and compared nevertheless. `notes` must be read with
+    the figures.
     """
 
     old: Bundle

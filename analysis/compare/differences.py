@@ -32,7 +32,8 @@ Indexes = NDArray[np.int_]
 Truths = NDArray[np.bool_]
 
 MIN_OK = 6
-"""Of fewer successful requests no interval of the median holds 95 % (docs/statistics.md)."""
+"""Of fewer successful requests no interval of the median holds 95 %
+(docs/reference/statistics.md)."""
 PRESENT = 0.03
 """A way is one that a run has where at least this share of its requests go it, and two."""
 NEARLY_ALL = 0.8

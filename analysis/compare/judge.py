@@ -1,4 +1,5 @@
-"""What is compared, how much worse is worse, and the verdicts; docs/compare.md defines each."""
+"""What is compared, how much worse is worse, and the verdicts; docs/how-to/compare.md defines
+each."""
 
 from __future__ import annotations
 
@@ -116,7 +117,7 @@ class Rules:
 
 @dataclass
 class Change:
-    """One quantity of one endpoint in both bundles, as its JSON has it (docs/compare.md).
+    """One quantity of one endpoint in both bundles, as its JSON has it (docs/how-to/compare.md).
 
     `difference`, `ci95` and `p` are None where there is nothing to subtract; `why` then says why.
     `by_start`: however great, it is no more than two starts of one store may differ by. `judge`

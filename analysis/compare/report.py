@@ -76,7 +76,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """What `wanlat compare --json` prints; its keys are in docs/compare.md."""
+    """What `wanlat compare --json` prints; its keys are in docs/how-to/compare.md."""
     rules, at_rtt_ms = comparison.rules, comparison.at_rtt_ms
     return {
         "old": _side(comparison.old),

@@ -4,7 +4,8 @@ A logarithm and a line through a few medians, and which of them these allow. Wei
 with errors that are known beforehand: the standard error of each median, and how much runs differ.
 So each curve can be wrong by itself: it is rejected where noise leaves points so far off it less
 than once in twenty times. Whether there is growth says the interval of the change over all curves
-that are left; a shape is named only where one is. docs/growth.md says how often that goes wrong.
+that are left; a shape is named only where one is. docs/how-to/growth.md says how often that goes
+wrong.
 """
 
 from __future__ import annotations

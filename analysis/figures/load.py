@@ -2,7 +2,7 @@
 
 Rates and latencies are of requests that succeeded and ended within the steady part of the load;
 where none was found, within the whole load after its ramp. A latency counts from when the request
-was due, where a rate was asked for, else from when it was sent. docs/load-report.md.
+was due, where a rate was asked for, else from when it was sent. docs/how-to/load.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What does a single client wait, alone and beside a load?
 
-It has one request in flight, each due at an instant of its own. docs/load-report.md.
+It has one request in flight, each due at an instant of its own. docs/how-to/load.md.
 """
 
 from __future__ import annotations

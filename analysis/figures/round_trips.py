@@ -168,7 +168,7 @@ class RoundTrips(OfGroup):
             "chains": [chain._asdict() for chain in self.chains],
             "chains_n": self.n_chains,
         }
-        # In the order of docs/bundle.md.
+        # In the order of docs/reference/bundle.md.
         return {key: as_json(entry.get(key, getattr(self, key, None)), 6) for key in _KEYS}
 
 

@@ -1,7 +1,7 @@
 """The WAN packets of one system's lab, by node and by connection, and which carry a cause.
 
 Addresses are given the names of nodes by the manifest's topology (site i has 10.i.0.0/16, its
-nodes are numbered from 1; docs/topologies.md); others are called by their address.
+nodes are numbered from 1; docs/reference/topology.md); others are called by their address.
 
 A message is what makes somebody at the other end do something: data that was not sent before, the
 SYN and SYN-ACK of a new connection, a datagram. It arrives when all of its stream up to its last
@@ -62,7 +62,8 @@ class Record:
     - `row`: its number among the system's rows of packets.parquet, and in the pcapng file;
     - `source`, `target`: nodes, as places in `nodes`; `source_port`, `target_port`;
     - `entry_ns`, `departure_ns`: when it entered the link and left it (-1: never, or corrupted), on
-      CLOCK_MONOTONIC, the clock of the samples; `fate`: what became of it, as docs/capture.md says;
+      CLOCK_MONOTONIC, the clock of the samples; `fate`: what became of it, as
+      docs/how-to/capture.md says;
     - `wire_bytes` with Ethernet headers, and `payload_bytes`, of all its `segments`;
     - `is_tcp`; of TCP `flags`, `ack` (32 bits), and `seq` and `end`: sequence numbers of the first
       byte and after the last (a SYN counts as one), unwrapped; `is_bare_ack`: it does nothing else;

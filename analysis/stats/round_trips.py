@@ -1,10 +1,10 @@
 """How many round trips a request makes: latency against RTT, as lines.
 
-A request that waits for r WAN hops there and back, one after the other, takes
-`intercept + r * rtt`. Requests of one endpoint may do different things, so there may be several
-lines: the *modes* (`stats.modes`). The number is the slope of a line (`stats.slopes`) and any real
-number: half a round trip is a message that nobody waits for an answer to. docs/statistics.md,
-"Round trips", says how lines are found, what the intervals cover and how often they hold.
+A request that waits for r WAN hops there and back, one after the other, takes `intercept + r *
+rtt`. Requests of one endpoint may do different things, so there may be several lines: the *modes*
+(`stats.modes`). The number is the slope of a line (`stats.slopes`) and any real number: half a
+round trip is a message that nobody waits for an answer to. docs/reference/statistics.md, "Round
+trips", says how lines are found, what the intervals cover and how often they hold.
 """
 
 from __future__ import annotations

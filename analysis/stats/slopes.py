@@ -3,9 +3,9 @@
 The unit of evidence is the RTT step and not the request: what disturbs one request of a step (the
 machine is busy, the RTT is not what was measured) disturbs the next one too. So each step counts
 with the median of its requests, and through these goes a robust line: Tukey's bisquare from Theil
-and Sen's start. Three things make its slope uncertain, and each is in the draws: the noise of
-steps (Huber's variance, Student's t), the error of the measured RTT that steps of one RTT share,
-and that a request which waits for no link meets a machine that is awake. docs/statistics.md says
+and Sen's start. Three things make its slope uncertain, and each is in the draws: the noise of steps
+(Huber's variance, Student's t), the error of the measured RTT that steps of one RTT share, and that
+a request which waits for no link meets a machine that is awake. docs/reference/statistics.md says
 how often the intervals hold.
 """
 

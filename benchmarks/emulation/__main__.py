@@ -32,7 +32,7 @@ from wanlat.topologies.errors import MachineError, RunFailed, WanlatError
 from wanlat.topologies.resolve import Impairment
 
 _HERE = Path(__file__).parent
-_DOCS = _HERE.parents[1] / "docs"
+_DOCS = _HERE.parents[1] / "docs" / "results" / "instrument"
 _ENVIRONMENT = {"PYTHONPATH": str(SEARCH_PATH)}
 _RTTS_MS, _THROUGHPUT_RTT_MS, _THROUGHPUT_S = (100.0, 1.0), 1.0, 3
 _LEAST_GBIT_PER_S = 12.0
@@ -163,9 +163,9 @@ def _compare(options: argparse.Namespace) -> int:
     speed = "{gbit_per_s[median]:.2f} Gbit/s ({gbit_per_s[min]:.2f}–{gbit_per_s[max]:.2f})"
     columns["throughput at 1 ms"] = speed
     if options.save:
-        draw(rows, _DOCS / "images" / "emulators-compared")
+        draw(rows, _DOCS / "emulators-compared")
     of = {"rows": rows, "tables": table(rows, columns), "claims": [*_claims(rows), *absent]}
-    return finish(options, _HERE, page=_DOCS / "emulators-compared.md", **of)
+    return finish(options, _HERE, page=_DOCS / "README.md", **of)
 
 
 def _row(name: str, version: str, rounds: Sequence[Found]) -> dict[str, Any]:

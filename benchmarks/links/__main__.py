@@ -33,7 +33,7 @@ from wanlat.topologies.errors import RunFailed
 from wanlat.topologies.resolve import Impairment
 
 _HERE = Path(__file__).parent
-_PAGE = _HERE.parents[1] / "docs" / "many-links.md"
+_PAGE = _HERE.parents[1] / "docs" / "results" / "many-links" / "README.md"
 _SITES, _WAY = 21, Impairment(delay_ns=10_000_000)
 _LINKS = _SITES * (_SITES - 1) // 2
 _MBIT_PER_S = 100

@@ -31,7 +31,7 @@ from wanlat.topologies.errors import RunFailed
 from wanlat.topologies.resolve import Impairment
 
 _HERE = Path(__file__).parent
-_DOCS = _HERE.parents[1] / "docs"
+_DOCS = _HERE.parents[1] / "docs" / "results" / "thousand-nodes"
 OURS, PEER = "wanlat", "Mininet, Linux bridges"
 TIMES_FASTER, COMPARED = 7.0, 100
 LARGEST = 1000
@@ -78,9 +78,9 @@ def _compare(options: argparse.Namespace) -> int:
     for row in rows:
         row["further_ms"] = _further_ms(row, [r for r in rows if r["emulator"] == row["emulator"]])
     if options.save:
-        draw(rows, _DOCS / "images" / "size")
+        draw(rows, _DOCS / "size")
     found = {"rows": rows, "tables": table(rows, _COLUMNS), "claims": [*_claims(rows)]}
-    return finish(options, _HERE, page=_DOCS / "size.md", **found)
+    return finish(options, _HERE, page=_DOCS / "README.md", **found)
 
 
 def _further_ms(row: Row, same: Sequence[Row]) -> float | None:

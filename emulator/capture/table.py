@@ -20,22 +20,34 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wanlat.bundle.tables import schema_of
 from wanlat.emulator.capture import rows_of
 from wanlat.topologies.errors import MachineError, UserError
 
-_COLUMNS = """
-    system:string source:string target:string entry_ns:int64 departure_ns:int64 fate:string
-    bytes:int64 segments:int32 frame_bytes:int32 captured_bytes:int32
-    source_address:string target_address:string protocol:int16 source_port:int32 target_port:int32
-    ip_id:int32 tcp_seq:int64 tcp_ack:int64 tcp_flags:int16 payload_bytes:int32
-    duplicate:bool corrupted:bool
-"""
-SCHEMA = pa.schema(
-    [
-        (name, pa.type_for_alias(kind))
-        for name, _, kind in (column.partition(":") for column in _COLUMNS.split())
-    ]
-)
+SCHEMA = schema_of("""
+    system          string  whose lab; null of `wanlat lab`
+    source          string  site that sends
+    target          string  site that receives
+    entry_ns        int64   when it entered the link; a copy's is the original's
+    departure_ns    int64   when it left the link; null unless `fate` is `sent`
+    fate            string  `sent`, `lost`, `queue_full`, `dropped`, or `held` when the record ended
+    bytes           int64   on the wire, Ethernet headers included, of all its segments
+    segments        int32   how many packets it stands for; 1 unless it is offloaded
+    frame_bytes     int32   length of the frame as it crossed
+    captured_bytes  int32   how much of it is in the pcapng file
+    source_address  string  of the IP header; null: not IP
+    target_address  string  of the IP header; null: not IP
+    protocol        int16   6 TCP, 17 UDP, 1 ICMP
+    source_port     int32   of TCP and UDP
+    target_port     int32   of TCP and UDP
+    ip_id           int32   identification of the IPv4 packet
+    tcp_seq         int64   first sequence number
+    tcp_ack         int64   acknowledged up to
+    tcp_flags       int16   FIN 1, SYN 2, RST 4, PSH 8, ACK 16
+    payload_bytes   int32   as the IP header has it, without padding
+    duplicate       bool    a copy that the link made
+    corrupted       bool    always false: `wire` flips no bits
+""")
 
 FATES = ("sent", "lost", "queue_full", "dropped", "held")
 """In the order of ``Outcome`` in emulator/wire/src/capture/packet.rs."""

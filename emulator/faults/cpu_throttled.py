@@ -44,6 +44,7 @@ class CpuThrottled(Fault):
         """The part of a processor."""
 
         quota: Annotated[Fraction, AfterValidator(_enough)]
+        """of one processor, for all processes of a node together"""
 
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(hit, settings)

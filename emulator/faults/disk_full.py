@@ -40,6 +40,7 @@ class DiskFull(Fault):
         """The size of the file systems."""
 
         size: Annotated[Size, within(_SMALLEST, None, _WHY)] = Size(256 << 20)
+        """of the node's file system, from the beginning of the drill"""
 
     def __init__(self, hit: Hit, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__(hit, settings)

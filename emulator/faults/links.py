@@ -95,7 +95,9 @@ class Slow(LinkFault):
         """What is added to the round trip."""
 
         delay: PositiveDuration
+        """that round trips take longer"""
         jitter: Duration = Duration(0)
+        """around that delay"""
 
     @property
     def detail(self) -> str:
@@ -127,6 +129,7 @@ class Lossy(LinkFault):
         """The part of the packets, or the chain of Gilbert and Elliott."""
 
         loss: Annotated[Loss, AfterValidator(_some)]
+        """of the packets of each direction, in place of the link's own"""
 
     @property
     def detail(self) -> str:
@@ -151,7 +154,9 @@ class Throttled(LinkFault):
         """The rate, and what may wait for it (None: as a topology's `queue`)."""
 
         rate: Rate
+        """of each direction, in place of the link's own"""
         queue: PositiveSize | None = None
+        """that may wait for the rate; default: 100 ms of it, at least 64KiB"""
 
     @property
     def detail(self) -> str:
@@ -229,7 +234,9 @@ class Flapping(Repeating, LinkFault):
         """The time from cut to cut, and the part of it that the links are cut for."""
 
         period: Annotated[Duration, within(_SHORTEST)]
+        """from cut to cut"""
         down: Annotated[Fraction, AfterValidator(_a_part)] = Fraction(0.5)
+        """the part of each period that it is cut for"""
 
     @property
     def detail(self) -> str:

@@ -93,6 +93,7 @@ class Restart(ProcessFault):
         """How long processes are given to end."""
 
         grace: Duration = Duration(10 * 10**9)
+        """between SIGTERM and SIGKILL"""
 
     @property
     def detail(self) -> str:
@@ -129,7 +130,9 @@ class CrashLoop(Repeating, ProcessFault):
         """The time from kill to kill, and the part of it for which processes are down."""
 
         period: PositiveDuration = Duration(5 * 10**9)
+        """from kill to kill"""
         down: Fraction = Fraction(0)
+        """the part of each period before the start"""
 
     @property
     def detail(self) -> str:

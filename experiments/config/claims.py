@@ -1,8 +1,8 @@
 """Claims on a study: what publications conclude of such measurements, as data.
 
 A file of `experiments/claims/publications/` has those of one publication on one study. Its manifest
-takes them along, and the report says of each whether it holds (docs/claims.md). Claims on drills
-are about one store, and stand in `experiments/drill/claims.py`.
+takes them along, and the report says of each whether it holds (docs/reference/claims.md). Claims on
+drills are about one store, and stand in `experiments/drill/claims.py`.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Study(YamlModel):
     """Single-request latency of endpoints on clusters on an emulated topology."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
-    description: str = ""
+    description: str = Field(default="", description="One line for people")
     topology: str = Field(description="A shipped topology, or a path relative to this file")
     systems: Annotated[list[str], unique("each is measured once")] = Field(
         default=["quorum"], min_length=1, description="Stores under test, one after another"

@@ -179,7 +179,7 @@ class Drill(YamlModel):
     """A real cluster, broken at a known instant while single requests are measured."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Names the bundle")
-    description: str = ""
+    description: str = Field(default="", description="One line for people")
     topology: str = Field(description="A shipped topology, or a path relative to this file")
     systems: Annotated[list[SystemName], unique("each has a run of its own")] = Field(
         default=["quorum"], min_length=1, description="Stores for which the drill is meant"
@@ -219,8 +219,8 @@ class Drill(YamlModel):
         default=Duration(25 * 10**6),
         description="Largest accepted error of the network during a sample, and at calibration",
     )
-    timeouts: Timeouts = Timeouts()
-    phases: Phases
+    timeouts: Timeouts = Field(default=Timeouts(), description="The most that each wait may take")
+    phases: Phases = Field(description="How long requests are measured: before, during, after")
     faults: list[FaultSpec] = Field(min_length=1, description="What is broken, in `during`")
     seed: int | None = Field(
         default=None, ge=0, lt=2**63, description="Of every random choice. Default: drawn"
@@ -234,7 +234,7 @@ class Drill(YamlModel):
         "samples": "how many requests there are follows from `phases` and `interval`",
         "fault": "`faults` takes a list",
         "ready_timeout": "it is `ready`, under `timeouts`",
-        "claims": "claims are in files of their own; docs/drills.md shows one",
+        "claims": "claims are in files of their own; docs/reference/claims.md shows one",
     }
 
     @property

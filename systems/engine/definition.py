@@ -148,11 +148,15 @@ class Program(YamlModel):
     """A program on this machine: what it is, how to get it, how it tells its version."""
 
     name: Name
+    """what commands, samples and charts call it"""
     title: StrictStr = ""
+    """what people call it"""
     origin: StrictStr = Field(default="", description="who makes it and where it comes from")
     get: StrictStr | None = Field(default=None, description="how to get it, if not by install")
     install: Install | None = None
+    """where `wanlat system install` gets it"""
     version: Version = Version()
+    """how it tells its version"""
 
 
 # -- options ---------------------------------------------------------------------------------
@@ -163,32 +167,42 @@ class Option(YamlModel):
 
     type: Literal[
         "integer", "number", "text", "boolean", "choice", "duration", "size", "node", "path"
-    ]
+    ] = Field(description="what a value is")
     description: StrictStr = ""
+    """what `wanlat system show` says of it"""
     default: Any = None
+    """where a study does not set it"""
     derived: Expression | None = Field(
         default=None, description="the default, where it depends on the topology"
     )
     min: int | None = None
+    """the smallest allowed"""
     max: int | None = None
+    """the largest allowed"""
     of: list[str] | None = Field(default=None, description="the choices")
     pattern: Pattern | None = None
+    """a regular expression that a text must match"""
     expected: StrictStr | None = Field(default=None, description="the pattern, in words")
     many: Literal["list", "mapping"] | None = None
+    """it takes several values"""
 
 
 class Requirement(YamlModel):
     """What must hold of a topology and options; else nothing is started."""
 
     that: Expression
+    """true where it holds"""
     error: Text
+    """what the user is told where it does not"""
 
 
 class Need(YamlModel):
     """A program that the store itself runs."""
 
     program: str
+    """its name on PATH"""
     error: StrictStr
+    """what the user is told where it is absent"""
 
 
 # -- steps and checks ------------------------------------------------------------------------
@@ -198,11 +212,16 @@ class Http(YamlModel):
     """A request that a node sends to itself. Its answer, JSON, is `answer`."""
 
     port: Text | int
+    """of the node"""
     path: Text
+    """with what follows a `?`"""
     method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
+    """of the request"""
     body: Json = Field(default=None, alias="json")
+    """the body"""
     token: Text | None = Field(default=None, description="sent as a bearer token")
     timeout: Duration | None = None
+    """of the request"""
 
 
 class Step(YamlModel):
@@ -210,16 +229,20 @@ class Step(YamlModel):
 
     name: StrictStr = Field(description="what progress and errors call it")
     at: Literal["each", "first"] = "each"
+    """on each node, or on the first alone"""
     when: Expression | None = Field(default=None, description="else it is left out")
     http: Http | None = None
+    """a request of the node to itself"""
     tcp: Text | int | None = Field(default=None, description="a port that must be open")
     log: Text | None = Field(default=None, description="what a printed line must contain")
     run: list[Text] | None = Field(default=None, description="a command; `answer` is its output")
     s3: Literal["ListBuckets"] | None = None
+    """a signed request that must succeed"""
     hook: Annotated[StrictStr, AfterValidator(_hook)] | None = Field(
         default=None, description="a function of hooks.py: (cluster, node, expected) -> why not"
     )
     status: list[int] = Field(default=[200])
+    """of `http`: what is right"""
     where: Expression | None = Field(default=None, description="what must hold of the answer")
     missing: Expression | None = Field(
         default=None, description="the nodes that the answer lacks of those that are expected"
@@ -236,7 +259,9 @@ class Arguments(YamlModel):
     """Arguments that are there sometimes, or once for each value of a list."""
 
     run: list[Text]
+    """the arguments"""
     when: Expression | None = None
+    """else they are left out"""
     each: Expression | None = Field(default=None, description="a list; its values are `each`")
 
 
@@ -252,24 +277,33 @@ class S3(YamlModel):
     """Where and with which credentials a node answers S3."""
 
     port: Text | int = "{ports.s3}"
+    """where it listens"""
     region: Text = "us-east-1"
+    """that requests are signed for"""
     access_key: Text
+    """that requests are signed with"""
     secret_key: Text
+    """that requests are signed with"""
 
 
 class Grpc(YamlModel):
     """Where a node answers gRPC; protos beside this file, or where an expression says."""
 
     port: Text | int = "{ports.grpc}"
+    """where it listens"""
     protos: Json = ()
+    """the .proto files"""
     includes: Json = ()
+    """directories that their imports are looked for in"""
 
 
 class HttpService(YamlModel):
     """Where a node answers HTTP, and what every request is sent with."""
 
     port: Text | int = "{ports.http}"
+    """where it listens"""
     headers: dict[str, Text] = Field(default_factory=dict)
+    """of every request"""
 
 
 class Client(YamlModel):
@@ -277,23 +311,30 @@ class Client(YamlModel):
 
     command: list[Argument] = Field(description="`{here}` is this file's directory")
     environment: dict[str, Text] = Field(default_factory=dict)
+    """added to its environment"""
 
 
 class Stop(YamlModel):
     """How a process is ended when the cluster is."""
 
     signal: Literal["KILL", "TERM", "INT", "QUIT"] = "KILL"
+    """that it is sent"""
     timeout: Duration = Duration(0)
+    """before SIGKILL"""
 
 
 class Front(YamlModel):
     """A program that stands before the cluster and passes requests on."""
 
     program: Program
+    """what is started"""
     at: Expression | None = Field(default=None, description="its node; default: the target's")
     port: Port
+    """where it listens"""
     files: dict[str, Template] = Field(default_factory=dict)
+    """templates, by their names in its directory"""
     command: list[Argument]
+    """its arguments"""
 
 
 class LowerBound(YamlModel):
@@ -309,6 +350,7 @@ class LowerBound(YamlModel):
     )
     what: StrictStr = Field(default="replica", description="what a message calls one of them")
     why: StrictStr = ""
+    """the sentence of it"""
 
 
 class Definition(Program):
@@ -317,14 +359,20 @@ class Definition(Program):
     version_: Literal[1] = Field(alias="schema", description="of this file's form")
     extends: str | None = Field(default=None, description="a shipped system this one adds to")
     protocol: Text = "s3"
+    """how it is asked: `s3`, `bob`, `grpc`, `http`, `exec`"""
     nodes: dict[Literal["min", "max"], int] = Field(default_factory=dict)
+    """how many it can have"""
     needs: list[Need] = Field(default_factory=list)
+    """other programs that it runs"""
     ports: dict[str, Port] = Field(default_factory=dict)
+    """by names for expressions"""
     options: dict[str, Option] = Field(default_factory=dict)
+    """what studies may set"""
     values: dict[str, Expression] = Field(
         default_factory=dict, description="names for other expressions"
     )
     require: list[Requirement] = Field(default_factory=list)
+    """what must hold before anything starts"""
     recorded: dict[str, Expression] = Field(
         default={}, description="of the options in effect, besides their values; none: left out"
     )
@@ -332,27 +380,36 @@ class Definition(Program):
         default_factory=dict, description="nodes that drills can name"
     )
     directories: list[Text] = Field(default_factory=list)
+    """made in the node's directory"""
     files: dict[str, Template] = Field(default_factory=dict, description="in the node's directory")
     command: list[Argument] = Field(default_factory=list)
+    """the node's process"""
     environment: dict[str, Text] = Field(
         default_factory=dict, description="a value of none: left out"
     )
     after_start: list[Step] = Field(default_factory=list)
+    """what makes the processes a cluster"""
     ready: list[Step] = Field(default_factory=list, description="default: S3, or an open port")
     bucket: list[Step] = Field(
         default_factory=list, description="how `bucket` is made, where S3 does not"
     )
     leader: Step | None = Field(default=None, description="a step that only the leader passes")
     s3: S3 | None = None
+    """of protocol `s3`"""
     grpc: Grpc | None = None
+    """of protocols `grpc` and `bob`"""
     http: HttpService = HttpService()
+    """of protocol `http`"""
     exec_: Client | None = Field(default=None, alias="exec")
+    """of protocol `exec`"""
     objects_on_disk: Text | None = Field(
         default=None,
         description="where in the node's directory a file serves an object, with `{key}`",
     )
     front: Front | None = None
+    """what stands before the cluster"""
     stop: Stop = Stop()
+    """how processes are ended with the cluster"""
     endpoints: dict[Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,39}$")], Request] = Field(
         default_factory=dict, description="what a study of stores asks it, in place of S3's"
     )

@@ -108,12 +108,19 @@ class HttpRequest(YamlModel):
     api: ClassVar[Api] = "http"
 
     get: HttpPath | None = None
+    """the path, where this is the method"""
     head: HttpPath | None = None
+    """the path, where this is the method"""
     put: HttpPath | None = None
+    """the path, where this is the method"""
     post: HttpPath | None = None
+    """the path, where this is the method"""
     patch: HttpPath | None = None
+    """the path, where this is the method"""
     delete: HttpPath | None = None
+    """the path, where this is the method"""
     headers: Annotated[dict[str, StrictStr], Filled] = Field(default_factory=dict)
+    """besides those of the definition"""
     body: Annotated[StrictStr, Filled] | None = Field(
         default=None, description='a text; "{body}" is the object'
     )

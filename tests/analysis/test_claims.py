@@ -108,7 +108,7 @@ def test_of_many_on_the_brink_none_is_decided_alone() -> None:
 
 
 def test_the_published_data_bear_out_one_of_their_four_conclusions() -> None:
-    """Their claims on the estimates that they stored themselves (docs/sizes.md)."""
+    """Their claims on the estimates that they stored themselves (docs/results/object-sizes)."""
     rows = []
     for each in stored_estimates():
         mean, median = (each.mean_ms, each.mean_ci95_ms), (each.median_ms, each.median_ci95_ms)

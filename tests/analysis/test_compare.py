@@ -193,7 +193,7 @@ def change_of(comparison: Comparison, endpoint: str, quantity: str) -> Change:
 
 
 def test_runs_of_the_same_store_differ_in_nothing(usual: list[Path], steady: list[Path]) -> None:
-    """Many more pairs in docs/compare.md."""
+    """Many more pairs in docs/results/instrument/README.md."""
     for old, new in permutations(usual):
         found = verdicts(held(old, new))
         # Shares of 0.6 differ by a tenth now and then: it is told, and fails nothing.

@@ -1,4 +1,4 @@
-"""The worked example of docs/sections.md is a section: of a run, and of a matrix."""
+"""The worked example of docs/how-to/sections.md is a section: of a run, and of a matrix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from synthetic_bundles import GARAGE, MakeBundle
 from wanlat.analysis import summary
 from wanlat.analysis.report import report
 
-PAGE = Path(__file__).parents[2] / "docs" / "sections.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sections.md"
 MODULE = "wanlat.analysis.figures.drift"
 
 

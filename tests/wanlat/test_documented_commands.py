@@ -16,7 +16,11 @@ from tests.command_line import here
 from wanlat import cli
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+PAGES = [
+    CHECKOUT / "README.md",
+    CHECKOUT / "CONTRIBUTING.md",
+    *sorted((CHECKOUT / "docs").rglob("*.md")),
+]
 SCRIPTS = [CHECKOUT / name for name in ("Makefile", ".ci/run", ".ci/unprivileged")]
 _INLINE = re.compile(r"`wanlat ([a-z][^`\\]*)`")
 _CALL = re.compile(r"(?:bin/|\$\(BIN\)/|-m )wanlat +([a-z].*)$", re.MULTILINE)

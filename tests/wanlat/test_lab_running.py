@@ -26,7 +26,7 @@ from wanlat.emulator.control import address, client
 from wanlat.topologies.errors import MachineError, UserError
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = CHECKOUT / "docs" / "live-changes.md"
+PAGE = CHECKOUT / "docs" / "how-to" / "live-changes.md"
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 EXEC = [sys.executable, "-m", "wanlat", "lab", "exec"]
 
@@ -195,7 +195,7 @@ def test_a_large_lab_is_told_in_few_lines_and_killed_leaves_nothing(tmp_path: Pa
         assert many.process.pid not in [each["pid"] for each in client.labs()]
 
 
-# -- the page: docs/live-changes.md ---------------------------------------------------------
+# -- the page: docs/how-to/live-changes.md ---------------------------------------------------------
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def show(
     document = entry.as_json()
     document["apis"] = _apis(system)
     document["nodes"] = {"min": system.min_nodes, "max": system.max_nodes}
-    document["options"] = list(_options(system))
+    document["options"] = list(option_rows(system))
     show_document(document, as_json=as_json)
 
 
@@ -63,7 +63,7 @@ def _apis(system: System) -> list[str]:
     return list(field.get("enum") or [system.api(system.parse_options())])
 
 
-def _options(system: System) -> Iterator[dict[str, Any]]:
+def option_rows(system: System) -> Iterator[dict[str, Any]]:
     """Yield the options of a system, as its model has them."""
     defaults = system.options_model.model_construct().model_dump(mode="json")
     for name, field in system.options_model.model_json_schema()["properties"].items():

@@ -21,9 +21,9 @@ class Faults:
     with wanlat_fault("kill", "n2"): ...
     with wanlat_fault("slow", "dc1/dc2", delay="200ms"): ...
 
-    Kinds, targets and settings are those of a drill's file (docs/faults.md), a setting's `-` an
-    underscore here. When the block ends, however it ends, the fault is undone; one that cannot
-    be applied or undone raises FaultFailed.
+    Kinds, targets and settings are those of a drill's file (docs/reference/faults.md), a setting's
+    `-` an underscore here. When the block ends, however it ends, the fault is undone; one that
+    cannot be applied or undone raises FaultFailed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
 """What came of a drill: availability, outages, recovery, durability, and many drills side by side.
 
-Nothing here renders; docs/statistics.md defines every figure.
+Nothing here renders; docs/reference/statistics.md defines every figure.
 """

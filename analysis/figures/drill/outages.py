@@ -51,8 +51,8 @@ def client_of(
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """The figures of one client's reads, or its writes, its outages and its slow stretches.
 
-    Of `rows`, as in `Drill.requests`, which were sent until `until_s`; docs/statistics.md has what
-    each figure is.
+    Of `rows`, as in `Drill.requests`, which were sent until `until_s`; docs/reference/statistics.md
+    has what each figure is.
     """
     first = last_heal_s = None
     if faults:

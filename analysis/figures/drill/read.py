@@ -46,9 +46,9 @@ _WRONG_BYTES = ("checksum mismatch", "length mismatch")
 class Drill:
     """One drill on one system.
 
-    `document` is the block `drill` of summary.json, of which docs/bundle.md has the keys and
-    docs/statistics.md the definitions; ``drill[KEY]`` is short for an entry of it. Instants are
-    seconds since the origin, the planned begin of the phase `before`: `origin_ns` on
+    `document` is the block `drill` of summary.json, of which docs/reference/bundle.md has the keys
+    and docs/reference/statistics.md the definitions; ``drill[KEY]`` is short for an entry of it.
+    Instants are seconds since the origin, the planned begin of the phase `before`: `origin_ns` on
     CLOCK_MONOTONIC, None where nothing is known of it.
 
     `requests` has one row a due request of the three phases, in order of due time: `client`,

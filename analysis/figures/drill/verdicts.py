@@ -36,7 +36,7 @@ EXAMPLES = 20
 
 PRESENT, REMOVED, NEVER = "present", "removed", "never written"
 MAYBE, EITHER = "maybe written", "maybe removed"
-"""What must be found at a key when all is healed; docs/statistics.md has when which."""
+"""What must be found at a key when all is healed; docs/reference/statistics.md has when which."""
 
 
 @dataclass

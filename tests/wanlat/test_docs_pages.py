@@ -1,0 +1,160 @@
+"""The documentation says what the code says: reference, glossary's size, errors, examples."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from tests.command_line import here
+from tools import reference
+from wanlat import cli
+from wanlat.bundle import documents
+from wanlat.emulator.binaries import binary
+from wanlat.emulator.faults import catalogue, links
+from wanlat.emulator.links import Direction
+from wanlat.experiments.config.study import Study
+from wanlat.experiments.drill.claims import claims_on
+from wanlat.experiments.drill.model import Drill, scenario
+from wanlat.systems import registry
+from wanlat.systems.engine.definition import Definition
+from wanlat.topologies.load import load
+from wanlat.topologies.model import Topology
+from wanlat.topologies.resolve import resolve
+from wanlat.topologies.units import Fraction
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCS = CHECKOUT / "docs"
+MOST_WORDS = 30_000
+_ROW = re.compile(r"^\| `([\w-]+)` \|[^|]*\| ([^|]*) \|", re.MULTILINE)
+
+
+@cache
+def part(name: str) -> str:
+    return reference.PARTS[name]()
+
+
+def commands(command: Any, called: str) -> Iterator[tuple[str, Any]]:
+    yield called, command
+    for name, each in getattr(command, "commands", {}).items():
+        yield from commands(each, f"{called} {name}")
+
+
+def test_every_command_and_option_is_on_its_page() -> None:
+    sections = re.split(r"^#+ ", part("command-line"), flags=re.MULTILINE)
+    by_name = {section.partition("\n")[0]: section for section in sections}
+    every = [each for name in cli.COMMANDS for each in commands(cli.load(name), f"wanlat {name}")]
+    assert len(every) > 40
+    for called, command in every:
+        section = html.unescape(by_name[called])
+        assert command.help.splitlines()[0] in section
+        for each in command.params:
+            names = each.opts if each.param_type_name == "option" else [each.metavar]
+            shown = [re.search(rf"[`>]{re.escape(name)}[`<]", section) for name in names]
+            assert all(shown) or each.hidden or each.name == "help", (called, names)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("study", Study), ("drill", Drill), ("system", Definition), ("topology", Topology)],
+)
+def test_every_key_of_a_file_is_on_its_page_with_its_meaning(
+    name: str, model: type[BaseModel]
+) -> None:
+    schema = model.model_json_schema()
+    every = [schema, *schema["$defs"].values()]
+    known = {key for each in every for key in each.get("properties", ())}
+    rows = _ROW.findall(part(name))
+    said = {key: meaning.strip() for key, meaning in rows}
+    assert known - said.keys() - {"count", "value"} == set()  # of durations and fractions
+    assert [key for key, meaning in rows if not meaning.strip()] == []
+
+
+def test_every_column_and_every_key_of_a_bundle_is_on_its_page() -> None:
+    sections = re.split(r"^### ", part("bundle"), flags=re.MULTILINE)
+    by_name = {section.partition("\n")[0]: section for section in sections}
+    for name, schema in reference.TABLES.items():
+        said = dict(re.findall(r"^\| `(\w+)` \| \w+ \| (.*) \|$", by_name[name], re.MULTILINE))
+        assert list(said) == schema.names and all(said.values()), name
+    manifest = dict(reversed(_ROW.findall(by_name["manifest.json"])))  # its own keys come first
+    assert documents.Manifest.model_fields.keys() <= manifest.keys()
+    assert [key for key in documents.Manifest.model_fields if not manifest[key].strip()] == []
+
+
+def test_every_store_and_every_fault_is_on_its_page() -> None:
+    for name in registry.names():
+        assert f"Options of {name}\n" in part("stores")
+    assert set(re.findall(r"^\| `([\w-]+)`", part("faults"), re.MULTILINE)) == {*catalogue.KINDS}
+    page = (DOCS / "reference" / "faults.md").read_text("utf-8")
+    assert {*catalogue.KINDS} <= set(re.findall(r"^## (.*)$", page, re.MULTILINE))
+
+
+def test_every_generated_part_has_its_place() -> None:
+    text = "".join(page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
+    assert {*re.findall(r"^<!-- generated: (\S+) -->$", text, re.MULTILINE)} == {*reference.PARTS}
+
+
+def test_every_error_to_be_fixed_is_one_that_the_code_raises() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "systems/*/system.yaml", ":!tests"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code = "".join((CHECKOUT / name).read_text("utf-8") for name in listed.stdout.split())
+    joined = re.sub(r'"\s*\n\s*f?"', "", code)
+    page = (DOCS / "how-to" / "fix-it.md").read_text("utf-8")
+    quoted = re.findall(r"^> (.*)$", page, re.MULTILINE)
+    assert len(quoted) > 30
+    assert [words for words in quoted if words not in joined] == []
+
+
+def test_the_pages_are_no_longer_than_somebody_reads() -> None:
+    pages = [page for page in DOCS.rglob("*.md") if DOCS / "results" not in page.parents]
+    words = sum(len(page.read_text("utf-8").split()) for page in pages)
+    assert words <= MOST_WORDS
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    fenced = re.compile(rf"^```{language}\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    return fenced.findall(page.read_text("utf-8"))
+
+
+def test_the_store_of_the_tutorial_answers(tmp_path: Path) -> None:
+    (definition,) = blocks(DOCS / "tutorial" / "own-store.md", "yaml")
+    store = tmp_path / "mystore"
+    store.mkdir()
+    (store / "system.yaml").write_text(definition)
+    shutil.copy(binary("quorum"), store / "mystored")
+    checked = here("system", "check", str(store))
+    assert checked.returncode == 0, checked.stderr
+    assert "PutObject" in checked.stdout and "fail" not in checked.stdout
+
+
+def test_the_fault_of_contributing_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    (source,) = blocks(CHECKOUT / "CONTRIBUTING.md", "python")
+    names: dict[str, Any] = {**vars(links), "__name__": __name__}
+    exec(compile(source, "CONTRIBUTING.md", "exec"), names)
+    made = names["Duplicating"]
+    monkeypatch.setattr(catalogue, "KINDS", {**catalogue.KINDS, made.kind: made})
+    plan = resolve(load("five-sites"))
+    fault = catalogue.parse("duplicating", "dc1/dc2", {"part": "1%"}, plan, {})
+    assert set(fault.directions) == {Direction("wan", "dc1", "dc2"), Direction("wan", "dc2", "dc1")}
+    assert fault.change(fault.directions[0]) == {"duplicate": Fraction(0.01)}
+
+
+def test_the_claim_of_contributing_is_a_claim(tmp_path: Path) -> None:
+    text = next(text for text in blocks(CHECKOUT / "CONTRIBUTING.md", "yaml") if "claims:" in text)
+    (tmp_path / "etcd.yaml").write_text(text)
+    (claim,) = claims_on(scenario("leader-killed"), "etcd", [tmp_path / "etcd.yaml"])
+    assert claim.id == yaml.safe_load(text)["claims"][0]["id"]
