@@ -264,6 +264,9 @@ class Grpc(YamlModel):
     port: Text | int = "{ports.grpc}"
     protos: Json = ()
     includes: Json = ()
+    metadata: dict[str, Text] = Field(
+        default_factory=dict, description="what every call is sent with: a token"
+    )
 
 
 class HttpService(YamlModel):
