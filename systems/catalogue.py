@@ -94,8 +94,9 @@ def install_systems(
 ) -> list[Installed]:
     """Build the named systems from source, in the order given, each once.
 
-    A user's own is named by its directory. Raises UserError for names that are unknown or not built this way, before anything starts;
-    else what `wanlat.systems.engine.install.install` raises.
+    A user's own is named by its directory. Raises UserError for names that are unknown or not
+    built this way, before anything starts; else what `wanlat.systems.engine.install.install`
+    raises.
     """
     recipes = [_recipe(name) for name in dict.fromkeys(names)]
     return install(recipes, cache or Cache.from_environment(), reports or Reporter())

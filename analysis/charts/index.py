@@ -44,7 +44,9 @@ def draw(lines: Sequence[Line]) -> Figure:
         for line in lines
     ]
     with applied():
-        figure, axes, centres = rows.row_chart(words, beside, ("critical path", "measured on"), 0.24)
+        figure, axes, centres = rows.row_chart(
+            words, beside, ("critical path", "measured on"), 0.24
+        )
         axes.set_xlim(-0.3, farthest(entries) + 0.35)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
         axes.grid(visible=True, axis="x")

@@ -89,9 +89,9 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
     text = "\n".join(
         [
             "# Index\n",
-            "Made by `wanlat report --index`; not written by hand. A row is what was measured, on as "
-            "many clusters as it says, and no figure is compared with another one here: systems "
-            "differ in what they promise, topologies in where the replicas are.\n",
+            "Made by `wanlat report --index`; not written by hand. A row is what was measured, on "
+            "as many clusters as it says, and no figure is compared with another one here: "
+            "systems differ in what they promise, topologies in where the replicas are.\n",
             *([f"![Round trips of every operation]({CHART}.png)\n"] if lines else []),
             *map(markdown, grids),
             "Bundles:\n",

@@ -161,6 +161,8 @@ def check(
         demand_lab(prepared.plan, prepared.backend)
         ended = carry_out(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
+    order = known.get(api) or list(system.definition.endpoints)
+    rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
     keys = ("endpoint", "outcome", "ms", "error")
     ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in rows]
     found = [
