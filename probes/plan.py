@@ -164,6 +164,7 @@ def header_to(
         deadline_ms=deadline_ms,
         max_message_bytes=max_message_bytes,
         window=window,
+        metadata=target.metadata,
         protos=[path.absolute() for path in target.protos] if own else [],
         includes=[path.absolute() for path in target.includes] if own else [],
     )

@@ -54,17 +54,19 @@ def list_systems() -> list[Entry]:
 def list_tools() -> list[Entry]:
     """Look for every tool, likewise."""
     return [
-        _entry("tool", tool, partial(registry.find_tool, name))
+        _entry("tool", tool, partial(registry.find_tool, name), how_to_get(tool))
         for name, tool in registry.tools().items()
     ]
 
 
 def entry_of(system: System) -> Entry:
     """Look for one system's binary, likewise."""
-    return _entry("system", system.definition, system.find)
+    return _entry("system", system.definition, system.find, system.how_to_get)
 
 
-def _entry(kind: Literal["system", "tool"], program: Program, find: Callable[[], Binary]) -> Entry:
+def _entry(
+    kind: Literal["system", "tool"], program: Program, find: Callable[[], Binary], get: str
+) -> Entry:
     found, problem = None, None
     try:
         found = find()
@@ -81,7 +83,7 @@ def _entry(kind: Literal["system", "tool"], program: Program, find: Callable[[],
         pinned=recipe.version if recipe else None,
         sha256=found.sha256 if found else None,
         path=str(found.path) if found else None,
-        get=how_to_get(program),
+        get=get,
         problem=problem,
         beside=tuple({**each.as_recorded(), "path": str(each.path)} for each in beside),
     )
@@ -92,8 +94,9 @@ def install_systems(
 ) -> list[Installed]:
     """Build the named systems from source, in the order given, each once.
 
-    Raises UserError for names that are unknown or not built this way, before anything starts;
-    else what `wanlat.systems.engine.install.install` raises.
+    A user's own is named by its directory. Raises UserError for names that are unknown or not
+    built this way, before anything starts; else what `wanlat.systems.engine.install.install`
+    raises.
     """
     recipes = [_recipe(name) for name in dict.fromkeys(names)]
     return install(recipes, cache or Cache.from_environment(), reports or Reporter())
@@ -101,7 +104,7 @@ def install_systems(
 
 def _recipe(name: str) -> Recipe:
     tools = registry.tools()
-    system = None if name in tools else registry.get(name)
+    system = None if name in tools else registry.get(registry.adopt(name))
     found = system.recipe if system else recipe_of(tools[name], name)
     if found is None:
         assert system is not None

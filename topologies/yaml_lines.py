@@ -106,6 +106,8 @@ def describe(error: ErrorDetails, raw: Any) -> list[Finding]:
         text = f"{_WANTED[wanted]} is wanted here, not {described(value)}"
         if kind == "string_type" and isinstance(value, bool | int | float):
             text += f'; if it is meant as text, put it in quotes: "{str(value).lower()}"'
+        if wanted == "list" and isinstance(value, str) and "," in value:
+            text += f"; in brackets it is one: [{value}]"
     elif kind in _LIMITS:
         key = show(loc[-1]) if loc else ""
         text = _LIMITS[kind].format(**{"shown": show(value), "key": key, **context})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -124,11 +125,21 @@ def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> 
     if not is_within_a_site and not (entries and is_whole):
         return (
             "Next, the number of round trips of each request: "
-            f"{program()} run round-trips --systems {','.join(systems)} --topology {on}"
+            f"{program()} run round-trips --systems {','.join(_as_given(systems))} --topology {on}"
         )
     able = [name for name in systems if name in scenario(_DRILL).systems]
     command = f"{program()} drill run {_DRILL} --systems"
     return f"Next, what the loss of a node does: {command} {able[0]}" if able else None
+
+
+def _as_given(systems: list[str]) -> list[str]:
+    """Systems as a command takes them: by name, a user's own by its directory."""
+    from wanlat.systems import registry
+
+    directories = registry.adopted(systems)
+    here = {name: f"{os.path.relpath(each)}/" for name, each in directories.items()}
+    ways = {name: each if each.startswith("../") else f"./{each}" for name, each in here.items()}
+    return [shlex.quote(ways.get(name, name)) for name in systems]
 
 
 def program() -> str:

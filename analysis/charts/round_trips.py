@@ -8,7 +8,7 @@ measured during its RTT step, and a line a mode, with its slope written at its e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -116,20 +116,27 @@ def draw_marks(answer: Answer) -> Figure:
         whose = row["endpoint"], labels[series_of(row)], row["placement"]
         beside.append(rows.Row(*whose, cells, row["failed"] > 0))
     headers = ("round trips [95 %]", "critical path", "requests")
-    values = [mode.ci95[1] for entry in entries for mode in entry.modes]
-    values += [chain.round_trips for entry in entries for chain in entry.chains]
-    values += [entry.least_round_trips or 1.0 for entry in entries]
     with applied():
         figure, axes, centres = rows.row_chart(words, beside, headers)
-        axes.set_xlim(-0.3, max(values) + 0.35)
+        axes.set_xlim(-0.3, farthest(entries) + 0.35)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
         axes.grid(visible=True, axis="x")
         for entry, y in zip(entries, centres, strict=True):
-            _draw_row(axes, entry, y, looks[entry.series])
+            draw_row(axes, entry, y, looks[entry.series])
         return dress(figure, words, legend(series))
 
 
-def _draw_row(axes: Axes, entry: RoundTrips, y: float, look: SeriesStyle) -> None:
+def farthest(entries: Iterable[RoundTrips]) -> float:
+    """How far marks reach, in round trips; at least to one."""
+    reach = 1.0
+    for entry in entries:
+        values = [*(mode.ci95[1] for mode in entry.modes), entry.least_round_trips or 1.0]
+        reach = max([reach, *values, *(chain.round_trips for chain in entry.chains)])
+    return reach
+
+
+def draw_row(axes: Axes, entry: RoundTrips, y: float, look: SeriesStyle) -> None:
+    """Draw the marks of one entry into a row whose middle is `y`."""
     left, right = axes.get_xlim()
     least = entry.least_round_trips
     if least is not None:

@@ -120,7 +120,8 @@ class Cluster:
         includes = includes or list(dict.fromkeys(proto.parent for proto in protos))
         address = self.lab.node(node).address
         port, is_known = _port(grpc.port, scene), bool(ours)
-        return GrpcTarget(address, port, tuple(protos), tuple(includes), is_known)
+        metadata = {name: filled(text, scene) for name, text in grpc.metadata.items()}
+        return GrpcTarget(address, port, tuple(protos), tuple(includes), is_known, metadata)
 
     def http(self, node: str) -> HttpTarget:
         """Return where a node answers HTTP. Raises UserError where the system is not asked so."""

@@ -95,8 +95,9 @@ class Install(YamlModel):
         default=None, description="its file name; default: the last word, of maven the jar's"
     )
     also: list[str] = Field(default_factory=list, description="more packages, or paths to look at")
+    features: list[str] = Field(default_factory=list, description="of a crate")
     needs: list[Literal["cc", "make"]] = Field(
-        default_factory=list, description="what building needs"
+        default_factory=list, description="what building needs; of go `cc`: cgo"
     )
     tool: str | None = Field(default=None, description="the oldest go or cargo that builds it")
     path_too: bool = Field(default=False, description="take one on PATH before the installed")
@@ -139,6 +140,9 @@ class Version(YamlModel):
     run: list[str] = Field(default=["--version"], description="its arguments")
     match: Pattern = Field(default=r"(\d+(?:\.\d+)+\S*)", description="the group is the version")
     oldest: StrictStr | None = Field(default=None, description="what is older is refused")
+    is_: StrictStr | None = Field(
+        default=None, alias="is", description="what it is, where the program does not tell"
+    )
     label: Pattern | None = Field(
         default=None, description="the groups, joined by dashes, are the version in charts"
     )
@@ -295,6 +299,9 @@ class Grpc(YamlModel):
     """the .proto files"""
     includes: Json = ()
     """directories that their imports are looked for in"""
+    metadata: dict[str, Text] = Field(
+        default_factory=dict, description="what every call is sent with: a token"
+    )
 
 
 class HttpService(YamlModel):

@@ -248,7 +248,7 @@ def _run(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env=os.environ | recipe.kind.environment(place),
+        env=os.environ | recipe.kind.environment(recipe.install, place),
         cwd=place.work,
         start_new_session=True,  # a group of its own, so that all of it can be ended
     )

@@ -88,7 +88,7 @@ class Kind:
     tools: tuple[str, ...]
     what: str
     commands: Callable[[Install, Place], list[list[str]]]
-    environment: Callable[[Place], dict[str, str]] = lambda _: {}
+    environment: Callable[[Install, Place], dict[str, str]] = lambda _, __: {}
     at: str = "bin"
     """Where in ``out`` the program is, as a pattern before its name."""
     needed: Callable[[Path], dict[str, str]] = lambda _: {}
@@ -99,11 +99,18 @@ class Kind:
 
 def _cargo(install: Install, place: Place) -> list[list[str]]:
     pinned = [install.source, "--version", install.version, "--locked"]
-    return [["cargo", "install", *pinned, "--root", str(place.out)]]
+    features = ["--features", ",".join(install.features)] if install.features else []
+    return [["cargo", "install", *pinned, *features, "--root", str(place.out)]]
 
 
 def _go(install: Install, _: Place) -> list[list[str]]:
-    return [["go", "install", "-v", "-trimpath", f"{install.source}@{install.version}"]]
+    build = Path(__file__).with_name("go_build.py")
+    return [[sys.executable, "-I", str(build), install.source, install.version]]
+
+
+def _go_environment(install: Install, place: Place) -> dict[str, str]:
+    # Without cgo the binary is static.
+    return {"GOBIN": str(place.out / "bin"), "CGO_ENABLED": str(int("cc" in install.needs))}
 
 
 _PACKAGES = "packages"
@@ -147,7 +154,7 @@ KINDS: dict[str, Kind] = {
         what="crate {0.source} {0.version}",
         commands=_cargo,
         # Compiled crates stay where an interrupted build left them.
-        environment=lambda place: {
+        environment=lambda _, place: {
             "CARGO_TARGET_DIR": str(place.work / "target"),
             "CARGO_TERM_COLOR": "never",
         },
@@ -156,8 +163,7 @@ KINDS: dict[str, Kind] = {
         tools=("go",),
         what="Go module {0.source}@{0.version}",
         commands=_go,
-        # Go's own build cache survives interruption; without cgo the binary is static.
-        environment=lambda place: {"GOBIN": str(place.out / "bin"), "CGO_ENABLED": "0"},
+        environment=_go_environment,  # Go's own build cache survives interruption
     ),
     "debian": Kind(
         tools=("apt-get", "dpkg"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wanlat.emulator.binaries import binary as built_program
 from wanlat.systems.engine.cache import Cache, sha256_of
-from wanlat.systems.engine.definition import Program
+from wanlat.systems.engine.definition import SHIPPED, Program
 from wanlat.systems.engine.install import find_installed
 from wanlat.systems.engine.kinds import said
 from wanlat.systems.engine.text import numbers
@@ -58,12 +58,22 @@ def setting(name: str) -> str:
     return f"WANLAT_{name.upper().replace('-', '_')}_BINARY"
 
 
-def how_to_get(program: Program) -> str:
-    """Return the command, or what else to do, that brings a program to this machine."""
+def how_to_get(program: Program, directory: Path = SHIPPED) -> str:
+    """Return the command, or what else to do, that brings a program to this machine.
+
+    ``directory`` is its definition's.
+    """
     own = setting(program.name)
-    return (
-        program.get.format(setting=own) if program.get else f"wanlat system install {program.name}"
-    )
+    if program.get:
+        return program.get.format(setting=own)
+    if program.install and program.install.kind == "path":
+        return f"put it on PATH or into {directory}, or name it with {own}"
+    return _install_command(program.name, directory)
+
+
+def _install_command(name: str, directory: Path) -> str:
+    is_shipped = SHIPPED in (directory, directory.parent)
+    return f"wanlat system install {name if is_shipped else directory}"
 
 
 def find(program: Program, directory: Path, name: str | None = None) -> Binary:
@@ -83,7 +93,8 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
             f"Correct it, or remove it from the environment to use the installed {known}."
         )
     if install is None:
-        raise SystemMissing(f"{title} is not on this machine. To get it: {how_to_get(program)}.")
+        way_out = how_to_get(program, directory)
+        raise SystemMissing(f"{title} is not on this machine. To get it: {way_out}.")
     if install.kind == "checkout":
         try:
             return of_file(program, built_program(install.source))
@@ -95,9 +106,8 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
         found = found or next((each for each in install.also if Path(each).is_file()), None)
         if found is None:
             places = listing([f"there is no `{install.source}` on PATH", *install.also], "nor")
-            raise SystemMissing(
-                f"{title} is not on this machine: {places}. To get it: {how_to_get(program)}."
-            )
+            way_out = how_to_get(program, directory)
+            raise SystemMissing(f"{title} is not on this machine: {places}. To get it: {way_out}.")
         return of_file(program, Path(found).absolute())
     on_path = install.path_too and shutil.which(install.file)
     if on_path:
@@ -106,7 +116,7 @@ def find(program: Program, directory: Path, name: str | None = None) -> Binary:
     if there is None:
         raise SystemMissing(
             f"{known} {install.version} is not on this machine. Build it "
-            f"({install.takes}): wanlat system install {known}"
+            f"({install.takes}): {_install_command(known, directory)}"
         )
     version = there.receipt.version
     its = there.receipt
@@ -142,18 +152,29 @@ def label(program: Program, version: str) -> str:
 
 
 def read_version(program: Program, path: Path, environment: dict[str, str] | None = None) -> str:
-    """Ask a program for its version; of one that `go install` made, read the linker's record.
+    """Ask a program for its version; where a Go program does not tell, read the linker's record.
 
     Raises SystemMissing when it cannot be run, is another program, or is too old.
     """
-    told = said(path, *program.version.run, environment=environment)
-    found = re.search(program.version.match, told, re.MULTILINE)
+    if program.version.is_:
+        return program.version.is_
     go = program.install.go if program.install else None
-    version = found[1] if found else go_version(path, go) if go else None
+    record = go_version(path, go) if go else None
     title = program.title or program.name
+    way_out = "Correct `version` of its definition; of a program that never tells, `is:` says it."
+    try:
+        told = said(path, *program.version.run, environment=environment)
+    except SystemMissing as error:
+        if record is None:
+            raise SystemMissing(f"{error}. {way_out}") from error
+        told = ""
+    found = re.search(program.version.match, told, re.MULTILINE)
+    version = found[1] if found else record
     if not version:
         line = printable(next(iter(told.strip().splitlines()), ""))
-        raise SystemMissing(f"{path} does not look like {title}: its version is {line!r}.")
+        raise SystemMissing(
+            f"{path} does not look like {title}: its version is {line!r}. {way_out}"
+        )
     oldest = program.version.oldest
     if oldest and numbers(version) < numbers(oldest):
         raise SystemMissing(
@@ -169,7 +190,8 @@ def go_version(path: Path, package: str) -> str | None:
     Such as ``v1.2.3``; None when Go's linker left no record (src/debug/buildinfo in Go's source),
     or it is of another module.
     """
-    for mod, version in re.findall(rb"\nmod\t(\S+)\t(\S+)", path.read_bytes()):
-        if package.startswith(mod.decode("utf-8", "replace")):
-            return None if version == b"(devel)" else str(version, "utf-8")
-    return None
+    found = re.findall(rb"\n(?:mod|dep)\t(\S+)\t(\S+)", path.read_bytes())
+    versions = {str(mod, "utf-8", "replace"): str(version, "utf-8") for mod, version in found}
+    having = [mod for mod in versions if f"{package}/".startswith(f"{mod}/")]
+    version = versions[max(having, key=len)] if having else "(devel)"
+    return None if version == "(devel)" else version

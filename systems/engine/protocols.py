@@ -112,7 +112,7 @@ class GrpcTarget:
     """The gRPC interface of one node, as seen from inside the lab.
 
     ``protos`` define its services; what they import is looked for in ``includes``. Of
-    ``is_known`` ones oneshot has the definition.
+    ``is_known`` ones oneshot has the definition. ``metadata`` goes with every call.
     """
 
     host: str
@@ -120,6 +120,7 @@ class GrpcTarget:
     protos: tuple[Path, ...] = ()
     includes: tuple[Path, ...] = ()
     is_known: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class System:
     @property
     def how_to_get(self) -> str:
         """The command, or what else to do, that brings the binary to this machine."""
-        return program.how_to_get(self.definition)
+        return program.how_to_get(self.definition, self.directory)
 
     # -- what is known before a start --------------------------------------------------------
 
@@ -373,7 +373,10 @@ def recipe_of(of: Program, name: str) -> Recipe | None:
     if of.install is None or of.install.kind not in KINDS:
         return None
 
-    def version(path: Path, environment: dict[str, str]) -> str:
-        return program.read_version(of, path, environment)
+    install = of.install
 
-    return Recipe(name, of.install, version, KINDS[of.install.kind])
+    def version(path: Path, environment: dict[str, str]) -> str:
+        record = program.go_version(path, install.go) if install.go else None
+        return record or program.read_version(of, path, environment)
+
+    return Recipe(name, install, version, KINDS[install.kind])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from wanlat.probes.plan import header_to
 from wanlat.systems import registry
+from wanlat.systems.base import Binary
 from wanlat.systems.engine.definition import SHIPPED, Definition, DefinitionError, read
 from wanlat.systems.engine.text import evaluate, fill
 from wanlat.topologies.errors import UserError
@@ -98,3 +102,18 @@ def test_a_directory_is_adopted_by_its_name_and_not_under_a_name_that_is_taken(
 
 def test_the_schema_names_every_key() -> None:
     assert {"schema", "install", "after_start"} <= set(Definition.model_json_schema()["properties"])
+
+
+def test_what_every_call_is_sent_with_is_filled_in_for_its_node(
+    lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {})
+    text = (
+        "schema: 1\nname: guarded\nprotocol: grpc\nports: {grpc: 70}\ncommand: [guarded]\n"
+        "grpc: {protos: [a.proto], metadata: {authorization: 'Bearer of {node.name}'}}\n"
+    )
+    system = registry.get(registry.adopt(f"{written(tmp_path / 'guarded', text)}/"))
+    binary = Binary(Path("/bin/true"), "1", "0")
+    cluster = system.configure(lab, system.parse_options(), binary, tmp_path)
+    header = header_to(cluster.target("n2"), deadline_ms=1000)
+    assert json.loads(header.line())["metadata"] == {"authorization": "Bearer of n2"}

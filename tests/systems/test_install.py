@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,9 @@ from wanlat.systems import registry
 from wanlat.systems.base import Binary
 from wanlat.systems.catalogue import install_systems, list_systems, list_tools
 from wanlat.systems.engine.cache import Cache, Receipt, sha256_of
-from wanlat.systems.engine.definition import Install, Program
+from wanlat.systems.engine.definition import Install, Program, Version
 from wanlat.systems.engine.install import Damaged, find_installed, install
-from wanlat.systems.engine.kinds import KINDS, TOOLS, check_tool
+from wanlat.systems.engine.kinds import KINDS, TOOLS, Place, check_tool
 from wanlat.systems.engine.program import find, go_version, label, read_version
 from wanlat.systems.engine.system import recipe_of
 from wanlat.systems.errors import InstallFailed, SystemMissing
@@ -326,10 +328,17 @@ def test_the_program_of_a_service_is_the_first_word_of_its_command(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("module", "version"), [("example.org/x", "v1.2.3"), ("example.org/other", None)]
+    ("module", "version"),
+    [
+        ("example.org/x", "v1.2.3"),
+        ("example.org/x/deeper", "v0.4.0"),  # a module of its own, which the first requires
+        ("example.org/xyz", None),
+        ("example.org/other", None),
+    ],
 )
 def test_the_go_linker_s_record_is_read(tmp_path: Path, module: str, version: str | None) -> None:
     record = b"path\texample.org/x\nmod\texample.org/x\tv1.2.3\th1:abc=\n"
+    record += b"dep\texample.org/x/deeper\tv0.4.0\th1:abc=\n"
     binary = tmp_path / "go-program"
     binary.write_bytes(b"\0" * 24 + b"\xff Go buildinf:" + bytes(20) + record + bytes(16))
     assert go_version(binary, f"{module}/cmd") == version
@@ -346,3 +355,72 @@ def test_a_debian_package_of_which_the_beginning_is_pinned_has_its_exact_version
     assert KINDS["debian"].exact(pinned, tmp_path) == "5:7.0.15-1~deb12u10"
     # LD_LIBRARY_PATH has colons between its directories.
     assert ":" not in str(Cache(tmp_path).installed("store", pinned.version))
+
+
+def test_a_program_that_cannot_tell_its_version_has_the_one_that_is_written(tmp_path: Path) -> None:
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nexit 2\n")
+    silent.chmod(0o755)
+    its = Program(name="silent", install=Install(path=str(silent)))
+    with pytest.raises(SystemMissing, match=r"does not tell its version: .*`is:` says it"):
+        find(its, tmp_path)
+    named = its.model_copy(update={"version": Version.model_validate({"is": "7"})})
+    assert find(named, tmp_path).version == "7"
+
+
+def test_how_to_get_a_program_of_one_s_own_names_its_directory(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_ADOPTED", {})
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    text = "schema: 1\nname: mine\nprotocol: http\nports: {http: 80}\ninstall: "
+    (mine / "system.yaml").write_text(f"{text}{{cargo: mine, version: 1.0.0, features: [a, b]}}\n")
+    system = registry.get(registry.adopt(f"{mine}/"))
+    with pytest.raises(SystemMissing, match=f"wanlat system install {mine}$"):
+        system.find()
+    assert system.recipe is not None
+    (command,) = KINDS["cargo"].commands(system.recipe.install, Place(tmp_path, tmp_path))
+    assert command[command.index("--features") + 1] == "a,b"
+    path = Program(name="mine", install=Install(path="no-such-program"))
+    with pytest.raises(SystemMissing, match=f"put it on PATH or into {mine}, or name it with WAN"):
+        find(path, mine)
+
+
+MODULES = {
+    "tool": (
+        "module example.org/tool\ngo 1.20\nrequire example.org/dep v1.0.0\n"
+        "replace example.org/dep => example.org/fork v1.0.0\nreplace example.org/b => ./b\n",
+        'package main\nimport "example.org/dep"\nfunc main() { println(dep.Said) }\n',
+    ),
+    "dep": ("module example.org/dep\n", 'package dep\nconst Said = "what was replaced"\n'),
+    "fork": ("module example.org/dep\n", 'package dep\nconst Said = "the replacement"\n'),
+}
+
+
+@pytest.mark.programs
+def test_a_go_command_that_go_install_refuses_is_built_with_its_replacements(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed (https://go.dev/dl)")
+    for name, (module, source) in MODULES.items():
+        versions = tmp_path / "proxy" / "example.org" / name / "@v"
+        versions.mkdir(parents=True)
+        (versions / "v1.0.0.info").write_text('{"Version": "v1.0.0"}')
+        (versions / "v1.0.0.mod").write_text(module)
+        with zipfile.ZipFile(versions / "v1.0.0.zip", "w") as archive:
+            archive.writestr(f"example.org/{name}@v1.0.0/go.mod", module)
+            archive.writestr(f"example.org/{name}@v1.0.0/main.go", source)
+    for key, value in (
+        *(("GOPROXY", f"file://{tmp_path}/proxy"), ("GOSUMDB", "off"), ("GOTOOLCHAIN", "local")),
+        *(("GOMODCACHE", str(tmp_path / "modules")), ("GOFLAGS", "-modcacherw")),
+    ):
+        monkeypatch.setenv(key, value)
+    pinned = Program(name="tool", install=Install(go="example.org/tool", version="v1.0.0"))
+    recipe = recipe_of(pinned, "tool")
+    assert recipe is not None
+    (made,) = install([recipe], cache, plain_reporter())
+    said = subprocess.run([made.path], capture_output=True, text=True, check=True)
+    assert said.stderr == "the replacement\n"
+    assert "go install` refuses it" in cache.log("tool", "v1.0.0").read_text()

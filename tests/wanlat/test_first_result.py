@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from wanlat import output, results, running
+from wanlat.systems import registry
 
 CALMLY = Path(__file__).parents[2] / "tools" / "calmly"
 
@@ -180,6 +181,12 @@ def made(*systems: str, rtts: int | None = 1, **more: Any) -> Any:
             (each, False, "wanlat drill run one-node-killed --systems garage")
             for each in (made("garage", rtts=0), made("garage", rtts=None, rtt_ms=None))
         ),
+        # A system of one's own is known by its directory alone.
+        (
+            made("mine", rtts=None),
+            False,
+            "wanlat run round-trips --systems './my stores/mine/' --topology five-sites",
+        ),
         (made("service"), False, None),  # no drill is meant for it
         (SimpleNamespace(summary=SimpleNamespace(blocks={})), False, None),
     ],
@@ -192,5 +199,6 @@ def test_the_next_step_follows_from_what_was_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WANLAT_CACHE", str(tmp_path))
+    monkeypatch.setattr(registry, "_ADOPTED", {"mine": Path("my stores/mine").absolute()})
     step = results.next_step(report, "my study.yaml", "five-sites", is_chosen=is_chosen)
     assert (step is None) if follows is None else (step is not None and step.endswith(follows))

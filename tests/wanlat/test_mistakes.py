@@ -56,6 +56,7 @@ MISTAKES = [
     (f"{LATENCY} --rtt 50", "--rtt"),
     (f"{LATENCY} --rtt 1ms --jitter 5ms", "jitter"),
     ("run round-trips --rtt 50ms", "--set round_trips.rtts="),
+    ("run round-trips --set round_trips.rtts=0ms,9ms,1s", "in brackets it is one: [0ms,9ms,1s]"),
     (f"{LATENCY} --option quorum", "SYSTEM.KEY=VALUE"),
     (f"{LATENCY} --option quorum.apy=bob", "did you mean `api`"),
     (f"{LATENCY} --option quorum.api={{", "YAML"),

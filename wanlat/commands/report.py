@@ -21,6 +21,10 @@ def report(
         Path | None,
         o.option("FILE", "Lay several runs beside each other in this HTML file", "--out", "-o"),
     ] = None,
+    index: Annotated[
+        bool,
+        typer.Option("--index", help="Index of all bundles below these, into the directory -o"),
+    ] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Draw an SVG beside each PNG")] = False,
     force: o.Force = False,
     as_json: o.Json = False,
@@ -29,8 +33,17 @@ def report(
 ) -> None:
     """Write the summary, tables, charts and page of a bundle again.
 
-    Several bundles are laid beside each other in one HTML page (-o), and left as they are.
+    Several bundles are laid beside each other in one HTML page (-o), and left as they are. An
+    index has a row for each operation of each system, and one for each drill.
     """
+    if index:
+        from wanlat.analysis.report.index import write_index
+
+        if out is None:
+            raise UserError("Where to? An index is a page and a chart in a directory: -o DIR.")
+        for path in write_index(bundles, out):
+            say(f"written: {path}")
+        return
     if out is None and len(bundles) == 1:
         show_any(bundles[0], as_json=as_json, verbose=verbose, svg=svg)
         return

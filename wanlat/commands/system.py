@@ -41,14 +41,14 @@ def list_(as_json: o.Json = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, o.argument("SYSTEM", "The system's name", completion.system)],
+    name: Annotated[str, o.argument("SYSTEM", "Its name, or its directory", completion.system)],
     as_json: o.Json = False,
 ) -> None:
     """Show one system: its API, versions, options, how many nodes it takes, and its program."""
     from wanlat.systems import registry
     from wanlat.systems.catalogue import entry_of
 
-    system = registry.get(name)
+    system = registry.get(registry.adopt(name))
     entry = entry_of(system)
     document = entry.as_json()
     document["apis"] = _apis(system)
@@ -82,7 +82,7 @@ def install(
     systems: Annotated[
         list[str],
         o.argument(
-            "SYSTEM", "Systems or tools, as `wanlat system list` names them", completion.system
+            "SYSTEM", "As `wanlat system list` names them, or directories", completion.system
         ),
     ],
 ) -> None:
@@ -161,6 +161,8 @@ def check(
         demand_lab(prepared.plan, prepared.backend)
         ended = carry_out(lambda report: run_study(prepared, report))
         rows = parquet.read_table(ended.directory / "samples.parquet").to_pylist()
+    order = known.get(api) or list(system.definition.endpoints)
+    rows.sort(key=lambda row: order.index(row["endpoint"]) if row["endpoint"] in order else -1)
     keys = ("endpoint", "outcome", "ms", "error")
     ms = [row["total_ns"] and round(row["total_ns"] / 1e6, 2) for row in rows]
     found = [

@@ -1,0 +1,56 @@
+"""The chart of an index: round trips of every operation, a row for each system and topology."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from wanlat.analysis.charts import rows
+from wanlat.analysis.charts.frame import Words, caption, dress, legend
+from wanlat.analysis.charts.round_trips import draw_row, farthest
+from wanlat.analysis.charts.style import applied, styles
+from wanlat.analysis.figures.round_trips import path_cell
+from wanlat.analysis.names import EN_DASH, count
+from wanlat.analysis.report.index import Line, labels_of, no_slope
+
+
+def draw(lines: Sequence[Line]) -> Figure:
+    """The chart of `lines`, in their order."""
+    series = list(dict.fromkeys(line.series for line in lines))
+    looks, labels = styles(series), labels_of(lines)
+    entries = [entry for line in lines for entry in line.entries]
+    words = Words(
+        f"Round trips of {count(len(lines), 'operation')} of {count(len(series), 'system')}",
+        "Every operation of every system, on every topology that it was measured on",
+        "round trips between sites that a request waits for, one after the other",
+        caption(
+            series,
+            {(line.series, line.placement) for line in lines},
+            "Filled: slope of latency against RTT, one mark for each mode and cluster, its area by "
+            "share, with its 95 % interval. Hollow: critical paths in the packet record. Red: the "
+            "two disagree. Grey: the lower bound, where it is known.",
+            no_slope(lines),
+        ),
+    )
+    beside = [
+        rows.Row(
+            line.endpoint,
+            f"{labels[line.series]}, {line.topology}",
+            line.placement,
+            (line.each(path_cell) or EN_DASH, line.clusters),
+        )
+        for line in lines
+    ]
+    with applied():
+        figure, axes, centres = rows.row_chart(
+            words, beside, ("critical path", "measured on"), 0.24
+        )
+        axes.set_xlim(-0.3, farthest(entries) + 0.35)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=16, integer=True))
+        axes.grid(visible=True, axis="x")
+        for line, y in zip(lines, centres, strict=True):
+            for entry in line.entries:
+                draw_row(axes, entry, y, looks[line.series])
+        return dress(figure, words, legend(series, {(e.series, e.placement) for e in entries}))

@@ -1,0 +1,53 @@
+"""The index of many bundles, and that the stored one is what the command makes of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import here
+from wanlat.analysis.report.index import write_index
+from wanlat.bundle.errors import BundleError
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+OF_ROUND_TRIPS = RESULTS / "round-trips"
+
+
+def rows_of(page: Path) -> list[str]:
+    return [line for line in page.read_text("utf-8").splitlines() if line.startswith("| ")]
+
+
+def test_the_stored_index_is_what_the_command_makes(tmp_path: Path) -> None:
+    page, chart = write_index([RESULTS], tmp_path / "index")
+    made = page.read_text("utf-8").replace(os.path.relpath(RESULTS, page.parent), "..")
+    stored = RESULTS / "index"
+    assert made == (stored / page.name).read_text("utf-8")
+    assert chart.read_bytes() == (stored / chart.name).read_bytes()
+
+
+def test_what_was_measured_on_two_clusters_says_both(tmp_path: Path) -> None:
+    names = ("five-sites", "garage-again-five-sites")
+    page, _ = write_index([OF_ROUND_TRIPS / name for name in names], tmp_path)
+    garage = next(row for row in rows_of(page) if row.startswith("| PutObject | five-sites | Gar"))
+    minio = next(row for row in rows_of(page) if row.startswith("| PutObject | five-sites | MinIO"))
+    assert garage.count(" [") == 2 and garage.endswith("| 268.8; 269.3 | 2 clusters |")
+    assert minio.count(" [") == 1 and minio.endswith("| one cluster |")
+    assert not any("not run" in row or "drill" in row for row in rows_of(page))
+
+
+def test_a_drill_that_a_system_has_not_taken_says_so(tmp_path: Path) -> None:
+    drills = RESULTS / "drills"
+    places = [drills / "garage" / "disk-full", drills / "bob" / "flapping"]
+    (page,) = write_index(places, tmp_path)
+    _, _, flapping, full = rows_of(page)  # of Bob, of Garage
+    assert flapping.split(" | ")[2:] == ["pass: none lost; back in 58.7 s", "not run |"]
+    assert full.split(" | ")[2:] == ["not run", "pass: none lost; undisturbed |"]
+
+
+def test_without_a_bundle_and_without_a_place_there_is_a_way_out(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"no bundle of round trips .* `wanlat run round-trips`"):
+        write_index([tmp_path], tmp_path / "index")
+    asked = here("report", "--index", str(tmp_path))
+    assert asked.returncode == 2 and "-o DIR" in asked.stderr
