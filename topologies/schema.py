@@ -12,7 +12,7 @@ from wanlat.topologies.model import Topology
 SCHEMA_FILE = Path(__file__).with_name("schema.json")
 
 
-class _Untitled(GenerateJsonSchema):
+class Untitled(GenerateJsonSchema):
     """Without a title a field: editors show the description, and the name is there already."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
@@ -24,7 +24,7 @@ def schema() -> dict[str, Any]:
     """The schema: types, units, names and known keys. What holds between keys is not in it."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Topology.model_json_schema(schema_generator=_Untitled),
+        **Topology.model_json_schema(schema_generator=Untitled),
     }
 
 

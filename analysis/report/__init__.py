@@ -124,7 +124,7 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
     return [
         Picture(stem, str(figure.get_label()), tuple(save(figure, place / stem, svg=svg)))
-        for stem, figure in _charts(summary)
+        for stem, figure in charts_of(summary)
     ]
 
 
@@ -138,7 +138,7 @@ def _tables(summary: Summary) -> str | None:
     return "\n".join(parts) if tables else None
 
 
-def _charts(summary: Summary) -> Iterator[tuple[str, Figure]]:
+def charts_of(summary: Summary) -> Iterator[tuple[str, Figure]]:
     """Every chart by the stem of its file's name, the calibration's last."""
     for block in summary.shown.values():
         yield from block.charts().items()
