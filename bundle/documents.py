@@ -43,6 +43,12 @@ class Document(BaseModel):
     """The name of its file, of those that are one of their own."""
 
 
+class Open(Document):
+    """A document of which only the keys that someone reads are listed."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class Growing(Document):
     """A document that is filled in while something lasts; what was not reached is null."""
 
@@ -55,6 +61,14 @@ class Program(Document):
     name: str
     version: str
     sha256: str | None = None
+
+
+class Promised(Open):
+    """What is known of an endpoint's round trips before they are measured; null: nothing."""
+
+    endpoint: str
+    placement: str | None = None
+    round_trips: int | float | None = None
 
 
 class System(Program):
@@ -71,8 +85,8 @@ class System(Program):
     endpoints: Sequence[str] = ()
     options: Json = {}
     beside: Sequence[Program] = ()
-    least_round_trips: Sequence[Json] = ()
-    promised_round_trips: Sequence[Json] = ()
+    least_round_trips: Sequence[Promised] = ()
+    promised_round_trips: Sequence[Promised] = ()
 
 
 class ProgramOverhead(Document):
@@ -126,6 +140,123 @@ class LoadClient(Document):
     between_share: float
 
 
+class Named(Open):
+    """A study, a drill or a topology, as the file of it that was run."""
+
+    name: str | None = None
+    description: str | None = None
+
+
+class Study(Named):
+    """A study, or that of a whole matrix."""
+
+    endpoints: Sequence[str | Json] = ()
+    systems: Sequence[str] = ()
+    nodes: int | None = None
+    load: Json | None = None
+    reclaim: Json | None = None
+    round_trips: Json | None = None
+
+
+class Drill(Named):
+    """A drill: times are numbers of seconds, or such as "90s"."""
+
+    phases: Mapping[str, str | float] = {}
+    interval: str | float | None = None
+    deadline: str | float | None = None
+    scale: float | None = None
+
+
+class Site(Open):
+    """A site: names of its nodes, or objects with a name, or how many there are."""
+
+    name: str
+    nodes: Sequence[str | Json] | int = ()
+
+
+class Links(Open):
+    """The impairments of links, and of single ones."""
+
+    default: Json | None = None
+    pairs: Sequence[Json] = ()
+
+
+class Topology(Named):
+    """A topology."""
+
+    sites: Sequence[Site] = ()
+    links: Links | None = None
+
+
+class Place(Open):
+    """A node, and its site."""
+
+    node: str | None = None
+    site: str | None = None
+
+
+class DrillClient(Open):
+    """A client of a drill, and the node that it sends to."""
+
+    node: str
+    site: str
+    target: str
+
+
+class Cpu(Open):
+    """A machine's processors."""
+
+    model: str | None = None
+    cores: int | None = None
+
+
+class CaptureFile(Open):
+    """A packet record of one system; `ended`: why before the run did."""
+
+    system: str | None = None
+    packets: int | None = None
+    ended: str | None = None
+
+
+class Capture(Open):
+    """The packet records of a run; `table_error`: why there is no table of them."""
+
+    files: Sequence[CaptureFile] = ()
+    table_error: str | None = None
+
+
+class Offered(Open):
+    """What a load was to be; `rate` a second, null: as fast as the workers can."""
+
+    workers: int
+    rate: float | None = None
+
+
+class Load(Open):
+    """What was offered and achieved under load."""
+
+    offered: Offered | None = None
+    client: LoadClient | None = None
+    began_ns: int | None = None
+    ended_ns: int | None = None
+    ramp_ms: int | float | None = None
+    bottleneck: str | None = None
+    probe_missed: int | None = None
+    probe_left_out: int | None = None
+    left_out: int | None = None
+    probe_interval_ms: float | None = None
+
+
+class Sampling(Open):
+    """How resources were sampled, and at what cost; `stretched`, `failed`: why not as asked."""
+
+    every_s: int | float | None = None
+    cost_cpu_share: int | float | None = None
+    late_p99_ms: int | float | None = None
+    stretched: str | None = None
+    failed: str | None = None
+
+
 class Manifest(Document):
     """What a run was, and how it ended; of what was never known the keys are absent.
 
@@ -143,7 +274,7 @@ class Manifest(Document):
     """Why it ended early."""
     warnings: Sequence[str] = ()
     """What a reader must know."""
-    seed: int = 0
+    seed: int = Field(0, ge=0)
     """Of every random choice."""
     command: Sequence[str] = ()
     """The command line."""
@@ -159,7 +290,7 @@ class Manifest(Document):
     """The machine's name."""
     kernel: str | None = None
     """Its release."""
-    cpu: Json | None = None
+    cpu: Cpu | None = None
     """Model and number of processors."""
     memory_bytes: int | None = None
     """Of the machine."""
@@ -169,25 +300,25 @@ class Manifest(Document):
     """Those that are judged, as their files have them."""
     systems: Sequence[System] = ()
     """What was measured."""
-    study: Json | None = None
+    study: Study | None = None
     """The study as it was run, defaults filled in."""
 
     # Of what was run in labs on one topology.
-    topology: Json | None = None
+    topology: Topology | None = None
     """As its file has it; loads to an equal topology."""
     backend: str | None = None
     """`netem` or `wire`."""
     storage: str | None = None
     """Where the stores' data were: `memory` or `disk`."""
-    client: Json | None = None
+    client: Place | None = None
     """Node and site where the client ran."""
-    target: Json | None = None
+    target: Place | None = None
     """Node and site that requests went to."""
     tcp: Mapping[str, int | str] | None = None
     """The kernel's settings, by name."""
-    capture: Json | None = None
+    capture: Capture | None = None
     """The packet record: limits, packets, missing ones, and why it ended."""
-    resources: Json | None = None
+    resources: Sampling | None = None
     """What sampling them cost."""
     max_network_error_ms: float | None = None
     """The network may have been so late during a request that counts; absent: not known."""
@@ -195,17 +326,17 @@ class Manifest(Document):
     """Of systems whose requests a program makes, by their names."""
     budget: Sequence[Budgeted] = ()
     """How many samples were planned, and why."""
-    load: Mapping[str, Json] = {}
+    load: Mapping[str, Load] = {}
     """What was offered and achieved, by system."""
     round_trips: Json | None = None
     """Where the time of a study of round trips went, in seconds."""
 
     # Of a drill.
-    drill: Json | None = None
+    drill: Drill | None = None
     """The drill as it was run, its times multiplied by `scale`."""
     roles: Mapping[str, Sequence[str]] = {}
     """The nodes of each."""
-    clients: Mapping[str, Json] = {}
+    clients: Mapping[str, DrillClient] = {}
     """`node`, `site` and `target` of each."""
     stated_time_s: float | None = None
     """How long it was to take at most."""
@@ -240,12 +371,6 @@ class Manifest(Document):
     jobs: Sequence[Json] = ()
     """How many points were allowed at once, when, how busy the processors were, and which share of
     the time networks were too late."""
-
-
-class Open(Document):
-    """A document of which only the keys that someone reads are listed."""
-
-    model_config = ConfigDict(extra="allow")
 
 
 class Quantiles(Open):
@@ -418,7 +543,7 @@ class Point(Document):
     name: str
     system: str
     values: Json
-    directory: str
+    directory: str = Field(pattern=r"^points/[^/]+$")
     status: Literal["planned"] | Status = "planned"
     reason: str | None = None
     began: str | None = None

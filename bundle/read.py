@@ -64,7 +64,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in `path`; BundleError if it cannot be read or is something else."""
     try:
         return _object(_bytes_of(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BundleError(f"{path} is damaged: it is not JSON ({error}). {_AGAIN}") from error
 
 
@@ -76,11 +76,15 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    """The JSON object in `text`. Raises ValueError."""
-    value = json.loads(text)
+    """The JSON object in `text`. Raises ValueError, RecursionError."""
+    value = json.loads(text, parse_constant=_no_number)
     if not isinstance(value, dict):
         raise ValueError("a JSON object was expected")
     return value
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _checked(model: type[D], document: object, path: Path) -> D:
@@ -167,7 +171,7 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], bool]:
         try:
             if line.strip():
                 rows.append(_object(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             # Only the line that the writer was in the middle of may be broken: the one that no
             # newline ends. Anything else is damage, and a report must not paper over it.
             if number == len(lines):

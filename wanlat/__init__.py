@@ -6,11 +6,19 @@ The public API: a topology is loaded, resolved to a plan and made real by a lab.
 
     with Lab(resolve(load_topology("five-sites"))) as lab:
         print(lab.run("n1", ["ip", "route"]).stdout)
+
+A bundle that a run left is opened as frames:
+
+    from wanlat import open_bundle
+
+    print(open_bundle("results/mine").figures["endpoints"])
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wanlat.analysis.opened import OpenBundle, open_bundle
+    from wanlat.bundle.errors import BundleError
     from wanlat.emulator.lab import Lab, LabNode
     from wanlat.emulator.process import Process
     from wanlat.topologies.errors import MachineError, RunFailed, UserError, WanlatError
@@ -19,8 +27,18 @@ if TYPE_CHECKING:
     from wanlat.topologies.resolve import Impairment, Plan, resolve
     from wanlat.topologies.version import VERSION as __version__  # noqa: N811
 
-__all__ = ["Impairment", "Lab", "LabNode", "MachineError", "Plan", "Process", "RunFailed"]
-__all__ += ["Topology", "UserError", "WanlatError", "__version__", "load_topology", "resolve"]
+__all__ = [
+    "BundleError",
+    "Impairment",
+    "Lab",
+    "LabNode",
+    "MachineError",
+    "Plan",
+    "Process",
+    "RunFailed",
+]
+__all__ += ["OpenBundle", "Topology", "UserError", "WanlatError", "__version__", "load_topology"]
+__all__ += ["open_bundle", "resolve"]
 
 # Every room lies in this package, so that this file is read at each start: by the command line,
 # and by each lab's processes. What it offers is imported when it is first asked for.
@@ -28,6 +46,8 @@ _HOMES = {
     "__version__": "topologies.version:VERSION",
     "load_topology": "topologies.load:load",
     **dict.fromkeys(("Lab", "LabNode"), "emulator.lab"),
+    **dict.fromkeys(("OpenBundle", "open_bundle"), "analysis.opened"),
+    "BundleError": "bundle.errors",
     "Process": "emulator.process",
     "Topology": "topologies.model",
     **dict.fromkeys(("Impairment", "Plan", "resolve"), "topologies.resolve"),

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from wanlat.app import App
 from wanlat.bundle.errors import BundleError
+from wanlat.output import printed
 from wanlat.topologies.errors import UserError, WanlatError
 from wanlat.topologies.version import VERSION
 
@@ -114,7 +115,7 @@ def main() -> None:
         mistake.show()  # type: ignore[attr-defined]  # those of options and arguments have it
         sys.exit(UserError.exit_code)
     except (WanlatError, BundleError) as error:
-        print(f"wanlat: {error}", file=sys.stderr)
+        print(f"wanlat: {printed(str(error))}", file=sys.stderr)
         sys.exit(error.exit_code if isinstance(error, WanlatError) else UserError.exit_code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 120  # of logs and pipes, which have no width of their own
 _FIGURES = re.compile(r"|–|[?0-9].*")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _volume = {"level": 0}  # below 0: quiet; above: verbose
 
 
@@ -41,15 +42,28 @@ def is_quiet() -> bool:
 def people() -> Console:
     """Return the console for everything that people read."""
     from rich.console import Console  # which takes a while to be imported
+    from rich.segment import Segment
+
+    class Plain(Console):
+        """One that passes on no control character of what it is given: a bundle may hold any."""
+
+        def render(self, *given: Any, **named: Any) -> Iterator[Segment]:
+            for text, style, control in super().render(*given, **named):
+                yield Segment(text if control else printed(text), style, control)
 
     width = None if sys.stderr.isatty() else _PIPE_WIDTH
-    return Console(stderr=True, highlight=False, width=width)
+    return Plain(stderr=True, highlight=False, width=width)
+
+
+def printed(text: str) -> str:
+    r"""The text with what a terminal obeys as in JSON, such as \u001b; not ends of lines."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def emit(document: Any) -> None:
     """Print the one JSON document of a ``--json`` command."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(f"{printed(text)}\n")
     sys.stdout.flush()
 
 

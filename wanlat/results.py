@@ -93,10 +93,12 @@ def show_drills(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool
 
 def show_any(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = False) -> None:
     """Do as `show_report` does, or as `show_drills`: as the bundle is."""
+    from wanlat.bundle.errors import refusing
     from wanlat.bundle.read import read_manifest
 
     show = show_drills if read_manifest(bundle).kind == "drills" else show_report
-    show(bundle, as_json=as_json, verbose=verbose, svg=svg)
+    with refusing(bundle):
+        show(bundle, as_json=as_json, verbose=verbose, svg=svg)
 
 
 def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,10 @@ from matplotlib.patches import Patch
 from wanlat.analysis.bundle import Series
 from wanlat.analysis.endpoints import REMOTE
 from wanlat.bundle.errors import BundleError
+
+# A bundle's words may be in any script, and may be no words; what they are stands in the tables.
+warnings.filterwarnings("ignore", "Glyph .* missing")
+warnings.filterwarnings("ignore", "constrained_layout not applied")
 
 DPI = 160
 WIDEST_PX = 1700

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from wanlat.bundle.errors import BundleError
+from wanlat.bundle.errors import BundleError, refusing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 # really asked for, so that importing this module costs a command line nothing.
 
 SUMMARY, TABLES, CHARTS, PAGE = "summary.json", "tables.md", "charts", "report.html"
+_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+"""What a terminal that is shown a file may obey; without tabs and ends of lines."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ def beside(directories: Sequence[Path], out: Path, messages_of: MessagesOf) -> N
     reports = []
     with TemporaryDirectory() as drawn:
         for number, directory in enumerate(directories):
-            summary = _summary(directory, messages_of)
-            reports.append((summary, _draw(summary, Path(drawn) / str(number))))
+            with refusing(directory):
+                summary = _summary(directory, messages_of)
+                reports.append((summary, _draw(summary, Path(drawn) / str(number))))
         replace_text(out, comparison(reports))
 
 
@@ -121,7 +124,7 @@ def _draw(summary: Summary, place: Path, *, svg: bool = False) -> list[Picture]:
 
     return [
         Picture(stem, str(figure.get_label()), tuple(save(figure, place / stem, svg=svg)))
-        for stem, figure in _charts(summary)
+        for stem, figure in charts_of(summary)
     ]
 
 
@@ -135,7 +138,7 @@ def _tables(summary: Summary) -> str | None:
     return "\n".join(parts) if tables else None
 
 
-def _charts(summary: Summary) -> Iterator[tuple[str, Figure]]:
+def charts_of(summary: Summary) -> Iterator[tuple[str, Figure]]:
     """Every chart by the stem of its file's name, the calibration's last."""
     for block in summary.shown.values():
         yield from block.charts().items()
@@ -160,10 +163,14 @@ def _traces(directory: Path) -> Iterator[Picture]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace `path` by `text` in one step. Raises BundleError where it cannot be written."""
+    """Replace `path` by `text` in one step, without control characters.
+
+    Raises BundleError where it cannot be written.
+    """
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8", errors="replace")  # half a surrogate pair
+        plain = text.translate(_CONTROLS)
+        partial.write_text(plain, encoding="utf-8", errors="replace")  # half a surrogate pair
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):

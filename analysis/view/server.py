@@ -26,7 +26,7 @@ from wanlat.analysis.bundle import MessagesOf
 from wanlat.analysis.report import page_of
 from wanlat.analysis.report.html import bundles_page, live_page
 from wanlat.analysis.view.live import LATEST, Live
-from wanlat.bundle.errors import BundleError
+from wanlat.bundle.errors import BundleError, refusing
 from wanlat.bundle.read import read_manifest
 
 HOST = "127.0.0.1"
@@ -67,14 +67,14 @@ class Shelf:
                     {"place": place, "why": str(error), "started": "", "status": "damaged"}
                 )
                 continue
-            spec = manifest.drill or manifest.model_dump().get("study") or {}
+            spec = manifest.drill or manifest.study
             systems = [each.name for each in manifest.systems or ()]
             found.append(
                 {
                     "place": place,
                     "why": None,
                     "kind": manifest.kind,
-                    "name": str(spec.get("name") or ""),
+                    "name": (spec and spec.name) or "",
                     "systems": ", ".join(systems),
                     "started": manifest.started or "",
                     "status": manifest.status,
@@ -148,12 +148,11 @@ class _Handler(BaseHTTPRequestHandler):
         if bundle is None:
             return self._refuse(HTTPStatus.NOT_FOUND, "there is no such bundle here")
         try:
-            return self._answer(*routes[what](bundle))
+            with refusing(bundle):
+                made = routes[what](bundle)
         except BundleError as error:
             return self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-        except Exception as error:  # of whatever a damaged bundle has where something else belongs
-            why = f"this bundle is damaged ({type(error).__name__}: {error})"
-            return self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, why)
+        return self._answer(*made)
 
     def _why_not(self, token: str) -> str | None:
         """Why this request gets nothing; None for one of our reader's."""

@@ -92,7 +92,7 @@ def _union(raw: Any) -> Any:
     return grids
 
 
-Matrix = Annotated[list[Grid], BeforeValidator(_union)]
+Matrix = Annotated[list[Grid], BeforeValidator(_union, json_schema_input_type=Grid | list[Grid])]
 """The union of its grids."""
 
 

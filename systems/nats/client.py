@@ -16,7 +16,7 @@ try:
     from nats.aio.msg import Msg
     from nats.errors import Error, NoRespondersError
 except ImportError as error:
-    sys.exit(f'{error}: pip install "wanlat[nats]"')
+    sys.exit(f'{error}: pip install "wanlat[clients]"')
 
 server = f"nats://{sys.argv[1]}:{sys.argv[2]}"
 DEADLINE_S = 3600  # oneshot's comes first

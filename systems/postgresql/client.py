@@ -12,7 +12,7 @@ from wanlat.probes.program import Fail, NotFound, serve
 try:
     import psycopg
 except ImportError as error:
-    sys.exit(f'{error}: pip install "wanlat[postgresql]"')
+    sys.exit(f'{error}: pip install "wanlat[clients]"')
 
 node, primary, port = sys.argv[1:]
 DURABLE, LOCAL, READER = (primary, "on"), (primary, "local"), (node, "on")

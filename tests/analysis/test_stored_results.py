@@ -12,13 +12,18 @@ import pytest
 from wanlat.analysis.bundle import read_bundle
 from wanlat.analysis.summary import summarize
 from wanlat.analysis.sweep import is_sweep, read_sweep
+from wanlat.bundle.documents import SCHEMA_VERSION
 
+FIRST_RELEASED = 2
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 STORED = (
     *("endpoint-latency/five-sites", "disk-reclaim/bob", "at-scale/cluster-growth"),
     *("round-trips/minio-2021-five-sites", "object-sizes/on-disk", "mixed-load/one-drive-first"),
 )
 """One of each kind of report; their figures were checked by other code (docs/results)."""
+VERSIONS = Path(__file__).parents[1] / "data" / "bundles"
+OF_VERSIONS = sorted(path.parent for path in VERSIONS.glob("*/*/summary.json"))
+"""Small bundles of each version of their schema that was released, and of the present one."""
 
 
 def figures(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -33,9 +38,13 @@ def figures(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{path}/{key}", each
 
 
-@pytest.mark.parametrize("name", STORED)
-def test_every_figure_comes_out_again(name: str) -> None:
-    path = RESULTS / name
+def test_there_are_bundles_of_the_present_version_and_the_one_before() -> None:
+    versions = {path.parent.name for path in OF_VERSIONS}
+    assert {str(SCHEMA_VERSION), str(max(SCHEMA_VERSION - 1, FIRST_RELEASED))} <= versions
+
+
+@pytest.mark.parametrize("path", [*map(RESULTS.joinpath, STORED), *OF_VERSIONS], ids=str)
+def test_every_figure_comes_out_again(path: Path) -> None:
     summary = summarize(read_sweep(path) if is_sweep(path) else read_bundle(path))
     made = dict(figures(summary.to_json()))
     for where, stored in figures(json.loads((path / "summary.json").read_text("utf-8"))):

@@ -17,6 +17,7 @@ from wanlat.analysis.stats import intervals
 from wanlat.analysis.view.server import serve
 
 sys.path.append(str(Path(__file__).parents[1] / "analysis"))
+from damaged_bundles import make_hostile, stored
 from drill_bundles import Fault, stalled, write_drill
 from synthetic_bundles import GARAGE, MINIO, write_bundle
 
@@ -195,6 +196,25 @@ def test_a_run_under_way_is_followed(tab: Tab, tmp_path: Path) -> None:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_nothing_that_a_bundle_says_is_run(tab: Tab, tmp_path: Path) -> None:
+    bundle = stored("study", tmp_path / "study")
+    make_hostile(bundle)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intervals, "RESAMPLES", 499)
+        made = report(bundle).page_path
+    page = tab.open(made)
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+    page.locator(".plot").focus()
+    page.keyboard.press("Home")
+    assert "<script>alert(1)</script>" in page.locator(".readout").inner_text()
+    page.locator("#samples input[type=search]").fill("alert(1)")
+    page.locator("#tables th button").first.click()
+    assert page.locator("#samples tbody tr:not([hidden])").count() > 20
+    assert page.evaluate("document.scripts.length") == 2  # ours, and the samples
+    assert page.locator("img[src='x']").count() == 0
+    tab.check(made)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,154 @@
+"""A bundle for programs and notebooks: what it recorded and what a report finds, as frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from wanlat.analysis.bundle import Bundle, read_bundle
+from wanlat.analysis.report import charts_of
+from wanlat.analysis.summary import Summary, summarize
+from wanlat.analysis.sweep import Sweep, read_sweep
+from wanlat.bundle.documents import Manifest, Points
+from wanlat.bundle.errors import BundleError, refusing
+from wanlat.bundle.read import read_document, read_manifest, read_table
+from wanlat.bundle.results import Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NAMES = ("system", "version", "endpoint", "placement", "operation", "point")
+"""What rows within a row have of it."""
+_VARIED = ("values", "others")
+"""Under these a row has what a matrix varies."""
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class OpenBundle:
+    """A run, a matrix or several drills, as they lie on disk; nothing is written.
+
+    Each part is read or computed when it is first asked for. All raise BundleError where a file is
+    damaged. Of several drills there are `points`, and the frames of all of them.
+    """
+
+    directory: Path
+    manifest: Manifest
+    """What was run, on what, and how it ended."""
+
+    @cached_property
+    def points(self) -> Mapping[str, OpenBundle]:
+        """The complete points of a matrix, or of several drills, by name; none of one run."""
+        found = read_document(self.directory, Points)
+        return {
+            each.name: open_bundle(self.directory / each.directory)
+            for each in (found.points if found else ())
+            if each.status == "complete"
+        }
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """Every request, of warm-up too, one row each: columns as in docs/bundle.md, ns.
+
+        Of several points one below the other, with the column `point`.
+        """
+        with refusing(self.directory):
+            source = None if self.points else self._summary.source
+            if isinstance(source, Bundle):
+                return source.samples
+            return _below(self.points, lambda point: point.samples)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Another table as it was recorded: "events", "resources", "load", "lateness".
+
+        Raises BundleError where the bundle has none of that name.
+        """
+        found = read_table(self.directory, name)
+        if found is None:
+            raise BundleError(
+                f"{self.directory} has no table {name}. It has: "
+                f"{', '.join(sorted(path.stem for path in self.directory.glob('*.parquet')))}."
+            )
+        return found[0]
+
+    @cached_property
+    def report(self) -> Report:
+        """What a report finds, as `wanlat report --json` prints it. Of one run or a matrix."""
+        return Report.model_validate(self._document)
+
+    @cached_property
+    def figures(self) -> Mapping[str, pd.DataFrame]:
+        """The same as tidy frames, by where their rows stand in the report.
+
+        "endpoints", "round_trips", "drill.phases", "load.systems.operations": a row names
+        what it stands in; intervals are lists of two. Of several drills with the column `point`.
+        """
+        if self.manifest.kind == "drills":
+            every = {path: None for each in self.points.values() for path in each.figures}
+            return {path: self._of_points(path) for path in every}
+        with refusing(self.directory):
+            rows: dict[str, list[Row]] = {}
+            for place, row in _rows(self._document, {}):
+                rows.setdefault(place, []).append(row)
+            return {place: pd.json_normalize([*map(dict, of)]) for place, of in rows.items()}
+
+    def charts(self) -> Mapping[str, Figure]:
+        """The charts of its report, drawn anew, by the stems of their files' names."""
+        with refusing(self.directory):
+            return dict(charts_of(self._summary))
+
+    @cached_property
+    def _summary(self) -> Summary:
+        if self.manifest.kind == "drills":
+            raise BundleError(
+                f"{self.directory} is of several drills; each of its `points` has a report."
+            )
+        source: Bundle | Sweep
+        is_matrix = self.manifest.kind == "matrix"
+        with refusing(self.directory):
+            source = read_sweep(self.directory) if is_matrix else read_bundle(self.directory)
+            return summarize(source)
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        with refusing(self.directory):
+            return self._summary.to_json()
+
+    def _of_points(self, path: str) -> pd.DataFrame:
+        having = {name: each for name, each in self.points.items() if path in each.figures}
+        return _below(having, lambda point: point.figures[path])
+
+
+def open_bundle(directory: Path | str) -> OpenBundle:
+    """Open the bundle in `directory`. Raises BundleError where there is none, or a damaged one."""
+    directory = Path(directory)
+    return OpenBundle(directory, read_manifest(directory))
+
+
+def _below(
+    points: Mapping[str, OpenBundle], frame: Callable[[OpenBundle], pd.DataFrame]
+) -> pd.DataFrame:
+    """The frames of points one below the other, with their names."""
+    frames = [frame(each).assign(point=name) for name, each in points.items()]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _rows(value: Row, above: Row, place: str = "") -> Iterator[tuple[str, Row]]:
+    """Every row of a document with where it stands, and what names those that it stands in."""
+    names = {**above, **{key: value[key] for key in _NAMES if key in value}}
+    for key, inner in value.items():
+        of = f"{place}{key}"
+        if isinstance(inner, dict):
+            yield from _rows(inner, names, f"{of}.")
+        elif isinstance(inner, list) and all(isinstance(row, dict) for row in inner):
+            for row in inner:
+                found = [row[name] for name in _VARIED if isinstance(row.get(name), dict)]
+                varied = {name: each for values in found for name, each in values.items()}
+                own = {name: each for name, each in row.items() if each not in found}
+                yield of, {**names, **own, **varied}
+                yield from _rows(row, {**names, **varied}, f"{of}.")
