@@ -1,4 +1,4 @@
-"""needed_glibc.py WHEEL VERSION: fails where a program in a wheel needs a later glibc than its tag says."""
+"""needed_glibc.py WHEEL VERSION: fails where a program in it needs a later glibc than that."""
 
 from __future__ import annotations
 

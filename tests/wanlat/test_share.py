@@ -72,7 +72,9 @@ def test_there_is_one_version() -> None:
 
 def test_a_release_stops_where_something_is_not_ready(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{CHECKOUT}", clone], check=True)
+    subprocess.run(
+        ["git", "clone", "--quiet", "--depth=1", f"file://{CHECKOUT}", clone], check=True
+    )
     (clone / ".venv" / "bin").mkdir(parents=True)
     (clone / ".venv" / "bin" / "python").symlink_to(sys.executable)
     script = clone / "tools" / "release"
