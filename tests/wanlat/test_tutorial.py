@@ -1,4 +1,4 @@
-"""docs/tutorial.md, word for word: its files are written, its commands run, in its order.
+"""docs/tutorial/own-store.md, word for word: its files are written, its commands run, in its order.
 
 A file's block follows a line that ends with its path. In a console's block a line that begins with
 `$ ` is a command, and the others are what it prints: their words must come, in this order, whatever
@@ -24,7 +24,7 @@ from wanlat.emulator.binaries import binary
 pytestmark = pytest.mark.minutes
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PAGE = CHECKOUT / "docs" / "tutorial.md"
+PAGE = CHECKOUT / "docs" / "tutorial" / "own-store.md"
 _BLOCK = re.compile(r"(?:`([\w./-]+)`:\n\n)?```(\w+)([^\n]*)\n(.*?)```", re.DOTALL)
 _SLOPE = re.compile(r"^\S+ \S+ +(\w+) +(\d+\.\d\d) \[")
 """A row of a table of round trips: the endpoint and its slope."""
