@@ -26,11 +26,13 @@ from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.claims import claims_on
 from wanlat.experiments.drill.model import Drill, scenario
 from wanlat.systems import registry
-from wanlat.systems.engine.definition import Definition
+from wanlat.systems.engine.definition import Definition, read
+from wanlat.topologies.findings import YamlError
 from wanlat.topologies.load import load
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import resolve
 from wanlat.topologies.units import Fraction
+from wanlat.topologies.yaml_lines import load_yaml_model
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
@@ -139,6 +141,30 @@ def test_the_store_of_the_tutorial_answers(tmp_path: Path) -> None:
     checked = here("system", "check", str(store))
     assert checked.returncode == 0, checked.stderr
     assert "PutObject" in checked.stdout and "fail" not in checked.stdout
+
+
+def named(what: str) -> list[str]:
+    """The examples of the how-to pages that are whole files, and have that key."""
+    found = [text for page in (DOCS / "how-to").glob("*.md") for text in blocks(page, "yaml")]
+    return [text for text in found if text.startswith("name:") and f"\n{what}:" in text]
+
+
+def test_the_studies_and_drills_of_pages_are_right(tmp_path: Path) -> None:
+    studies, drills = named("endpoints"), named("faults")
+    assert (len(studies), len(drills)) == (3, 1)
+    file = tmp_path / "example.yaml"
+    for text, model in [*((text, Study) for text in studies), *((text, Drill) for text in drills)]:
+        file.write_text(text)
+        load_yaml_model(file, model, error=YamlError)
+
+
+def test_the_definition_of_the_page_is_right(tmp_path: Path) -> None:
+    found = blocks(DOCS / "how-to" / "systems.md", "yaml")
+    (text,) = [each for each in found if each.startswith("schema: 1")]
+    (tmp_path / "system.yaml").write_text(text)
+    (tmp_path / "my.toml.j2").write_text("id = {{ node.name }}\n")
+    definition, _ = read(tmp_path)
+    assert definition.name == "mystore"
 
 
 def test_the_fault_of_contributing_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
