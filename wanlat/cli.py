@@ -116,7 +116,12 @@ def main() -> None:
         sys.exit(UserError.exit_code)
     except (WanlatError, BundleError) as error:
         print(f"wanlat: {printed(str(error))}", file=sys.stderr)
-        sys.exit(error.exit_code if isinstance(error, WanlatError) else UserError.exit_code)
+        from wanlat.fix_it import place_of
+
+        exit_code = error.exit_code if isinstance(error, WanlatError) else UserError.exit_code
+        if exit_code != UserError.exit_code and (place := place_of(str(error))):
+            print(f"More: {place}", file=sys.stderr)
+        sys.exit(exit_code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

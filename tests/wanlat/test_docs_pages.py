@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from tests.command_line import here
 from tools import reference
-from wanlat import cli
+from wanlat import cli, fix_it
 from wanlat.bundle import documents
 from wanlat.emulator.binaries import binary
 from wanlat.emulator.faults import catalogue, links
@@ -119,6 +119,15 @@ def test_every_error_to_be_fixed_is_one_that_the_code_raises() -> None:
     quoted = re.findall(r"^> (.*)$", page, re.MULTILINE)
     assert len(quoted) > 30
     assert [words for words in quoted if words not in joined] == []
+
+
+def test_an_error_names_the_section_that_says_more_of_it(tmp_path: Path) -> None:
+    # Nothing is installed in an empty cache.
+    done = here("run", "endpoint-latency", "--systems", "garage", WANLAT_CACHE=str(tmp_path))
+    assert done.returncode == 3
+    named = done.stderr.splitlines()[-1]
+    assert named == f"More: {fix_it.PAGE}#a-store-is-not-installed"
+    assert "### A store is not installed\n" in fix_it.PAGE.read_text("utf-8")
 
 
 def test_the_pages_are_no_longer_than_somebody_reads() -> None:
