@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 
 from wanlat.topologies.errors import MachineError
 
@@ -24,11 +25,16 @@ _NODE_BYTES = 400_000
 Limits = dict[str, int]
 """What a process may have, by the name of what limits it. One that cannot be read is left out."""
 
+_APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _NO_USER_NAMESPACES = (
     # the setting, the value that forbids them, one that does not, whether root is spared
     ("user.max_user_namespaces", "0", "15000", False),
     ("kernel.unprivileged_userns_clone", "0", "1", True),
-    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0", True),
+    (_APPARMOR, "1", "0", True),
+)
+_PROFILE = (
+    r"printf 'abi <abi/4.0>,\nprofile wanlat {python} flags=(unconfined) {{\n  userns,\n}}\n' | "
+    "sudo tee /etc/apparmor.d/wanlat && sudo apparmor_parser --replace /etc/apparmor.d/wanlat"
 )
 
 
@@ -124,9 +130,14 @@ def _remedy(error: OSError) -> str:
         return "It was built without user namespaces (CONFIG_USER_NS): boot a distribution's own."
     for name, forbids, allows, spares_root in _NO_USER_NAMESPACES:
         if _sysctl(name) == forbids and not (spares_root and os.geteuid() == 0):
+            forbidden = f"The setting {name} is {forbids}, which forbids it."
+            allow = f"sudo sysctl -w {name}={allows}"
+            if name != _APPARMOR:
+                return f"{forbidden} Allow it: {allow}"
+            profile = _PROFILE.format(python=os.path.realpath(sys.executable))  # noqa: PTH
             return (
-                f"The setting {name} is {forbids}, which forbids it. "
-                f"Allow it: sudo sysctl -w {name}={allows}"
+                f"{forbidden} Ubuntu has it so since 23.10. Either allow it to all programs until "
+                f"the next boot: {allow}; or to wanlat's Python alone: {profile}"
             )
     if error.filename == "/proc":
         return (
