@@ -18,7 +18,7 @@ CRATES  := target/release/.built
 RUST    := $(shell find emulator/wire probes/oneshot proto systems/quorum -name '*.rs' -o -name '*.proto' -o -name Cargo.toml 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel lint format build setup bench clean
+.PHONY: .ready .lint-python .lint-rust help study test test-all test-minutes test-programs test-registry test-stores test-kernel wheel share sdist release lint format build setup bench clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -87,10 +87,21 @@ test-stores: .ready setup  ## Pass those that need a real store: wanlat system i
 test-kernel: .ready setup  ## Pass those of netem, inside User-Mode Linux (5 minutes)
 	@$(KERNEL)
 
-wheel: setup  ## Build a wheel of everything, the Rust programs included, into dist/
+wheel: share  ## Build a wheel of everything for this machine, the Rust programs included, into dist/
 	@rm -rf build
 	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 	@ls dist/wanlat-*.whl
+
+# The man page and the completion scripts, which packages hold.
+share: setup
+	@rm -rf share
+	@PYTHONPATH=. $(BIN)/python tools/share.py share
+
+sdist: share  ## Build a source distribution into dist/
+	@$(BIN)/python -c 'from setuptools import build_meta; print(build_meta.build_sdist("dist"))' | tail -n 1
+
+release: setup  ## Carry out the checklist of a release, up to the upload (more than an hour)
+	@tools/release
 
 lint: setup  ## Check format, lints and types
 	@$(MAKE) --no-print-directory -j2 --output-sync=target .lint-python .lint-rust
@@ -116,4 +127,4 @@ bench: setup  ## What the probe costs, beside its peers, what verifying costs, w
 	@$(BIN)/python -m benchmarks.points
 
 clean:  ## Remove what was built here (not the stores in the user's cache)
-	@rm -rf $(VENV) target build dist *.egg-info
+	@rm -rf $(VENV) target build dist share *.egg-info

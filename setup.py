@@ -1,4 +1,8 @@
-"""What pyproject.toml cannot say of a wheel: it holds three programs, built by cargo."""
+"""What pyproject.toml cannot say of a wheel: it holds three programs, built by cargo.
+
+WANLAT_TARGET names another machine, and the oldest glibc that it may have, as cargo-zigbuild does:
+x86_64-unknown-linux-gnu.2.28. Such a wheel is tagged manylinux_2_28_x86_64.
+"""
 
 import os
 import shutil
@@ -10,6 +14,8 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 PROGRAMS = ("wire", "oneshot", "quorum")
+TRIPLE, _, GLIBC = os.environ.get("WANLAT_TARGET", "").partition(".")
+SHARE = Path("share")  # made by `make share`
 
 
 class Build(build_py):
@@ -20,8 +26,9 @@ class Build(build_py):
         super().run()
         if self.editable_mode:
             return
-        subprocess.run(["cargo", "build", "--release", "--locked"], check=True)
-        target = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
+        build = ["zigbuild", "--target", f"{TRIPLE}.{GLIBC}"] if TRIPLE else ["build"]
+        subprocess.run(["cargo", *build, "--release", "--locked"], check=True)
+        target = Path(os.environ.get("CARGO_TARGET_DIR", "target"), TRIPLE)
         directory = Path(self.build_lib, "wanlat", "bin")
         directory.mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
@@ -29,7 +36,7 @@ class Build(build_py):
 
 
 class Wheel(bdist_wheel):
-    """A wheel for any Python 3 on this kind of machine."""
+    """A wheel for any Python 3 on one kind of machine."""
 
     def finalize_options(self) -> None:
         """Say that it is of one platform."""
@@ -38,7 +45,8 @@ class Wheel(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         """Return its tag: of the platform, not of one version of Python."""
-        return ("py3", "none", super().get_tag()[2])
+        machine, glibc = TRIPLE.split("-")[0], GLIBC.replace(".", "_")
+        return ("py3", "none", f"manylinux_{glibc}_{machine}" if TRIPLE else super().get_tag()[2])
 
 
 class Binary(Distribution):
@@ -49,4 +57,9 @@ class Binary(Distribution):
         return True
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel}, distclass=Binary)
+shared = [path for path in SHARE.rglob("*") if path.is_file()]
+setup(
+    cmdclass={"build_py": Build, "bdist_wheel": Wheel},
+    distclass=Binary,
+    data_files=[(str(path.parent), [str(path)]) for path in shared],
+)

@@ -1,3 +1,3 @@
-"""The version of wanlat. Here because every room may import from this one."""
+"""The version of wanlat, here alone: setuptools reads it, and a test holds Cargo.toml to it."""
 
 VERSION = "0.1.0"

@@ -11,7 +11,7 @@ from wanlat.probes.program import Fail, serve
 try:
     import psycopg
 except ImportError as error:
-    sys.exit(f'{error}: pip install "wanlat[postgresql]"')
+    sys.exit(f'{error}: pip install "wanlat[clients]"')
 
 node, primary, port = sys.argv[1:]
 

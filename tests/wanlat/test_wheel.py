@@ -14,9 +14,11 @@ import sys
 import sysconfig
 import zipfile
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+from tests.wanlat.action_runner import Job, environment
 from tests.wanlat.test_one_name import ROOMS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -136,8 +138,14 @@ def test_the_wheel_holds_every_file_that_the_checkout_has_and_no_other(wheel: Pa
     }
     wanted = {path for path in files if path.endswith(KINDS)}
     assert len(wanted) > 200
-    information = f"{wheel.name.split('-py3')[0]}.dist-info/"
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(information)}
+    of = wheel.name.split("-py3")[0]
+    names = zipfile.ZipFile(wheel).namelist()
+    shared = {name for name in names if name.startswith(f"{of}.data/data/share/")}
+    assert {name.split("/share/")[1] for name in shared} == {
+        *("man/man1/wanlat.1", "bash-completion/completions/wanlat"),
+        *("zsh/site-functions/_wanlat", "fish/vendor_completions.d/wanlat.fish"),
+    }
+    held = {name for name in names if not name.startswith(f"{of}.dist-info/")} - shared
     assert not wanted - held, "missing"
     assert not programs - held, "missing"
     assert not held - files - programs, "too much"
@@ -164,6 +172,45 @@ def test_a_study_runs_beside_a_users_own_modules(programs: Path, desk: Path) -> 
         path.unlink()
     succeed(programs / "python", "-m", "wanlat.cli", "report", desk / "bundle", cwd=desk)
     assert {path: path.read_bytes() for path in before} == before
+    assert viewed(programs, desk / "bundle") == (desk / "bundle" / "report.html").read_text()
+    code = "import sys, wanlat; print(len(wanlat.open_bundle(sys.argv[1]).figures['endpoints']))"
+    assert succeed(programs / "python", "-c", code, desk / "bundle", cwd=desk) == "2\n"
+
+
+def viewed(programs: Path, bundle: Path) -> str:
+    """The page of a bundle that `wanlat view` serves."""
+    view = subprocess.Popen(
+        [programs / "wanlat", "view", bundle.parent], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert view.stderr is not None
+        address = view.stderr.readline().removeprefix("view: ").strip()
+        with urlopen(f"{address}report/{bundle.name}", timeout=60) as answer:
+            return str(answer.read().decode())
+    finally:
+        view.terminate()
+        view.wait(timeout=30)
+
+
+def test_a_drill_runs_and_is_reported(programs: Path, desk: Path) -> None:
+    said = succeed(
+        *(programs / "wanlat", "drill", "run", "one-node-killed", "--systems", "quorum"),
+        *("--scale", "0.06", "--set", "objects=60", "--set", "interval=1s"),
+        *("--max-network-error", "200ms", "--out", desk / "drill", "--json"),
+        cwd=desk,
+    )
+    assert json.loads(said)["drill"]["passed"]
+    succeed(programs / "wanlat", "report", desk / "drill", "--junit", "junit.xml", cwd=desk)
+    assert "one-node-killed" in (desk / "junit.xml").read_text()
+
+
+def test_the_action_installs_it_and_measures(wheel: Path, desk: Path) -> None:
+    (desk / "mine.yaml").write_text(STUDY)
+    job = Job(desk, environment())
+    assert job.uses(study="mine.yaml", systems="quorum", package=str(wheel)) == 0, job.said
+    assert job.skipped == ["Cache of stores"]
+    assert "| quorum 0.1.0 | PutObject |" in job.summary
+    assert "quorum PutObject" in json.loads((desk / "wanlat-results" / "bmf.json").read_text())
 
 
 def test_the_pytest_plugin_works_beside_a_users_own_modules(programs: Path, desk: Path) -> None:
