@@ -105,12 +105,12 @@ docs: $(VENV)/.docs  ## Build the documentation into target/site; a broken link 
 # The man page and the completion scripts, which packages hold.
 share: setup
 	@rm -rf share
-	@$(BIN)/python tools/share.py share
+	@PYTHONPATH=. $(BIN)/python tools/share.py share
 
 sdist: share  ## Build a source distribution into dist/
 	@$(BIN)/python -c 'from setuptools import build_meta; print(build_meta.build_sdist("dist"))' | tail -n 1
 
-release: setup  ## Carry out the checklist of a release, up to the upload (an hour; tools/release --tested: 20 minutes)
+release: setup  ## Carry out the checklist of a release, up to the upload (more than an hour)
 	@tools/release
 
 lint: setup  ## Check format, lints and types

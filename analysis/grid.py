@@ -74,9 +74,9 @@ def markdown(grid: Grid) -> str:
     """`grid` and its notes in Markdown, ending in a newline."""
     ruler = ["---" if header in grid.text else "---:" for header in grid.headers]
     table = (grid.headers, ruler, *grid.rows) if grid.headers else ()
-    lines = [f"| {' | '.join(map(_escaped, row))} |" for row in table]
-    lines += [f"- {_escaped(line)}" for line in grid.lines]
-    notes = [f"- {_escaped(note)}" for note in grid.notes]
+    lines = [f"| {' | '.join(map(escaped, row))} |" for row in table]
+    lines += [f"- {escaped(line)}" for line in grid.lines]
+    notes = [f"- {escaped(note)}" for note in grid.notes]
     return "\n".join([f"{grid.title}:", "", *lines, *(["", *notes] if notes else [])]) + "\n"
 
 
@@ -106,5 +106,6 @@ def _terminal_table(grid: Grid, padding: int, *, keep_figures: bool) -> tuple[Ta
     return table, least
 
 
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+def escaped(text: str) -> str:
+    """Text that is a cell or a line in Markdown, and no HTML."""
+    return text.replace("|", "\\|").replace("<", "&lt;")

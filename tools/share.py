@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer._completion_shared import get_completion_script
 
+from wanlat.app import HELP
 from wanlat.cli import COMMANDS, app, load
 from wanlat.commands.completion import VARIABLE
 from wanlat.topologies.version import VERSION
@@ -51,7 +52,7 @@ def man_page() -> str:
 
 def command(name: str, one: Any, above: Any = None) -> Iterator[str]:
     """Yield the section of a command, or those of a group's commands."""
-    context = typer.Context(one, parent=above, info_name=name)
+    context = typer.Context(one, parent=above, info_name=name, **HELP)
     if hasattr(one, "commands"):
         for inner, each in one.commands.items():
             yield from command(f"{name} {inner}", each, context)
@@ -74,7 +75,8 @@ def listed(rows: Any) -> Iterator[str]:
 
 def roff(text: str) -> str:
     """Return text in which nothing is a request."""
-    plain = text.replace("\\", r"\e").replace("-", r"\-")
+    ascii_ = "".join(each if each.isascii() else f"\0{ord(each):04X}]" for each in text)
+    plain = ascii_.replace("\\", r"\e").replace("-", r"\-").replace("\0", r"\[u")
     return rf"\&{plain}" if plain.startswith((".", "'")) else plain
 
 

@@ -183,6 +183,7 @@ Shard = Annotated[
 Out = Annotated[
     Path | None, option("DIR", "Output directory (default: in results/)", "--out", "-o")
 ]
+Junit = Annotated[Path | None, option("FILE", "Write what passed and failed as JUnit XML")]
 Force = Annotated[bool, flag("Overwrite existing files", "--force")]
 Json = Annotated[bool, flag("Print one JSON document on stdout, all else on stderr", "--json")]
 Quiet = Annotated[

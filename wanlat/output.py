@@ -7,7 +7,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from wanlat.topologies.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,6 +68,15 @@ def emit(document: Any) -> None:
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     sys.stdout.write(f"{printed(text)}\n")
     sys.stdout.flush()
+
+
+def write(path: Path, text: str, *, append: bool = False) -> None:
+    """Write a file that the user named. Raises UserError."""
+    try:
+        with path.open("a" if append else "w", encoding="utf-8") as file:
+            file.write(printed(text))
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}. Name another.") from error
 
 
 def print_table(

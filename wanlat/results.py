@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,22 @@ def show_any(bundle: Path, *, as_json: bool, verbose: bool = False, svg: bool = 
     show = show_drills if read_manifest(bundle).kind == "drills" else show_report
     with refusing(bundle):
         show(bundle, as_json=as_json, verbose=verbose, svg=svg)
+
+
+def summaries(bundle: Path) -> Iterator[dict[str, Any]]:
+    """What the summary.json of a bundle says; of several drills those of the complete ones."""
+    from wanlat.bundle.documents import Points
+    from wanlat.bundle.read import read_document, read_json, read_manifest
+
+    places = [bundle]
+    if read_manifest(bundle).kind == "drills":
+        known = read_document(bundle, Points)
+        places = [
+            bundle / each.directory
+            for each in (known.points if known else ())
+            if each.status == "complete"
+        ]
+    yield from (read_json(place / "summary.json") for place in places)
 
 
 def next_step(made: Report, study: str, on: str, *, is_chosen: bool = False) -> str | None:

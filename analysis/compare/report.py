@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +14,7 @@ from wanlat.analysis.compare import Comparison, conditions
 from wanlat.analysis.compare.judge import FALSE_ALARMS, Change, Verdict
 from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.result import Figures, Row
-from wanlat.analysis.grid import print_grid, print_notes
+from wanlat.analysis.grid import Grid, escaped, markdown, print_grid, print_notes
 from wanlat.analysis.names import EN_DASH, count, display_system, format_ms
 from wanlat.analysis.report.section import Answer, Column, Section, as_json
 
@@ -46,33 +47,57 @@ _TABLE = Section(
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print the table of `comparison`, each change with its interval, notes, and the gate."""
+    for side in _sides(comparison):
+        console.print(Text(side, "bold"))
+    for text in comparison.differs:
+        console.print(Text(f"Not alike: {text}.", "bold yellow"))
+    for grid in _grids(comparison):
+        print_grid(grid, console)
+    for change, said in _changes(comparison):
+        console.print(Text(said, _STYLES.get(change.verdict, "") if change.gated else "dim"))
+    print_notes(comparison.notes, console)
+    console.print(Text(_verdict(comparison), "bold green" if comparison.passed else "bold red"))
+
+
+def page(comparison: Comparison) -> str:
+    """The same in Markdown, the verdict first: for the summary of a CI's step."""
+    said = [*(said for _, said in _changes(comparison)), *comparison.notes]
+    differs = [f"Not alike: {text}." for text in comparison.differs]
+    lines = "".join(f"- {escaped(each)}\n" for each in (*_sides(comparison), *differs, *said))
+    return "\n".join([f"**{_verdict(comparison)}**\n", *map(markdown, _grids(comparison)), lines])
+
+
+def _sides(comparison: Comparison) -> Iterator[str]:
+    """What each bundle is, and where."""
     for side, bundle in (("OLD", comparison.old), ("NEW", comparison.new)):
         versions = ", ".join(map(" ".join, conditions.series_of(bundle).values()))
         when = bundle.manifest.get("started") or "at an unknown time"
         of = f"{bundle.study} on {bundle.topology}, {when}: {versions}"
-        console.print(Text(f"{side}: {bundle.directory} ({of})", "bold"))
-    for text in comparison.differs:
-        console.print(Text(f"Not alike: {text}.", "bold yellow"))
+        yield f"{side}: {bundle.directory} ({of})"
+
+
+def _grids(comparison: Comparison) -> Sequence[Grid]:
     rows = tuple(map(_cells, comparison.endpoints))
-    figures = Figures(rows, (None,) * len(rows))
-    for grid in Answer(
-        _TABLE, f"{comparison.new.study} on {comparison.new.topology}", figures
-    ).grids():
-        print_grid(grid, console)
+    of = f"{comparison.new.study} on {comparison.new.topology}"
+    return Answer(_TABLE, of, Figures(rows, (None,) * len(rows))).grids()
+
+
+def _changes(comparison: Comparison) -> Iterator[tuple[Change, str]]:
+    """What changed, or could not be compared, a sentence each."""
     for endpoint in comparison.endpoints:
         for change in endpoint["changes"]:
             if change.has_changed or (change.counts and change.verdict is not Verdict.SAME):
                 aside = "" if change.gated else "not in the gate: "
-                said = f"{name_of(endpoint)}: {aside}{sentence(change, comparison.at_rtt_ms)}"
-                console.print(
-                    Text(said, _STYLES.get(change.verdict, "") if change.gated else "dim")
-                )
-    print_notes(comparison.notes, console)
+                said = sentence(change, comparison.at_rtt_ms)
+                yield change, f"{name_of(endpoint)}: {aside}{said}"
+
+
+def _verdict(comparison: Comparison) -> str:
+    """Whether the gate passes, and how many endpoints became what."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in _counts(comparison).items() if n)
     gate, failing = ", ".join(comparison.rules.gate), count(len(comparison.failing), "endpoint")
     verdict = f"PASS ({gate})." if comparison.passed else f"FAIL ({gate}): {failing}."
-    style = "bold green" if comparison.passed else "bold red"
-    console.print(Text(f"{verdict} All endpoints: {counts}.", style))
+    return f"{verdict} All endpoints: {counts}."
 
 
 def document(comparison: Comparison) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""Runs the steps of action.yml as they stand, as GitHub's runner does.
-
-Inputs, environment, the files that steps write to, and conditions of the form `inputs.X != ''`.
+"""Runs the steps of action.yml as they stand, as GitHub does: inputs, environment, the files that
+steps write to, and conditions of the form `inputs.X != ''`.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def test_a_comparison_is_cases_and_a_page(bundle: Path, tmp_path: Path) -> None:
     done = here("compare", str(bundle), str(bundle), *options)
     assert done.returncode == 0, done.stderr
     said = page.read_text()
-    assert said.startswith("# Before\n**PASS (latency, failures). All endpoints: 2 same.**")
+    assert said.startswith("# Before\n**PASS (failures, latency). All endpoints: 2 same.**")
     assert "| quorum | GetObject |" in said and "OLD: " in said
     suite = Xml.parse(out).getroot()[0]
     assert [(case.attrib["classname"], case.attrib["name"]) for case in suite] == [

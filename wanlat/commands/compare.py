@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wanlat import options as o
-from wanlat.output import emit, people
+from wanlat.output import emit, people, write
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.units import Duration
 from wanlat.topologies.wording import did_you_mean, listing
@@ -79,6 +79,10 @@ def compare(
     strict: Annotated[
         bool, o.flag("Fail on differences that may be chance, too", "--strict")
     ] = False,
+    junit: o.Junit = None,
+    page: Annotated[
+        Path | None, o.option("FILE", "Append it to this file in Markdown", "--markdown")
+    ] = None,
     as_json: o.Json = False,
     _quiet: o.Quiet = False,
 ) -> None:
@@ -86,10 +90,9 @@ def compare(
 
     Exit code 1: something that --gate names became worse, or an endpoint is gone.
     """
-    from wanlat.analysis.compare import Thresholds
+    from wanlat.analysis.compare import Thresholds, report
     from wanlat.analysis.compare import compare as compared
     from wanlat.analysis.compare.conditions import read
-    from wanlat.analysis.compare.report import document, print_comparison
 
     comparison = compared(
         read(old),
@@ -101,9 +104,16 @@ def compare(
         allow_missing=allow_missing,
         strict=strict,
     )
-    print_comparison(comparison, people())
+    report.print_comparison(comparison, people())
+    if page is not None:
+        write(page, report.page(comparison), append=True)
+    if junit is not None:
+        from wanlat.analysis.report import ci
+
+        cases = ci.cases_of_comparison(report.document(comparison))
+        write(junit, ci.junit([("wanlat compare", cases)]))
     if as_json:
-        emit(document(comparison))
+        emit(report.document(comparison))
     if not comparison.passed:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wanlat import options as o
-from wanlat.output import say
+from wanlat.output import emit, say, write
 from wanlat.results import messages_of, show_any
 from wanlat.topologies.errors import UserError
 
@@ -27,6 +27,10 @@ def report(
     ] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Draw an SVG beside each PNG")] = False,
     force: o.Force = False,
+    junit: o.Junit = None,
+    bmf: Annotated[
+        bool, o.flag("Print latency and round trips in Bencher Metric Format", "--bmf")
+    ] = False,
     as_json: o.Json = False,
     verbose: o.Verbose = False,
     _quiet: o.Quiet = False,
@@ -45,14 +49,15 @@ def report(
             say(f"written: {path}")
         return
     if out is None and len(bundles) == 1:
-        show_any(bundles[0], as_json=as_json, verbose=verbose, svg=svg)
+        show_any(bundles[0], as_json=as_json and not bmf, verbose=verbose, svg=svg)
+        _for_ci(bundles[0], junit, bmf)
         return
     if out is None:
         raise UserError(
             "Where to? Several bundles are laid beside each other in one file: -o FILE."
         )
-    if svg or as_json:
-        raise UserError("--svg and --json are of the report of one bundle, without -o.")
+    if svg or as_json or bmf or junit:
+        raise UserError("--svg, --json, --bmf, --junit: of the report of one bundle, without -o.")
     if out.exists() and not force:
         raise UserError(f"{out} exists; --force replaces it.")
 
@@ -60,3 +65,18 @@ def report(
 
     beside(bundles, out, messages_of)
     say(f"report: {out}")
+
+
+def _for_ci(bundle: Path, junit: Path | None, bmf: bool) -> None:
+    """Write and print what a CI reads, of the summaries that were just written."""
+    if junit is None and not bmf:
+        return
+    from wanlat.analysis.report import ci
+    from wanlat.results import summaries
+
+    reports = list(summaries(bundle))
+    if junit is not None:
+        suites = [(each["bundle"]["study"], ci.cases_of_report(each)) for each in reports]
+        write(junit, ci.junit(suites))
+    if bmf:
+        emit(ci.bencher(reports))

@@ -1,0 +1,125 @@
+"""What a CI makes of results: JUnit XML, and Bencher Metric Format.
+
+Both from the documents that `--json` prints, so that they say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from wanlat.analysis.claims import Verdict
+from wanlat.analysis.endpoints import UNKNOWN, with_placement
+from wanlat.bundle.errors import BundleError
+
+Document = Mapping[str, Any]
+Case = tuple[str, str, str | None, str | None]
+"""A test: of what, its name, why it failed (None: it did not), why it decided nothing."""
+
+
+def junit(suites: Iterable[tuple[str, Sequence[Case]]]) -> str:
+    """JUnit XML of named suites of cases."""
+    root = Xml.Element("testsuites")
+    for name, cases in suites:
+        counts = {
+            "tests": len(cases),
+            "failures": sum(failure is not None for _, _, failure, _ in cases),
+            "skipped": sum(undecided is not None for *_, undecided in cases),
+        }
+        suite = Xml.SubElement(root, "testsuite", {"name": name, **_texts(counts)})
+        for of, title, failure, undecided in cases:
+            case = Xml.SubElement(suite, "testcase", {"classname": of, "name": title})
+            if failure is not None:
+                Xml.SubElement(case, "failure", {"message": failure.split(". ")[0]}).text = failure
+            elif undecided is not None:
+                Xml.SubElement(case, "skipped", {"message": undecided})
+    Xml.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{Xml.tostring(root, encoding="unicode")}\n'
+
+
+def cases_of_comparison(comparison: Document) -> list[Case]:
+    """A case for each endpoint: it fails if it fails the gate."""
+    return [
+        (
+            each["system"],
+            _name(each),
+            _why(each) if each["fails"] else None,
+            str(each["verdict"]) if each["verdict"] == "not comparable" else None,
+        )
+        for each in comparison["endpoints"]
+    ]
+
+
+def cases_of_report(report: Document) -> list[Case]:
+    """Whether a drill passed, and each claim that a drill or a study has.
+
+    Raises BundleError where there is nothing to judge.
+    """
+    drill = report.get("drill") or {}
+    of = drill.get("system") or report["bundle"]["study"]
+    cases: list[Case] = []
+    if drill:
+        failure = "\n".join(drill["failures"]) if drill["failures"] else None
+        cases.append((of, drill["name"], failure, None))
+    claims = drill.get("claims") or (report.get("claims") or {}).get("claims") or ()
+    for claim in claims:
+        said = f"{claim['verdict']}: {claim.get('evidence') or claim.get('bound')}"
+        fails = claim["verdict"] == Verdict.DOES_NOT_HOLD
+        is_open = claim["verdict"] == Verdict.NOT_DECIDED
+        cases.append((of, claim["claim"], said if fails else None, said if is_open else None))
+    if not cases:
+        raise BundleError(
+            "There is nothing to judge for JUnit XML: the bundle is neither a drill's nor of a "
+            "study with claims. To judge a study compare it: wanlat compare OLD NEW --junit FILE."
+        )
+    return cases
+
+
+def bencher(reports: Iterable[Document]) -> dict[str, dict[str, Any]]:
+    """Bencher Metric Format: medians of latency (ns), round trips, and WAN bytes of each endpoint.
+
+    Each with its 95 % interval as bounds. Of studies; a drill's are those before its faults.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for report in reports:
+        for row in report["endpoints"]:
+            _add(found, row, "latency", row["median_ms"], row.get("median_ci95_ms"), 1e6)
+        for row in report.get("round_trips") or ():
+            _add(found, row, "round-trips", row["round_trips"], row["ci95"])
+            _add(found, row, "wan-bytes", row["wan_bytes"], row.get("wan_bytes_ci95"))
+    return found
+
+
+def _add(
+    found: dict[str, dict[str, Any]],
+    row: Document,
+    measure: str,
+    value: float | None,
+    ci95: Sequence[float] | None,
+    unit: float = 1.0,
+) -> None:
+    if value is None:
+        return
+    metric = {"value": unit * value}
+    if ci95 is not None:
+        metric |= {"lower_value": unit * ci95[0], "upper_value": unit * ci95[1]}
+    found.setdefault(" ".join([row["system"], _name(row), *_point(row)]), {})[measure] = metric
+
+
+def _point(row: Document) -> Iterator[str]:
+    """The point of a matrix that a row is of."""
+    yield from (f"{name}={value}" for name, value in (row.get("values") or {}).items())
+
+
+def _name(row: Document) -> str:
+    return with_placement(row["endpoint"], row.get("placement", UNKNOWN))
+
+
+def _why(endpoint: Document) -> str:
+    failing = [each["sentence"] for each in endpoint["changes"] if each["fails"]]
+    return "; ".join(failing) or "gone: OLD measured it and NEW did not"
+
+
+def _texts(counts: Mapping[str, int]) -> dict[str, str]:
+    return {name: str(number) for name, number in counts.items()}
