@@ -190,7 +190,16 @@ def test_where_the_cache_is(
         ("pypi", "cowsay", "6.1", ["{}", "--text", "42"], "| 42 |"),
         (
             *("maven", "com.h2database:h2", "2.2.224"),
-            ["java", "-cp", "{}", "org.h2.tools.Shell", "-url", "jdbc:h2:mem:", "-sql", "select 42"],
+            [
+                "java",
+                "-cp",
+                "{}",
+                "org.h2.tools.Shell",
+                "-url",
+                "jdbc:h2:mem:",
+                "-sql",
+                "select 42",
+            ],
             "42\n(1 row",
         ),
     ],
