@@ -17,7 +17,7 @@ from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 
 RTT_MS = 100
-PROMISED: dict[str, tuple[str, dict[str, str | int], dict[str, int]]] = {
+PROMISED: dict[str, tuple[str, dict[str, str | int], dict[str, int | None]]] = {
     "etcd": ("etcd", {}, {"Put": 1, "DeleteRange": 1, "Range": 1, "SerializableRange": 0}),
     "etcd, led elsewhere": (
         "etcd",
@@ -26,11 +26,11 @@ PROMISED: dict[str, tuple[str, dict[str, str | int], dict[str, int]]] = {
     ),
     "nginx": ("nginx", {}, {"Get": 0, "Head": 0, "Put": 0, "Delete": 0}),
     "apache": ("apache", {}, {"Get": 0, "Head": 0, "Put": 0, "Delete": 0}),
-    "nats": ("nats", {}, {"Publish": 1, "Purge": 1, "Get": 0, "DirectGet": 0}),
+    "nats": ("nats", {}, {"Publish": 1, "Purge": 1, "Get": 0, "DirectGet": None}),
     "nats, led elsewhere": (
         "nats",
         {"leader": "n2"},
-        {"Publish": 2, "Purge": 2, "Get": 1, "DirectGet": 0},
+        {"Publish": 2, "Purge": 2, "Get": 1, "DirectGet": None},
     ),
     "postgresql": ("postgresql", {}, {"Commit": 1, "Delete": 1, "LocalCommit": 0, "Read": 0}),
     "postgresql, asynchronous, at a standby": (
@@ -45,12 +45,12 @@ PROMISED: dict[str, tuple[str, dict[str, str | int], dict[str, int]]] = {
         {"Set": 2, "Delete": 2, "SetNoWait": 1, "Get": 0},
     ),
 }
-"""Round trips by what is configured; n1 is asked."""
+"""Round trips by what is configured; n1 is asked. None: chance has a part in it."""
 
 
 @pytest.mark.parametrize(("system", "options", "promised"), PROMISED.values(), ids=PROMISED)
 def test_a_definition_knows_the_round_trips_of_its_protocol(
-    system: str, options: dict[str, str | int], promised: dict[str, int]
+    system: str, options: dict[str, str | int], promised: dict[str, int | None]
 ) -> None:
     found, plan = registry.get(system), resolve(load("five-sites"))
     assert set(found.definition.endpoints) == set(promised)
@@ -63,7 +63,7 @@ def test_a_definition_knows_the_round_trips_of_its_protocol(
 @pytest.mark.stores
 @pytest.mark.parametrize(("system", "options", "promised"), PROMISED.values(), ids=PROMISED)
 def test_a_study_of_stores_asks_for_its_own_endpoints_and_they_take_what_is_promised(
-    system: str, options: dict[str, str | int], promised: dict[str, int], tmp_path: Path
+    system: str, options: dict[str, str | int], promised: dict[str, int | None], tmp_path: Path
 ) -> None:
     needs(system)
     study = Study(
@@ -82,6 +82,8 @@ def test_a_study_of_stores_asks_for_its_own_endpoints_and_they_take_what_is_prom
     rows = read[0][read[0]["phase"] == "measure"]
     assert set(rows["outcome"]) == {"ok"}
     for endpoint, round_trips in promised.items():
+        if round_trips is None:
+            continue
         fastest_ms = rows[rows["endpoint"] == endpoint]["total_ns"].min() / 1e6
         # Jitter of 20 ms; what a busy machine adds, no fastest of five has twice.
         assert round_trips * (RTT_MS - 20) <= fastest_ms < (round_trips + 1) * (RTT_MS - 20)
