@@ -53,7 +53,7 @@ class OpenBundle:
 
     @cached_property
     def samples(self) -> pd.DataFrame:
-        """Every request, of warm-up too, one row each: columns as in docs/bundle.md, ns.
+        """Every request, of warm-up too, one row each: columns as in docs/reference/bundle.md, ns.
 
         Of several points one below the other, with the column `point`.
         """

@@ -11,9 +11,9 @@ from wanlat.analysis.charts import rows
 from wanlat.analysis.charts.frame import Words, caption, dress, legend
 from wanlat.analysis.charts.round_trips import draw_row, farthest
 from wanlat.analysis.charts.style import applied, styles
+from wanlat.analysis.figures.index import Line, labels_of, no_slope
 from wanlat.analysis.figures.round_trips import path_cell
 from wanlat.analysis.names import EN_DASH, count
-from wanlat.analysis.report.index import Line, labels_of, no_slope
 
 
 def draw(lines: Sequence[Line]) -> Figure:

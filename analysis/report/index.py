@@ -8,60 +8,24 @@ over clusters, and nothing ranked.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from wanlat.analysis.bundle import Series, read_bundle, read_manifest
-from wanlat.analysis.endpoints import PLACEMENTS, endpoint_order, with_placement
+from wanlat.analysis.bundle import read_manifest
+from wanlat.analysis.endpoints import with_placement
 from wanlat.analysis.figures.drill.matrix import DrillMatrix, read_matrix, worst
-from wanlat.analysis.figures.result import Row
+from wanlat.analysis.figures.index import RTT_MS, Line, no_slope, read_lines
 from wanlat.analysis.figures.round_trips import (
-    NO_SLOPE,
-    RoundTrips,
     path_cell,
-    round_trips,
     slope_cell,
 )
 from wanlat.analysis.grid import Grid, markdown
-from wanlat.analysis.names import count, format_ms, row_labels, series_labels, shortened
+from wanlat.analysis.names import count, series_labels, shortened
 from wanlat.analysis.report import replace_text
 from wanlat.analysis.report.drill import NOT_RUN, durability_text, recovery_text, scaled
 from wanlat.bundle.errors import BundleError
 
 PAGE, CHART = "README.md", "round-trips"
-RTT_MS, _NEAR_MS = 100.0, 5.0
-"""The RTT that latencies are given at, and how far from it one that was measured may lie."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One operation of one version of a system on one topology: an entry for each cluster."""
-
-    series: Series
-    topology: str
-    endpoint: str
-    placement: str
-    rows: tuple[Row, ...]
-    entries: tuple[RoundTrips, ...]
-
-    @property
-    def clusters(self) -> str:
-        """How many clusters its figures are of."""
-        return "one cluster" if len(self.rows) == 1 else f"{len(self.rows)} clusters"
-
-    def each(self, cell: Callable[[Row], str | None]) -> str:
-        """A cell that has what every cluster says, once where all say the same."""
-        return "; ".join(dict.fromkeys(cell(row) or "" for row in self.rows))
-
-    @property
-    def latency(self) -> str:
-        """The median latency at `RTT_MS`, ms, of each cluster."""
-        points = [each.points for each in self.entries]
-        ms = [each.latency_ms[abs(each.rtt_ms - RTT_MS) <= _NEAR_MS] for each in points]
-        return "; ".join(format_ms(float(np.median(each)) if each.size else None) for each in ms)
 
 
 def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
@@ -75,7 +39,7 @@ def write_index(places: Sequence[Path], out: Path) -> tuple[Path, ...]:
 
     found = _bundles(places)
     studies = [each for each in found if read_manifest(each)["kind"] == "study"]
-    used, lines = _lines(studies)
+    used, lines = read_lines(studies)
     drills = [each for each in found if read_manifest(each)["kind"] == "drill"]
     if not used and not drills:
         where = ", ".join(map(str, places))
@@ -107,30 +71,6 @@ def _bundles(places: Sequence[Path]) -> list[Path]:
     """All bundles below, those in others included."""
     manifests = {path for place in places for path in place.glob("**/manifest.json")}
     return sorted(path.parent for path in manifests)
-
-
-def _lines(directories: Sequence[Path]) -> tuple[list[Path], list[Line]]:
-    """The bundles that have round trips, and what they say."""
-    used, cells = list[Path](), dict[tuple[Series, str, str, str], list[tuple[Row, RoundTrips]]]()
-    for directory in directories:
-        bundle = read_bundle(directory) if (directory / "rtt_steps.json").exists() else None
-        figures = round_trips(bundle) if bundle and bundle.status == "complete" else None
-        if figures is None:
-            continue
-        used.append(directory)
-        for row, entry in zip(figures.rows, figures.arrays, strict=True):
-            key = entry.series, entry.topology, entry.endpoint, entry.placement
-            cells.setdefault(key, []).append((row, entry))
-    order = endpoint_order(endpoint for _, _, endpoint, _ in cells)
-
-    def place(key: tuple[Series, str, str, str]) -> tuple[object, ...]:
-        series, topology, endpoint, placement = key
-        return order.index(endpoint), topology, series, PLACEMENTS.index(placement)
-
-    return used, [
-        Line(*key, *(tuple(each) for each in zip(*cells[key], strict=True)))
-        for key in sorted(cells, key=place)
-    ]
 
 
 def _operations(lines: Sequence[Line]) -> Grid:
@@ -183,13 +123,3 @@ def _drills(matrix: DrillMatrix) -> Grid:
         "where no number of runs is given."
     )
     return Grid("Every system, every drill", headers, tuple(rows), frozenset(headers), (note,))
-
-
-def no_slope(lines: Sequence[Line]) -> str | None:
-    """Where latencies are on no line, and why."""
-    return NO_SLOPE.of([(line.endpoint, row) for line in lines for row in line.rows])
-
-
-def labels_of(lines: Sequence[Line]) -> dict[Series, str]:
-    """What the chart calls each system."""
-    return row_labels(list(dict.fromkeys(line.series for line in lines)))

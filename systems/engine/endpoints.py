@@ -130,6 +130,9 @@ class HttpRequest(YamlModel):
     expect: Status | list[Status] = Field(
         default_factory=list, description="the status that is right; default: any 2xx"
     )
+    contains: Annotated[StrictStr, Filled] | None = Field(
+        default=None, description="a text that the body of an answer that is right has in it"
+    )
 
     def misfits(self) -> list[Finding]:
         """It has one method, and one body at most."""
@@ -156,6 +159,7 @@ class HttpRequest(YamlModel):
         """As `Method.sent`."""
         expect = [self.expect] if isinstance(self.expect, int) else self.expect
         parts = {"headers": self.headers, "body": self.body, "json": self.json_, "expect": expect}
+        parts["contains"] = self.contains
         given = {key: value for key, value in parts.items() if value not in (None, {}, [])}
         return {"method": self._verb.upper(), "path": getattr(self, self._verb), **given}
 
@@ -232,6 +236,12 @@ class HttpEndpoint(HttpRequest, Measured):
         description="what is requested for each key beforehand; `objects_on_disk`: the object is "
         "a file before the start, as the definition says where",
     )
+
+    def misfits(self) -> list[Finding]:
+        """What its answer must be is said once."""
+        is_double = self.contains is not None and self.response_object is not None
+        text = "`response_object` says already what the body must be"
+        return [*super().misfits(), *([Finding(("contains",), text)] if is_double else [])]
 
 
 class OperationEndpoint(Operation, Measured):

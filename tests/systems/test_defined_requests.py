@@ -92,6 +92,7 @@ objects_on_disk: data/{key}
 endpoints:
   Write: {put: "/{key}", body: "{body}", expect: 201}
   Json: {put: "/{key}", json: {key: "{key}", value: ["{body}", "{seq}"]}, expect: [200, 201]}
+  Told: {get: "/{key}", contains: '"{key}"', prepare: {put: "/{key}", json: {key: "{key}"}}}
   Read: {get: "/{key}", response_object: body, prepare: {put: "/{key}", body: "{body}"}}
   Placed: {get: "/{key}", response_object: body, prepare: objects_on_disk}
   Missing: {get: "/none", expect: 404}
@@ -126,7 +127,10 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("kind", "asked"),
-    [(HTTP, {"Write", "Json", "Read", "Placed", "Missing"}), (EXEC, {"Write", "Read", "Digest"})],
+    [
+        (HTTP, {"Write", "Json", "Told", "Read", "Placed", "Missing"}),
+        (EXEC, {"Write", "Read", "Digest"}),
+    ],
     ids=["http", "exec"],
 )
 def test_a_check_makes_each_request(shelf: Path, kind: str, asked: set[str]) -> None:
@@ -250,3 +254,10 @@ def test_a_program_of_ten_lines_answers_and_needs_nothing(tmp_path: Path) -> Non
     assert answers[6]["unknown"].startswith("TypeError: ")
     assert answers[7] == {"not_found": "NotFound"}
     assert done.stderr == "aside\n"
+
+
+def test_what_an_answer_contains_is_said_once(shelf: Path) -> None:
+    text = BASE + HTTP.replace("response_object: body,", "response_object: body, contains: x,", 1)
+    (shelf / "system.yaml").write_text(text)
+    with pytest.raises(DefinitionError, match=r"contains: `response_object` says already"):
+        registry.adopt(f"{shelf}/")

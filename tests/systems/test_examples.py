@@ -33,7 +33,6 @@ def test_a_definition_is_short_and_without_a_program_of_its_own(directory: Path)
     assert len((directory / "system.yaml").read_text("utf-8").splitlines()) < 60
 
 
-@pytest.mark.programs
 @pytest.mark.registry
 @pytest.mark.parametrize("name", QUICK)
 def test_it_is_built_and_answers_each_request(name: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -19,7 +18,6 @@ from tests.command_line import here
 from tools import reference
 from wanlat import cli, fix_it
 from wanlat.bundle import documents
-from wanlat.emulator.binaries import binary
 from wanlat.emulator.faults import catalogue, links
 from wanlat.emulator.links import Direction
 from wanlat.experiments.config.study import Study
@@ -139,17 +137,6 @@ def test_the_pages_are_no_longer_than_somebody_reads() -> None:
 def blocks(page: Path, language: str) -> list[str]:
     fenced = re.compile(rf"^```{language}\n(.*?)^```", re.DOTALL | re.MULTILINE)
     return fenced.findall(page.read_text("utf-8"))
-
-
-def test_the_store_of_the_tutorial_answers(tmp_path: Path) -> None:
-    (definition,) = blocks(DOCS / "tutorial" / "own-store.md", "yaml")
-    store = tmp_path / "mystore"
-    store.mkdir()
-    (store / "system.yaml").write_text(definition)
-    shutil.copy(binary("quorum"), store / "mystored")
-    checked = here("system", "check", str(store))
-    assert checked.returncode == 0, checked.stderr
-    assert "PutObject" in checked.stdout and "fail" not in checked.stdout
 
 
 def named(what: str) -> list[str]:

@@ -38,6 +38,9 @@ pub struct Header {
     pub headers: BTreeMap<String, String>,
 }
 
+/// Of an answer that is not as it should be.
+const SHOWN_CHARACTERS: usize = 200;
+
 /// A line's `request`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,6 +56,8 @@ struct Template {
     /// The status of an answer that is right; none: any 2xx.
     #[serde(default)]
     expect: Vec<u16>,
+    /// What the body of an answer that is right has in it.
+    contains: Option<String>,
 }
 
 impl PlanLine for Header {
@@ -91,6 +96,7 @@ enum Check {
 pub struct Ready {
     message: Message,
     expect: Vec<u16>,
+    contains: Option<String>,
     writes: bool,
     check: Check,
     /// What is sent beside the object; where that is in base64, the surplus too.
@@ -132,6 +138,9 @@ impl Protocol for Http {
         };
         if check == Check::Object && !template.expect.iter().all(|status| is_success(*status)) {
             return Err("`expect` has a status other than 2xx, whose body is no object".into());
+        }
+        if check != Check::Nothing && template.contains.is_some() {
+            return Err("`request` has `contains`, and there is a `response_object`".into());
         }
         if check == Check::Object {
             self.speaker.expect_object(request);
@@ -184,7 +193,7 @@ impl Protocol for Http {
         let answered = self.speaker.answer(done, is_wanted, None, ready.writes);
         let verdict = match (answered, ready.check) {
             (Err(unwanted), _) => unwanted,
-            (Ok(_), Check::Nothing) => Verdict::ok(),
+            (Ok(_), Check::Nothing) => self.check_text(ready),
             (Ok(_), Check::Object) => self.speaker.check_object(request, record),
             (Ok(head), Check::Length) => Head::check_length(head, request.object_bytes),
         };
@@ -196,6 +205,21 @@ impl Protocol for Http {
 }
 
 impl Http {
+    /// A service that says in the body what went wrong may have done it or not.
+    fn check_text(&self, ready: &Ready) -> Verdict {
+        let body = self.speaker.response.body_text(usize::MAX);
+        let Some(text) = ready.contains.as_deref().filter(|it| !body.contains(it)) else {
+            return Verdict::ok();
+        };
+        let shown: String = body.chars().take(SHOWN_CHARACTERS).collect();
+        let wrong = format!("the answer does not contain {text:?}: {shown}");
+        if ready.writes {
+            Verdict::unknown(wrong)
+        } else {
+            Verdict::fail(wrong)
+        }
+    }
+
     fn make(&self, template: &Template, request: &Request, check: Check) -> Result<Ready, String> {
         let mut values = Placeholders::of(request);
         let method = &template.method;
@@ -277,6 +301,11 @@ impl Http {
             around_bytes: message.bytes().saturating_sub(object_bytes as usize),
             message,
             expect: template.expect.clone(),
+            contains: template
+                .contains
+                .as_deref()
+                .map(|it| values.text(it))
+                .transpose()?,
             writes: !matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS"),
             check,
             sha256: values.object,

@@ -63,6 +63,27 @@ fn an_object_that_is_put_comes_back_and_its_head_announces_it() {
 }
 
 #[test]
+fn an_answer_that_lacks_a_text_is_wrong_whatever_its_status_is() {
+    for [method, text, outcome] in rows(
+        "
+        GET | NoSuchKey | ok
+        PUT | NoSuchKey | ok
+        GET | of rows | fail
+        PUT | of rows | unknown
+        ",
+    ) {
+        let server = Server::answering(&["status:404:NoSuchKey"]);
+        let mut request = json!({"method": method, "path": "/bucket/key", "expect": [404]});
+        request["contains"] = text.into();
+        let done = probe(&server, "{}").call("Ask", json!({"request": request}));
+        assert_eq!(done["outcome"], outcome, "{done}");
+        let error = done["error"].as_str().unwrap_or_default();
+        let lacks = format!("the answer does not contain {text:?}: <");
+        assert_eq!(error.starts_with(&lacks), outcome != "ok", "{done}");
+    }
+}
+
+#[test]
 fn what_comes_of_an_answer() {
     for [answer, method, expect, outcome, error] in rows(
         "
