@@ -23,7 +23,10 @@ from wanlat.analysis.summary import print_summary, summarize
 from wanlat.analysis.sweep import is_sweep, read_sweep
 from wanlat.bundle.errors import BundleError, refusing
 
-pytestmark = pytest.mark.usefixtures("few_resamples")
+pytestmark = [
+    pytest.mark.usefixtures("few_resamples"),
+    pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout"),
+]
 FILES = sorted(
     path.relative_to(STORED)
     for path in STORED.rglob("*")
