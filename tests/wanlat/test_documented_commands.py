@@ -1,4 +1,8 @@
-"""Every command line of the pages is one that wanlat has; those that need nothing are run."""
+"""Every command line of the pages is one that wanlat has, and is run, or it is said why not.
+
+Of studies and drills it is the dry run, on the reference store: what it says of systems is a
+matter of what is installed.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +36,23 @@ _RUN = {
     *("completion", "system list", "system show"),
 }
 """What takes seconds and needs nothing."""
+_WHY_NOT = {
+    "calibrate": "it builds a lab: tests/wanlat/test_calibrate.py",
+    "lab": "it needs a lab: how-to/live-changes.md is run by tests/wanlat/test_lab_running.py",
+    "trace": "it builds a lab and a cluster: tests/wanlat/test_trace_command.py",
+    "compare": "of the reader's bundles: tests/wanlat/test_compare_command.py",
+    "merge": "of the reader's bundles: tests/experiments/test_shards.py",
+    "report": "of the reader's bundles: tests/analysis/test_every_report.py",
+    "capture": "of the reader's bundles: tests/wanlat/test_capture_command.py",
+    "view": "it goes on until it is ended: tests/analysis/test_view.py",
+    "doctor": "its exit code is the machine's: tests/wanlat/test_refused_namespaces.py",
+    "drill matrix": "of the reader's bundles: tests/wanlat/test_drill_command.py",
+    "topology import": "of the reader's files: tests/topologies/test_matrix.py",
+    "system check": "of the reader's store: tests/wanlat/test_tutorial.py",
+    "system install": "it builds for minutes: tests/systems/test_install.py",
+    "system new": "the tutorial's is run: tests/wanlat/test_tutorial.py",
+    "system schema": "prints at length: tests/systems/test_definition.py",
+}
 _PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\b[A-Z]\b|\.\.\.|…|\|")
 
 
@@ -55,8 +76,9 @@ def joined(text: str) -> str:
 def ways(line: str) -> list[list[str]]:
     """The words of a command line, without what is said of it beside; of `a | b NAME` each way."""
     said = re.split(r"\s{2,}|\s#\s|\s>{1,2}\s|\s2>|\s&&|\s\|\s(?=jq|head|less)", line)[0]
-    first, *others = [way.split() for way in said.replace("[", "").replace("]", "").split(" | ")]
-    words = shlex.split(said) if not others and "[" not in said else first
+    whole = re.sub(r"(?<!=)\[([^\]]*)\]", r"\1", said)  # what may be left out; not a list
+    first, *others = [way.split() for way in whole.split(" | ")]
+    words = shlex.split(said) if not others and whole == said else first
     group = words[:1] if others else []
     return [words, *([*group, *way] for way in others)]
 
@@ -88,11 +110,63 @@ def test_each_is_a_command_with_these_options(monkeypatch: pytest.MonkeyPatch) -
     assert wrong == []
 
 
+def needs_the_reader(words: list[str]) -> bool:
+    """Whether a line has placeholders, or names files, directories or bundles of a reader's."""
+    text = " ".join(words)
+    theirs = ("--resume", "$", "./", "ci/", "docs/results/mixed-load")
+    made_up = any(word.endswith((".yaml", ".csv")) for word in words)
+    return bool(_PLACEHOLDER.search(text)) or made_up or any(each in text for each in theirs)
+
+
+def dry(words: list[str]) -> tuple[str, ...]:
+    """Return the dry run of a study or drill, on the reference store."""
+    kept, rest = [], iter(words)
+    for word in rest:
+        if word in ("--systems", "--engine", "--scheduler", "--out", "-o"):
+            next(rest)
+        elif word != "--dry-run":
+            kept.append(word)
+    return (*kept, "--systems", "quorum", "--dry-run")
+
+
+DRY = sorted(
+    {
+        dry(words)
+        for _, _, words in DOCUMENTED
+        if ((words[:1] == ["run"] and len(words) > 1) or words[:2] == ["drill", "run"])
+        and not needs_the_reader(words)
+    }
+)
+assert len(DRY) > 20
+
+
+@pytest.mark.parametrize("words", DRY, ids=" ".join)
+def test_what_takes_minutes_is_a_run_that_could_begin(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = here(*words)
+    assert done.returncode == 0, done.stderr
+
+
+def test_of_all_others_it_is_said_why_they_are_not_run() -> None:
+    silent = {
+        " ".join(words)
+        for _, _, words in DOCUMENTED
+        if words[0] not in {*_RUN, *_WHY_NOT, "run"}
+        and " ".join(words[:2]) not in {*_RUN, *_WHY_NOT, "drill run"}
+    }
+    assert silent == set()
+    for why in _WHY_NOT.values():
+        if place := re.search(r"tests/\S+", why):
+            assert (CHECKOUT / place[0]).exists(), why
+
+
 RUNNABLE = sorted(
     {
         tuple(words)
         for _, _, words in DOCUMENTED
-        if (" ".join(words[:2]) in _RUN or words[0] in _RUN or {"-h", "--dry-run"} & {*words})
+        if (" ".join(words[:2]) in _RUN or words[0] in _RUN or "-h" in words)
         and not _PLACEHOLDER.search(" ".join(words))
         and not any(word.endswith((".yaml", ".csv")) for word in words)  # which the page makes up
     }
