@@ -38,6 +38,7 @@ from wanlat.probes.s3_plan import S3Endpoint, s3_steps
 from wanlat.systems import registry
 from wanlat.systems.base import Api, Binary, Cluster
 from wanlat.systems.engine.endpoints import Requested
+from wanlat.systems.engine.protocols import PROTOCOLS
 from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
@@ -188,6 +189,12 @@ def plan_requests(
         raise UserError(
             f"`{key}` writes and reads objects, and the definition of system {system} does not say "
             f"how: {HOW_OBJECTS} Or leave `{key}` out of the study."
+        )
+    if of_stores and not PROTOCOLS[api].is_loaded:
+        raise UserError(
+            f"`{of_stores[0]}` has many requests in flight, which wanlat can over S3 and gRPC; "
+            f"system {system} is asked over {PROTOCOLS[api].spoken}. Leave `{of_stores[0]}` out of "
+            "the study, or the system."
         )
     if study.key_mode == "same" and api in DEFINED:
         raise UserError(

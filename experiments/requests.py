@@ -207,11 +207,11 @@ def on_object(
 
 def is_not_found(sample: Sample) -> bool:
     """Did the store answer that there is no such object (or no bucket that it could be in)?"""
-    if sample.status is not None and sample.grpc_status is None:
+    if sample.grpc_status is None:
         return sample.status == _HTTP_NOT_FOUND
     error = sample.error or ""
     said = sample.grpc_status == _GRPC_NOT_FOUND or "KeyNotFound" in error
-    return said or (sample.outcome == "fail" and error.startswith(_NOT_FOUND))
+    return said or error.startswith(_NOT_FOUND)
 
 
 @dataclass

@@ -161,7 +161,7 @@ class Generator(Closing):
         """
         self._last_news_s = time.monotonic()
         path = executable or binary("oneshot")
-        self._dialogue = Dialogue(spawn, [str(path), "load", header.subcommand])
+        self._dialogue = Dialogue(spawn, [str(path), "load"])
         try:
             self._dialogue.write(header.line() + job.line())
         except BrokenPipeError:

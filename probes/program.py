@@ -12,9 +12,8 @@
 
 An operation gets what it is told by name. It returns nothing, the bytes of the object that it read,
 or a mapping that is added to the answer, such as ``{"sha256": ...}``. It raises `Fail` where the
-request was certainly not executed, `NotFound` where the object is not there; whatever else it
-raises leaves that open. What it prints goes to standard error, whose last line is reported when the
-program dies.
+request was certainly not executed; whatever else it raises leaves that open. What it prints goes to
+standard error, whose last line is reported when the program dies.
 
 This module needs nothing but Python's standard library, and little of it: programs that are started
 for each request import it.
@@ -28,15 +27,11 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["Fail", "NotFound", "serve"]
+__all__ = ["Fail", "serve"]
 
 
 class Fail(Exception):
     """The request was certainly not executed, or answered in the negative. The text says why."""
-
-
-class NotFound(Fail):
-    """The store answered that there is no such object."""
 
 
 def serve(**operations: Callable[..., Any]) -> None:
@@ -55,8 +50,7 @@ def _answer(known: Mapping[str, Callable[..., Any]], request: dict[str, Any]) ->
     try:
         came = known[name](**request)
     except Fail as refusal:
-        said = "not_found" if isinstance(refusal, NotFound) else "fail"
-        return {said: str(refusal) or type(refusal).__name__}
+        return {"fail": str(refusal) or type(refusal).__name__}
     except Exception as error:
         return {"unknown": " ".join(f"{type(error).__name__}: {error}".split())}
     if isinstance(came, (bytes, bytearray, memoryview)):

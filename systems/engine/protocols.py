@@ -65,6 +65,8 @@ class Protocol:
     objects: Objects = _NONE
     in_messages: bool = False
     """Whether requests and answers are messages, of which the longest is known."""
+    is_loaded: bool = True
+    """Whether oneshot can have many requests in flight."""
 
 
 PROTOCOLS: dict[Api, Protocol] = {
@@ -85,8 +87,8 @@ PROTOCOLS: dict[Api, Protocol] = {
         in_messages=True,
     ),
     "grpc": Protocol("gRPC, as its own .proto files define it", in_messages=True),
-    "http": Protocol("HTTP, as its definition says"),
-    "exec": Protocol("what a program of its definition speaks"),
+    "http": Protocol("HTTP, as its definition says", is_loaded=False),
+    "exec": Protocol("what a program of its definition speaks", is_loaded=False),
 }
 
 

@@ -3,11 +3,10 @@
 import base64
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
 
-from wanlat.probes.program import Fail, NotFound, serve
+from wanlat.probes.program import Fail, serve
 
 try:
     import psycopg
@@ -15,30 +14,22 @@ except ImportError as error:
     sys.exit(f'{error}: pip install "wanlat[postgresql]"')
 
 node, primary, port = sys.argv[1:]
-DURABLE, LOCAL, READER = (primary, "on"), (primary, "local"), (node, "on")
-WRITE = """insert into objects values (%s, %s)
-    on conflict (key) do update set value = excluded.value"""
 
 
-@cache
-def session(host: str, synchronous_commit: str) -> psycopg.Connection[Any]:
-    """Return a session; one that could not be made is tried again when it is wanted.
+def _session(host: str, synchronous_commit: str) -> psycopg.Connection[Any]:
+    """Connect. Nothing is prepared, so that each statement is one request and one answer."""
+    return psycopg.connect(
+        host=host,
+        port=port,
+        user="postgres",
+        dbname="postgres",
+        autocommit=True,
+        prepare_threshold=None,
+        options=f"-c synchronous_commit={synchronous_commit}",
+    )
 
-    Nothing is prepared, so that each statement is one request and one answer.
-    """
-    try:
-        return psycopg.connect(
-            host=host,
-            port=port,
-            user="postgres",
-            dbname="postgres",
-            autocommit=True,
-            connect_timeout=2,
-            prepare_threshold=None,
-            options=f"-c synchronous_commit={synchronous_commit}",
-        )
-    except psycopg.OperationalError as error:
-        raise Fail(str(error)) from error
+
+durable, local, reader = _session(primary, "on"), _session(primary, "local"), _session(node, "on")
 
 
 def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,33 +50,29 @@ def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
 @_judged
 def commit(key: str, value: str) -> None:
     """Write an object; it is on the disks of the synchronous standbys too."""
-    session(*DURABLE).execute(WRITE, (key, base64.b64decode(value)))
+    durable.execute("insert into objects values (%s, %s)", (key, base64.b64decode(value)))
 
 
 @_judged
 def local_commit(key: str, value: str) -> None:
     """Write an object; it is on the primary's disk."""
-    session(*LOCAL).execute(WRITE, (key, base64.b64decode(value)))
+    local.execute("insert into objects values (%s, %s)", (key, base64.b64decode(value)))
 
 
 @_judged
 def read(key: str) -> bytes:
     """Read an object from the node that is asked."""
-    query = "select value from objects where key = %s"
-    row = session(*READER).execute(query, (key,), binary=True).fetchone()
+    row = reader.execute("select value from objects where key = %s", (key,), binary=True).fetchone()
     if row is None:
-        raise NotFound("no such key")
+        raise Fail("no such key")
     return bytes(row[0])
 
 
 @_judged
 def delete(key: str) -> None:
     """Delete an object, as durably as `commit` writes one."""
-    if session(*DURABLE).execute("delete from objects where key = %s", (key,)).rowcount != 1:
-        raise NotFound("no such key")
+    if durable.execute("delete from objects where key = %s", (key,)).rowcount != 1:
+        raise Fail("no such key")
 
 
-for each in (DURABLE, LOCAL, READER):
-    with suppress(Fail):
-        session(*each)
 serve(commit=commit, local_commit=local_commit, read=read, delete=delete)

@@ -201,7 +201,7 @@ def test_it_ends_with_whoever_started_it(null: PlanHeader, tmp_path: Path) -> No
     job = mix(tmp_path / "r", duration_ms=60_000)
     code = (
         "import subprocess, sys, time\n"
-        "p = subprocess.Popen([sys.argv[1], 'load', 's3'], stdin=subprocess.PIPE)\n"
+        "p = subprocess.Popen([sys.argv[1], 'load'], stdin=subprocess.PIPE)\n"
         "p.stdin.write(sys.argv[2].encode()); p.stdin.flush()\n"
         "print(p.pid, flush=True); time.sleep(60)\n"
     )

@@ -230,14 +230,13 @@ def test_a_protocol_has_all_that_it_needs(tmp_path: Path, text: str, part: str) 
 def test_a_program_of_ten_lines_answers_and_needs_nothing(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        "from wanlat.probes.program import Fail, NotFound, serve\n"
+        "from wanlat.probes.program import Fail, serve\n"
         "def no(): raise Fail('never')\n"
-        "def gone(): raise NotFound\n"
         "def odd(a): print('aside'); return 1 // a\n"
-        "serve(no=no, gone=gone, odd=odd, read=lambda: b'abc', told=lambda **more: more)\n"
+        "serve(no=no, odd=odd, read=lambda: b'abc', told=lambda **more: more)\n"
     )
     lines = ['{"op":"nothing"}', '{"op":"no"}', '{"op":"odd","a":0}', '{"op":"read"}']
-    lines += ['{"op":"told","sha256":"12"}', '{"op":"what"}', '{"op":"odd"}', '{"op":"gone"}']
+    lines += ['{"op":"told","sha256":"12"}', '{"op":"what"}', '{"op":"odd"}']
     done = subprocess.run(
         ["python3", str(program)],
         env={**os.environ, "PYTHONPATH": str(SEARCH_PATH)},
@@ -250,9 +249,8 @@ def test_a_program_of_ten_lines_answers_and_needs_nothing(tmp_path: Path) -> Non
     assert answers[:2] == [{"ok": True}, {"fail": "never"}]
     assert answers[2]["unknown"].startswith("ZeroDivisionError: ")
     assert answers[3:5] == [{"ok": True, "body": "YWJj"}, {"ok": True, "sha256": "12"}]
-    assert "there are nothing, no, gone, odd, read, told" in answers[5]["fail"]
+    assert "there are nothing, no, odd, read, told" in answers[5]["fail"]
     assert answers[6]["unknown"].startswith("TypeError: ")
-    assert answers[7] == {"not_found": "NotFound"}
     assert done.stderr == "aside\n"
 
 

@@ -24,8 +24,8 @@ PROMISED: dict[str, tuple[str, dict[str, str | int], dict[str, int]]] = {
         {"leader": "n2"},
         {"Put": 2, "DeleteRange": 2, "Range": 2, "SerializableRange": 0},
     ),
-    "nginx": ("nginx", {}, {"Get": 0, "Head": 0, "Put": 0, "Delete": 0}),
-    "apache": ("apache", {}, {"Get": 0, "Head": 0, "Put": 0, "Delete": 0}),
+    "nginx": ("nginx", {}, {"Get": 0, "Head": 0}),
+    "apache": ("apache", {}, {"Get": 0, "Head": 0}),
     "postgresql": ("postgresql", {}, {"Commit": 1, "Delete": 1, "LocalCommit": 0, "Read": 0}),
     "postgresql, asynchronous, at a standby": (
         "postgresql",

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use oneshot::exec::Exec;
 use oneshot::grpc::Grpc;
 use oneshot::http::template::Http;
@@ -32,10 +32,7 @@ enum Command {
     Exec,
     /// Keeps many requests in flight: carries out a job read from standard input (a header line,
     /// then the job)
-    Load {
-        /// The subcommand that takes such a header
-        protocol: Spoken,
-    },
+    Load,
     /// Writes the bytes of an object to standard output
     Body {
         /// The seed they are made from
@@ -47,14 +44,6 @@ enum Command {
     },
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Spoken {
-    S3,
-    Grpc,
-    Http,
-    Exec,
-}
-
 fn main() -> ExitCode {
     let (input, output) = (io::stdin().lock(), io::stdout());
     match Arguments::parse().command {
@@ -62,12 +51,7 @@ fn main() -> ExitCode {
         Command::Grpc => end(protocol::run::<Grpc>(input, output.lock())),
         Command::Http => end(protocol::run::<Http>(input, output.lock())),
         Command::Exec => end(protocol::run::<Exec>(input, output.lock())),
-        Command::Load { protocol } => end(match protocol {
-            Spoken::S3 => load::run::<S3>(input, output),
-            Spoken::Grpc => load::run::<Grpc>(input, output),
-            Spoken::Http => load::run::<Http>(input, output),
-            Spoken::Exec => load::run::<Exec>(input, output),
-        }),
+        Command::Load => end(load::run(input, output)),
         Command::Body { seed, bytes } => write_body(seed, bytes),
     }
 }

@@ -37,9 +37,6 @@ pub enum Outcome {
     Unknown,
 }
 
-/// How the error of an answer begins that says by itself that there is no such object.
-pub const NOT_FOUND: &str = "not found";
-
 /// An outcome and, unless it is ok, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
@@ -58,11 +55,6 @@ impl Verdict {
 
     pub fn fail(error: impl Into<String>) -> Self {
         Verdict::new(Outcome::Fail, Some(error.into()))
-    }
-
-    /// There is no such object, where neither HTTP nor gRPC has a status that says so.
-    pub fn not_found(what: &str) -> Self {
-        Verdict::fail(format!("{NOT_FOUND}: {what}"))
     }
 
     pub fn unknown(error: impl Into<String>) -> Self {

@@ -1,9 +1,9 @@
 //! `oneshot exec`: requests that a program of the user's makes, in whatever protocol it knows.
 //!
 //! It is told one request a line, `{"op": "write", "key": "0aff"}`, and answers each with one line:
-//! `{"ok": true}`, `{"not_found": "which object is not there"}`, `{"fail": "why it was certainly not
-//! executed"}` or `{"unknown": "why nobody knows"}`; of a read with `body` (base64) or `sha256` beside
-//! it. What is timed is from the line handed over to the line that came. `{"op": "nothing"}` is to be answered with ok by itself: so a
+//! `{"ok": true}`, `{"fail": "why it was certainly not executed"}` or `{"unknown": "why nobody
+//! knows"}`; of a read with `body` (base64) or `sha256` beside it. What is timed is from the line
+//! handed over to the line that came. `{"op": "nothing"}` is to be answered with ok by itself: so a
 //! program says that it is ready, before anything is timed, and so its own share is measured.
 //!
 //! A program is kept for many requests, or started for each. One that ended, was silent until the
@@ -88,7 +88,6 @@ pub struct Ready {
 #[serde(default)]
 struct Answer {
     ok: bool,
-    not_found: Option<String>,
     fail: Option<String>,
     unknown: Option<String>,
     sha256: Option<String>,
@@ -225,13 +224,10 @@ impl Protocol for Exec {
 fn answer(line: &[u8]) -> Result<Answer, String> {
     let text = || String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
     let answer: Answer = serde_json::from_slice(line).map_err(|_| text())?;
-    let texts = [&answer.not_found, &answer.fail, &answer.unknown];
-    match texts.into_iter().flatten().count() + usize::from(answer.ok) {
+    let said = [answer.ok, answer.fail.is_some(), answer.unknown.is_some()];
+    match said.iter().filter(|is_said| **is_said).count() {
         1 => Ok(answer),
-        _ => Err(format!(
-            "one of ok, not_found, fail and unknown is wanted: {}",
-            text()
-        )),
+        _ => Err(format!("one of ok, fail and unknown is wanted: {}", text())),
     }
 }
 
@@ -242,9 +238,6 @@ fn judge(
     answer: Answer,
     record: &mut Record,
 ) -> Result<Verdict, String> {
-    if let Some(why) = answer.not_found {
-        return Ok(Verdict::not_found(&why));
-    }
     if let Some(why) = answer.fail {
         return Ok(Verdict::fail(why));
     }

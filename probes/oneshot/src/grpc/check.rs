@@ -144,7 +144,7 @@ impl Noting<'_> {
 
     fn not_found(&mut self, path: &[&str]) -> Verdict {
         self.record.object_bytes = 0;
-        Verdict::not_found(&format!("the answer has no `{}`", path.join(".")))
+        Verdict::fail(format!("not found: the answer has no `{}`", path.join(".")))
     }
 
     fn held_object(&mut self, object: Object, data: &Bytes) -> Verdict {

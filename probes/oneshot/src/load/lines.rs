@@ -1,17 +1,16 @@
-//! The two lines that a job is told by: a header, which the protocol's own subcommand would take as
-//! well, and the job.
+//! The two lines that a job is told by: a header, which `oneshot s3` or `oneshot grpc` would take
+//! as well, and the job.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::exec::Header as ExecHeader;
 use crate::grpc::Header as GrpcHeader;
-use crate::http::template::Header as HttpHeader;
 use crate::load::deed::Deed;
-use crate::load::objects::{Objects, Operation};
-use crate::plan::{HeaderLine, PlanLine};
+use crate::load::objects::Operation;
+use crate::plan::PlanLine;
 use crate::s3::{Header as S3Header, MAX_OBJECT_BYTES, Payload};
 
 /// Room for the key, the time and the tags that go with an object in a message.
@@ -24,41 +23,35 @@ const DEFAULT_GIVE_UP_MS: u64 = 60_000;
 /// Shares of a mix may be off by so much: 1/3 is written 0.33.
 const SUM_TOLERANCE: f64 = 0.02;
 
-/// Whom a job asks.
-pub trait Loads: HeaderLine + Send + Sync + 'static {
-    /// Takes what the job says of all its requests.
-    ///
-    /// # Errors
-    /// They cannot be so.
-    fn take(&mut self, _: &Job) -> Result<(), String> {
-        Ok(())
-    }
+/// Whom the job asks.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
+pub enum Header {
+    S3(S3Header),
+    Grpc(GrpcHeader),
 }
 
-impl Loads for S3Header {
-    fn take(&mut self, job: &Job) -> Result<(), String> {
-        self.payload = job.payload;
-        Ok(())
-    }
-}
+impl TryFrom<Value> for Header {
+    type Error = serde_json::Error;
 
-impl Loads for GrpcHeader {
-    fn take(&mut self, job: &Job) -> Result<(), String> {
-        let longest = self.max_message_bytes.saturating_sub(AROUND_OBJECT_BYTES);
-        if job.object_bytes > longest {
-            return Err(format!(
-                "`object_bytes` does not fit into a message of at most {} bytes \
-                 (`max_message_bytes`)",
-                self.max_message_bytes
-            ));
+    /// Only S3 has keys for access, and there they must be.
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        if value.get("access_key").is_some() {
+            serde_json::from_value(value).map(Header::S3)
+        } else {
+            serde_json::from_value(value).map(Header::Grpc)
         }
-        Ok(())
     }
 }
 
-impl Loads for HttpHeader {}
-
-impl Loads for ExecHeader {}
+impl PlanLine for Header {
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Header::S3(header) => header.check(),
+            Header::Grpc(header) => header.check(),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -150,14 +143,24 @@ impl PlanLine for Job {
 }
 
 impl Job {
-    /// What is read, written and removed.
-    pub fn objects(&self) -> Objects {
-        Objects::new(
-            &self.operations,
-            self.seed,
-            &self.buckets,
-            self.object_bytes,
-        )
+    /// What can be told wrong only with the header at hand. Returns the mix.
+    pub fn check_with(&self, header: &Header) -> Result<Vec<(Deed, f64)>, String> {
+        if let Header::Grpc(header) = header {
+            let longest = header.max_message_bytes.saturating_sub(AROUND_OBJECT_BYTES);
+            if self.object_bytes > longest {
+                return Err(format!(
+                    "`object_bytes` does not fit into a message of at most {} bytes \
+                     (`max_message_bytes`)",
+                    header.max_message_bytes
+                ));
+            }
+        }
+        let mix: Vec<_> = self.mix.clone().into_iter().collect();
+        let reads = mix.iter().any(|(deed, share)| deed.reads() && *share > 0.0);
+        if reads && self.objects == 0 {
+            return Err("`mix` reads, and there is nothing to read: `objects` is 0".into());
+        }
+        Ok(mix)
     }
 
     /// How many turns a fill or a removal has.
@@ -186,10 +189,6 @@ impl Job {
         if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e6)) {
             return Err("`rate` is not above 0, or above a million a second".into());
         }
-        let reads = |(deed, share): (&Deed, &f64)| deed.reads() && *share > 0.0;
-        if self.objects == 0 && self.mix.iter().any(reads) {
-            return Err("`mix` reads, and there is nothing to read: `objects` is 0".into());
-        }
         let shares = || self.mix.values();
         let sum: f64 = shares().sum();
         if shares().any(|share| !(0.0..=1.0).contains(share)) || (sum - 1.0).abs() > SUM_TOLERANCE {
@@ -214,8 +213,6 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     fn job(changes: &str) -> Result<(), String> {
@@ -250,7 +247,6 @@ mod tests {
             (r#"{"duration_ms":null}"#, "`duration_ms`"),
             (r#"{"done":[[0,1]]}"#, "means nothing to a mix"),
             (r#"{"rate":0}"#, "`rate`"),
-            (r#"{"objects":0}"#, "nothing to read"),
             (r#"{"job":"fill"}"#, "belongs to the job `mix`"),
             (r#"{"job":"fil"}"#, "unknown variant"),
             (r#"{"records":null}"#, "missing field `records`"),

@@ -12,16 +12,18 @@ use std::thread;
 use serde::Serialize;
 
 use crate::clock;
-use crate::load::lines::{Job, Loads};
-use crate::load::objects::Object;
+use crate::grpc::Grpc;
+use crate::load::deed::Deed;
+use crate::load::lines::{Header, Job};
 use crate::load::record::Writer;
 use crate::load::shared::Shared;
 use crate::load::stop::Stop;
 use crate::load::tally::{Ending, Tally};
 use crate::load::work::Own;
 use crate::load::worker::Worker;
-use crate::plan::{Plan, Stopped};
+use crate::plan::{Plan, PlanError, Stopped};
 use crate::protocol::{Client, Protocol};
+use crate::s3::S3;
 
 pub mod deed;
 pub mod lines;
@@ -42,33 +44,42 @@ const GRACE_NS: u64 = 1_000_000_000;
 const STACK_BYTES: usize = 1 << 20;
 
 /// Carries out the job that `input` tells; progress, and how it ended, go to `output`.
-pub fn run<P: Protocol>(input: impl BufRead, output: impl Write) -> Result<(), Stopped>
-where
-    P::Header: Loads,
-{
+pub fn run(input: impl BufRead, output: impl Write) -> Result<(), Stopped> {
     let mut plan = Plan::new(input);
-    let mut header = plan.header::<P::Header>().map_err(Stopped::Plan)?;
+    let header = plan.header::<Header>().map_err(Stopped::Plan)?;
     let job = plan.next_line::<Job>().map_err(Stopped::Plan)?;
     let job = job.ok_or_else(|| Stopped::Plan(plan.error("there is no job")))?;
-    let wrong = |what: String| Stopped::Plan(plan.error(&what));
-    header.take(&job).map_err(wrong)?;
-    // What is wrong with the header, or with a request, is said before anything begins.
-    let mut client = Client::<P>::new(&header, true).map_err(Stopped::Plan)?;
-    let objects = job.objects();
-    let any = Object {
-        bucket: 0,
-        index: job.first,
-    };
-    for deed in job.operations.keys() {
-        let made = client.build(&objects.request(*deed, any));
-        made.map_err(|what| wrong(format!("{}: {what}", objects.name(*deed))))?;
+    let mix = job
+        .check_with(&header)
+        .map_err(|what| Stopped::Plan(plan.error(&what)))?;
+    match header {
+        Header::S3(mut header) => {
+            header.payload = job.payload;
+            carry_out::<S3>(header, &job, mix, output)
+        }
+        Header::Grpc(header) => carry_out::<Grpc>(header, &job, mix, output),
     }
+}
+
+fn carry_out<P: Protocol>(
+    header: P::Header,
+    job: &Job,
+    mix: Vec<(Deed, f64)>,
+    output: impl Write,
+) -> Result<(), Stopped>
+where
+    P::Header: Send + Sync + 'static,
+{
+    // What is wrong with the header is said before anything begins.
+    Client::<P>::new(&header, true).map_err(Stopped::Plan)?;
     let names = job.operations.iter();
     let names = names.map(|(deed, each)| (*deed, each.name.as_str()));
-    let writer = Writer::create(&job.records, names)
-        .map_err(|error| wrong(format!("records {}: {error}", job.records.display())))?;
+    let writer = Writer::create(&job.records, names).map_err(|error| {
+        let what = format!("records {}: {error}", job.records.display());
+        Stopped::Plan(PlanError { line: 2, what })
+    })?;
     let stop = Stop::new().map_err(Stopped::Output)?;
-    let shared = Arc::new(Shared::new(&job));
+    let shared = Arc::new(Shared::new(job, mix));
     start::<P>(&shared, &Arc::new(header), job.seed)?;
     Watch {
         tally: Tally::new(shared.begin_ns),
@@ -87,7 +98,7 @@ fn start<P: Protocol>(
     seed: u64,
 ) -> Result<(), Stopped>
 where
-    P::Header: Loads,
+    P::Header: Send + Sync + 'static,
 {
     for number in 0..shared.workers {
         let (shared, header) = (shared.clone(), header.clone());

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::clock;
+use crate::load::deed::Deed;
 use crate::load::lines::Job;
 use crate::load::objects::Objects;
 use crate::load::record::{Names, Record};
@@ -37,11 +38,11 @@ pub struct Shared {
 
 impl Shared {
     /// The job begins now.
-    pub fn new(job: &Job) -> Self {
+    pub fn new(job: &Job, mix: Vec<(Deed, f64)>) -> Self {
         let begin_ns = clock::now_ns();
         Shared {
-            work: Work::new(job, begin_ns),
-            objects: job.objects(),
+            work: Work::new(job, mix, begin_ns),
+            objects: Objects::new(&job.operations, job.seed, &job.buckets, job.object_bytes),
             begin_ns,
             ramp_ns: job.ramp_ms.saturating_mul(1_000_000),
             workers: job.workers,

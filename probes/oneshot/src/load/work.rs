@@ -55,12 +55,12 @@ impl Own {
 
 impl Work {
     /// `end_ns`: of a mix, when the last request may begin.
-    pub fn new(job: &Job, begin_ns: u64) -> Self {
+    pub fn new(job: &Job, mix: Vec<(Deed, f64)>, begin_ns: u64) -> Self {
         let duration_ns = job.duration_ms.map(|ms| ms.saturating_mul(1_000_000));
         let end_ns = duration_ns.map_or(u64::MAX, |ns| begin_ns.saturating_add(ns));
         Work {
             what: job.job,
-            mix: job.mix.clone().into_iter().collect(),
+            mix,
             pace: job.rate.map(|rate| Pace::new(rate, begin_ns, end_ns)),
             end_ns,
             buckets: job.buckets.len() as u64,
@@ -240,7 +240,8 @@ mod tests {
             line[*name] = serde_json::from_str(value).unwrap();
         }
         let job: Job = serde_json::from_value(line).unwrap();
-        Work::new(&job, 0)
+        let mix = job.mix.clone().into_iter().collect();
+        Work::new(&job, mix, 0)
     }
 
     #[test]

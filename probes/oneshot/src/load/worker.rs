@@ -8,7 +8,7 @@ use crate::load::record::Record as LoadRecord;
 use crate::load::shared::Shared;
 use crate::load::usage;
 use crate::load::work::{Own, Task};
-use crate::outcome::{NOT_FOUND, Outcome};
+use crate::outcome::Outcome;
 use crate::protocol::{Client, Protocol};
 use crate::record::Record;
 
@@ -174,11 +174,8 @@ fn is_refused(came: &Record) -> bool {
 
 /// Is the answer that there is no such object?
 fn is_absent(came: &Record) -> bool {
-    let said = |error: &String| error.starts_with(NOT_FOUND);
     came.outcome == Outcome::Fail
-        && (came.status == Some(404)
-            || came.grpc_status == Some(Code::NotFound as i32)
-            || came.error.as_ref().is_some_and(said))
+        && (came.status == Some(404) || came.grpc_status == Some(Code::NotFound as i32))
 }
 
 fn pause_ns(failures: u32) -> u64 {

@@ -11,7 +11,6 @@ while read -r line; do
     case $line in
     *'"op":"nothing"'*) echo '{"ok":true}' ;;
     *'"op":"fail"'*) echo '{"fail":"no room"}' ;;
-    *'"op":"gone"'*) echo '{"not_found":"0aff"}' ;;
     *'"op":"doubt"'*) echo '{"unknown":"the leader is gone"}' ;;
     *'"op":"slow"'*) sleep 60 ;;
     *'"op":"die"'*) echo 'one'; echo 'out of cheese' >&2; echo >&2; exit 3 ;;
@@ -50,7 +49,6 @@ fn outcomes_are_what_the_program_says_and_what_is_no_answer_is_unknown() {
     let phases = ["connect_ns", "sent_ns", "first_byte_ns", "total_ns"].map(ns);
     assert!(phases.is_sorted() && phases[0] == 0, "{ok}");
     assert_outcome(&probe.call("fail", json!({})), "fail", "no room");
-    assert_outcome(&probe.call("gone", json!({})), "fail", "not found: 0aff");
     let doubt = probe.call("doubt", json!({}));
     assert_outcome(&doubt, "unknown", "the leader is gone");
     assert_eq!(doubt["new_connection"], false, "an answer like any other");
