@@ -32,7 +32,12 @@ from wanlat.topologies.variants import with_nodes
 
 _OURS = {"quorum", "service"}
 _DEBIAN = {name: name for name in ("tshark", "zsh", "fish")}
-_DEBIAN |= {"sshd": "openssh-server", "slurmctld": "slurm-wlm", "mvn": "maven"}
+_DEBIAN |= {
+    "sshd": "openssh-server",
+    "slurmctld": "slurm-wlm",
+    "mvn": "maven",
+    "javac": "default-jdk-headless",
+}
 """The packages of Debian that programs are in."""
 _REQUIRED = os.environ.get("WANLAT_REQUIRE", "").split()
 

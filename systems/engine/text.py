@@ -107,9 +107,7 @@ def parts(text: str) -> tuple[str | Slot, ...]:
                 f"a brace is not closed in {show(text)}; one that is meant is written {{{{"
             )
         inner, literal = part["inner"], part[0]
-        found.append(
-            _slot(inner) if inner is not None else {"{{": "{", "}}": "}"}.get(literal, literal)
-        )
+        found.append(_slot(inner) if inner is not None else _LITERALS.get(literal, literal))
     return tuple(found)
 
 

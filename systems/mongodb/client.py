@@ -1,0 +1,70 @@
+"""Asks MongoDB's GridFS for what wanlat tells it, through pymongo."""
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from wanlat.probes.program import Fail, NotFound, serve
+
+try:
+    from bson import json_util
+    from gridfs import GridFSBucket
+    from gridfs.errors import NoFile
+    from pymongo import MongoClient
+    from pymongo.errors import OperationFailure, PyMongoError
+except ImportError as error:
+    sys.exit(f'{error}: pip install "wanlat[clients]"')
+
+SELECTION_MS = 5000
+to_write, to_read = (
+    MongoClient[dict[str, Any]](uri, serverSelectionTimeoutMS=SELECTION_MS, retryWrites=False)
+    for uri in sys.argv[1:3]
+)
+written, read_from = GridFSBucket(to_write["wanlat"]), GridFSBucket(to_read["wanlat"])
+
+
+def _judged(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """Say of what the server has refused, or has not, what that means."""
+
+    @wraps(ask)
+    def judged(**told: str) -> Any:
+        try:
+            return ask(**told)
+        except NoFile as error:
+            raise NotFound("no such file") from error
+        except OperationFailure as error:
+            raise Fail(f"{error.code} {error}") from error
+
+    return judged
+
+
+@_judged
+def write(key: str, value: str) -> None:
+    """Write an object: its chunks, then the file that names them."""
+    written.upload_from_stream(key, base64.b64decode(value))
+
+
+@_judged
+def read(key: str) -> bytes:
+    """Read an object from the node that is asked."""
+    return bytes(read_from.open_download_stream_by_name(key).read())
+
+
+@_judged
+def delete(key: str) -> None:
+    """Delete an object: the file, then its chunks."""
+    written.delete(written.open_download_stream_by_name(key)._id)
+
+
+if len(sys.argv) > 3:  # a step of system.yaml: a command of the administrator's
+    with MongoClient[dict[str, Any]](sys.argv[2]) as administrator:
+        sys.exit(print(json_util.dumps(administrator.admin.command(json.loads(sys.argv[3])))))
+for each in (to_write, to_read):
+    try:
+        each.admin.command("ping")
+    except PyMongoError:  # what is down now may be up later
+        continue
+serve(write=write, read=read, delete=delete)
