@@ -28,6 +28,8 @@ PAGE = CHECKOUT / "docs" / "tutorial" / "own-store.md"
 _BLOCK = re.compile(r"(?:`([\w./-]+)`:\n\n)?```(\w+)([^\n]*)\n(.*?)```", re.DOTALL)
 _SLOPE = re.compile(r"^\S+ \S+ +(\w+) +(\d+\.\d\d) \[")
 """A row of a table of round trips: the endpoint and its slope."""
+_OFF = 0.3
+"""Round trips: less than a message. Of eight in a row a busy machine adds a tenth."""
 _VARIES = {"one", "unexplained", "or"}
 """Words of which a table may have more or fewer: modes, and requests that nothing explains."""
 
@@ -111,4 +113,4 @@ def test_it_is_as_the_page_says(part: str, tmp_path: Path) -> None:
             bundle = step.text.partition(" -o ")[2].split()[0]
             summary = json.loads((tmp_path / bundle / "summary.json").read_text("utf-8"))
             found = {each["endpoint"]: each["round_trips"] for each in summary["round_trips"]}
-            assert {name: found[name] for name in expected} == pytest.approx(expected, abs=0.1)
+            assert {name: found[name] for name in expected} == pytest.approx(expected, abs=_OFF)
