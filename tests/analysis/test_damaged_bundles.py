@@ -69,7 +69,7 @@ def damages(draw: st.DrawFn) -> tuple[Path, bytes]:
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(damages())
 def test_a_damaged_bundle_renders_or_is_refused_with_its_place(

@@ -155,6 +155,7 @@ def test_a_sample_says_what_it_was_to_the_mouse_and_to_keys(
         page.get_by_text(name, exact=True).click()
     page.get_by_text("The same samples as a table").click()
     rows = page.locator("#samples table tbody tr")
+    rows.nth(299).wait_for(state="attached")  # it is made after the click
     assert rows.count() == 300
     page.locator("#samples input[type=search]").fill("timeout")
     assert page.locator("#samples tbody tr:not([hidden])").count() == 2
