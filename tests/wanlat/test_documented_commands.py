@@ -48,9 +48,9 @@ _WHY_NOT = {
     "doctor": "its exit code is the machine's: tests/wanlat/test_refused_namespaces.py",
     "drill matrix": "of the reader's bundles: tests/wanlat/test_drill_command.py",
     "topology import": "of the reader's files: tests/topologies/test_matrix.py",
-    "system check": "of the reader's store: tests/wanlat/test_tutorial.py",
+    "system check": "of the reader's store: tests/wanlat/test_tutorial_s3.py",
     "system install": "it builds for minutes: tests/systems/test_install.py",
-    "system new": "the tutorial's is run: tests/wanlat/test_tutorial.py",
+    "system new": "the tutorial's is run: tests/wanlat/test_tutorial_s3.py",
     "system schema": "prints at length: tests/systems/test_definition.py",
 }
 _PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\b[A-Z]\b|\.\.\.|…|\|")

@@ -2,7 +2,8 @@
 
 A file's block follows a line that ends with its path. In a console's block a line that begins with
 `$ ` is a command, and the others are what it prints: their words must come, in this order, whatever
-the figures are. Slopes of round trips must be as written, and so must exit codes.
+the figures are. Slopes of round trips must be as written, and so must exit codes. Each part has a file
+of tests, so that they run side by side.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ import pytest
 
 from tests.needs import lab_of
 from wanlat.emulator.binaries import binary
-
-pytestmark = pytest.mark.minutes
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PAGE = CHECKOUT / "docs" / "tutorial" / "own-store.md"
@@ -80,8 +79,8 @@ def slopes(prints: str) -> dict[str, float]:
     return {row[1]: float(row[2]) for row in rows if row}
 
 
-@pytest.mark.parametrize("part", parts())
-def test_it_is_as_the_page_says(part: str, tmp_path: Path) -> None:
+def follow(part: str, tmp_path: Path) -> None:
+    """Carry out a part of the page, and compare."""
     with lab_of("one-site"):
         pass  # where there can be none, this skips
     release = tmp_path / "target" / "release"
