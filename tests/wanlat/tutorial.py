@@ -2,8 +2,8 @@
 
 A file's block follows a line that ends with its path. In a console's block a line that begins with
 `$ ` is a command, and the others are what it prints: their words must come, in this order, whatever
-the figures are. Slopes of round trips must be as written, and so must exit codes. Each part has a file
-of tests, so that they run side by side.
+the figures are. Slopes of round trips must be as written, and so must exit codes. Each part has a
+file of tests, so that they run side by side.
 """
 
 from __future__ import annotations
