@@ -78,6 +78,8 @@ def draw(answer: Answer) -> Figure:
             _draw_rates(rates, row, over_time, looks)
             _draw_probe(probe, over_time, looks)
             _draw_tails(tails, row, over_time, looks)
+        for rates in panels[::3]:  # once all are drawn: they have one scale
+            rates.set_ylim(0, None)
         labels = ["seconds after the load's ramp"] * 2 + ["latency, ms"]
         for axes, label in zip(panels[-3:], labels, strict=True):
             axes.set_xlabel(label)
@@ -92,7 +94,6 @@ def _draw_rates(axes: Axes, row: Row, over_time: OverTime, looks: Looks) -> None
     for name, per_s in {**over_time.per_s, **failed}.items():
         axes.stairs(per_s, edges, baseline=None, color=looks[name].colour, lw=1.1, zorder=3)
     axes.set_ylabel("operations per second")
-    axes.set_ylim(0, None)
 
 
 def _draw_probe(axes: Axes, over_time: OverTime, looks: Looks) -> None:

@@ -175,7 +175,9 @@ def test_at_a_rate_latency_counts_from_when_requests_were_due(tmp_path: Path, on
 
 def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path: Path) -> None:
     def point(directory: Path, series: tuple[str, str], at: Mapping[str, Any]) -> None:
-        write_load(directory, series=series, duration_s=6.0, study={"nodes": at["nodes"]})
+        slower = Store(slowness=lambda _: 3.0 / at["nodes"])  # the second has the higher rate
+        nodes = {"nodes": at["nodes"]}
+        write_load(directory, store=slower, series=series, duration_s=6.0, study=nodes)
 
     study = {"name": "mixed-load", "load": {"workers": 16}}
     write_sweep(tmp_path, {"nodes": [1, 2, 4]}, study=study, systems=(MINIO,), write_point=point)
@@ -190,3 +192,5 @@ def test_a_run_and_a_matrix_have_one_chart_and_the_same_rows(one: Path, tmp_path
     for answer in (matrix, answer_of(one)):
         (figure,) = answer.charts().values()
         assert_apart(figure)
+        for axes, of in zip(figure.axes[::3], answer.figures.arrays, strict=True):
+            assert axes.get_ylim()[1] > max(per_s.max() for per_s in of.per_s.values())
