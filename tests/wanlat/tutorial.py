@@ -62,7 +62,11 @@ def _steps(section: str) -> Iterator[Step]:
 
 
 def words(line: str) -> str:
-    """What of a printed line does not depend on the day: its words."""
+    """What of a printed line does not depend on the day: its words.
+
+    Whether twenty requests show a whole number of round trips depends on it.
+    """
+    line = line.partition(" × RTT")[0]
     return " ".join(each for each in re.findall(r"[^\W\d]+", line) if each not in _VARIES)
 
 
