@@ -83,7 +83,7 @@ test-minutes: .ready setup  ## Pass the tests that need nothing but time (8 minu
 test-programs: .ready setup  ## Pass those that need tshark, nginx, zsh, fish, Mininet, grpcurl, Go, chromium, sshd or Slurm (several minutes)
 	@$(PYTEST) -m programs
 
-test-registry: .ready setup  ## Pass those that install packages: wheels in empty environments (5 minutes, and as long as cargo compiles all once more)
+test-registry: .ready setup  ## Pass those that install packages: wheels, in empty environments (three minutes)
 	@$(PYTEST) -m registry
 
 test-stores: .ready setup  ## Pass those that need a real store: wanlat system install garage minio (4 minutes)
