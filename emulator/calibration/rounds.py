@@ -90,7 +90,7 @@ class Limits:
     """How long a measurement may be extended.
 
     ``sizes`` of the rounds by that of the first; ``pause_s`` times the round's number is waited
-    before another; none begins that would, at the pace so far, end after ``longest_s``.
+    before another; one that would, at the pace so far, end after ``longest_s`` is smaller, or none.
     """
 
     sizes: Sequence[int] = (1, 2, 4, 8, 16)
@@ -143,12 +143,12 @@ def measure_in_rounds(
     """
     begun = time.monotonic()
     outcomes: dict[K, Outcome] = {}
-    todo = list(keys)
-    for number, size in enumerate(limits.sizes if todo else (), start=1):
+    todo, so_far, size = list(keys), 0, limits.sizes[0]
+    for number in range(1, len(limits.sizes) + 1 if todo else 1):
         round_begun = time.monotonic()
         measured = send(todo, size)
-        so_far = sum(limits.sizes[:number])
-        this = Round(number, sum(limits.sizes) / so_far, so_far)
+        so_far += size
+        this = Round(number, max(1.0, sum(limits.sizes) / so_far), so_far)
         for key in todo:
             before = outcomes.get(key)
             evidence = before.evidence + measured[key] if before else measured[key]
@@ -158,7 +158,12 @@ def measure_in_rounds(
             break
         now, pause_s = time.monotonic(), limits.pause_s * number
         pace_s = (now - round_begun) / size * len(unclear) / len(todo)
-        if now + pause_s + pace_s * limits.sizes[number] > begun + limits.longest_s:
+        left_s = begun + limits.longest_s - now - pause_s
+        # A smaller round, where the machine is slow and there is time for no other.
+        size = limits.sizes[number]
+        if size * pace_s > left_s:
+            size = math.floor(left_s / pace_s) if pace_s else 0
+        if size < 1:
             break
         todo = unclear
         time.sleep(pause_s)
