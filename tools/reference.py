@@ -25,10 +25,10 @@ from wanlat.emulator.capture.table import SCHEMA as PACKETS
 from wanlat.emulator.faults.catalogue import KINDS
 from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.model import Drill
+from wanlat.schemas import Untitled
 from wanlat.systems import registry
 from wanlat.systems.engine.definition import Definition
 from wanlat.topologies.model import Topology
-from wanlat.topologies.schema import Untitled
 from wanlat.topologies.units import Duration, Fraction, Rate, Size
 
 Json = Mapping[str, Any]

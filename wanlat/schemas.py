@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
 
 from wanlat.bundle.documents import SCHEMA_VERSION, Manifest
 from wanlat.bundle.results import RESULTS_VERSION, Comparison, Report, Reports
@@ -20,7 +21,6 @@ from wanlat.experiments.config.study import Study
 from wanlat.experiments.drill.model import Drill
 from wanlat.systems.engine.definition import Definition
 from wanlat.topologies.model import Topology
-from wanlat.topologies.schema import Untitled
 
 _PUBLISHED: dict[str, tuple[type[BaseModel], int]] = {
     "manifest": (Manifest, SCHEMA_VERSION),
@@ -32,6 +32,14 @@ _PUBLISHED: dict[str, tuple[type[BaseModel], int]] = {
     "drill": (Drill, 1),
     "system": (Definition, 1),
 }
+
+
+class Untitled(GenerateJsonSchema):
+    """Without a title a field: editors show the description, and the name is there already."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        """Never."""
+        return False
 
 
 def schemas() -> Iterator[tuple[str, dict[str, Any]]]:

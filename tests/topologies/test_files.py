@@ -12,7 +12,6 @@ from wanlat.topologies.findings import MAX_FINDINGS
 from wanlat.topologies.load import TopologyError, load, shipped
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import resolve
-from wanlat.topologies.schema import SCHEMA_FILE, schema_text
 from wanlat.topologies.shapes import QUANTILES
 from wanlat.topologies.tables import Table, TableError
 
@@ -25,12 +24,6 @@ def error_of(content: bytes | str, tmp_path: Path) -> str:
         load(file)
     assert len(caught.value.mistakes) == 1
     return str(caught.value).replace(f"{tmp_path}/", "")
-
-
-def test_the_published_schema_is_current() -> None:
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text(), (
-        "run `python -m wanlat.topologies.schema`"
-    )
 
 
 def test_anchors_aliases_and_merges_mean_what_yaml_says(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.topologies.test_export import EVERYTHING
+from wanlat.schemas import schemas
 from wanlat.topologies.load import TopologyError, load
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import resolve
-from wanlat.topologies.schema import schema
 from wanlat.topologies.shapes import extent
 
-VALIDATOR = jsonschema.Draft202012Validator(schema())
+VALIDATOR = jsonschema.Draft202012Validator(dict(schemas())["topology-1.json"])
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=20)
 WORDS = st.sampled_from(
     [

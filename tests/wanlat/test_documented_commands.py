@@ -33,7 +33,7 @@ _LINE = re.compile(r"^\s*(?:\$ )?(?:\.venv/bin/)?wanlat[ ]+([a-z-].*)$", re.MULT
 _RUN = {
     *("topology list", "topology show", "topology validate", "topology export"),
     *("study list", "study show", "study validate", "drill list", "drill show", "drill validate"),
-    *("completion", "system list", "system show"),
+    *("completion", "system list", "system schema", "system show"),
 }
 """What takes seconds and needs nothing."""
 _WHY_NOT = {
@@ -51,7 +51,6 @@ _WHY_NOT = {
     "system check": "of the reader's store: tests/wanlat/test_tutorial_s3.py",
     "system install": "it builds for minutes: tests/systems/test_install.py",
     "system new": "the tutorial's is run: tests/wanlat/test_tutorial_s3.py",
-    "system schema": "prints at length: tests/systems/test_definition.py",
 }
 _PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|\b[A-Z]\b|\.\.\.|…|\|")
 

@@ -96,9 +96,9 @@ def install(
 @app.command()
 def schema() -> None:
     """Print the JSON schema of a definition, `system.yaml`."""
-    from wanlat.systems.engine.definition import Definition
+    from wanlat.schemas import schemas
 
-    emit(Definition.model_json_schema(by_alias=True))
+    emit(dict(schemas())["system-1.json"])
 
 
 @app.command()
