@@ -27,6 +27,8 @@ PAGE = CHECKOUT / "docs" / "tutorial" / "own-store.md"
 _BLOCK = re.compile(r"(?:`([\w./-]+)`:\n\n)?```(\w+)([^\n]*)\n(.*?)```", re.DOTALL)
 _SLOPE = re.compile(r"^\S+ \S+ +(\w+) +(\d+\.\d\d) \[")
 """A row of a table of round trips: the endpoint and its slope."""
+_HEAD = re.compile(r"^[^…\n].*\n(?:^[^…\n].*\n)?(?=^─+\s*$)", re.MULTILINE)
+"""The one or two lines above the rule of a table."""
 _OFF = 0.3
 """Round trips: less than a message. Of eight in a row a busy machine adds a tenth."""
 _VARIES = {"one", "unexplained", "or"}
@@ -71,10 +73,16 @@ def words(line: str) -> str:
 
 
 def missing(prints: str, printed: str) -> list[str]:
-    """The lines that were not printed, in their order, of those that the page shows."""
+    """The lines that were not printed, in their order, of those that the page shows.
+
+    Over how many lines the head of a table goes depends on the width of what is below.
+    """
     rest = iter(words(line) for line in printed.splitlines())
-    shown = (line for line in prints.splitlines() if words(line))
-    return [line for line in shown if words(line) not in rest]
+    shown = (line for line in _HEAD.sub("", prints).splitlines() if words(line))
+    heads = [{*words(head).split()} for head in _HEAD.findall(prints)]
+    there = [{*words(head).split()} for head in _HEAD.findall(printed)]
+    lacking = [" ".join(sorted(head)) for head in heads if not any(head <= one for one in there)]
+    return [*lacking, *(line for line in shown if words(line) not in rest)]
 
 
 def slopes(prints: str) -> dict[str, float]:
