@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -36,6 +36,8 @@ ETHERNET_BYTES = 14
 _ECHO_REPLY, _ECHO_REQUEST = 0, 8
 _PUT_OFF_S = 0.05  # late: what is still to be sent is not sent in a burst
 _STEP_S = 0.01  # of waiting: a stall uses up one step and not all of the patience
+_STILL_S = 0.1  # without an arrival, before patience ends: a slow machine is still handing on
+_LONGEST_PATIENCE = 10  # times what was asked for: somebody else's echoes may arrive for ever
 _AT_ONCE = 50_000  # probes between two looks at what arrived: their stamps take memory
 _CHECK_EVERY = 1024
 # Places of a packet's fields, in 16-bit words.
@@ -254,7 +256,8 @@ class Prober:
     ) -> dict[Pair, Probes]:
         """Send ``count`` probes a pair one way, one every ``interval_s``, all pairs interleaved.
 
-        Each pair's are spread over ``flows`` flows in turn. Waits ``patience_s`` for the last.
+        Each pair's are spread over ``flows`` flows in turn. Waits ``patience_s`` for the last, and
+        longer while they keep arriving.
         """
         due_s = _interleaved(pairs, count, interval_s)
         return self._send(due_s, ONE_WAY_BYTES, flows, patience_s)
@@ -302,10 +305,8 @@ class Prober:
             ways = [(self._senders[a], (addresses[b], 0)) for a, b in pairs]
             ways = [ways[place] for place in places]
             sent_ns, held_ns = self._send_all(packets, ways, schedule_s[order].tolist())
-            for _ in range(max(1, round(patience_s / _STEP_S))):
-                time.sleep(_STEP_S)
-                self._lab.check()
-                if echo and sum(ring.count for ring in rings.values()) >= 2 * numbers.size:
+            for arrived in self._waiting(rings.values(), patience_s):
+                if echo and arrived >= 2 * numbers.size:
                     seen = {node: _Seen.of(ring, self.turn, size) for node, ring in rings.items()}
                     if sum(each.returned for each in seen.values()) == numbers.size:
                         break  # every one came back, copies apart
@@ -326,6 +327,21 @@ class Prober:
                 late_ns = np.maximum(late_ns, self._lateness_ns(probes, over_ns))
             found[a, b] = replace(probes, late=late_ns > 1e6 * self._late_ms)
         return found
+
+    def _waiting(self, rings: Collection[Arrivals], patience_s: float) -> Iterator[int]:
+        """Yield how many packets have arrived, a step at a time, until patience is over.
+
+        It is not as long as they keep arriving.
+        """
+        steps, arrived, still = max(1, round(patience_s / _STEP_S)), 0, 0
+        for step in range(_LONGEST_PATIENCE * steps):
+            if step >= steps and still * _STEP_S >= _STILL_S:
+                return
+            time.sleep(_STEP_S)
+            self._lab.check()
+            before, arrived = arrived, sum(ring.count for ring in rings)
+            still = 0 if arrived > before else still + 1
+            yield arrived
 
     def _lateness_ns(self, probes: Probes, over_ns: int) -> Numbers:
         """Return how late the machine was while each flew; one that is lost, until all was over."""

@@ -33,3 +33,7 @@ class RunFailed(WanlatError):
     """It ran, and something did not hold: a calibration, a store that died, a broken promise."""
 
     exit_code: ClassVar[int] = 1
+
+
+class MachineLate(RunFailed):
+    """This machine held packets up: of what was to be measured, nothing was learned."""

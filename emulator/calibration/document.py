@@ -19,7 +19,7 @@ from wanlat.emulator.calibration.judgement import (
 )
 from wanlat.emulator.calibration.pairs import Pair, pairs_of
 from wanlat.emulator.calibration.rate import Rated, judge_rate
-from wanlat.emulator.calibration.rounds import Limits, Outcome, measure_in_rounds
+from wanlat.emulator.calibration.rounds import Limits, Outcome, is_only_late, measure_in_rounds
 from wanlat.emulator.calibration.tolerance import Tolerance
 from wanlat.emulator.lab import Lab
 from wanlat.emulator.prober import Prober, Probes
@@ -153,10 +153,12 @@ def _entry(
         entry |= found | {key: entry[key] + found.get(key, 0) for key in _SUMS}
     if entry["delivery"]:
         entry["reordered"] += entry["delivery"]["overtaken"]
+    findings = [each for outcome in outcomes for each in outcome.findings]
     return entry | {
         "rounds": max(outcome.rounds for outcome in outcomes),
-        "reasons": [each.words for outcome in outcomes for each in outcome.findings],
-        "verdict": "fail" if any(outcome.findings for outcome in outcomes) else "pass",
+        "reasons": [each.words for each in findings],
+        "only_late": is_only_late(findings),
+        "verdict": "fail" if findings else "pass",
     }
 
 

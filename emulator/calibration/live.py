@@ -328,6 +328,7 @@ def _unmeasured(route: _Route) -> dict[str, Any]:
         "rate": None,
         "rounds": 0,
         "reasons": [f"something else cuts the way from {a} to {b}" for a, b in route.cut],
+        "only_late": False,
         "verdict": "unmeasured",
     }
 

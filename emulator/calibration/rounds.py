@@ -67,10 +67,20 @@ def is_certain(p_value: float, alpha: float) -> bool:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with a pair, in words. ``is_final``: further probes would not clear it."""
+    """What is wrong with a pair, in words.
+
+    ``is_final``: further probes would not clear it. ``is_lateness``: the machine was late, and
+    nothing was learned of the network.
+    """
 
     words: str
     is_final: bool = True
+    is_lateness: bool = False
+
+
+def is_only_late(findings: Sequence[Finding]) -> bool:
+    """Return whether nothing is wrong but that the machine was late."""
+    return bool(findings) and all(each.is_lateness for each in findings)
 
 
 def too_few(probes: Probes, this: Round, enough: float = _ENOUGH) -> list[Finding]:
@@ -82,7 +92,7 @@ def too_few(probes: Probes, this: Round, enough: float = _ENOUGH) -> list[Findin
         f"{late} of {probes.sent} probes flew while this machine held packets up, and the other "
         f"{probes.clean} are too few to judge by"
     )
-    return [Finding(words, is_final=False)]
+    return [Finding(words, is_final=False, is_lateness=True)]
 
 
 @dataclass(frozen=True)
@@ -121,10 +131,11 @@ class Outcome:
 
     @property
     def verdict(self) -> dict[str, Any]:
-        """The entry's ``rounds``, ``reasons`` and ``verdict``."""
+        """The entry's ``rounds``, ``reasons``, ``only_late`` and ``verdict``."""
         return {
             "rounds": self.rounds,
             "reasons": [finding.words for finding in self.findings],
+            "only_late": is_only_late(self.findings),
             "verdict": "fail" if self.findings else "pass",
         }
 

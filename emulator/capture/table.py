@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wanlat.bundle.tables import schema_of
+from wanlat.bundle.tables import compact, schema_of
 from wanlat.emulator.capture import rows_of
 from wanlat.topologies.errors import MachineError, UserError
 
@@ -91,7 +91,7 @@ def write_table(files: Mapping[str | None, Path], target: Path) -> TableSummary:
     partial = target.with_name(f".{target.name}.partial")
     packets, cut_short = 0, False
     try:
-        with pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+        with pq.ParquetWriter(partial, SCHEMA, **compact(SCHEMA)) as writer:
             for system, file in files.items():
                 names, rows, is_cut = _read(rows_of(file))
                 for begin in range(0, len(rows), _ROWS_AT_A_TIME):

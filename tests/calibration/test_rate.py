@@ -48,3 +48,12 @@ def test_what_finds_no_room_in_the_queue_is_dropped(bench: Bench) -> None:
     waiting, meanwhile = 8_000 / frame_bytes, took_s * 1e6 / 8 / frame_bytes
     arrived = delivery.sent - delivery.lost
     assert 0.85 * waiting <= arrived <= 1.15 * (waiting + meanwhile) + 3
+
+
+def test_packets_that_keep_arriving_are_waited_for(bench: Bench) -> None:
+    """Half a second of packets, far longer than the patience for one of them: none is lost."""
+    asked = ms(5, rate_bps=1_000_000, queue_bytes=ROOM)
+    delivery = bench.send(asked, 400, 5000)
+    assert delivery.lost == 0
+    took_s = float(delivery.arrived_ns[-1] - delivery.sent_ns[-1]) / 1e9
+    assert took_s > 0.3

@@ -84,4 +84,15 @@ def test_what_the_machine_holds_up_refuses_no_network_and_a_wrong_one_is_refused
 
         found = measured(right)
         assert found["verdict"] == "pass", found
-        assert measured(wrong)["verdict"] == "fail"
+        found = measured(wrong)
+        assert found["verdict"] == "fail"
+        assert not any(pair["only_late"] for pair in found["pairs"])
+
+
+def test_where_the_machine_is_late_all_the_time_nothing_is_learned_and_that_is_said() -> None:
+    tolerance, limits = Tolerance(p99_ms=20, edge_ms=20), Limits(longest_s=2)
+    with Lab(mesh(2, wan=ms(20)), backend="wire") as lab:
+        lab._ask("plant_lateness", wan("dc1", "dc2"), 50 * MS, 60 * S)
+        found = calibrate(lab, pairs=PAIRS, tolerance=tolerance, limits=limits)
+    assert [pair["verdict"] for pair in found["pairs"]] == ["fail"] * 2
+    assert all(pair["only_late"] for pair in found["pairs"]), found["pairs"]
