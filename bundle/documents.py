@@ -75,6 +75,7 @@ class System(Program):
     """A system under test, its endpoints and options, and the programs `beside` it.
 
     `objects`: its endpoint for each operation on objects: write, read, delete, exists, list;
+    `roles`: the nodes that have a part of their own, such as its `leader`;
     `least_round_trips`: what no store beats whose replicas are at the same places, and why;
     `promised_round_trips`: what the system's own protocol takes.
     """
@@ -84,6 +85,7 @@ class System(Program):
     objects: Mapping[str, str] = {}
     endpoints: Sequence[str] = ()
     options: Json = {}
+    roles: Mapping[str, Sequence[str]] = {}
     beside: Sequence[Program] = ()
     least_round_trips: Sequence[Promised] = ()
     promised_round_trips: Sequence[Promised] = ()
@@ -156,6 +158,7 @@ class Study(Named):
     load: Json | None = None
     reclaim: Json | None = None
     round_trips: Json | None = None
+    envelope: Json | None = None
 
 
 class Drill(Named):
@@ -395,6 +398,8 @@ class Pair(Open):
     requested_rtt_ms: float | None = None
     lost: int | None = None
     reasons: Sequence[str] = ()
+    only_late: bool | None = None
+    """Nothing is wrong but that the machine was late. Null: it was not asked."""
     verdict: Verdict = "pass"
 
 
@@ -534,6 +539,89 @@ class Reclaims(Document):
     FILE: ClassVar[str] = "reclaim.json"
 
     systems: Sequence[Reclaim] = ()
+
+
+class Network(Document):
+    """What every WAN link had: RTT and jitter, ms; lost packets, a share of 1."""
+
+    rtt_ms: float
+    jitter_ms: float = 0.0
+    loss: float = 0.0
+
+
+class Trial(Document):
+    """Whether a promise held in one trial; `broken`: what of it did not."""
+
+    span_ns: Span
+    held: bool
+    broken: str | None = None
+
+
+class TestedNetwork(Growing):
+    """A network on which a promise was put to the test: the `rtt_step` of its samples is `number`.
+
+    `after`: the network that it was reached from; null: the near one. `lost`: of the objects that
+    were `written`, those that a node did not have afterwards; `unread`: answers that are missing.
+    """
+
+    number: int
+    network: Network
+    after: Network | None = None
+    measured_rtt_ms: float | None = None
+    trials: Sequence[Trial] = ()
+    verdict: Literal["holds", "fails", "undecided"] | None = None
+    written: int = 0
+    lost: int = 0
+    unread: int = 0
+    restarted: bool = False
+
+
+class EnvelopeLimit(Document):
+    """How far a promise holds along an axis, the rest of the network `at` something.
+
+    It held at `inside` (null: nowhere) and not at `outside` (null: everywhere). `changed`: values
+    with two verdicts. `back`: the greatest value at which it held coming from beyond (null: none);
+    known where `is_approached`.
+    """
+
+    axis: Literal["rtt", "jitter", "loss"]
+    at: Network
+    inside: float | None
+    outside: float | None
+    changed: Sequence[float] = ()
+    back: float | None = None
+    is_approached: bool = False
+    has_hysteresis: bool = False
+
+
+class Regions(Document):
+    """Two sites of a topology, and their RTT."""
+
+    sites: tuple[str, str]
+    rtt_ms: float
+
+
+class Envelope(Growing):
+    """How far one system's cluster kept its promise, and every network that it was tested on.
+
+    `leads`: whether its leader is known, so that a change of it is seen. `is_complete`: all limits
+    were found, asked again and approached.
+    """
+
+    system: str
+    leads: bool = False
+    tests: Sequence[TestedNetwork] = ()
+    limits: Sequence[EnvelopeLimit] = ()
+    regions: Sequence[Regions] = ()
+    is_complete: bool = False
+
+
+class Envelopes(Document):
+    """What was found of how far apart a cluster may be; replaced after each tested network."""
+
+    FILE: ClassVar[str] = "envelope.json"
+
+    systems: Sequence[Envelope] = ()
 
 
 class Point(Document):

@@ -147,6 +147,7 @@ class Report(Open):
     load: Json | None = None
     growth: Json | None = None
     reclaim: Json | None = None
+    envelope: Json | None = None
     resources: Json | None = None
     claims: Json | None = None
 

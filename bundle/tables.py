@@ -6,6 +6,8 @@ null. The fields' metadata says what each column means.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.json as pj
 
@@ -62,7 +64,7 @@ SAMPLES = schema_of("""
     target            string   drills: the node that the request went to
     operation         string   drills: `read` or `write`
     key               string   drills: of the object
-    rtt_step          int64    studies of round trips: number of the RTT step
+    rtt_step          int64    number of the RTT step; of an envelope: of the tested network
     network_error_ns  int64    greatest lateness of the network meanwhile; null: not known
     late              bool     that is more than `max_network_error_ms`: in no figure of latency
 """)
@@ -132,6 +134,19 @@ LOAD = schema_of("""
     late              bool    as of samples; such requests are in all figures
 """)
 """One row a request of a load."""
+
+
+def compact(schema: pa.Schema) -> dict[str, Any]:
+    """Return how a table is written: arguments of `ParquetWriter`, for half the bytes.
+
+    Instants and durations follow each other: of them, differences are stored.
+    """
+    numbers = [each.name for each in schema if pa.types.is_int64(each.type)]
+    return {
+        "compression": "zstd",
+        "use_dictionary": [name for name in schema.names if name not in numbers],
+        "column_encoding": dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+    }
 
 
 def of_lines(lines: bytes, schema: pa.Schema) -> pa.Table:

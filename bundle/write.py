@@ -21,6 +21,8 @@ from wanlat.bundle import tables
 from wanlat.bundle.documents import (
     SCHEMA_VERSION,
     Document,
+    Envelope,
+    Envelopes,
     Manifest,
     Points,
     Prefill,
@@ -101,7 +103,9 @@ class BundleWriter:
         """Write a document of the bundle in one step. Raises DiskFull."""
         write_document(self.directory, document)
 
-    def write_part(self, kind: type[Prefills | Reclaims], mine: Prefill | Reclaim) -> None:
+    def write_part(
+        self, kind: type[Prefills | Reclaims | Envelopes], mine: Prefill | Reclaim | Envelope
+    ) -> None:
         """Write a document of all systems anew, with one of them as it is now. Raises DiskFull."""
         known = read_document(self.directory, kind)
         others = [each for each in known.systems if each.system != mine.system] if known else []
@@ -162,7 +166,7 @@ def write_table(directory: Path, name: str, schema: pa.Schema, parts: Iterable[p
     """
     partial = directory / f".{name}.parquet.partial"
     try:
-        with pq.ParquetWriter(partial, schema) as writer:
+        with pq.ParquetWriter(partial, schema, **tables.compact(schema)) as writer:
             for part in parts:
                 writer.write_table(part)
     except BaseException as error:

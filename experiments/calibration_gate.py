@@ -50,6 +50,12 @@ def tolerating(late_ms: float) -> Tolerance:
     return replace(FOR_LATENCY, p99_ms=late_ms, edge_ms=late_ms)
 
 
+def is_only_late(document: Mapping[str, Any]) -> bool:
+    """Return whether the machine was late, and nothing else is wrong."""
+    failed = [pair for pair in document["pairs"] if pair["verdict"] != "pass"]
+    return not document["overflows"] and all(pair["only_late"] for pair in failed)
+
+
 def what_is_off(document: Mapping[str, Any], topology: str, *, may_tolerate: bool = False) -> str:
     """Return why nothing is measured on a network, by the document of its calibration.
 

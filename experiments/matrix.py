@@ -1,6 +1,7 @@
 """Runs a matrix: point after point, each an ordinary bundle of one system, and none of them twice.
 
 A point that fails does not end the matrix: the others are measured, and `--resume` tries it again.
+One at which this machine was too late to learn anything is begun again after the others.
 Ctrl-C and a full disk of the machine do end it. Shards, measured apart (on other machines, at other
 times), are made one bundle again.
 """
@@ -12,7 +13,7 @@ import statistics
 import sys
 import threading
 import time
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -48,6 +49,8 @@ from wanlat.topologies.wording import listing
 
 Lane = Callable[[], AbstractContextManager[Report]]
 """Makes what shows the progress of one thing that is done beside others."""
+_PUT_OFF_AT_MOST = 2
+"""Times that a run begins a point again because this machine was late."""
 _RESERVED_BYTES = 2 << 20
 """Room for `points.json` of thousands of points, twice, and for the manifest."""
 
@@ -92,8 +95,8 @@ def run_matrix(
         outcome = running.outcome
         try:
             if jobs == 1 and engine is None:
-                for point in running.progress.left():
-                    running.measure(point)
+                while running.left:
+                    running.measure(running.left.popleft())
             else:
                 running.measure_side_by_side(engine or Jobs(jobs))
             running.count()
@@ -140,6 +143,9 @@ class _Running:
             if not (self._directory / point.directory).exists():  # it was never begun, or removed
                 point.status, point.reason = "planned", None
         self._ahead = self.progress.left()
+        self.left = deque(self._ahead)
+        """Those that are to be begun, in this order; `measure` adds to it what it puts off."""
+        self._put_off: Counter[str] = Counter()
         self._write_manifest()
         self.progress.write()
 
@@ -148,18 +154,17 @@ class _Running:
 
         What runs then is interrupted first, and has said how it ended.
         """
-        left = deque(self.progress.left())
         idle: list[Runner] = []
         busy: dict[Future[None], Runner] = {}
         with ThreadPoolExecutor(engine.most) as pool:
             try:
-                while left or busy:
+                while self.left or busy:
                     if engine.look(self._allowed_ms()):
                         self._tell()
-                    self._at_once = max(1, min(engine.allowed, len(left) + len(busy)))
-                    while left and len(busy) < engine.allowed:
+                    self._at_once = max(1, min(engine.allowed, len(self.left) + len(busy)))
+                    while self.left and len(busy) < engine.allowed:
                         worker = idle.pop() if idle else engine.runner()
-                        busy[pool.submit(self.measure, left.popleft(), worker)] = worker
+                        busy[pool.submit(self.measure, self.left.popleft(), worker)] = worker
                     done, _ = wait(busy, LOOK_EVERY_S, FIRST_COMPLETED)
                     for each in done:
                         worker = busy.pop(each)
@@ -211,7 +216,12 @@ class _Running:
             self.outcome.remarks += [f"{own}{each}" for each in ended.remarks]
             self.progress.ends(point, ended.status, ended.reason)
             del self._running[point.name]
-            self._ahead.remove(point)
+            if ended.is_late and self._put_off[point.name] < _PUT_OFF_AT_MOST:
+                self._put_off[point.name] += 1
+                self.left.append(point)
+                self.outcome.remarks.append(f"{own}begun again after the others. {ended.reason}")
+            else:
+                self._ahead.remove(point)
             if ended.status == "complete":
                 self._took_s[point.system].append(time.monotonic() - began_s)
             self._tell()

@@ -124,6 +124,8 @@ class PointEnded:
     status: documents.Status
     reason: str | None = None
     is_disk_full: bool = False
+    is_late: bool = False
+    """Whether this machine was late, and nothing was learned of what was to be measured."""
     warnings: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -585,4 +587,11 @@ def run_point(prepared: PreparedPoints[Any], point: AnyPoint, report: Report) ->
             directory.mkdir(parents=True, exist_ok=True)
             (directory / "traceback.txt").write_text(traceback.format_exc(), encoding="utf-8")
         return PointEnded("failed", f"{type(error).__name__}: {error}")
-    return PointEnded(ended.status, ended.reason, ended.is_disk_full, ended.warnings, ended.remarks)
+    return PointEnded(
+        ended.status,
+        ended.reason,
+        ended.is_disk_full,
+        ended.is_late,
+        ended.warnings,
+        ended.remarks,
+    )

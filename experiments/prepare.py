@@ -42,6 +42,7 @@ from wanlat.topologies.errors import UserError
 from wanlat.topologies.load import load as load_topology
 from wanlat.topologies.model import Topology
 from wanlat.topologies.resolve import Plan, resolve
+from wanlat.topologies.units import Duration
 from wanlat.topologies.variants import override, with_nodes
 from wanlat.topologies.wording import listing
 
@@ -211,6 +212,18 @@ def plan_requests(
     return asked
 
 
+def check_envelope(study: Study, plan: Plan) -> None:
+    """Raise UserError where there is no link to change, or regions that are no topology."""
+    assert study.envelope is not None
+    if not plan.wan_links:
+        raise UserError(
+            f"Study {study.name} changes the links between sites, and topology {plan.name} has one "
+            "site. Choose one of several (`--topology`; `wanlat topology list`)."
+        )
+    if study.envelope.regions is not None:
+        load_topology(study.envelope.regions)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Subject(Setup):
     """A system that is to be measured, checked before anything slow starts."""
@@ -258,12 +271,16 @@ def prepare(
         # The lab is built and calibrated at the greatest RTT of the steps: nothing is measured at
         # the topology's own, and to calibrate a jitter takes longer than all the rest.
         calibrated = override(topology, max(spec.rtts), spec.jitter_at(max(spec.rtts)))
+    elif study.envelope is not None:
+        calibrated = override(topology, study.envelope.rtt.low, Duration(0))
     plan = resolve(calibrated)
     systems = [registry.get(name) for name in study.systems]
     for name in study.options.keys() - set(study.systems):
         registry.get(name)  # an unknown name is the likelier mistake: say which exist
     if spec is not None:
         check_rtt_steps(study.name, spec, plan)
+    if study.envelope is not None:
+        check_envelope(study, plan)
     client = node_of(study.client, plan) if study.client else plan.nodes[0].name
     target = node_of(study.target, plan) if study.target else client
     if seed is None:

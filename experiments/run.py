@@ -22,6 +22,7 @@ from wanlat.experiments.session import (
     Report,
     system_entry,
 )
+from wanlat.experiments.workloads.envelope import EnvelopeWorkload
 from wanlat.experiments.workloads.load import LoadWorkload
 from wanlat.experiments.workloads.reclaim import ReclaimWorkload
 from wanlat.experiments.workloads.requests import Workload
@@ -65,6 +66,8 @@ def _workloads(prepared: Prepared, recording: Recording) -> list[Workload]:
         kind = LoadWorkload
     elif study.reclaim is not None:
         kind = ReclaimWorkload
+    elif study.envelope is not None:
+        kind = EnvelopeWorkload
     return [kind(prepared, subject, recording) for subject in prepared.subjects]
 
 
@@ -136,7 +139,7 @@ def estimate(prepared: Prepared, subject: Subject) -> dict[str, Any]:
         (each["endpoint"], each["placement"]): each["round_trips"]
         for each in [*known["least_round_trips"], *known.get("promised_round_trips", ())]
     }
-    is_load = study.load is not None or study.reclaim is not None
+    is_load = any((study.load, study.reclaim, study.envelope))
     steps = study.round_trips.total_steps if study.round_trips else 1
     taken = _counted([] if is_load else requests.plan().measure)
     return {
@@ -193,6 +196,8 @@ def _times(
         sent_s += reclaim.objects / reclaim.workers * write_s
     elif study.load is not None:
         stated_s += study.load.idle.s + study.load.duration.s
+    elif (envelope := study.envelope) is not None:  # each axis at its two ends, and in between
+        stated_s += 3 * len(envelope.plan.axes) * (envelope.settle.s + envelope.promise.window.s)
     elif (steps := study.round_trips) is not None:
         stated_s += steps.total_steps * (steps.settle.s + _STEP_S)
         stepped = requests.plan_of_steps()

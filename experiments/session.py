@@ -30,12 +30,19 @@ from wanlat.emulator.capture import Capture, backend_of_record
 from wanlat.emulator.capture.store import CaptureStore
 from wanlat.emulator.journal import Entry
 from wanlat.emulator.lab import BackendName, Lab, Storage
-from wanlat.experiments.calibration_gate import LONGEST_S, prove, what_is_off
+from wanlat.experiments.calibration_gate import LONGEST_S, is_only_late, prove, what_is_off
 from wanlat.experiments.manifest import tcp
 from wanlat.experiments.network_error import NetworkErrors
 from wanlat.systems.base import Binary, Cluster, System
 from wanlat.systems.engine.options import Options
-from wanlat.topologies.errors import DiskFull, MachineError, RunFailed, UserError, WanlatError
+from wanlat.topologies.errors import (
+    DiskFull,
+    MachineError,
+    MachineLate,
+    RunFailed,
+    UserError,
+    WanlatError,
+)
 from wanlat.topologies.resolve import Plan
 
 
@@ -90,6 +97,8 @@ class Ended:
     """What a reader may want to know, and need not worry about."""
     is_disk_full: bool = False
     """Whether it ended because the disk that the bundle lies on is full."""
+    is_late: bool = False
+    """Whether it ended because this machine was late, and says nothing of what was measured."""
 
     def does_not_say(self, error: Exception) -> None:
         """Note that its bundle could not be told how it ended."""
@@ -138,6 +147,7 @@ class Recording:
             outcome.status, outcome.reason = "interrupted", "interrupted by the user"
         except WanlatError as error:
             self._failed(str(error), isinstance(error, DiskFull))
+            outcome.is_late = isinstance(error, MachineLate) and not outcome.is_disk_full
         except BaseException as error:
             if not (isinstance(error, OSError) and is_full(error)):
                 self.bundle.close("failed", f"{type(error).__name__}: {error}")
@@ -315,7 +325,8 @@ class Session:
             return
         self.recording.calibrated(self.setup.name, document)
         if document["verdict"] != "pass":
-            raise RunFailed(what_is_off(document, self.setup.plan.name, may_tolerate=may_tolerate))
+            error = MachineLate if is_only_late(document) else RunFailed
+            raise error(what_is_off(document, self.setup.plan.name, may_tolerate=may_tolerate))
 
     def network_errors(self, lab: Lab, allowed_ms: float) -> NetworkErrors:
         """Return what says how late a lab's network was during a request."""
@@ -398,6 +409,8 @@ def system_entry(setup: Setup, api: str) -> dict[str, Any]:
         "objects": setup.system.objects(setup.options).names,
         "options": setup.system.effective(setup.plan, setup.options),
     }
+    if roles := setup.system.roles(setup.plan, setup.options):
+        entry["roles"] = {role: list(nodes) for role, nodes in roles.items()}
     if binary.beside:
         entry["beside"] = [each.as_recorded() for each in binary.beside]
     return entry

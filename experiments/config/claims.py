@@ -1,19 +1,28 @@
-"""Claims on a study: what publications conclude of such measurements, as data.
+"""Claims of publications: what they conclude of such measurements, as data.
 
-A file of `experiments/claims/publications/` has those of one publication on one study. Its manifest
-takes them along, and the report says of each whether it holds (docs/reference/claims.md). Claims on
-drills are about one store, and stand in `experiments/drill/claims.py`.
+A file of `experiments/claims/publications/` has those of one publication. A study's manifest takes
+along those that are about it, and its report says of each whether it holds; all of them, on all
+stored bundles, are on one page (docs/reference/claims.md). Claims of a store's makers on drills
+stand in `experiments/drill/claims.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, FiniteFloat, StrictInt, StrictStr, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    FiniteFloat,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 
 from wanlat.experiments.config.files import Shipped
 from wanlat.experiments.drill.files import ClaimsError
@@ -48,21 +57,45 @@ Value = StrictStr | StrictInt | Range
 Pair = Annotated[list[FiniteFloat], Field(min_length=2, max_length=2)]
 
 
+Columns = list[StrictStr]
+
+
 class PublishedClaim(YamlModel):
     """One claim: which rows of summary.json, which figure of theirs, and its bound."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,79}$", description="unique")
     claim: StrictStr = Field(min_length=1, description="what is said, in a sentence")
-    rows: StrictStr = Field(description="where they are in summary.json: `sizes.entries`")
+    study: StrictStr | Columns | None = Field(
+        default=None, description="of which studies or drills the bundles are; none: of published"
+    )
+    cannot_be_tested: StrictStr | None = Field(
+        default=None, description="why no bundle can say whether it holds; then nothing else"
+    )
+    rows: StrictStr | None = Field(
+        default=None, description="where they are in summary.json: `sizes.entries`; or `published`"
+    )
     where: Mapping[str, Value | list[StrictStr | StrictInt]] = Field(
         default={}, description="which of them; of a list each gets a verdict of its own"
     )
-    figure: StrictStr = Field(description="the column that is compared")
+    figure: StrictStr | None = Field(
+        default=None, description="the column that is compared; dots lead into what it holds"
+    )
+    interval: StrictStr | None = Field(
+        default=None, description="the column of its interval, if it has another name than usual"
+    )
+    times: StrictStr | None = Field(default=None, description="a column to multiply it by")
     per: StrictStr | None = Field(default=None, description="a column to divide it by")
+    exact: StrictBool = Field(default=False, description="it was counted, and needs no interval")
     over: Mapping[str, Value] = Field(
         default={}, description="divided by the figure of the rows that differ in this; `any`"
     )
-    same: list[StrictStr] = Field(default=[], description="columns in which those agree with it")
+    same: Columns = Field(default=[], description="columns in which those agree with it")
+    clusters: Columns = Field(
+        default=[], description="columns that tell clusters of one figure apart: their mean counts"
+    )
+    holds_for: Literal["all", "most", "some"] = Field(
+        default="all", description="of how many of its comparisons the claim is meant"
+    )
     at_least: FiniteFloat | None = None
     at_most: FiniteFloat | None = None
     within: Pair | None = None
@@ -70,16 +103,29 @@ class PublishedClaim(YamlModel):
 
     @model_validator(mode="after")
     def _has_one_bound(self) -> Self:
-        if sum(getattr(self, name) is not None for name in _BOUNDS) != 1:
-            raise ValueError("give one bound: `at_least`, `at_most`, `within` or `outside`")
+        bounds = sum(getattr(self, name) is not None for name in _BOUNDS)
+        if self.cannot_be_tested and (bounds or self.rows or self.figure):
+            raise ValueError("what cannot be tested has no `rows`, no `figure` and no bound")
+        if not self.cannot_be_tested and (bounds != 1 or not self.rows or not self.figure):
+            raise ValueError(
+                "give `rows`, `figure` and one bound: `at_least`, `at_most`, `within` or `outside`"
+            )
         return self
+
+    @property
+    def studies(self) -> Sequence[str]:
+        """The names of the studies whose bundles have its rows."""
+        return [self.study] if isinstance(self.study, str) else self.study or []
 
 
 class Publication(YamlModel):
-    """What one publication claims of what a study measures."""
+    """What one publication claims."""
 
-    study: StrictStr = Field(description="by its name")
+    title: StrictStr = Field(min_length=1, description="what it is called on the page")
     source: StrictStr = Field(min_length=1, description="where it says so: document, URL")
+    conditions: StrictStr = Field(
+        default="", description="what differs between their measurement and the bundles"
+    )
     claims: Annotated[list[PublishedClaim], unique("give it another `id`", attrgetter("id"))] = (
         Field(min_length=1)
     )
@@ -89,11 +135,16 @@ def claims_on(study: str) -> dict[str, list[dict[str, Any]]]:
     """What a manifest says of the claims on a study of that name; nothing where there are none."""
     found = [
         {**claim.to_dict(), "source": publication.source}
-        for publication in map(load_publication, PUBLICATIONS.names())
-        if publication.study == study
+        for publication in publications()
         for claim in publication.claims
+        if study in claim.studies
     ]
     return {"claims": found} if found else {}
+
+
+def publications() -> list[Publication]:
+    """All shipped ones, by the names of their files. Raises ClaimsError."""
+    return [load_publication(name) for name in PUBLICATIONS.names()]
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from wanlat.experiments.config.endpoints import Endpoint, name_of
+from wanlat.experiments.config.envelope import EnvelopeSpec
 from wanlat.experiments.config.files import StudyError, find
 from wanlat.experiments.config.matrix import (
     MATRIX,
@@ -40,7 +41,7 @@ from wanlat.topologies.yaml_lines import checked, load_yaml_model, path_in
 from wanlat.topologies.yaml_model import YamlModel, refused, unique, within
 from wanlat.topologies.yaml_tree import Document
 
-KINDS = ("round_trips", "load", "reclaim")
+KINDS = ("round_trips", "load", "reclaim", "envelope")
 """Keys that make a study one of another kind; it has at most one."""
 
 
@@ -85,6 +86,11 @@ class Study(YamlModel):
     )
     reclaim: ReclaimSpec | None = Field(
         default=None, description="Makes it a study of disk space that is given back"
+    )
+    envelope: EnvelopeSpec | None = Field(
+        default=None,
+        description="Makes it a study of the operating envelope: how far apart nodes may be, and "
+        "at which loss, while a promise holds",
     )
     prefill: PrefillSpec | None = Field(
         default=None, description="Objects that are written before anything is measured"

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -98,10 +99,15 @@ class PlacedSender(Sender):
         self, load: Load, place: Place, way: Way, deadline_ms: int, stop: threading.Event
     ) -> None:
         """Start its process."""
-        self._load, self._place, self._way = load, place, way
-        self._who = {"client": place.name, "target": place.target}
+        self._way = way
+        self.is_of(load, place)
         header = header_to(load.cluster.target(place.target), deadline_ms=deadline_ms)
         super().__init__(spawn_on(load.lab, place.node), header, stop)
+
+    def is_of(self, load: Load, place: Place) -> None:
+        """Say for whom it sends from now on: another client on the same node, to the same one."""
+        self._load, self._place = load, place
+        self._who = {"client": place.name, "target": place.target}
 
     def put(self, turn: Turn, what: Object, owner: str, left_ms: int) -> None:
         """Put an object, which ``owner`` may remove later."""
@@ -153,12 +159,19 @@ class Client:
         self._next: Object | None = None
         self._described = 0
 
-    def run(self, origin_ns: int, spans: Sequence[Span], stop: threading.Event) -> None:
+    def run(
+        self,
+        origin_ns: int,
+        spans: Sequence[Span],
+        stop: threading.Event,
+        by: PlacedSender | None = None,
+    ) -> None:
         """Send every request that is due in these phases, and return when the last is done, or
         soon after ``stop`` is set.
 
-        ``origin_ns`` (CLOCK_MONOTONIC) is the instant 0 of ``spans``. Raises ProbeFailed when
-        oneshot cannot be kept alive, MachineError when the lab or the disk fails.
+        ``origin_ns`` (CLOCK_MONOTONIC) is the instant 0 of ``spans``. ``by``: who sends and is
+        there already, and stays; when it is told to stop, what is on its way is awaited. Raises
+        ProbeFailed when oneshot cannot be kept alive, MachineError when the lab or the disk fails.
         """
         schedule = self._schedule
         ratio = self._load.delete_ratio if self._way == "write" else 0.0
@@ -172,7 +185,8 @@ class Client:
             for seq, (due_ns, phase) in enumerate(instants)
         ]
         deadline_ms = max(1, schedule.deadline_ns // 1_000_000)
-        with PlacedSender(self._load, self._place, self._way, deadline_ms, stop) as sender:
+        own = by or PlacedSender(self._load, self._place, self._way, deadline_ms, stop)
+        with own if by is None else nullcontext(own) as sender:
 
             def get_ready() -> None:
                 sender.make_ready()
@@ -279,7 +293,7 @@ class _Question:
         """No other answer is to be expected."""
         return self.found in ("yes", "wrong") or (self.found == "no" and not self.is_expected)
 
-    def line(self, name: Round) -> dict[str, Any]:
+    def line(self, name: str) -> dict[str, Any]:
         """Return the answer as the bundle has it."""
         is_late = self.found == "yes" and self.was_missed
         return {
@@ -300,9 +314,10 @@ def verify(
     cluster: Cluster,
     api: ObjectApi,
     ledger: Ledger,
-    name: Round,
+    name: str,
     budget_s: float,
     *,
+    since: int = 0,
     on_progress: Callable[[int, int], object],
     write: Callable[[dict[str, Any]], object],
     stop: threading.Event | None = None,
@@ -311,16 +326,17 @@ def verify(
 ) -> Verified:
     """Read every key of the ledger from every node, and ``write`` a line for each.
 
-    A line that says what the round is comes first. ``yes`` and ``wrong`` are written as they
-    come, ``no`` and ``unread`` when they are final. ``on_progress`` gets how many answers are
-    final, of how many. Both are called one at a time, from other threads too. A read has
-    ``deadline_ms``; the whole takes at most ``budget_s`` and one read more. Returns early, with
-    lines missing, when ``stop`` is set. Raises ProbeFailed when oneshot cannot be kept alive.
+    Without its first ``since`` objects. A line that says what the round is comes first. ``yes`` and
+    ``wrong`` are written as they come, ``no`` and ``unread`` when they are final. ``on_progress``
+    gets how many answers are final, of how many. Both are called one at a time, from other threads
+    too. A read has ``deadline_ms``; the whole takes at most ``budget_s`` and one read more. Returns
+    early, with lines missing, when ``stop`` is set. Raises ProbeFailed when oneshot cannot be kept
+    alive.
     """
     begun_ns = time.monotonic_ns()
     until_ns = begun_ns + int(budget_s * 1e9)
     stop = stop or threading.Event()
-    objects, nodes = ledger.objects(), tuple(cluster.nodes)
+    objects, nodes = ledger.objects(since), tuple(cluster.nodes)
     head = {"round": name, "begun_ns": begun_ns, "nodes": nodes, "keys": len(objects)}
     write(head | {"passes": passes})
     # Not in the order in which they were written, so that time running out hits no part of the

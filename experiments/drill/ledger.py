@@ -21,6 +21,7 @@ import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -74,10 +75,13 @@ class Ledger(Closing):
         self.acknowledged = 0
         """How many objects were put, those that were removed later too."""
 
-    def objects(self) -> list[Object]:
-        """Return everything that anybody began to put: removed, unknown, and failed ones too."""
+    def objects(self, since: int = 0) -> list[Object]:
+        """Return everything that anybody began to put: removed, unknown, and failed ones too.
+
+        Without the first ``since`` objects.
+        """
         with self._lock:
-            return [state.object for state in self._states.values()]
+            return [state.object for state in islice(self._states.values(), since, None)]
 
     def is_expected(self, key: str) -> bool:
         """Must it be there? It was acknowledged, and no remove of it can have been executed."""

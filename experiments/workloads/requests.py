@@ -32,7 +32,7 @@ from wanlat.probes.plan import KEY_BYTES, Header, Plan, Request
 from wanlat.probes.process import Spawn
 from wanlat.probes.records import Sample
 from wanlat.systems.base import Cluster
-from wanlat.topologies.errors import DiskFull, RunFailed, WanlatError
+from wanlat.topologies.errors import DiskFull, MachineLate, RunFailed, WanlatError
 from wanlat.topologies.units import Duration
 
 STAGES = {"prepare": "preparing objects", "warmup": "warming up", "measure": "measuring"}
@@ -301,7 +301,7 @@ class Retakes:
         """Yield requests, each again while the network was late during it.
 
         When the next is taken, the sample of the one before must have been looked at. Raises
-        RunFailed when too many had to be sent again.
+        MachineLate when too many had to be sent again.
         """
         for request in requests:
             self._planned += 1
@@ -309,7 +309,7 @@ class Retakes:
             while self._errors.last_is_late:
                 self._again += 1
                 if self._again > ATTEMPTS * max(self._planned, 10):
-                    raise RunFailed(self._too_many())
+                    raise MachineLate(self._too_many())
                 yield from self._once_more(request)
 
     def _once_more(self, request: Request) -> Iterator[Request]:

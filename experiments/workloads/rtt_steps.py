@@ -30,7 +30,7 @@ from wanlat.probes.oneshot import Oneshot, OnSample
 from wanlat.probes.plan import Step
 from wanlat.probes.process import Spawn
 from wanlat.systems.base import Cluster
-from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.errors import MachineLate, RunFailed
 from wanlat.topologies.resolve import Plan
 from wanlat.topologies.units import Duration
 
@@ -189,7 +189,9 @@ class RttStepsWorkload(Workload):
         mine = [each for each in self.record.steps if each.system == self.name]
         failed, total = [s for s in mine if s.verdict != "pass"], self.spec.total_steps
         if len(failed) > int(total * _ALLOWED_TO_FAIL):
-            raise RunFailed(
+            pairs = [pair for step in failed for pair in step.pairs if pair.verdict != "pass"]
+            error = MachineLate if all(pair.only_late for pair in pairs) else RunFailed
+            raise error(
                 f"The network of {len(failed)} RTT steps was not what was requested, of {total} in "
                 f"all: at an RTT of {failed[-1].requested_rtt_ms:g} ms, {what_is_off(failed[-1])}"
             )

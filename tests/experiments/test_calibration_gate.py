@@ -9,7 +9,13 @@ import pytest
 
 from wanlat.emulator.calibration import Tolerance
 from wanlat.experiments import calibration_gate
-from wanlat.experiments.calibration_gate import FOR_LATENCY, FOR_ROUND_TRIPS, prove, what_is_off
+from wanlat.experiments.calibration_gate import (
+    FOR_LATENCY,
+    FOR_ROUND_TRIPS,
+    is_only_late,
+    prove,
+    what_is_off,
+)
 
 LAB: Any = SimpleNamespace(plan=None, check=lambda: None)
 LATE_MS = 8.8
@@ -59,3 +65,15 @@ def test_a_refusal_names_pairs_reasons_and_what_the_machine_held_up() -> None:
         assert part in said
     assert "--max-network" not in what_is_off(document(30.0, FOR_LATENCY, late=48), "near")
     assert "held packets up" not in what_is_off(document(30.0, FOR_LATENCY), "near")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "is_late"), [([True], True), ([True, True], True), ([True, False], False)]
+)
+def test_only_where_all_pairs_were_late_and_nothing_else_nothing_was_learned(
+    reasons: list[bool], is_late: bool
+) -> None:
+    found = document(0.0, FOR_LATENCY)
+    found["pairs"] += [{"verdict": "fail", "only_late": each} for each in reasons]
+    assert is_only_late(found) is is_late
+    assert not is_only_late(found | {"overflows": 1})

@@ -16,6 +16,10 @@ from tests.experiments.commands import command, manifest_of, samples_of
 from tests.experiments.drill.drills import await_that
 from tests.experiments.test_matrix_resume_run import is_measuring, points, statuses
 from wanlat.experiments import workers
+from wanlat.experiments.config.study import load as load_study
+from wanlat.experiments.matrix import run_matrix
+from wanlat.experiments.matrix_points import PointEnded, prepare_matrix
+from wanlat.experiments.session import Report, silent
 from wanlat.experiments.workers import LOOK_EVERY_S, Jobs, LatenessWatch
 
 STUDY = """
@@ -158,3 +162,59 @@ def test_lateness_is_the_share_of_time_in_which_networks_were_too_late(
     assert after() == 0.0, "nothing is read twice"
     assert after((4.1, 5), (4.6, 5), (5.1, 5), (5.6, 5), more='{"start_ns"') == 1 / 2
     assert after(allowed_ms=25.0) == 0.0
+
+
+class Ends(Jobs):
+    """Measures nothing: each attempt at a point ends as is told, after those complete."""
+
+    def __init__(self, told: dict[str, list[PointEnded]]) -> None:
+        super().__init__(1)
+        self._told = told
+        self.began: list[str] = []
+
+    def runner(self) -> Any:
+        return self
+
+    is_alive = True
+
+    def run(self, bundle: Path, point: str, _: Report) -> PointEnded:
+        self.began.append(point)
+        (bundle / "points" / point).mkdir(parents=True)
+        return self._told[point].pop(0) if self._told.get(point) else PointEnded("complete")
+
+    def interrupt(self) -> None:
+        raise AssertionError("nothing is interrupted")
+
+    def close(self) -> None:
+        pass
+
+
+LATE = PointEnded("failed", "The machine was late.", is_late=True)
+WRONG = PointEnded("failed", "The network is wrong.")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "begun", "status"),
+    [
+        ([LATE], 2, "complete"),
+        ([LATE, LATE], 3, "complete"),
+        ([LATE, LATE, LATE], 3, "failed"),
+        ([WRONG], 1, "failed"),
+        ([LATE, WRONG], 2, "failed"),
+    ],
+)
+def test_a_point_at_which_the_machine_was_late_is_begun_again_after_the_others(
+    attempts: list[PointEnded], begun: int, status: str, tmp_path: Path
+) -> None:
+    prepared = prepare_matrix(load_study(str(study(tmp_path, 1))), directory=tmp_path / "bundle")
+    first, *others = (point.name for point in prepared.points)
+    engine = Ends({first: [*attempts]})
+    outcome = run_matrix(prepared, silent, engine=engine)
+    assert engine.began == [first, *others, *[first] * (begun - 1)]
+    assert (outcome.status, outcome.complete) == (status, 5 if status == "complete" else 4)
+    assert (prepared.points[0].status, prepared.points[0].attempts) == (status, begun)
+    again = min(attempts.count(LATE), begun - 1)
+    assert [first in each for each in outcome.remarks] == [True] * again
+    aside = [f"{first}.attempt-{number}" for number in range(1, begun)]
+    directories = {each.name for each in (tmp_path / "bundle" / "points").iterdir()}
+    assert directories == {first, *others, *aside}

@@ -117,7 +117,7 @@ impl std::str::FromStr for Names {
 impl Serve {
     /// Places in the list of peers: this node's and the leader's.
     pub fn places(&self) -> Result<(NodeId, NodeId), String> {
-        let names = self.names();
+        let (names, protocol) = (self.names(), self.protocol);
         for (place, name) in names.iter().enumerate() {
             if names[..place].contains(name) {
                 return Err(format!("--peer names {name} twice"));
@@ -130,20 +130,15 @@ impl Serve {
         };
         let own = place("--name", &self.name)?;
         let leader = match &self.leader {
-            Some(_) if self.protocol != Choice::Leader => {
-                return Err(format!(
-                    "--leader has no meaning with --protocol {}",
-                    self.protocol
-                ));
+            Some(_) if protocol != Choice::Leader => {
+                let wrong = format!("--leader has no meaning with --protocol {protocol}");
+                return Err(wrong);
             }
             Some(leader) => place("--leader", leader)?,
             None => 0,
         };
-        if self.defects.stale_reads && self.protocol == Choice::Leader {
-            return Err(
-                "--stale-reads has no meaning with --protocol leader: all reads are the leader's"
-                    .into(),
-            );
+        if self.defects.stale_reads && protocol == Choice::Leader {
+            return Err("--stale-reads: with --protocol leader all reads are the leader's".into());
         }
         Ok((own, leader))
     }

@@ -2,7 +2,7 @@
 //! proof that the instrument notices. One flag a defect; nothing here happens without its flag.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -42,6 +42,12 @@ pub struct Flags {
     /// Acknowledge what only a minority has, and throw it away once there is a majority again
     #[arg(long)]
     pub split_brain: bool,
+    /// Refuse what took longer than this between nodes, as two before, once it is done
+    #[arg(long, value_name = "MS")]
+    pub refuse_above: Option<u64>,
+    /// Of what took longer, refuse so many of 100 requests
+    #[arg(long, value_name = "PERCENT", default_value_t = 100)]
+    pub refuse_percent: u64,
 }
 
 impl Flags {
@@ -53,6 +59,7 @@ impl Flags {
             (self.flip_bits, "--flip-bits"),
             (self.resurrect, "--resurrect"),
             (self.split_brain, "--split-brain"),
+            (self.refuse_above.is_some(), "--refuse-above"),
         ];
         announce("DEFECT", &planted);
     }
@@ -75,6 +82,8 @@ pub struct Defects {
     acknowledged: AtomicU64,
     drops: AtomicU64,
     puts: AtomicU64,
+    beyond: AtomicU64,
+    last: Mutex<[Duration; 3]>,
     alone: Mutex<Vec<Alone>>,
 }
 
@@ -91,17 +100,14 @@ impl Defects {
         if !self.flags.drop_acked || object.is_none() {
             return false;
         }
-        let drops = self.drops.load(Ordering::Relaxed);
-        let due = self.acknowledged.load(Ordering::Relaxed) + 1 >= (drops + 1) * DROP_ONE_IN;
+        let drops = self.drops.load(Relaxed);
+        let due = self.acknowledged.load(Relaxed) + 1 >= (drops + 1) * DROP_ONE_IN;
         // Of two Puts at once only one is it.
-        let taken = || {
-            let swap = (Ordering::Relaxed, Ordering::Relaxed);
-            let next = drops + 1;
-            self.drops
-                .compare_exchange(drops, next, swap.0, swap.1)
-                .is_ok()
+        let taken = |next| {
+            let swapped = self.drops.compare_exchange(drops, next, Relaxed, Relaxed);
+            swapped.is_ok()
         };
-        let dropped = due && taken();
+        let dropped = due && taken(drops + 1);
         if dropped {
             self.acknowledged(object);
         }
@@ -110,7 +116,7 @@ impl Defects {
 
     pub fn acknowledged(&self, object: Option<&Meta>) {
         self.acknowledged
-            .fetch_add(u64::from(object.is_some()), Ordering::Relaxed);
+            .fetch_add(u64::from(object.is_some()), Relaxed);
     }
 
     /// The body as it is stored. Its own checksum is that of the damaged one: framing, length and
@@ -121,7 +127,7 @@ impl Defects {
         };
         let spared = !self.flags.flip_bits
             || body.is_empty()
-            || !(self.puts.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(FLIP_ONE_IN);
+            || !(self.puts.fetch_add(1, Relaxed) + 1).is_multiple_of(FLIP_ONE_IN);
         if spared {
             return (Some(meta), body);
         }
@@ -135,6 +141,16 @@ impl Defects {
     /// Whether this node does not show a version, because another one made it.
     pub fn hides(&self, version: Version, own: NodeId) -> bool {
         self.flags.stale_reads && version.made_by() != own
+    }
+
+    /// Whether a request that took so long is refused: of 100 so many, spread evenly. One that a busy
+    /// machine held up is not: those before it took less.
+    pub fn refuses(&self, took: Duration) -> bool {
+        let mut last = self.last.lock().expect("no holder panics");
+        *last = [last[1], last[2], took];
+        let limit = self.flags.refuse_above.map(Duration::from_millis);
+        limit.is_some_and(|limit| last.iter().all(|&took| took > limit))
+            && self.beyond.fetch_add(61, Relaxed) % 100 < self.flags.refuse_percent
     }
 
     /// How long a round waits for its quorum before it does with what it has; None: it never does.

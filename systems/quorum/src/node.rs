@@ -41,9 +41,8 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
     let defects = Arc::new(Defects::new(args.defects));
     let store = Store::open(&args.data, args.defects).map_err(cannot_use)?;
     if placement.is_some() {
-        store
-            .merge_bucket(BUCKET, BUCKET_STATE)
-            .map_err(cannot_use)?;
+        let merged = store.merge_bucket(BUCKET, BUCKET_STATE);
+        merged.map_err(cannot_use)?;
     }
 
     let store = Arc::new(store);
@@ -77,9 +76,8 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
     peers.start(peer_listener, Arc::new(answering));
 
     let api = s3::Api::new(protocol, &args);
-    tokio::spawn(accept(s3_listener, planted, move |socket| {
-        api.serve(socket)
-    }));
+    let serve = move |socket| api.serve(socket);
+    tokio::spawn(accept(s3_listener, planted, serve));
     if let (Some(listener), Some((_, placement))) = (bob_listener, placement.clone()) {
         let api = bob::Api::new(members, placement, args.max_object_bytes);
         tokio::spawn(accept(listener, planted, move |socket| api.serve(socket)));
@@ -92,9 +90,8 @@ pub async fn run(args: Serve) -> Result<Infallible, String> {
         placement: placement.map(|(_, placement)| placement),
     });
     let undisturbed = disturbances::Flags::default();
-    tokio::spawn(accept(health_listener, undisturbed, move |socket| {
-        Health::serve(health.clone(), socket)
-    }));
+    let serve = move |socket| Health::serve(health.clone(), socket);
+    tokio::spawn(accept(health_listener, undisturbed, serve));
 
     peers.until_all_connected().await;
     // Whoever started the node may have closed its end; that is no reason to stop.
@@ -112,11 +109,10 @@ struct Answering {
 impl Handler for Answering {
     async fn handle(&self, request: Message) -> Message {
         let Message { head, body } = request;
-        match postcard::from_bytes(&head) {
+        let (head, body) = match postcard::from_bytes(&head) {
             Ok(PeerRequest::Command(command)) => {
                 let (answer, body) = self.replica.carry_out(command, body).await;
-                let head = encode(&answer);
-                Message { head, body }
+                (encode(&answer), body)
             }
             Ok(PeerRequest::Forward(op)) => {
                 let rounds = Rounds::default();
@@ -125,13 +121,10 @@ impl Handler for Answering {
                     Ok((reply, body)) => (Ok(reply), body),
                     Err(failure) => (Err(failure), Bytes::new()),
                 };
-                let head = encode(&(outcome, rounds.count()));
-                Message { head, body }
+                (encode(&(outcome, rounds.count())), body)
             }
-            Err(error) => Message {
-                head: encode(&Answer::Failed(error.to_string())),
-                body: Bytes::new(),
-            },
-        }
+            Err(error) => (encode(&Answer::Failed(error.to_string())), Bytes::new()),
+        };
+        Message { head, body }
     }
 }

@@ -151,6 +151,7 @@ impl Link {
 
     /// Connects, and connects again whenever the connection is lost; never returns.
     pub async fn keep_connected(&self, hello: Bytes, max_body: usize) {
+        let (name, address) = (&self.name, self.address);
         let mut backoff = BACKOFF_FIRST;
         let mut told = String::new();
         loop {
@@ -162,10 +163,7 @@ impl Link {
             let error = match connected {
                 Ok(connection) => {
                     backoff = BACKOFF_FIRST;
-                    say(format_args!(
-                        "connected to {} ({})",
-                        self.name, self.address
-                    ));
+                    say(format_args!("connected to {name} ({address})"));
                     let error = self.serve(connection).await;
                     self.disconnected();
                     error
@@ -177,7 +175,7 @@ impl Link {
                 _ => error.to_string(),
             };
             if error != told {
-                say(format_args!("{} ({}): {error}", self.name, self.address));
+                say(format_args!("{name} ({address}): {error}"));
                 told = error;
             }
             // It fails at once if it was not worth it; the wait stays bounded either way.

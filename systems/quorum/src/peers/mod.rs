@@ -77,11 +77,9 @@ impl Peers {
         max_body: usize,
         planted: Flags,
     ) -> Self {
-        let links = others
-            .into_iter()
-            .map(|(id, name, address)| (id, Link::new(name, address, planted)));
+        let link = |(id, name, address)| (id, Link::new(name, address, planted));
         Self {
-            links: links.collect(),
+            links: others.into_iter().map(link).collect(),
             hello,
             max_body,
         }

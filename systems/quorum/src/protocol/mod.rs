@@ -15,6 +15,7 @@ use std::fmt;
 use std::mem::{Discriminant, discriminant};
 use std::str::FromStr;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -166,7 +167,12 @@ impl Protocol {
         for _ in 1..self.rounds_of(&op) {
             operation.nothing().await?;
         }
-        operation.carry_out(op, body).await
+        let began = Instant::now();
+        let outcome = operation.carry_out(op, body).await;
+        match members.defects.refuses(began.elapsed()) {
+            true => Err(unavailable("refused as planted".into(), Effect::Unknown)),
+            false => outcome,
+        }
     }
 
     fn rounds_of(&self, op: &Op) -> u32 {
@@ -186,9 +192,8 @@ impl Protocol {
         // Twice what the leader gives the others: its refusal must arrive.
         let limit = self.members.patience(&body) * 2;
         let head = encode(&PeerRequest::Forward(op));
-        let answered = peers
-            .request(self.leader, Message { head, body }, limit)
-            .await;
+        let message = Message { head, body };
+        let answered = peers.request(self.leader, message, limit).await;
         let failed = |error: &dyn fmt::Display, effect| {
             let name = peers.name(self.leader);
             unavailable(format!("the leader, {name}: {error}"), effect)

@@ -1,0 +1,200 @@
+"""One trial: a network, users on it, a link that is cut for a moment, and what of a promise broke.
+
+Users send open-loop, each with one request in flight, so many that none has to wait for the one
+before it within its deadline. Every write is on the ledger.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.config.envelope import PromiseSpec
+from wanlat.experiments.drill.clients import Client, Load, PlacedSender, Way
+from wanlat.experiments.drill.ledger import Ledger
+from wanlat.experiments.drill.prepare import Place
+from wanlat.experiments.drill.timeline import Span
+from wanlat.experiments.requests import Row, Schedule, Workers
+from wanlat.probes.objects import ObjectApi
+from wanlat.probes.process import Closing
+from wanlat.systems.base import Cluster
+
+WINDOW, OVER, CUT, HEALED, BACK = "window", "over", "cut", "healed", "back"
+"""Phases of a trial: what is promised; until that is answered; a link is cut; it is whole again; as
+promised at the latest.
+"""
+_WAYS: tuple[Way, Way] = ("read", "write")
+_HEAD_START_S = 0.2
+"""From when users are ready to their first request."""
+_POLL_S = 0.05
+
+
+@dataclass
+class Users(Closing):
+    """Readers and writers on the client's node, who keep a promise's rate while they are sent."""
+
+    lab: Lab
+    cluster: Cluster
+    api: ObjectApi
+    ledger: Ledger
+    place: Place
+    promise: PromiseSpec
+    object_bytes: int
+    seed: int
+    of_samples: Mapping[str, Any]
+    on_row: Callable[[Row], object]
+    _sent: int = field(default=0, init=False)
+    _never: threading.Event = field(default_factory=threading.Event, init=False)
+    _senders: dict[tuple[int, Way], PlacedSender] = field(default_factory=dict, init=False)
+
+    def close(self) -> None:
+        """End their processes. May be called again."""
+        self._never.set()
+        for sender in self._senders.values():
+            sender.close()
+
+    def load(self, constant: Mapping[str, Any], take: Callable[[Row], object]) -> Load:
+        """Return what users have in common."""
+        return Load(
+            lab=self.lab,
+            cluster=self.cluster,
+            api=self.api,
+            ledger=self.ledger,
+            seed=self.seed,
+            object_bytes=self.object_bytes,
+            constant={**self.of_samples, **constant},
+            on_row=take,
+        )
+
+    def _sender(self, number: int, way: Way, load: Load, place: Place) -> PlacedSender:
+        """Return who sends for a user: a process that has been there since the first trial."""
+        deadline_ms = max(1, self.promise.deadline.ns // 10**6)
+        found = self._senders.get((number, way))
+        if found is None:
+            found = PlacedSender(load, place, way, deadline_ms, self._never)
+            self._senders[number, way] = found
+        found.is_of(load, place)
+        found.make_ready()
+        return found
+
+    @contextmanager
+    def sending(
+        self, phases: Sequence[tuple[str, float]], constant: Mapping[str, Any], *, few: bool = False
+    ) -> Iterator[Sending]:
+        """Have them send through phases of so many seconds, from when the block begins.
+
+        ``few``: one reader and one writer alone, who send all the faster.
+        """
+        rows: list[Row] = []
+
+        def take(row: Row) -> None:
+            rows.append(row)
+            self.on_row(row)
+
+        self._sent += 1  # they, and so the keys of their objects, have names of their own
+        load, stop, spans = self.load(constant, take), threading.Event(), list[Span]()
+        for name, seconds in phases:
+            begin_ns = spans[-1].until_ns if spans else 0
+            spans.append(Span(name, begin_ns, begin_ns + round(seconds * 1e9)))
+        deadline_ns, pairs = self.promise.deadline.ns, 1 if few else self.promise.pairs
+        interval_ns = spans[0].until_ns // 4 if few else deadline_ns
+        users: list[tuple[Client, PlacedSender]] = []
+        for number, way in product(range(pairs), _WAYS):
+            name = f"user{self._sent}-{number + 1}"
+            place = replace(self.place, name=name)
+            sender = self._sender(number, way, load, place)
+            schedule = Schedule.of(interval_ns, deadline_ns, seed=self.seed, client=f"{name} {way}")
+            client = Client(load, place, way, schedule)
+            users.append((client, sender))
+        origin_ns = time.monotonic_ns() + round(_HEAD_START_S * 1e9)
+        work = {
+            client.name: partial(client.run, origin_ns, spans, stop, sender)
+            for client, sender in users
+        }
+        sending = Sending(self.lab, Workers(work, stop), stop, origin_ns, rows)
+        sending.users.start()
+        try:
+            sending.wait_until(0.0)
+            yield sending
+        finally:
+            stop.set()
+            sending.users.join()
+        sending.users.check()
+
+
+@dataclass
+class Sending:
+    """Users that are sending; instants are in seconds since their first phase began."""
+
+    lab: Lab
+    users: Workers
+    stop: threading.Event
+    origin_ns: int
+    rows: list[Row]
+
+    def wait_until(self, instant_s: float) -> None:
+        """Wait until an instant, as long as the lab lasts and nobody fails."""
+        until_ns = self.origin_ns + round(instant_s * 1e9)
+        while (left_ns := until_ns - time.monotonic_ns()) > 0:
+            time.sleep(min(left_ns / 1e9, _POLL_S))
+            self.lab.check()
+            self.users.check()
+
+    def finish(self) -> None:
+        """Wait until all is sent and answered."""
+        while not self.users.join(_POLL_S):
+            self.lab.check()
+        self.users.check()
+
+    def broken(self, phase: str, share: float) -> str | None:
+        """Say what of a phase that is over was not as promised; None: nothing."""
+        came = [row["outcome"] == "ok" for row in [*self.rows] if row["phase"] == phase]
+        if came and sum(came) >= share * len(came):
+            return None
+        return f"{sum(came)} of {len(came)} requests were answered in time ({phase})"
+
+    def is_well(self, since_s: float, users: int, promise: PromiseSpec) -> bool:
+        """Wait for all that is due in a deadline's time; return whether all of it was answered."""
+        deadline_s, until_s = promise.deadline.s, since_s + promise.recovery.s
+        if since_s + deadline_s > until_s:
+            return False
+        self.wait_until(since_s + 2 * deadline_s)
+        since_ns = self.origin_ns + round(since_s * 1e9)
+        until_ns = since_ns + promise.deadline.ns
+        came = [row["outcome"] for row in [*self.rows] if since_ns <= row["due_ns"] < until_ns]
+        return len(came) >= users and set(came) == {"ok"}
+
+
+def carry_out(users: Users, constant: Mapping[str, Any], link: str | None) -> str | None:
+    """Put the promise to the test on the network as it is; return what of it broke, if anything.
+
+    ``link``: what is cut for a moment; None: nothing. A trial ends as soon as it is lost.
+    """
+    promise, cluster = users.promise, users.cluster
+    deadline_s, share = promise.deadline.s, float(promise.share)
+    over_s, cut_s = promise.window.s + deadline_s, promise.cut.s if link else 0.0
+    phases = [(WINDOW, promise.window.s), (OVER, deadline_s)]
+    if cut_s:
+        healed = [(HEALED, promise.recovery.s)] if promise.recovery.ns else []
+        phases += [(CUT, cut_s), *healed, (BACK, deadline_s)]
+    leader = cluster.leader()
+    with users.sending(phases, constant) as sending:
+        sending.wait_until(over_s)
+        broken = sending.broken(WINDOW, share)
+        if broken is None and promise.leader_stays and leader != (now := cluster.leader()):
+            broken = f"{leader or 'no node'} led, then {now or 'no node'}"
+        if broken or not (link and cut_s):
+            return broken
+        with users.lab.cutting(link, origin="envelope"):
+            sending.wait_until(over_s + cut_s)
+        if sending.is_well(over_s + cut_s, 2 * promise.pairs, promise):
+            return None
+        sending.finish()
+        return sending.broken(BACK, share)

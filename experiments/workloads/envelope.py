@@ -1,0 +1,298 @@
+"""One system's part of a study of the operating envelope: one cluster, searched to its limits.
+
+The search says which network is next (`wanlat.experiments.envelope.search`). Every trial on it
+begins near, where the cluster has to be well; then the links change, settle, and the promise is put
+to the test. When the verdict is known, all that was written meanwhile is read from every node: a
+lost write breaks the promise, however many trials held. Where another node has come to lead, the
+first is made to lead again, as when the cluster was started. A cluster that is not well again when
+it is near is restarted, and that is noted.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from wanlat.bundle import documents
+from wanlat.bundle.documents import Envelope, Envelopes, Network, TestedNetwork, Trial
+from wanlat.emulator.calibration import Tolerance
+from wanlat.emulator.calibration.live import BetweenSites, pairs_between_sites
+from wanlat.emulator.lab import Lab
+from wanlat.experiments.calibration_gate import FOR_ROUND_TRIPS
+from wanlat.experiments.config.envelope import EnvelopeSpec
+from wanlat.experiments.drill.clients import FILL_OWNER, fill, verify
+from wanlat.experiments.drill.ledger import Ledger
+from wanlat.experiments.drill.prepare import Place
+from wanlat.experiments.envelope.search import Limit, Question
+from wanlat.experiments.envelope.trial import Users, carry_out
+from wanlat.experiments.requests import NotFoundTracker
+from wanlat.experiments.workloads.requests import Workload, wait_until
+from wanlat.probes.process import Spawn
+from wanlat.systems.base import Cluster
+from wanlat.systems.engine.wait import Wait
+from wanlat.systems.errors import SystemFailed
+from wanlat.topologies.errors import RunFailed
+from wanlat.topologies.load import load as load_topology
+from wanlat.topologies.resolve import resolve
+
+_ORIGIN = "envelope"
+_OBJECTS = 20
+"""That are there to be read before anything is tested."""
+_NEAR_S, _WELL_WITHIN_S = 0.2, 15.0
+"""How long a cluster is near before each trial, and how long it may take to be well there."""
+_VERIFY_S = 60.0
+_AGAIN = 5
+"""Trials in a row that a late network may spoil."""
+
+
+class EnvelopeWorkload(Workload):
+    """One system's part of a study of the operating envelope."""
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """Of the lab's calibration; what is tested without jitter and loss is measured again."""
+        return FOR_ROUND_TRIPS
+
+    @property
+    def spec(self) -> EnvelopeSpec:
+        """What is promised, and where that is searched."""
+        assert self.prepared.study.envelope is not None
+        return self.prepared.study.envelope
+
+    def before_start(self, lab: Lab) -> None:
+        """Bring all sites near each other."""
+        self._change(lab, self.spec.plan.near)
+
+    def send(self, lab: Lab, spawn: Spawn, cluster: Cluster, not_found: NotFoundTracker) -> None:  # noqa: ARG002
+        """Search, and write down every network that is tested, and every limit."""
+        prepared, requests = self.prepared, self.subject.requests
+        self.outcome.planned -= requests.measured()  # its endpoints are not timed
+        self._lab, self._cluster = lab, cluster
+        leads = cluster.of.definition.leader is not None
+        self._found = Envelope(system=self.name, leads=leads, regions=self._regions())
+        self._link, self._is_well = self._link_to_cut(), False
+        pairs = pairs_between_sites(prepared.plan, prepared.target, prepared.seed)
+        path = self.bundle.directory / "ledger.jsonl"
+        with Ledger(path, prepared.seed) as ledger, BetweenSites(lab, pairs) as between:
+            assert requests.objects is not None
+            self._between = between
+            users = Users(
+                lab=lab,
+                cluster=cluster,
+                api=requests.objects,
+                ledger=ledger,
+                place=Place("users", prepared.client, prepared.target),
+                promise=self.spec.promise,
+                object_bytes=prepared.study.object_size.bytes,
+                seed=prepared.seed,
+                of_samples=self.subject.of_samples,
+                on_row=self.bundle.sample,
+            )
+            with users:
+                self._users, self._leader = users, cluster.leader()
+                self._fill()
+                chance = random.Random(f"{prepared.seed}/envelope")
+                self.spec.plan.find(self._decide, chance, self._note)
+            self._found.is_complete = True
+            self._write()
+        cluster.check()
+
+    # -- a network -----------------------------------------------------------------------------
+
+    def _decide(self, question: Question) -> bool:
+        """Test a network until it is known whether the promise holds on it."""
+        spec, users = self.spec, self._users
+        test = TestedNetwork(
+            number=len(self._found.tests),
+            network=question.network,
+            after=question.after,
+        )
+        self._found.tests = [*self._found.tests, test]
+        since, held = len(users.ledger.objects()), list[bool]()
+        while (verdict := spec.test.verdict(held)) is None:
+            self.tell("searching", test.number, None, _said(question, held))
+            trial = self._trial(question, test)
+            held.append(trial.held)
+            test.trials = [*test.trials, trial]
+        self._come_near(test)
+        self._verify(test, since)
+        test.verdict = "fails" if test.lost else verdict
+        self._write()
+        return test.verdict == "holds"
+
+    def _trial(self, question: Question, test: TestedNetwork) -> Trial:
+        """Carry out a trial; again where the machine made the network late, and it did not hold."""
+        errors, lab = self.errors, self._lab
+        assert errors is not None
+        for _ in range(_AGAIN):
+            self._come_near(test)
+            if question.after is not None:
+                self._change(lab, question.after)
+                beyond, at = [("beyond", self.spec.promise.window.s)], question.after.rtt_ms
+                with self._users.sending(beyond, {"rtt_ms": at, "rtt_step": test.number}) as users:
+                    users.finish()
+            self._change(lab, question.network)
+            self._settle(question)
+            if test.measured_rtt_ms is None:
+                self._measure(question.network, test)
+            began_ns = time.monotonic_ns()
+            constant = {"rtt_ms": question.network.rtt_ms, "rtt_step": test.number}
+            broken = carry_out(self._users, constant, self._link)
+            self._is_well = broken is None
+            ended_ns = time.monotonic_ns()
+            late_ns = lab.lateness.during(began_ns, ended_ns) if broken else None
+            if late_ns is None or late_ns <= 1e6 * errors.allowed_ms:
+                return Trial(span_ns=(began_ns, ended_ns), held=broken is None, broken=broken)
+        raise RunFailed(
+            f"{self.name}: the network was more than {errors.allowed_ms:g} ms late in {_AGAIN} "
+            "trials in a row, because this machine is too busy. End what else runs on it, or say "
+            "how late it may be (`--max-network-error 50ms`)."
+        )
+
+    def _settle(self, question: Question) -> None:
+        """Wait as long as the study says, and until no packet of before is on its way.
+
+        From beyond, until the promise has to hold again: what takes longer is hysteresis.
+        """
+        settle_s = max(self.spec.settle.s, 2 * question.network.rtt_ms / 1000)
+        if question.after is not None:
+            settle_s += self.spec.promise.recovery.s + 2 * question.after.rtt_ms / 1000
+        wait_until(self._lab, time.monotonic() + settle_s)
+        self._cluster.check()
+
+    def _measure(self, network: Network, test: TestedNetwork) -> None:
+        """Measure the RTT, where neither jitter nor loss is in the way."""
+        if network.jitter_ms or network.loss:
+            return
+        pairs = self._between.measure()
+        known = [each["measured_rtt_ms"] for each in pairs if each["measured_rtt_ms"] is not None]
+        test.measured_rtt_ms = statistics.median(known) if known else None
+        if wrong := [each for each in pairs if each["verdict"] != "pass"]:
+            reasons = "; ".join(wrong[0]["reasons"])
+            self.session.warn(
+                f"at an RTT of {network.rtt_ms:.4g} ms the network was off: {reasons}"
+            )
+
+    def _come_near(self, test: TestedNetwork) -> None:
+        """Bring the sites near each other, and wait until the cluster serves; else restart it."""
+        near = self.spec.plan.near
+        self._change(self._lab, near)
+        if self._is_well and self._leader == self._cluster.leader():
+            wait_until(self._lab, time.monotonic() + _NEAR_S + near.rtt_ms / 1000)
+            return
+        until_s = time.monotonic() + _WELL_WITHIN_S
+        while True:
+            with self._users.sending([("near", _NEAR_S)], {"rtt_ms": near.rtt_ms}, few=True) as few:
+                few.finish()
+            if few.broken("near", 1.0) is None:
+                self._is_well = True
+                self._have_led()
+                return
+            if time.monotonic() > until_s:
+                self._restart(test)
+                until_s = time.monotonic() + _WELL_WITHIN_S
+
+    def _have_led(self) -> None:
+        """Have the node lead again that led at first: who leads is no matter of distance."""
+        if self._leader != self._cluster.leader():
+            with suppress(SystemFailed):
+                self._cluster.make_ready(Wait(self._cluster.nodes, _WELL_WITHIN_S, self.tell))
+
+    def _restart(self, test: TestedNetwork) -> None:
+        if test.restarted:
+            raise RunFailed(
+                f"{self.name}: near each other again, the nodes do not serve, though all were "
+                f"restarted. Look into {self.bundle.logs}."
+            )
+        test.restarted = True
+        self.bundle.event("restart", self.name, "SIGKILL to every node at once")
+        for node in self._cluster.nodes.values():
+            node.stop(signal.SIGKILL)
+        for node in self._cluster.nodes.values():
+            node.start(self._lab)
+        ready_s = self.prepared.study.ready_timeout.s
+        self._cluster.await_serving(Wait(self._cluster.nodes, ready_s, self.tell))
+        self._cluster.when_one_died(self._lab.abort)
+
+    def _verify(self, test: TestedNetwork, since: int) -> None:
+        """Read what was written on a network from every node, now that these are near."""
+        ledger, write = self._users.ledger, self.bundle.lines("verification.jsonl")
+        lost = set[str]()
+
+        def take(line: Mapping[str, Any]) -> None:
+            write(line)
+            is_gone = line.get("found") in ("no", "wrong") and ledger.is_expected(line["key"])
+            if is_gone:
+                lost.add(line["key"])
+
+        said = verify(
+            *(self._lab, self._cluster, self._users.api, ledger, f"test {test.number}", _VERIFY_S),
+            since=since,
+            on_progress=lambda *_: None,
+            write=take,
+        )
+        test.written = len(ledger.objects(since))
+        test.lost, test.unread = len(lost), said.found.get("unread", 0)
+
+    # -- the whole -----------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        users, timeout_ms = self._users, 10_000
+        load = users.load({"rtt_ms": self.spec.plan.near.rtt_ms}, self.bundle.sample)
+        fill(load, users.place, _OBJECTS, timeout_ms, lambda *_: None)
+        self.bundle.event("filled", self.name, FILL_OWNER)
+
+    def _change(self, lab: Lab, network: Network) -> None:
+        settings = {"rtt": f"{network.rtt_ms:.6f}ms", "jitter": f"{network.jitter_ms:.6f}ms"}
+        lab.change("wan", **settings, loss=f"{100 * network.loss:.6f}%", origin=_ORIGIN)
+
+    def _link_to_cut(self) -> str | None:
+        """Return a WAN link of the target's site, as the seed draws it."""
+        plan, chance = self.prepared.plan, random.Random(f"{self.prepared.seed}/cut")
+        here = plan.node(self.prepared.target).site
+        links = sorted(f"{each.a}/{each.b}" for each in plan.wan_links if here in (each.a, each.b))
+        return chance.choice(links) if links and self.spec.promise.cut.ns else None
+
+    def _regions(self) -> list[documents.Regions]:
+        """Return the pairs of sites of the topology that limits are compared with."""
+        if self.spec.regions is None:
+            return []
+        plan = resolve(load_topology(self.spec.regions))
+        first = {site.name: site.nodes[0].name for site in plan.sites}
+        return [
+            documents.Regions(
+                sites=(link.a, link.b), rtt_ms=plan.rtt_ms(first[link.a], first[link.b])
+            )
+            for link in plan.wan_links
+        ]
+
+    def _note(self, limits: Sequence[Limit]) -> None:
+        self._found.limits = [
+            documents.EnvelopeLimit(
+                axis=each.axis.name,
+                at=each.at,
+                has_hysteresis=each.has_hysteresis,
+                **{name: getattr(each, name) for name in _OF_LIMIT},
+            )
+            for each in limits
+        ]
+        self._write()
+
+    def _write(self) -> None:
+        self.bundle.write_part(Envelopes, self._found)
+
+
+_OF_LIMIT = ("inside", "outside", "changed", "back", "is_approached")
+
+
+def _said(question: Question, held: Sequence[bool]) -> str:
+    network = question.network
+    parts = [f"RTT {network.rtt_ms:.4g} ms"]
+    parts += [f"± {network.jitter_ms:.3g} ms"] if network.jitter_ms else []
+    parts += [f"{100 * network.loss:.3g} % lost"] if network.loss else []
+    return f"{', '.join(parts)}: {sum(held)} of {len(held)} trials held"

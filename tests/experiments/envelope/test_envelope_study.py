@@ -1,0 +1,67 @@
+"""What a study of the operating envelope says, and which mistakes in it are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.commands import study
+from wanlat.bundle.documents import Network
+from wanlat.experiments.config.files import StudyError
+from wanlat.experiments.config.study import load
+from wanlat.experiments.envelope.search import Axis, SequentialTest
+from wanlat.experiments.prepare import prepare
+from wanlat.topologies.errors import UserError
+
+ENDPOINTS = "endpoints: [GetObject, PutObject]\n"
+
+
+def loaded(directory: Path, spec: str, sites: int = 3) -> str:
+    return study(directory, f"{ENDPOINTS}envelope: {spec}\n", sites=sites)
+
+
+def test_the_shipped_study_searches_two_axes_and_their_frontier() -> None:
+    spec = load("envelope").envelope
+    assert spec is not None
+    assert spec.plan.axes == (
+        Axis("rtt", 5.0, 2000.0, 0.05),
+        Axis("loss", 0.001, 0.5, 0.25, (0.01, 0.03, 0.1)),
+    )
+    assert spec.plan.near == Network(rtt_ms=5.0)
+    assert spec.test == SequentialTest(0.95, 0.4, 0.05, 20)
+    assert spec.promise.pairs * 2 == 20, "a request a second each"
+
+
+def test_a_cluster_is_prepared_near(tmp_path: Path) -> None:
+    file = loaded(tmp_path, "{rtt: {low: 8ms}, jitter: {levels: [20ms]}}")
+    prepared = prepare(load(file), directory=tmp_path / "bundle")
+    assert {link.forward.delay_ns * 2 for link in prepared.plan.wan_links} == {8_000_000}
+    assert prepared.study.envelope is not None
+    assert prepared.study.envelope.plan.axes[1] == Axis("jitter", 5.0, 2000.0, 0.03, (20.0,))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("{promise: {deadline: 3s}}", "window: 2s is shorter than `deadline`, 3s"),
+        ("{rtt: {low: 50ms, high: 20ms}}", "high: 20ms is not more than `low`, which is 50ms"),
+        ("{loss: {low: 0%}}", "low: ends are searched by their ratio; give more than 0"),
+        ("{rtt: {precision: 0%}}", "precision: no search ends at 0; give more"),
+        ("{fails: 96%}", "fails: it is more than 0, less than `holds`"),
+        ("{error: 50%}", "error: it is more than 0 and less than 50 %"),
+        ("{rtts: [5ms]}", "`rtt` takes `low` and `high`"),
+        ("{}\nload: {}", "a study is of one kind"),
+    ],
+)
+def test_mistakes_are_told(tmp_path: Path, spec: str, said: str) -> None:
+    with pytest.raises(StudyError) as error:
+        load(loaded(tmp_path, spec))
+    assert said in str(error.value)
+
+
+def test_without_a_link_between_sites_there_is_nothing_to_search(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has one site\. Choose one of several"):
+        prepare(load(loaded(tmp_path, "{}", sites=1)))
+    with pytest.raises(UserError, match="atlantis"):
+        prepare(load(loaded(tmp_path, "{regions: atlantis}")))

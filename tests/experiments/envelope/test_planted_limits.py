@@ -1,0 +1,52 @@
+"""The limits that the search finds on real clusters are those that were planted in the store."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.commands import run, study
+from tests.experiments.envelope.test_search import steps
+from wanlat.bundle.documents import Envelopes, Points
+from wanlat.bundle.read import read_document
+from wanlat.experiments.envelope.search import Axis
+
+AXIS = Axis("rtt", 50.0, 800.0, 0.03)
+STUDY = """
+endpoints: [GetObject, PutObject]
+resources: false
+envelope:
+  promise: {deadline: 600ms, rate: 20, share: 80%, window: 600ms, cut: 0ms}
+  rtt: {low: 50ms, high: 800ms, precision: 3%}
+  settle: 200ms
+  regions: null
+matrix:
+  - {options.quorum.refuse_above: [200], options.quorum.refuse_percent: [100]}
+  - {options.quorum.refuse_above: [300], options.quorum.refuse_percent: [60]}
+"""
+
+
+@pytest.mark.minutes
+def test_a_planted_limit_is_found_within_3_percent_sure_or_by_chance(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    done = run(study(tmp_path, STUDY), "--jobs", "2", out=bundle)
+    assert done.returncode == 0, done.stderr
+    points = read_document(bundle, Points)
+    assert points is not None
+    assert len(points.points) == 2
+    for point in points.points:
+        document = read_document(bundle / point.directory, Envelopes)
+        assert document is not None
+        (mine,) = document.systems
+        (limit,) = mine.limits
+        assert mine.is_complete
+        assert limit.inside is not None
+        assert limit.outside is not None
+        planted_ms = point.values["options.quorum.refuse_above"]
+        # What it refuses takes longer than the RTT, by what the store and this machine need.
+        assert math.sqrt(limit.inside * limit.outside) == pytest.approx(planted_ms, rel=0.03)
+        trials = sum(len(test.trials) for test in mine.tests)
+        of_grid = sum(5 if rtt_ms <= planted_ms else 2 for rtt_ms in steps(AXIS))
+        assert trials <= of_grid / 3, "far more than the search alone allows"
