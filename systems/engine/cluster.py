@@ -96,10 +96,13 @@ class Cluster:
         """
         if self.of.definition.front is None:
             return self.own_s3(node)
-        where = node if node in self.standing else next(iter(self.standing))
-        own = self.own_s3(where)
+        own = self.own_s3(self._behind_front(node))
         port = self.of.definition.front.port
         return S3Target(own.host, port, own.region, own.access_key, own.secret_key)
+
+    def _behind_front(self, node: str) -> str:
+        """Return the node whose front passes requests on: it itself, or the one that has one."""
+        return node if node in self.standing else next(iter(self.standing))
 
     def own_s3(self, node: str) -> S3Target:
         """Return the same of a node's own port."""
@@ -124,12 +127,18 @@ class Cluster:
         return GrpcTarget(address, port, tuple(protos), tuple(includes), is_known, metadata)
 
     def http(self, node: str) -> HttpTarget:
-        """Return where a node answers HTTP. Raises UserError where the system is not asked so."""
-        http, scene = self.of.definition.http, self._at(node)
+        """Return where a node answers HTTP, through what stands before the cluster.
+
+        Raises UserError where the system is not asked so.
+        """
         if self.api != "http":
             raise self._does_not_speak("HTTP")
+        front, http = self.of.definition.front, self.of.definition.http
+        where = self._behind_front(node) if front else node
+        scene = self._at(where)
+        port = front.port if front else _port(http.port, scene)
         headers = {name: filled(text, scene) for name, text in http.headers.items()}
-        return HttpTarget(self.lab.node(node).address, _port(http.port, scene), headers)
+        return HttpTarget(self.lab.node(where).address, port, headers)
 
     def program(self, node: str) -> ProgramTarget:
         """Return the program that asks a node. Raises UserError where the system has none."""
@@ -195,9 +204,12 @@ class Cluster:
             self._do(step, wait, expected)
 
     def await_fronts(self, wait: Wait) -> None:
-        """Wait until what stands before the cluster passes a signed ListBuckets on."""
+        """Wait until what stands before the cluster passes a signed ListBuckets on, or listens."""
 
         def passes_on(name: str) -> str | None:
+            if self.api == "http":
+                self._connect(name, self.http(name).port)
+                return None
             answer = self.ask_s3(name, timeout_s=PATIENCE_S, front=True)
             return None if answer.ok else f"ListBuckets: {answer.brief()}"
 

@@ -20,7 +20,7 @@ except ImportError as error:
 
 server = f"nats://{sys.argv[1]}:{sys.argv[2]}"
 DEADLINE_S = 3600  # oneshot's comes first
-NO_MESSAGE = 10037
+NO_MESSAGE, SERVER_ERROR = 10037, 500
 loop = asyncio.new_event_loop()
 
 
@@ -50,6 +50,8 @@ def answer(message: Msg) -> Any:
     """Return what JetStream answers, which may be an error."""
     said = json.loads(message.data)
     if wrong := said.get("error"):
+        if wrong["code"] >= SERVER_ERROR:  # of a server that may not be the one that did it
+            raise RuntimeError(wrong["description"])
         kind = NotFound if wrong["err_code"] == NO_MESSAGE else Fail
         raise kind(wrong["description"])
     return said

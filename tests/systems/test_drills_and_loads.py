@@ -25,6 +25,7 @@ FEW: dict[str, Any] = {"objects": 200, "interval": "1s"}
     [
         ("etcd", "leader-killed", "n2", {"leader": "n2"}, "pass", None),  # an election's time
         ("nats", "leader-killed", "n2", {"leader": "n2"}, "pass", None),
+        ("zookeeper", "leader-killed", "n2", {"leader": "n2"}, "pass", None),
         ("redis", "leader-killed", "n1", {"appendonly": "always"}, "pass", False),
         # Without a log a primary that was killed is empty, and so are its replicas then.
         ("redis", "leader-killed", "n1", {}, "fail", False),
@@ -77,7 +78,9 @@ def test_a_drill_finds_what_becomes_of_objects_and_of_writes(
 
 
 @pytest.mark.stores
-@pytest.mark.parametrize("system", ["etcd", "nats", "redis", "postgresql", "nginx", "apache"])
+@pytest.mark.parametrize(
+    "system", ["etcd", "nats", "redis", "postgresql", "nginx", "apache", "zookeeper"]
+)
 def test_a_load_runs_over_each_protocol(system: str, tmp_path: Path) -> None:
     needs(system)
     outcome = measure(

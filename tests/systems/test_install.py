@@ -159,7 +159,7 @@ def test_what_cannot_be_built_is_said_before_anything_is(
     with pytest.raises(UserError, match="no system `ceph`"):
         install_systems(["minio", "ceph"], plain_reporter())
     with pytest.raises(
-        UserError, match=r"builds garage, .*, versitygw and grpcurl\. To get it: make"
+        UserError, match=r"builds garage, .*, zookeeper and grpcurl\. To get it: make"
     ):
         install_systems(["quorum"], plain_reporter())
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import mongo_stand_in
 from tests.needs import needs
 from wanlat.emulator.binaries import SEARCH_PATH
 from wanlat.experiments.config.endpoints import objects_of
@@ -27,39 +28,12 @@ from wanlat.systems.engine.text import filled
 from wanlat.topologies.load import load
 from wanlat.topologies.resolve import resolve
 
-POM = """
-<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>tests</groupId><artifactId>stand-in</artifactId><version>1</version><dependencies>
-<dependency><groupId>de.bwaldvogel</groupId><artifactId>mongo-java-server</artifactId>
-<version>1.47.0</version></dependency>
-<dependency><groupId>org.slf4j</groupId><artifactId>slf4j-nop</artifactId>
-<version>1.7.36</version></dependency></dependencies></project>
-"""
-STAND_IN = """
-import de.bwaldvogel.mongo.MongoServer;
-import de.bwaldvogel.mongo.backend.memory.MemoryBackend;
-
-public class StandIn {
-    public static void main(String[] arguments) throws Exception {
-        System.out.println(new MongoServer(new MemoryBackend()).bind().getPort());
-        System.in.read(); // until the test closes it
-        System.exit(0);
-    }
-}
-"""
-
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     needs("mvn", "javac")
-    directory = tmp_path_factory.mktemp("stand-in")
-    (directory / "pom.xml").write_text(POM)
-    (directory / "StandIn.java").write_text(STAND_IN)
-    copy = ["mvn", "-B", "-q", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
-    subprocess.run(copy, cwd=directory, check=True)
     server = subprocess.Popen(
-        ["java", "-cp", "jars/*", "StandIn.java"],
-        cwd=directory,
+        mongo_stand_in.brought(tmp_path_factory.mktemp("stand-in")),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

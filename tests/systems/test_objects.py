@@ -27,7 +27,7 @@ from wanlat.topologies.resolve import resolve
 
 SERVICE = "bob_storage.BobApi/"
 STORES = ["quorum", "garage", "minio", "minio-nginx", "bob", "versitygw", "etcd"]
-STORES += ["nginx", "apache", "postgresql", "redis"]
+STORES += ["nginx", "apache", "postgresql", "redis", "zookeeper"]
 
 
 @pytest.fixture

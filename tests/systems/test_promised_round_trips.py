@@ -44,6 +44,12 @@ PROMISED: dict[str, tuple[str, dict[str, str | int], dict[str, int | None]]] = {
         {"primary": "n2"},
         {"Set": 2, "Delete": 2, "SetNoWait": 1, "Get": 0},
     ),
+    "zookeeper": ("zookeeper", {}, {"Create": 1, "Delete": 1, "Get": 0, "SyncGet": 0}),
+    "zookeeper, led elsewhere": (
+        "zookeeper",
+        {"leader": "n2"},
+        {"Create": 2, "Delete": 2, "Get": 0, "SyncGet": 1},
+    ),
 }
 """Round trips by what is configured; n1 is asked. None: chance has a part in it."""
 
